@@ -1,5 +1,6 @@
 //! A tap in the line to a server: it passes bytes on, and loses the next request or answer when told to.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use claimant_servers::relay::{Direction, Fate, Relay, Rule};
@@ -24,9 +25,9 @@ pub struct Tap {
     relay: Arc<Relay>,
 }
 
-/// The loss that is scripted, until it has happened.
+/// The loss that is scripted, until it has happened; and whether nothing passes.
 #[derive(Default)]
-struct Next(Mutex<Option<Loss>>);
+struct Next(Mutex<Option<Loss>>, AtomicBool);
 
 impl Tap {
     /// Starts a tap in front of the server at this address.
@@ -44,6 +45,11 @@ impl Tap {
         self.relay.shut(shut);
     }
 
+    /// Lets nothing pass, or all again that comes over new connections: the server is silent.
+    pub fn hush(&self, silent: bool) {
+        self.next.1.store(silent, Ordering::SeqCst);
+    }
+
     /// Loses this next, once.
     pub fn lose(&self, loss: Loss) {
         *self.next.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(loss);
@@ -58,6 +64,9 @@ impl Tap {
 
 impl Rule for Next {
     async fn fate(&self, direction: Direction) -> Fate {
+        if self.1.load(Ordering::SeqCst) {
+            return Fate::Silence;
+        }
         let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match next.take_if(|loss| (*loss == Loss::Request) == (direction == Direction::Request)) {
             None => Fate::Pass,

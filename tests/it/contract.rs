@@ -106,7 +106,7 @@ async fn lock_table_on_the_embedded_dynamodb() {
 }
 
 /// Where no server listens, and where none answers.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn lock_table_without_a_dynamodb() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -138,7 +138,7 @@ async fn redis_store_on_a_cluster() {
 }
 
 /// Where no server listens, and where none answers.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn redis_store_without_a_redis() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://claimant:claimant@{}/", listener.local_addr().unwrap());
@@ -175,7 +175,7 @@ async fn mysql_keeps_the_contract() {
 }
 
 /// Where no server listens, and where none answers.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn sql_stores_without_a_server() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -154,31 +154,60 @@ async fn every_store_is_outlasted() {
     MySqlStore::connect(&mariadb.url(), 1).await.unwrap().migrate().await.unwrap();
     let throttled = lock_table(&dynamodb, "throttled", THROTTLED);
     let not_reached = lock_table(&dynamodb, "not reached", Loss::Request);
-    let on_redis = tapped(redis.url(), redis.0.address.clone(), "Redis", |url| {
-        Box::pin(async move { Arc::new(RedisStore::open(&url).unwrap()) as Arc<dyn Store> })
+    let on_redis = (redis.url(), redis.0.address.clone(), "Redis");
+    let on_redis = [Way::Cut, Way::Silent].map(|way| {
+        tapped(&on_redis, way, |url| {
+            Box::pin(async move { Arc::new(RedisStore::open(&url).unwrap()) as Arc<dyn Store> })
+        })
     });
-    let on_postgres = tapped(postgres.url(), postgres.address().to_owned(), "PostgreSQL", |url| {
-        Box::pin(async move { Arc::new(PostgresStore::connect(&url, CONNECTIONS).await.unwrap()) as Arc<dyn Store> })
+    let on_postgres = (postgres.url(), postgres.address().to_owned(), "PostgreSQL");
+    let on_postgres = [Way::Cut, Way::Silent].map(|way| {
+        tapped(&on_postgres, way, |url| {
+            Box::pin(
+                async move { Arc::new(PostgresStore::connect(&url, CONNECTIONS).await.unwrap()) as Arc<dyn Store> },
+            )
+        })
     });
-    let on_mariadb = tapped(mariadb.url(), mariadb.address().to_owned(), "MariaDB", |url| {
-        Box::pin(async move { Arc::new(MySqlStore::connect(&url, CONNECTIONS).await.unwrap()) as Arc<dyn Store> })
+    let on_mariadb = (mariadb.url(), mariadb.address().to_owned(), "MariaDB");
+    let on_mariadb = [Way::Cut, Way::Silent].map(|way| {
+        tapped(&on_mariadb, way, |url| {
+            Box::pin(async move { Arc::new(MySqlStore::connect(&url, CONNECTIONS).await.unwrap()) as Arc<dyn Store> })
+        })
     });
-    all_at_once(&[&throttled, &not_reached, &on_redis, &on_postgres, &on_mariadb], 20).await;
+    let (redis, postgres, mariadb) = (on_redis.each_ref(), on_postgres.each_ref(), on_mariadb.each_ref());
+    all_at_once(&[&throttled, &not_reached, redis[0], redis[1], postgres[0], postgres[1], mariadb[0], mariadb[1]], 20)
+        .await;
 }
 
-/// A store over a tap before its server, which refuses and cuts connections during the outage.
+/// What a tap does to connections during the outage.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// It cuts them, and refuses new ones.
+    Cut,
+    /// Nothing comes over them any more.
+    Silent,
+}
+
+/// A server's URL, its address in it and its name.
+type Server = (String, String, &'static str);
+
+/// A store over a tap before its server.
 fn tapped(
-    url: String,
-    server: String,
-    name: &'static str,
+    (url, server, name): &Server,
+    way: Way,
     open: fn(String) -> BoxFuture<'static, Arc<dyn Store>>,
 ) -> impl Fn() -> BoxFuture<'static, Party> + Sync {
+    let (url, server, name) = (url.clone(), server.clone(), *name);
     move || {
         let (url, server) = (url.clone(), server.clone());
         Box::pin(async move {
             let tap = Tap::before(&server).await;
             let store = open(url.replace(&server, &tap.address)).await;
-            Party { name: name.to_owned(), store, switch: Arc::new(move |away| tap.shut(away)) }
+            let switch: Switch = match way {
+                Way::Cut => Arc::new(move |away| tap.shut(away)),
+                Way::Silent => Arc::new(move |away| tap.hush(away)),
+            };
+            Party { name: format!("{name}, {way:?}"), store, switch }
         })
     }
 }

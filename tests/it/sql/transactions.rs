@@ -321,6 +321,7 @@ async fn claims_that_are_dropped_or_forgotten_give_their_keys_back() {
         whole.all_returned().await;
 
         // A process that stopped, as far as the server can see: its lease was a second.
+        let begun = Instant::now();
         let forgotten = granted("forgotten", Duration::from_secs(1)).await;
         let patience = Instant::now() + LONG;
         let claim = loop {
@@ -329,6 +330,9 @@ async fn claims_that_are_dropped_or_forgotten_give_their_keys_back() {
                 ClaimAnswer::Refused(_) => assert!(Instant::now() < patience, "{name}: it is never given back"),
             }
         };
+        // Far from ten times the lease, and from none.
+        let kept = begun.elapsed();
+        assert!((Duration::from_secs(1)..Duration::from_secs(8)).contains(&kept), "{name}: {kept:?}");
         let settled = store.settle(forgotten, &completed(), call).await;
         let Settled::Aborted { claim: aborted, .. } = settled else { panic!("{name}: {settled:?}") };
         assert!(matches!(store.settle(claim, &completed(), call).await, Settled::Done), "{name}");

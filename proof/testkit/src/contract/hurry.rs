@@ -13,7 +13,7 @@ use super::scene::{fresh_id, granted, record, renewal, request, settle, settleme
 use crate::script::{copy, done, no_answer};
 
 /// How long a call may take that was given next to nothing: far beyond what a busy machine needs.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many keys go in one request.
 const COMPANY: usize = 30;
@@ -43,17 +43,18 @@ pub(super) async fn check(examiner: &mut Examiner) {
 async fn all_the_time(store: &dyn Store) -> Finding {
     let meter = Meter::default();
     let call = Call { within: Duration::MAX, meter: &meter };
-    let answer = in_time(store.claim(&request(&fresh_id("for ever"), 0), call)).await?.map_err(|e| no_answer(&e))?;
+    let answer =
+        in_time(PATIENCE, store.claim(&request(&fresh_id("for ever"), 0), call)).await?.map_err(|e| no_answer(&e))?;
     let ClaimAnswer::Granted(claim) = answer else { return Err("a fresh key was refused".into()) };
-    match in_time(store.settle(claim, &settlement(done(), 5), call)).await? {
+    match in_time(PATIENCE, store.settle(claim, &settlement(done(), 5), call)).await? {
         Settled::Done => Ok(()),
         other => Err(format!("a settlement that must be done is {other:?}")),
     }
 }
 
 /// What a call gives, which must come before the patience ends.
-pub(super) async fn in_time<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    timeout(PATIENCE, future).await.map_err(|_| format!("the call had not ended after {PATIENCE:?}"))
+pub(super) async fn in_time<T>(patience: Duration, future: impl Future<Output = T>) -> Result<T, String> {
+    timeout(patience, future).await.map_err(|_| format!("the call had not ended after {patience:?}"))
 }
 
 /// The error of a call that had no time: it says so, and claims to know nothing.
@@ -66,8 +67,8 @@ async fn claims(store: &dyn Store, within: Duration) -> Finding {
     let call = Call { within, meter: &meter };
     let requests: Vec<_> = (0..=COMPANY).map(|_| request(&fresh_id("hurry"), 0)).collect();
     let Some((alone, company)) = requests.split_first() else { return Ok(()) };
-    let mut answers = vec![in_time(store.claim(alone, call)).await?.map(BatchedClaim::Answered)];
-    answers.extend(in_time(store.claim_all(company, call)).await?);
+    let mut answers = vec![in_time(PATIENCE, store.claim(alone, call)).await?.map(BatchedClaim::Answered)];
+    answers.extend(in_time(PATIENCE, store.claim_all(company, call)).await?);
     ensure(answers.len() == requests.len(), || format!("{} answers to {COMPANY} claims", answers.len() - 1))?;
     for (answer, request) in answers.into_iter().zip(&requests) {
         match answer {
@@ -101,8 +102,8 @@ async fn settlements(store: &dyn Store, within: Duration) -> Finding {
     }
     let Some((alone, company)) = claims.split_first() else { return Ok(()) };
     let company = company.iter().map(|claim| (copy(claim), settlement(done(), 5))).collect();
-    let mut all = vec![in_time(store.settle(copy(alone), &settlement(done(), 5), call)).await?];
-    all.extend(in_time(store.settle_all(company, call)).await?);
+    let mut all = vec![in_time(PATIENCE, store.settle(copy(alone), &settlement(done(), 5), call)).await?];
+    all.extend(in_time(PATIENCE, store.settle_all(company, call)).await?);
     ensure(all.len() == claims.len(), || format!("{} answers to {COMPANY} settlements", all.len() - 1))?;
     for (settled, claim) in all.into_iter().zip(&claims) {
         match settled {
@@ -132,7 +133,7 @@ async fn others(store: &dyn Store, within: Duration) -> Finding {
     let meter = Meter::default();
     let call = Call { within, meter: &meter };
     let mut claim = granted(store, &request(&fresh_id("hurry"), 0)).await?;
-    match in_time(store.renew(&mut claim, renewal(5, 5_000), call)).await? {
+    match in_time(PATIENCE, store.renew(&mut claim, renewal(5, 5_000), call)).await? {
         Ok(Renewed::Held) => {
             ensure(claim.lease_until == time(5_000), || format!("the lease ends at {}", claim.lease_until))?;
             ensure(record(store, &claim.id).await?.lease_until == time(5_000), || {
@@ -146,7 +147,7 @@ async fn others(store: &dyn Store, within: Duration) -> Finding {
 }
 
 async fn looks(store: &dyn Store, id: &RecordId, call: Call<'_>) -> Finding {
-    match in_time(store.get(id, call)).await? {
+    match in_time(PATIENCE, store.get(id, call)).await? {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err("a record that is there was not seen".into()),
         Err(error) => honest(&error),

@@ -120,7 +120,8 @@ pub async fn survey_transactions<S: BatchTransactional>(store: Arc<S>) -> Findin
 }
 
 /// Holds a store whose server cannot be reached to clauses 11 and 13: each call ends in time, says so, and tells nothing
-/// of keys and payloads. Give it an address where no server listens or none answers.
+/// of keys and payloads. Give it an address where no server listens or none answers, and a runtime whose clock is paused: how long a
+/// call takes is measured by that, to the millisecond.
 ///
 /// # Panics
 /// At the first check that does not hold, naming it and its clause.

@@ -11,7 +11,7 @@ use claimant_core::{
 };
 
 use super::examiner::{Examiner, Finding, ensure};
-use super::hurry::in_time;
+use super::hurry::{PATIENCE, in_time};
 use super::scene::{answer, consumer, renewal, request, settlement, token};
 use crate::script::{copy, failed};
 
@@ -24,10 +24,15 @@ const HUGE_BYTES: usize = 3 << 20;
 /// How long a call to a server that cannot be reached may take.
 const UNREACHABLE_WITHIN: Duration = Duration::from_millis(700);
 
+/// How much longer the engine waits (`STORE_GUARD_MS`) before it drops a call, and with it the claim that would be given back: work that is
+/// done could not be completed then.
+const ENGINE_WAITS: Duration = Duration::from_millis(50);
+
 pub(super) async fn check(examiner: &mut Examiner) {
     let store = examiner.store.clone();
     for within in [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(2)] {
-        let finding = errors(store.as_ref(), within).await.and_then(|errors| errors.iter().try_for_each(silent));
+        let finding =
+            errors(store.as_ref(), within, PATIENCE).await.and_then(|errors| errors.iter().try_for_each(silent));
         examiner.hold(13, format!("errors of calls within {within:?}"), finding);
     }
     examiner.hold(13, "a record that is too large", too_large(store.as_ref()).await);
@@ -35,9 +40,10 @@ pub(super) async fn check(examiner: &mut Examiner) {
 
 pub(super) async fn unreachable(examiner: &mut Examiner) {
     let store = examiner.store.clone();
-    let errors = match in_time(errors(store.as_ref(), UNREACHABLE_WITHIN)).await {
-        Ok(Ok(errors)) => errors,
-        Ok(Err(seen)) | Err(seen) => return examiner.hold(11, "calls to a server that cannot be reached", Err(seen)),
+    let patience = UNREACHABLE_WITHIN + ENGINE_WAITS;
+    let errors = match errors(store.as_ref(), UNREACHABLE_WITHIN, patience).await {
+        Ok(errors) => errors,
+        Err(seen) => return examiner.hold(11, "calls to a server that cannot be reached", Err(seen)),
     };
     let count = errors.len();
     examiner.hold(11, "each call fails", ensure(count == CALLS, || format!("{count} of {CALLS} calls failed")));
@@ -52,20 +58,20 @@ pub(super) async fn unreachable(examiner: &mut Examiner) {
 /// How many calls [`errors`] makes, by the answers that they give.
 const CALLS: usize = 8;
 
-/// The errors of one call of each kind, and of two keys in one request.
-async fn errors(store: &dyn Store, within: Duration) -> Result<Vec<StoreError>, String> {
+/// The errors of one call of each kind, and of two keys in one request; none of which may take longer than the patience.
+async fn errors(store: &dyn Store, within: Duration, patience: Duration) -> Result<Vec<StoreError>, String> {
     let meter = Meter::default();
     let call = Call { within, meter: &meter };
     let requests = [secret_request(), secret_request()];
     let mut claim = claim_of(&requests[0]);
     let mut errors = Vec::new();
-    errors.extend(in_time(store.claim(&requests[0], call)).await?.err());
-    errors.extend(in_time(store.claim_all(&requests, call)).await?.into_iter().filter_map(Result::err));
-    errors.extend(in_time(store.renew(&mut claim, renewal(1, 5_000), call)).await?.err());
+    errors.extend(in_time(patience, store.claim(&requests[0], call)).await?.err());
+    errors.extend(in_time(patience, store.claim_all(&requests, call)).await?.into_iter().filter_map(Result::err));
+    errors.extend(in_time(patience, store.renew(&mut claim, renewal(1, 5_000), call)).await?.err());
     let ending = secret_settlement();
     let both = vec![(copy(&claim), ending.clone()), (claim_of(&requests[1]), ending.clone())];
-    let mut settled = in_time(store.settle_all(both, call)).await?;
-    settled.push(in_time(store.settle(claim, &ending, call)).await?);
+    let mut settled = in_time(patience, store.settle_all(both, call)).await?;
+    settled.push(in_time(patience, store.settle(claim, &ending, call)).await?);
     for settled in settled {
         match settled {
             Settled::Unknown { claim: Some(_), error } => errors.push(error),
@@ -75,7 +81,7 @@ async fn errors(store: &dyn Store, within: Duration) -> Result<Vec<StoreError>, 
             _ => {}
         }
     }
-    errors.extend(in_time(store.get(&requests[0].id, call)).await?.err());
+    errors.extend(in_time(patience, store.get(&requests[0].id, call)).await?.err());
     Ok(errors)
 }
 
@@ -127,7 +133,7 @@ async fn too_large(store: &dyn Store) -> Finding {
     let call = Call { within: Duration::from_secs(5), meter: &meter };
     let result = format!("\"{SECRET}{}\"", "x".repeat(HUGE_BYTES));
     let huge = settlement(Ending::Completed { result: Some(result) }, 5);
-    match in_time(store.settle(copy(&claim), &huge, call)).await? {
+    match in_time(PATIENCE, store.settle(copy(&claim), &huge, call)).await? {
         Settled::Done => return Ok(()),
         Settled::Unknown { error, .. } => silent(&error)?,
         other => return Err(format!("a settlement of a claim that is held is {other:?}")),
