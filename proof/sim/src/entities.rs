@@ -79,8 +79,8 @@ pub struct Run {
     pub fence: u64,
     /// What it does.
     pub work: Work,
-    /// Whether it blocks its thread.
-    pub blocked: bool,
+    /// Which attempt at its work it is, as it was told.
+    pub attempt: u32,
     /// When it began.
     pub start: u64,
     /// When and how it ended.

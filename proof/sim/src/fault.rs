@@ -204,7 +204,7 @@ pub enum Fate {
     Slow(u64),
     /// It is refused for want of capacity.
     Throttled,
-    /// Of a request for many, these (by the bits) are refused for want of capacity.
+    /// Of a request for many, these (by the bits) are refused for want of capacity; to the queue, too.
     PartlyThrottled(u32),
     /// It is carried out, and answered with an internal error.
     Error,

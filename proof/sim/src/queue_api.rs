@@ -12,11 +12,45 @@ use crate::world::{BEGIN_MS, World};
 /// The code for a message that is another owner's to hide, or was deleted.
 const EXPIRED: &str = "InvalidParameterValue";
 
+/// How many entries SQS takes in one request.
+const ENTRIES_MAX: usize = 10;
+
+/// Carries out one request, but for these of its entries (by the bits), which are refused for want of capacity.
+///
+/// # Panics
+/// On a request that is none of those that claimant makes.
+pub fn serve_some(
+    world: &World,
+    invocation: Option<InvocationNo>,
+    operation: &str,
+    body: &Value,
+    refused: u32,
+) -> (u16, Value) {
+    let Some(entries) = body["Entries"].as_array().filter(|entries| entries.len() <= ENTRIES_MAX) else {
+        return serve(world, invocation, operation, body);
+    };
+    let entries = entries.iter().cloned().enumerate();
+    let (refused, kept): (Vec<_>, Vec<_>) = entries.partition(|(place, _)| refused >> place & 1 == 1);
+    let kept: Vec<_> = kept.into_iter().map(|(_, entry)| entry).collect();
+    let (status, mut answer) = serve(world, invocation, operation, &json!({ "Entries": kept }));
+    if let Some(failed) = answer["Failed"].as_array_mut() {
+        failed.extend(
+            refused
+                .iter()
+                .map(|(_, entry)| json!({ "Id": entry["Id"], "SenderFault": false, "Code": "InternalError" })),
+        );
+    }
+    (status, answer)
+}
+
 /// Carries out one request.
 ///
 /// # Panics
 /// On a request that is none of those that claimant makes.
 pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, body: &Value) -> (u16, Value) {
+    if body["Entries"].as_array().is_some_and(|entries| entries.len() > ENTRIES_MAX) {
+        return (400, refusal("com.amazonaws.sqs#TooManyEntriesInBatchRequest"));
+    }
     match operation {
         "ChangeMessageVisibility" => match hide(world, invocation, body) {
             Ok(()) => (200, json!({})),

@@ -185,7 +185,7 @@ impl<'a> Timeline<'a> {
             Event::ReportLost { invocation } => {
                 self.invocations.entry(*invocation).and_modify(|i| i.report_lost = true);
             }
-            Event::RunStarted { run, invocation, process_run, key, message_id, fence, work, blocked, .. } => {
+            Event::RunStarted { run, invocation, process_run, key, message_id, fence, work, attempt, .. } => {
                 let told = Run {
                     invocation: *invocation,
                     process_run: *process_run,
@@ -193,7 +193,7 @@ impl<'a> Timeline<'a> {
                     message_id: message_id.clone(),
                     fence: *fence,
                     work: *work,
-                    blocked: *blocked,
+                    attempt: *attempt,
                     start: at,
                     end: None,
                     effects: Vec::new(),

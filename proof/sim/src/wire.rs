@@ -227,7 +227,8 @@ async fn travel(world: World, mut sent: Sent, sender: oneshot::Sender<Back>) {
 /// Carries the request out.
 fn arrive(world: &World, sent: &mut Sent, sender: &oneshot::Sender<Back>) -> (u16, Value) {
     if !sent.of_store {
-        return queue_api::serve(world, sent.invocation, &sent.operation, &sent.body);
+        let refused = if let Some(Fate::PartlyThrottled(bits)) = sent.fate { bits } else { 0 };
+        return queue_api::serve_some(world, sent.invocation, &sent.operation, &sent.body, refused);
     }
     world.note(Event::Arrived { request: sent.request, abandoned: sender.is_closed() });
     let kept = match (sent.fate, sent.operation.as_str()) {

@@ -55,6 +55,9 @@ fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
                 found.add("S3", at, format!("the lease of {id} gets shorter"));
             }
         }
+        (Some(before), Some(after)) if after.fence == before.fence + 1 && before.owner == after.owner => {
+            found.add("S1", at, format!("{id} is claimed again under the token of its last claim"));
+        }
         (Some(before), Some(after)) if after.fence == before.fence + 1 => {
             // The sender's time: the rules promise nothing about clocks.
             let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use claimant_core::limits::VISIBILITY_MAX_S;
+use claimant_core::{MessageId, backoff};
+
 use super::Found;
 use crate::entities::{Failures, Invocation, Run};
 use crate::history::{End, Event, InvocationNo, Record};
-use crate::scenario::Shape;
+use crate::scenario::{Fault, Guarantee, Shape, Work};
 use crate::timeline::Timeline;
 
 /// By how much before its deadline an invocation has returned: `CLAIMANT_MARGIN_MS`.
@@ -148,10 +151,47 @@ fn not_in_vain(
         }
         let failed = run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));
         let healthy = invocation.disturbed == 0 && !timeline.was_frozen(invocation.process_run, invocation.began, at);
-        let hidden = |(_, event): &(u64, Event)| matches!(event, Event::Hidden { invocation: Some(of), id: hidden, .. } if *of == no && hidden == id);
-        let is_told = timeline.scenario.queue.changes_visibility;
-        if failed && healthy && is_told && !timeline.history.events.iter().any(hidden) {
-            found.add("visibility", at, format!("invocation {no} did not say when {id} is to come back"));
+        if !failed || !healthy || !timeline.scenario.queue.changes_visibility {
+            continue;
         }
+        let hidden = |(_, event): &(u64, Event)| match event {
+            Event::Hidden { invocation: Some(of), id: hidden, for_s, done } if *of == no && hidden == id => {
+                Some((*for_s, *done))
+            }
+            _ => None,
+        };
+        let hidden = timeline.history.events.iter().rev().find_map(hidden);
+        let wanted = hidden_for(timeline, run);
+        if hidden.is_none() {
+            found.add("visibility", at, format!("invocation {no} did not say when {id} is to come back"));
+        } else if let (Some((for_s, true)), Some(wanted)) = (hidden, wanted)
+            && for_s != wanted
+        {
+            found.add("visibility", at, format!("invocation {no} hides {id} for {for_s} s, and not for {wanted} s"));
+        }
+    }
+}
+
+/// For how many seconds the message of a run that failed is hidden, where nothing but that run decides it.
+fn hidden_for(timeline: &Timeline<'_>, run: &Run) -> Option<u64> {
+    let consumer = &timeline.scenario.consumer;
+    let decides = timeline.spec(&run.message_id).is_some_and(|spec| spec.more.is_empty() && !spec.stray);
+    let retried =
+        consumer.guarantee != Guarantee::AtMostOnce && consumer.attempts_max.is_none_or(|max| run.attempt < max);
+    if !decides || !retried || consumer.breaker.is_some() {
+        return None;
+    }
+    let away = timeline.scenario.faults.iter().any(|fault| matches!(fault, Fault::Away { .. }));
+    let keeps_claim = consumer.guarantee != Guarantee::Optimistic && timeline.scenario.clocks_agree();
+    let is_asked = keeps_claim && !away && matches!(run.end, Some((_, End::Failed)));
+    match run.work {
+        // Beside a panic in the same call, or while what it calls is away, it does not come to ask for that; and what has lost its claim
+        // asks in vain.
+        Work::FailFor(s) if is_asked => Some(s.min(VISIBILITY_MAX_S)),
+        Work::Fail(_) | Work::Panic(_) => {
+            let delay = backoff::delay(run.attempt, &MessageId::new(run.message_id.as_str()).ok()?);
+            Some(delay.as_millis().div_ceil(1_000).try_into().ok()?)
+        }
+        _ => None,
     }
 }

@@ -111,7 +111,7 @@ fn handlers(timeline: &Timeline<'_>, coverage: &mut Coverage) {
     for run in timeline.runs.values() {
         let panicked = run.end.is_some_and(|(_, end)| end == End::Panicked);
         coverage.add(27, usize::from(panicked));
-        coverage.add(28, usize::from(run.work == Work::Hang || run.blocked));
+        coverage.add(28, usize::from(matches!(run.work, Work::Hang | Work::Block(_))));
         let returned = run.end.is_some_and(|(_, end)| end == End::Good);
         coverage.add(31, usize::from(run.work == Work::Large && returned));
         let end = run.end.map_or(u64::MAX, |(at, _)| at);
