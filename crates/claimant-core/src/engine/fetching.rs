@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
+use super::invocation::Part;
 use super::unpacking::{Unpacking, content_bytes};
 use crate::deadline::{Schedule, until};
 use crate::definition::Definition;
@@ -151,12 +152,12 @@ pub(crate) async fn remove_finished(
     consumer: &Definition,
     removable: Removable,
     report: &Report,
-    queue: &dyn Queue,
+    part: &Part<'_>,
     return_by: Instant,
 ) {
     let Some(source) = consumer.payloads() else { return };
-    let finished = finished(removable, report);
-    let (total, removed) = (finished.len(), remove(source, &finished, queue, return_by).await);
+    let finished = finished(removable, report, part);
+    let (total, removed) = (finished.len(), remove(source, &finished, part, return_by).await);
     if removed < total {
         tracing::warn!(
             payloads = total - removed,
@@ -166,13 +167,16 @@ pub(crate) async fn remove_finished(
 }
 
 /// Returns what may be removed: of messages whose own work is completed, where no other message of the batch needs the same payload
-/// and no other copy of the message failed. A dead letter is a copy of its message: it still points to its payload.
-fn finished(removable: Removable, report: &Report) -> Vec<(usize, Pointer)> {
+/// and no other copy of the message failed. A dead letter is a copy of its message: it still points to its payload. So does a message
+/// of several events, which none of them ends.
+fn finished(removable: Removable, report: &Report, part: &Part<'_>) -> Vec<(usize, Pointer)> {
     let failed: HashSet<_> = report.failures().into_iter().collect();
     let done = |index: usize| {
         let entry = report.entries().get(index);
         entry.is_some_and(|entry| {
-            matches!(entry.outcome, Outcome::Completed | Outcome::Duplicate) && !failed.contains(&entry.message_id)
+            matches!(entry.outcome, Outcome::Completed | Outcome::Duplicate)
+                && !failed.contains(&entry.message_id)
+                && part.is_whole(index)
         })
     };
     let (finished, kept): (Vec<_>, Vec<_>) = removable.into_iter().partition(|(index, _)| done(*index));

@@ -252,6 +252,11 @@ impl<'a> Part<'a> {
         self.held_back.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether this one is all of its message, and not one of several events in it.
+    pub(crate) fn is_whole(&self, index: usize) -> bool {
+        self.origin(index).whole
+    }
+
     fn origin(&self, index: usize) -> Origin {
         // OK because a batch asks for its own messages only, and each has an origin.
         self.origins.as_ref().map_or(Origin { message: index, whole: true }, |origins| origins[index])

@@ -7,7 +7,7 @@ use std::time::Duration;
 use claimant_core::envelope::Envelope;
 use claimant_core::{
     Confirmation, Consumer, DeadLetter, Engine, Event, FetchError, FetchFuture, HandlerError, HideAnswer, MemoryStore,
-    Message, PayloadSource, Pointer, Queue, QueueFuture, Rejection, Report, Room, Schedule,
+    Message, PayloadSource, Pointer, Queue, QueueFuture, Rejection, Report, Room, Router, Routes, Schedule,
 };
 
 use super::{TIMEOUT, words};
@@ -289,6 +289,32 @@ async fn payloads_are_removed_after_their_messages_and_only_of_finished_ones() {
     let shelf = Shelf { removes: true, ..Shelf::new(&[("stuck", "1"), ("jammed", "2"), ("c", "3")]) };
     let report = process(consumer(&shelf), &batch(&["at stuck", "at jammed", "at c"]), &queue(&shelf, true)).await;
     assert_eq!((words(&report).as_str(), shelf.left().as_str()), ("completed completed completed", "jammed stuck"));
+}
+
+/// An envelope with an order in each line.
+struct Rows;
+
+impl Envelope for Rows {
+    fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+        let event = |line: &str| {
+            let mut event = Event::default();
+            event.kind = Some("order".to_owned());
+            message.clone().opened(line.to_owned(), event)
+        };
+        Ok(message.body().lines().map(event).collect())
+    }
+}
+
+/// No event ends a message of several, and none keeps the payloads of other messages from being removed.
+#[tokio::test(start_paused = true)]
+async fn the_payloads_of_a_message_of_several_events_stay() {
+    let shelf = Shelf { removes: true, ..Shelf::new(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]) };
+    let router = Router::new(Routes::by_kind().envelope(Rows).on("order", consumer(&shelf)), 1).unwrap();
+    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let batch = batch(&["at a\nat b", "at c", "at d", "at b"]);
+    let report = router.process(&batch, schedule, &queue(&shelf, true)).await;
+    assert!(report.all().failures().is_empty(), "{report:?}");
+    assert_eq!(shelf.left(), "a b", "b is that of another message, too, which has ended");
 }
 
 /// Two copies of work, in two requests to the queue: the one that may come back needs the payload of the one that is gone.
