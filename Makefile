@@ -16,7 +16,7 @@ PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
 .PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage scale growth throughput fuzz storm mutants package msrv clean tools binaries \
-	tests test-it test-cloud test-rest test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
+	tests test-it test-cloud test-rest test-doc test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ test: ## Everything: lints, unit and integration tests, the template, a round of
 	@# The functions have leases of seconds. On a busy machine a process stands still for longer, and messages use up their
 	@# receives before it has had its turn: what is about them goes before all others.
 	@$(MAKE) -j5 IN_TURN=yes $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		test-storm test-cloud test-it test-rest test-seeds test-new test-functions test-templates test-licences
+		test-storm test-cloud test-it test-rest test-seeds test-new test-functions test-doc test-templates test-licences
 
 # Lints and tests share one build: clippy compiles the workspace's own crates, cargo the others. A `cargo clippy` of its own
 # would compile every dependency once more.
@@ -64,12 +64,13 @@ test-it:
 test-cloud:
 	cargo test --workspace --locked --test it -- --include-ignored cloud::
 
-# All other tests that need nothing but the machine, and the examples in doc comments. Not by --lib and --bins, which would build test
-# programs without tests, nor by --doc, which reads crates without examples, too. Where the machine is not x86-64, those of `it` run
-# here, too.
-test-rest: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER := $(CURDIR)/scripts/all-but-it
+# All other tests that need nothing but the machine. Not by --lib and --bins, which would build test programs without tests.
 test-rest:
-	cargo test --workspace --locked
+	cargo test --workspace --locked --tests --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/all-but', 'it']"
+
+# The examples in doc comments. Not by --doc, which reads the libraries without examples, too.
+test-doc:
+	nice cargo test --workspace --locked --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/all-but', 'programs']"
 
 test-functions:
 	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test loaded --test servers --test counts --bin example -- --ignored
