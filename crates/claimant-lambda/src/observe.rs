@@ -47,15 +47,14 @@ impl Observer {
         log_messages(report, consumer, self.logs_messages);
         let numbers = Numbers::of(report);
         // A record defines one metric at least.
-        match self.sink.as_ref().filter(|_| !report.entries().is_empty()) {
-            Some(sink) => {
-                let record = numbers.record(now, consumer, &self.function);
-                // A sink can be the function's own: what it does decides nothing over the batch.
-                if catch_unwind(AssertUnwindSafe(|| sink(&record))).is_err() {
-                    numbers.log(consumer);
-                }
-            }
-            None => numbers.log(consumer),
+        let sink = self.sink.as_ref().filter(|_| !report.entries().is_empty());
+        let is_recorded = sink.is_some_and(|sink| {
+            let record = numbers.record(now, consumer, &self.function);
+            // A sink can be the function's own: what it does decides nothing over the batch.
+            catch_unwind(AssertUnwindSafe(|| sink(&record))).is_ok()
+        });
+        if !is_recorded {
+            numbers.log(consumer);
         }
     }
 }

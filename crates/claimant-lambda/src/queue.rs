@@ -1,7 +1,6 @@
 //! What the engine does in SQS while a batch runs: it extends visibility timeouts, deletes messages early, and copies messages
 //! to the dead-letter queue.
 
-use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,13 +19,12 @@ use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
 use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, QueueFuture, SendAgain};
 
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
 use crate::event::Batch;
 use crate::letter;
 use crate::schedules::Schedules;
-use crate::visibility::{ENTRIES_MAX, Failed, REQUESTS_MAX, whole_seconds};
+use crate::visibility::{Failed, whole_seconds};
 
 /// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
 /// ("SendMessageBatch" in the SQS API reference, since August 2025).
@@ -107,8 +105,7 @@ impl<'a> SqsQueue<'a> {
         let request = |chunk: &[Deletion]| -> BoxFuture<'_, Failed> {
             Box::pin(delete_batch(client, &source.url, chunk.to_vec()))
         };
-        let requests = stream::iter(entries.chunks(ENTRIES_MAX).map(request)).buffer_unordered(REQUESTS_MAX);
-        let failed = requests.fold(Failed::default(), |all, failed| ready(all.and(failed))).await;
+        let failed = Failed::of_all(&entries, request).await;
         if failed.entries > 0 {
             tracing::warn!(
                 failed = failed.entries,

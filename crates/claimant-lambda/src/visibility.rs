@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use crate::event::Batch;
 
 /// Entries in one SQS batch request.
-pub(crate) const ENTRIES_MAX: usize = 10;
+const ENTRIES_MAX: usize = 10;
 
 /// Requests in flight at once: a batch of 10,000 messages takes 1,000 requests.
-pub(crate) const REQUESTS_MAX: usize = 32;
+const REQUESTS_MAX: usize = 32;
 
 /// Makes failed messages visible again after the delays in their entries; takes no longer than `within`.
 ///
@@ -30,9 +30,7 @@ pub(crate) async fn change(client: &Client, batch: &Batch, report: &Report, with
         return;
     }
     let request = |chunk: &[Entry]| -> BoxFuture<'_, Failed> { Box::pin(send(client, &source.url, chunk.to_vec())) };
-    let requests = entries.chunks(ENTRIES_MAX).map(request);
-    let failed = stream::iter(requests).buffer_unordered(REQUESTS_MAX);
-    match timeout(within, failed.fold(Failed::default(), |all, failed| ready(all.and(failed)))).await {
+    match timeout(within, Failed::of_all(&entries, request)).await {
         Ok(Failed { entries: 0, .. }) => tracing::debug!(messages = wanted, "visibility changed"),
         Ok(Failed { entries: failed, code }) => {
             let code = code.as_deref().unwrap_or("none");
@@ -71,7 +69,13 @@ impl Failed {
         Self { entries: failed.len(), code: failed.first().map(|entry| entry.code().to_owned()) }
     }
 
-    pub(crate) fn and(self, more: Self) -> Self {
+    /// Asks for these entries, ten in a request and the requests concurrently; returns what of all failed.
+    pub(crate) async fn of_all<'a, E>(entries: &'a [E], request: impl Fn(&'a [E]) -> BoxFuture<'a, Self>) -> Self {
+        let requests = stream::iter(entries.chunks(ENTRIES_MAX).map(request)).buffer_unordered(REQUESTS_MAX);
+        requests.fold(Self::default(), |all, failed| ready(all.and(failed))).await
+    }
+
+    fn and(self, more: Self) -> Self {
         Self { entries: self.entries + more.entries, code: self.code.or(more.code) }
     }
 }
