@@ -39,23 +39,23 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
     let mut place = Place::in_account(format!("the stack {stack}"), account).await;
     let lambda = Lambda::new(place.aws(), None);
     let all = lambda.list_functions(FUNCTIONS_MAX).await?;
-    let mut queues = Queues { sqs: place.sqs(), found: BTreeMap::new(), left_out: Vec::new() };
     if all.len() >= FUNCTIONS_MAX {
-        queues.left_out.push(format!("only the first {FUNCTIONS_MAX} functions of the account were looked at"));
+        place.left_out.push(format!("only the first {FUNCTIONS_MAX} functions of the account were looked at"));
     }
     let functions = functions_of(&lambda, stack, all).await?;
     if functions.is_empty() {
-        let only: String = queues.left_out.iter().map(|only| format!(": {only}")).collect();
+        let only: String = place.left_out.iter().map(|only| format!(": {only}")).collect();
         return Err(Error::invalid(format!(
             "no function here belongs to the stack {stack}{only}. Are the stack's name, the account and the Region right?"
         )));
     }
     let sources = sources(&lambda).await?;
     if sources.len() >= MAPPINGS_MAX {
-        queues
+        place
             .left_out
             .push(format!("only the first {MAPPINGS_MAX} event source mappings of the account were looked at"));
     }
+    let mut queues = Queues { sqs: place.sqs(), found: BTreeMap::new(), left_out: Vec::new() };
     for (function, logical_id) in functions {
         let named = |variable| function.variable(variable).map(str::to_owned);
         let (name, table, table_before) =
@@ -84,7 +84,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
     }
     place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();
     place.queues = queues.found.into_values().collect();
-    place.left_out = queues.left_out;
+    place.left_out.extend(queues.left_out);
     Ok(place)
 }
 
