@@ -56,7 +56,7 @@ const MYSQL: About = About { name: "MySQL (measured on MariaDB)", ..POSTGRES };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {
-    stores::check(&MEMORY, Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new())).await;
+    stores::check(&MEMORY, Arc::new(MemoryStore::new())).await;
     contract::check_records(Arc::new(MemoryStore::new())).await;
 }
 
@@ -76,7 +76,7 @@ async fn lock_table_on_dynamodb_local() {
     let table = DynamoDb::local().lock_table("contract").await;
     // First, while the table is short: each list reads all of it.
     contract::check_records(Arc::new(table.clone())).await;
-    stores::check(&DYNAMODB, Arc::new(table.clone()), Arc::new(table.clone())).await;
+    stores::check(&DYNAMODB, Arc::new(table.clone())).await;
     outcomes_are_the_same(&table, true).await;
 }
 
@@ -95,7 +95,7 @@ async fn lock_table_on_the_embedded_dynamodb() {
     let tables = three_tables("contract");
     let several = Arc::new(dynamodb.lock_table(tables.clone()).await.before("old"));
     println!("{}", contract::check_records(several.clone()).await);
-    stores::check(&EMBEDDED, several, Arc::new(single.clone())).await;
+    stores::check_forms(&EMBEDDED, several, Arc::new(single.clone())).await;
     for table in tables.names() {
         let items = dynamodb.client().scan().table_name(table).send().await.unwrap().count();
         assert!(items > 100, "{items} records in {table}");
@@ -117,7 +117,7 @@ async fn lock_table_without_a_dynamodb() {
 }
 
 async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
-    stores::check(about, Arc::new(store.clone()), Arc::new(store.clone())).await;
+    stores::check(about, Arc::new(store.clone())).await;
     let cases = outcomes::check(Arc::new(store), INVOCATION).await;
     println!("{cases} cases");
 }
@@ -158,7 +158,7 @@ async fn postgres_keeps_the_contract() {
     let server = Postgres::shared().await;
     let store = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    stores::check(&POSTGRES, store.clone(), store.clone()).await;
+    stores::check(&POSTGRES, store.clone()).await;
     contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
@@ -169,7 +169,7 @@ async fn mysql_keeps_the_contract() {
     let server = MariaDb::shared().await;
     let store = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    stores::check(&MYSQL, store.clone(), store.clone()).await;
+    stores::check(&MYSQL, store.clone()).await;
     contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }

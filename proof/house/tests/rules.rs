@@ -193,13 +193,24 @@ fn new_projects_are_built_as_the_functions_here() {
     assert_eq!(profiles("crates/claimant-cli/templates/project/Cargo.toml.in"), here);
 }
 
+/// What cargo builds of the packages of the workspace, as `cargo metadata` has it.
+fn targets() -> Vec<Value> {
+    let metadata: Value = metadata(&["--no-deps"]);
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    packages.iter().flat_map(|package| package["targets"].as_array().expect("they have targets")).cloned().collect()
+}
+
+/// Whether a line of the file begins with one of these, after blanks.
+fn has_line(file: &Path, beginnings: [&str; 2]) -> bool {
+    let text = std::fs::read_to_string(file).expect("it is readable");
+    text.lines().any(|line| beginnings.iter().any(|beginning| line.trim().starts_with(beginning)))
+}
+
 /// `test = false` saves the build of an empty test program. A test in such a target would never run.
 #[test]
 fn targets_without_a_test_program_have_no_tests() {
-    let metadata: Value = metadata(&["--no-deps"]);
-    let packages = metadata["packages"].as_array().expect("there are packages");
-    let targets = packages.iter().flat_map(|package| package["targets"].as_array().expect("they have targets"));
-    let untested = targets.filter(|target| target["test"] == false && target["kind"] != json!(["custom-build"]));
+    let targets = targets();
+    let untested = targets.iter().filter(|target| target["test"] == false && target["kind"] != json!(["custom-build"]));
     let mut count = 0;
     for target in untested {
         count += 1;
@@ -210,13 +221,8 @@ fn targets_without_a_test_program_have_no_tests() {
             vec![root.to_owned()]
         };
         for file in files {
-            let text = std::fs::read_to_string(&file).expect("it is readable");
-            let is_test = |line: &str| ["#[test]", "#[tokio::test"].iter().any(|mark| line.trim().starts_with(mark));
-            assert!(
-                !text.lines().any(is_test),
-                "{} has tests, and `test = false` keeps them from being run",
-                file.display()
-            );
+            let has_tests = has_line(&file, ["#[test]", "#[tokio::test"]);
+            assert!(!has_tests, "{} has tests, and `test = false` keeps them from being run", file.display());
         }
     }
     assert!(count > 5, "the check finds targets");
@@ -225,30 +231,21 @@ fn targets_without_a_test_program_have_no_tests() {
 /// `doctest = false` saves reading the crate for examples in its doc comments. An example there would never run.
 #[test]
 fn libraries_without_doc_tests_have_no_examples_in_comments() {
-    let metadata: Value = metadata(&["--no-deps"]);
-    let packages = metadata["packages"].as_array().expect("there are packages");
-    let targets = packages.iter().flat_map(|package| package["targets"].as_array().expect("they have targets"));
-    let libraries = targets.filter(|target| target["kind"] == json!(["lib"]) && target["doctest"] == false);
+    let targets = targets();
+    let libraries = targets.iter().filter(|target| target["kind"] == json!(["lib"]) && target["doctest"] == false);
     let roots: Vec<_> = libraries.map(|target| target["src_path"].as_str().expect("a target has a file")).collect();
     assert!(roots.len() > 10, "{roots:?}");
     for file in roots.iter().flat_map(|root| files(Path::new(root).parent().expect("it is in a folder"))) {
-        let text = std::fs::read_to_string(&file).expect("it is readable");
-        let is_code = |line: &str| ["/// ```", "//! ```"].iter().any(|mark| line.trim().starts_with(mark));
-        assert!(
-            !text.lines().any(is_code),
-            "{} has an example, and `doctest = false` keeps it from being run",
-            file.display()
-        );
+        let has_example = has_line(&file, ["/// ```", "//! ```"]);
+        assert!(!has_example, "{} has an example, and `doctest = false` keeps it from being run", file.display());
     }
 }
 
 /// `make test` runs the targets `it` beside all others, which it tells from them by their first letter.
 #[test]
 fn of_test_targets_only_it_begins_with_an_i() {
-    let metadata: Value = metadata(&["--no-deps"]);
-    let packages = metadata["packages"].as_array().expect("there are packages");
-    let targets = packages.iter().flat_map(|package| package["targets"].as_array().expect("they have targets"));
-    let tests = targets.filter(|target| target["kind"] == json!(["test"]));
+    let targets = targets();
+    let tests = targets.iter().filter(|target| target["kind"] == json!(["test"]));
     let names: Vec<_> = tests.map(|target| target["name"].as_str().expect("a target has a name")).collect();
     assert!(names.contains(&"it") && names.len() > 20, "{names:?}");
     for name in names {

@@ -77,6 +77,16 @@ impl Terminal {
         drop(keys);
         (status.code(), self.shown + &String::from_utf8_lossy(&stdout))
     }
+
+    /// Says yes to the first question, and Ctrl-C to the second; returns also the JSON that was shown then.
+    async fn ends_at_the_second_question(mut self) -> (Option<i32>, String, Value) {
+        self.asks().await;
+        self.script.stdin.as_mut().unwrap().write_all(b"y\n").await.unwrap();
+        self.asks_for(2).await;
+        let (code, shown) = self.types("\u{3}").await;
+        let document = serde_json::from_str(&shown[shown.find("\n{").unwrap()..]).unwrap();
+        (code, shown, document)
+    }
 }
 
 /// Answers the question with yes.
@@ -191,12 +201,8 @@ async fn what_was_done_before_ctrl_c_at_a_question_is_printed() {
     for queue in ["Dead", "Lost"] {
         world.cloud.sqs().send(queue, NewMessage::new("{}")).unwrap();
     }
-    let mut terminal = Terminal::start(&world, "dead redrive --all --json");
-    terminal.asks().await;
-    terminal.script.stdin.as_mut().unwrap().write_all(b"y\n").await.unwrap();
-    terminal.asks_for(2).await;
-    let (code, shown) = terminal.types("\u{3}").await;
-    let document: Value = serde_json::from_str(&shown[shown.find("\n{").unwrap()..]).unwrap();
+    let terminal = Terminal::start(&world, "dead redrive --all --json");
+    let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["not_reached"]), (Some(130), &json!(["Lost"])), "{shown}");
     assert_eq!(document["queues"][0]["done"].as_array().map(Vec::len), Some(1), "{shown}");
     assert_eq!((world.depths(), world.bodies("Lost").len()), ((0, 1), 1));
@@ -207,15 +213,11 @@ async fn what_was_done_before_ctrl_c_at_a_question_is_printed() {
 async fn what_came_of_a_key_is_printed_though_ctrl_c_ends_the_next() {
     let server = Server::start(shop);
     let variables: String = server.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect();
-    let mut terminal = Terminal::of(&format!(
+    let terminal = Terminal::of(&format!(
         "{variables}{} release order#o-9 order#o-9 --table locks --json",
         env!("CARGO_BIN_EXE_claimant")
     ));
-    terminal.asks().await;
-    terminal.script.stdin.as_mut().unwrap().write_all(b"y\n").await.unwrap();
-    terminal.asks_for(2).await;
-    let (code, shown) = terminal.types("\u{3}").await;
-    let document: Value = serde_json::from_str(&shown[shown.find("\n{").unwrap()..]).unwrap();
+    let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["not_reached"]), (Some(130), &json!(["order#o-9"])), "{shown}");
     assert_eq!((&document["keys"][0]["outcome"], &document["keys"][1]), (&json!("done"), &Value::Null), "{shown}");
 }
