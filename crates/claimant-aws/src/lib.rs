@@ -8,26 +8,29 @@
 //! | --- | --- |
 //! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
 //! | `later` | clients that are made at their first use, or while the function waits for its first message |
+//! | `people` | with the feature of that name: the configuration of a command that a person gives |
 //! | [`intake`] | event source mappings: paused only where their return is planned, and resumed |
 //! | [`signed`] | the requests for that, signed here |
 
 mod http;
 pub mod intake;
 mod later;
+#[cfg(feature = "people")]
+mod people;
 pub mod signed;
 
 use std::thread;
 use std::time::Duration;
 
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
-use aws_config::profile::ProfileFileCredentialsProvider;
-use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
+use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
+use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_core::Variables;
 pub use later::Later;
+#[cfg(feature = "people")]
+pub use people::config_of;
 use tokio::sync::OnceCell;
 
 /// Tries of one request, the first included.
@@ -69,27 +72,18 @@ pub fn prepare() {
 }
 
 async fn load() -> SdkConfig {
-    config_of(None, None).await
+    loaded(aws_config::defaults(BehaviorVersion::latest())).await
 }
 
-/// Returns the configuration of this profile and this Region, each as the environment says where `None`: for commands that a
-/// person gives. A profile's credentials are its own, whatever keys the environment has. Not shared, unlike [`config`].
-pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
-    let mut loader = aws_config::defaults(BehaviorVersion::latest());
-    if let Some(profile) = profile {
-        loader = loader.profile_name(profile);
-    }
-    if let Some(region) = region {
-        loader = loader.region(Region::new(region.to_owned()));
-    }
+/// Returns what the loader finds, with the client, the retries and the time limits that all of claimant's requests have.
+async fn loaded(mut loader: ConfigLoader) -> SdkConfig {
     // The first of the default chain. With them none of the others is asked; to make those takes as long as a client of STS.
     let environment = EnvironmentVariableCredentialsProvider::new();
-    if profile.is_none() && environment.provide_credentials().await.is_ok() {
+    if environment.provide_credentials().await.is_ok() {
         loader = loader.credentials_provider(environment);
     }
-    let client = http::client();
-    let config = loader
-        .http_client(client.clone())
+    loader
+        .http_client(http::client())
         .retry_config(
             RetryConfig::standard()
                 .with_max_attempts(ATTEMPTS_MAX)
@@ -97,12 +91,7 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
         )
         .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS)).build())
         .load()
-        .await;
-    let Some(profile) = profile else { return config };
-    // The default chain would take the keys of the environment first, and so work on another account than the one that was named.
-    let known = ProviderConfig::default().with_region(config.region().cloned()).with_http_client(client);
-    let credentials = ProfileFileCredentialsProvider::builder().configure(&known).profile_name(profile).build();
-    config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build()
+        .await
 }
 
 /// Returns the queue URL in a variable, if it is set. Anything else in it is noted as a fault, such as the queue's name or ARN,

@@ -83,6 +83,74 @@ fn a_profile_that_is_named_is_the_account_that_is_acted_on() {
     assert!(requests.is_empty() && err.contains("pord"), "{requests:?}{err}");
 }
 
+/// As most people's are: signed in with a browser, which the AWS CLI does.
+#[test]
+fn a_profile_that_only_the_aws_cli_can_sign_in_with_is_asked_of_it() {
+    let server = Server::start(shop);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profiles-of-people");
+    std::fs::create_dir_all(&dir).unwrap();
+    let printed = |key: &str| {
+        format!(r#"{{"Version":1,"AccessKeyId":"{key}","SecretAccessKey":"s3cret","SessionToken":"t0ken"}}"#)
+    };
+    std::fs::write(dir.join("printed"), printed("AKIAPROCESS")).unwrap();
+    let sso = "sso_session = corp\nsso_account_id = 123456789012\nsso_role_name = ops\n";
+    let config = format!(
+        "[sso-session corp]\nsso_start_url = https://corp.awsapps.com/start\nsso_region = eu-west-1\n[profile people]\n{sso}\
+         [profile out]\n{sso}[profile process]\ncredential_process = cat '{}'\n",
+        dir.join("printed").display()
+    );
+    std::fs::write(dir.join("config"), config).unwrap();
+    // It notes what it was asked, and is signed in with one profile.
+    let cli = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >> '{asked}'\ncase \"$* $AWS_PROFILE\" in *people*) echo '{answer}' ;;\n\
+         *) echo 'Token has expired and refresh failed' >&2; exit 255 ;;\nesac\n",
+        asked = dir.join("asked").display(),
+        answer = printed("AKIAPEOPLE"),
+    );
+    executable(&dir.join("bin/aws"), &cli);
+    let _ = std::fs::remove_file(dir.join("asked"));
+    let run = |with_cli: bool, options: &[&str], variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(["inspect", "order#o-9", "--table", "locks"]).args(options).envs(server.variables());
+        if with_cli {
+            let path = std::env::var("PATH").unwrap_or_default();
+            command.env("PATH", format!("{}:{path}", dir.join("bin").display()));
+        } else {
+            // The shell and `cat`, without an `aws` that the machine may have.
+            command.env("PATH", "/bin");
+        }
+        let output =
+            command.env("AWS_CONFIG_FILE", dir.join("config")).envs(variables.iter().copied()).output().unwrap();
+        let requests = std::mem::take(&mut *server.requests.lock().unwrap());
+        (requests, String::from_utf8(output.stderr).unwrap())
+    };
+    let asked = || std::fs::read_to_string(dir.join("asked")).unwrap_or_default();
+    let by_variable = [("AWS_PROFILE", "people"), ("AWS_ACCESS_KEY_ID", ""), ("AWS_SECRET_ACCESS_KEY", "")];
+    for (options, variables, key) in [
+        (&["--profile", "process"][..], &[][..], "AKIAPROCESS"),
+        (&["--profile", "people"], &[], "AKIAPEOPLE"),
+        (&[], &by_variable, "AKIAPEOPLE"),
+    ] {
+        let (requests, err) = run(true, options, variables);
+        let credential = format!("Credential={key}/");
+        assert!(!requests.is_empty() && requests.iter().all(|r| r.contains(&credential)), "{requests:?}{err}");
+    }
+    let export = "configure export-credentials --format process";
+    assert_eq!(asked(), format!("{export} --profile people\n{export}\n"));
+    for (with_cli, why) in [(true, "Token has expired and refresh failed"), (false, "aws: not found")] {
+        let (requests, err) = run(with_cli, &["--profile", "out"], &[]);
+        assert!(requests.is_empty() && err.contains("aws sso login") && err.contains(why), "{requests:?}{err}");
+    }
+}
+
+/// Writes a program that a shell can find.
+fn executable(path: &Path, script: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, script).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_is_json_where_that_is_asked_for() {
     let world = World::of(TABLE).await;
