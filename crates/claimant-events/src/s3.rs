@@ -15,10 +15,10 @@ const WORD: &str = "S3 notification";
 /// The notification of S3: each of its records is an event of its own, and the message is done when all are. Its payload is an
 /// [`S3Record`], or any other type that decodes from a record.
 ///
-/// The event's id is `bucket/key@versionId`, or `bucket/key@sequencer` where the object has no version: the same in each notification of
-/// it. Its kind is the `eventName` (`ObjectCreated:Put`), its source the bucket, its subject the object's key, decoded. A consumer
-/// without a key rule has that id as its key, so that what is created and later removed, or tagged, under one version is one piece of
-/// work, and the second event a conflict: where a notification has several kinds, put the kind into the key.
+/// The event's id is that of [`S3Record::id`]: the same in each notification of it. Its kind is the `eventName` (`ObjectCreated:Put`),
+/// its source the bucket, its subject the object's key, decoded. A consumer without a key rule has that id as its key, so that what is
+/// created and later removed under one version is one piece of work, and the second event a conflict: where a notification has several
+/// kinds, put the kind into the key.
 ///
 /// `s3:TestEvent`, which S3 sends when a notification is set up, holds no event: the message is acknowledged and counted as `empty`.
 ///
@@ -65,11 +65,19 @@ pub struct S3Record {
 }
 
 impl S3Record {
-    /// Returns `bucket/key@versionId`, or `bucket/key@sequencer` where there is no version; `None` where there is neither.
+    /// Returns `bucket/key@versionId`, or `bucket/key@sequencer` where there is no version. What has no sequencer can happen to one
+    /// version again and again (it is tagged, restored, given other rights), and has its time, too, in milliseconds:
+    /// `bucket/key@versionId@1795348800000`.
+    ///
+    /// `None` where there is neither version nor sequencer, or neither sequencer nor time.
     #[must_use]
     pub fn id(&self) -> Option<String> {
-        let place = self.version_id.as_ref().or(self.sequencer.as_ref())?;
-        Some(format!("{}/{}@{place}", self.bucket, self.key))
+        let id = |of: &str| format!("{}/{}@{of}", self.bucket, self.key);
+        match (&self.version_id, &self.sequencer) {
+            (Some(of), Some(_)) | (None, Some(of)) => Some(id(of)),
+            (Some(version), None) => self.time.map(|time| id(&format!("{version}@{}", time.as_millis()))),
+            (None, None) => None,
+        }
     }
 
     /// Two notifications of one event can differ in what is not compared here, such as the id of a request.
@@ -267,13 +275,19 @@ mod tests {
 
     #[test]
     fn the_id_is_of_the_version_or_else_of_the_sequencer() {
-        for (version, sequencer, wanted) in [
-            (json!("v1"), json!("05"), Some("amzn-s3-demo-bucket/a@v1")),
-            (json!("null"), json!("05"), Some("amzn-s3-demo-bucket/a@05")),
-            (json!(null), json!("05"), Some("amzn-s3-demo-bucket/a@05")),
-            (json!(""), json!(""), None),
+        const NOON: &str = "2026-11-22T12:00:00.000Z";
+        for (version, sequencer, time, wanted) in [
+            (json!("v1"), json!("05"), NOON, Some("amzn-s3-demo-bucket/a@v1")),
+            (json!("null"), json!("05"), NOON, Some("amzn-s3-demo-bucket/a@05")),
+            (json!(null), json!("05"), NOON, Some("amzn-s3-demo-bucket/a@05")),
+            (json!(""), json!(""), NOON, None),
+            // One version can be tagged again: only its time says that it is another event.
+            (json!("v1"), json!(null), NOON, Some("amzn-s3-demo-bucket/a@v1@1795348800000")),
+            (json!("v1"), json!(null), "2026-11-22T12:00:00.001Z", Some("amzn-s3-demo-bucket/a@v1@1795348800001")),
+            (json!("v1"), json!(null), "noon", None),
         ] {
             let mut record = record("a");
+            record["eventTime"] = json!(time);
             record["s3"]["object"]["versionId"] = version;
             record["s3"]["object"]["sequencer"] = sequencer;
             assert_eq!(id(record).as_deref(), wanted);

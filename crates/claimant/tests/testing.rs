@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::dynamodb::Transaction;
 use claimant::memory::MemoryStore;
 use claimant::store::Store;
-use claimant::{Consumer, Context, Handler, HandlerError, Terminal, TransactionGuard, envelope};
+use claimant::{Consumer, Context, Handler, HandlerError, Message, Terminal, TransactionGuard, envelope};
 use claimant_test::{Call, Effects, Fault, MemoryTransactions, Scenario, TestMessage, TestQueue};
 use serde_json::json;
 
@@ -102,6 +102,32 @@ async fn an_order_is_one_order_however_it_comes() {
     queue.send(&[order.in_cloud_event("shop", "order placed")]);
     queue.drain().await.assert_done();
     assert_eq!(warehouse.requests(), 1);
+}
+
+/// One version of an object is tagged as clean, and an hour later as infected; S3 sends the second notification twice.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_tagged_again_is_looked_at_again() {
+    let tagged = |time: &str| {
+        let s3 = json!({ "bucket": { "name": "in" }, "object": { "key": "a", "versionId": "v1", "eTag": "e" } });
+        let record = json!({ "eventSource": "aws:s3", "eventName": "ObjectTagging:Put", "eventTime": time, "s3": s3 });
+        TestMessage::json(&json!({ "Records": [record] }))
+    };
+    let consumer = || Consumer::new("index", MemoryStore::new(), index).envelope(envelope::S3);
+    let with_the_kind = |object: &envelope::S3Record, message: &Message| {
+        let id = message.event().and_then(|event| event.id.clone());
+        format!("{} {}", object.event_name, id.unwrap_or_else(|| message.id().to_string()))
+    };
+    for consumer in [consumer(), consumer().key_of_message(with_the_kind)] {
+        let queue = TestQueue::new(consumer);
+        let again = tagged("2026-11-22T13:00:00.000Z");
+        queue.send(&[tagged("2026-11-22T12:00:00.000Z"), again.clone(), again]);
+        let played = queue.drain().await;
+        assert_eq!(played.outcomes(), ["m-1: completed", "m-2: completed", "m-3: duplicate"]);
+    }
+}
+
+async fn index(_: envelope::S3Record, _: Context) -> Result<(), HandlerError> {
+    Ok(())
 }
 
 #[tokio::test]

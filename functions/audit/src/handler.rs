@@ -57,12 +57,7 @@ impl Decoder<AuditEvent> for EventDecoder {
 
 /// The id of what happened to an object: one version is created, tagged and removed, and each of them is an event.
 fn id_of(object: &S3Record) -> Option<String> {
-    let id = format!("{} {}", object.event_name, object.id()?);
-    // Only creations and deletions have a sequencer, and a version has one of each. What can be repeated differs in its time.
-    Some(match (&object.sequencer, object.time) {
-        (None, Some(time)) => format!("{id} {}", time.as_millis()),
-        _ => id,
-    })
+    Some(format!("{} {}", object.event_name, object.id()?))
 }
 
 /// The table that rows are written to.
@@ -152,13 +147,13 @@ mod tests {
         // One version is created, tagged, tagged again and removed: four events.
         for (name, version, sequencer, time, id) in [
             ("ObjectCreated:Put", Some("v1"), Some("s1"), NOON, "ObjectCreated:Put invoices/a b/c@v1"),
-            ("ObjectTagging:Put", Some("v1"), None, NOON, "ObjectTagging:Put invoices/a b/c@v1 1795348800000"),
+            ("ObjectTagging:Put", Some("v1"), None, NOON, "ObjectTagging:Put invoices/a b/c@v1@1795348800000"),
             (
                 "ObjectTagging:Put",
                 Some("v1"),
                 None,
                 "2026-11-22T12:00:00.001Z",
-                "ObjectTagging:Put invoices/a b/c@v1 1795348800001",
+                "ObjectTagging:Put invoices/a b/c@v1@1795348800001",
             ),
             ("ObjectRemoved:Delete", Some("v1"), Some("s2"), NOON, "ObjectRemoved:Delete invoices/a b/c@v1"),
             ("ObjectCreated:Put", None, Some("s1"), NOON, "ObjectCreated:Put invoices/a b/c@s1"),
