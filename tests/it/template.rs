@@ -130,14 +130,32 @@ fn the_alarm_on_errors_sees_a_message_that_fails_its_invocation_each_time() {
 /// A metric of zero is not written, so what looks at metrics has to take a missing one for zero.
 #[test]
 fn alarms_and_the_dashboard_take_a_missing_metric_for_zero() {
-    let alarms = file("infra/alarms.yaml");
-    let mut watched = 0;
+    let (alarms, observe) = (file("infra/alarms.yaml"), file("crates/claimant-lambda/src/observe.rs"));
+    let mut watched = Vec::new();
     for (name, text) in resources(&alarms).iter().filter(|(_, text)| text.contains("Type: AWS::CloudWatch::Alarm")) {
         assert!(text.contains("\nTreatMissingData: notBreaching\n"), "{name}");
-        assert!(!text.contains("Expression:"), "{name}: a missing metric has no value in an expression without FILL()");
-        watched += usize::from(text.contains("\nNamespace: claimant\n"));
+        let expression = text.lines().find_map(|line| line.strip_prefix("Expression: ")).unwrap_or_default();
+        for metric in text.split("\nNamespace: claimant\nMetricName: ").skip(1) {
+            let metric = metric.lines().next().unwrap();
+            assert!(observe.contains(&format!("\n        {metric} = ")), "{name}: claimant has no metric {metric}");
+            watched.push(format!("{name} {metric}"));
+            if expression.is_empty() {
+                continue;
+            }
+            assert!(text.contains(&format!("- Id: {metric}\n")), "{name}: {metric}");
+            // What is not there has no value in an expression, unless it is filled. Every batch has received something.
+            let filled = expression.matches(&format!("FILL({metric}, 0)")).count();
+            let is_filled = filled == expression.matches(metric).count();
+            assert!(expression.contains(metric) && (is_filled || metric == "received"), "{name}: {expression}");
+        }
     }
-    assert_eq!(watched, 2);
+    watched.sort();
+    let nothing_succeeds =
+        ["completed", "duplicate", "received"].map(|metric| format!("NothingSucceedsAlarm {metric}"));
+    assert_eq!(
+        watched,
+        [&["BreakerAlarm breaker_open".to_owned()][..], &nothing_succeeds, &["ParkedAlarm parked".to_owned()]].concat()
+    );
 
     let dashboard = file("infra/dashboard.yaml");
     let body: Value = serde_json::from_str(dashboard.split_once("DashboardBody: !Sub |").unwrap().1).unwrap();
