@@ -62,13 +62,13 @@ struct DeploymentOptions {
     #[arg(long = "function", value_name = "NAME")]
     functions: Vec<String>,
 
-    /// Try another BatchSize than the template's; FIFO queues have 10 at most
-    #[arg(long, value_name = "N", value_parser = times)]
-    batch_size: Option<f64>,
+    /// Try another BatchSize than the template's, up to 10,000; FIFO queues have 10 at most, and so have others without a window
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    batch_size: Option<u16>,
 
-    /// Try another MaximumBatchingWindowInSeconds than the template's; FIFO queues have none
-    #[arg(long, value_name = "SECONDS", value_parser = number)]
-    batching_window: Option<f64>,
+    /// Try another MaximumBatchingWindowInSeconds than the template's, up to 300; FIFO queues have none
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(0..=300))]
+    batching_window: Option<u16>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -147,7 +147,7 @@ struct PlanOptions {
     #[arg(long, value_name = "STORE")]
     store: Option<StoreOption>,
 
-    /// What the PostgreSQL, MySQL or Redis costs a month, for a consumer with its records there
+    /// What the PostgreSQL, MySQL or Redis costs a month: one for all consumers whose records are in one
     #[arg(long, value_name = "USD", value_parser = number)]
     instance_usd: Option<f64>,
 }
@@ -294,8 +294,8 @@ fn choice(options: &Cost) -> Choice {
             GuaranteeOption::Transactional => Guarantee::Transactional,
             GuaranteeOption::Optimistic => Guarantee::Optimistic,
         },
-        batch: options.deployment.batch_size,
-        window_s: options.deployment.batching_window,
+        batch: options.deployment.batch_size.map(f64::from),
+        window_s: options.deployment.batching_window.map(f64::from),
         store: plan.store.map(|store| match store {
             StoreOption::OnDemand => Store::OnDemand,
             StoreOption::Provisioned => Store::Provisioned,

@@ -10,8 +10,7 @@ use crate::prices::Prices;
 /// The window that is tried.
 const WINDOW_S: f64 = 5.0;
 
-/// Days of a shorter window: a queue keeps messages for four, unless set.
-const DAYS: f64 = 5.0;
+const DAY_S: f64 = 86_400.0;
 
 /// Of the bill, what is worth to be told.
 const WORTH: f64 = 0.02;
@@ -23,7 +22,7 @@ const TOLD_MAX: usize = 3;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// What to set.
-    pub setting: &'static str,
+    pub setting: String,
     /// What it changes besides.
     pub price: &'static str,
     /// What it saves a month, alone, without the free tier.
@@ -36,7 +35,9 @@ pub(crate) fn advice(of: &FunctionBill, deployed: &Deployed, load: &Load, prices
         |deployed: &Deployed, load: &Load, guarantee, store| bill(deployed, load, guarantee, store, prices).usd();
     let (guarantee, store) = (of.guarantee, of.store);
     let mut found = Vec::new();
-    let mut add = |setting, price, usd: f64| found.push(Advice { setting, price, saves_usd: of.usd() - usd });
+    let mut add = |setting: &str, price, usd: f64| {
+        found.push(Advice { setting: setting.to_owned(), price, saves_usd: of.usd() - usd });
+    };
     let polled = &deployed.polled;
     if !polled.fifo && polled.window_s < WINDOW_S && load.filled.is_none() {
         let mut windowed = deployed.clone();
@@ -72,17 +73,20 @@ pub(crate) fn advice(of: &FunctionBill, deployed: &Deployed, load: &Load, prices
         let optimistic = again(deployed, load, Guarantee::Optimistic, store);
         add("optimistic_transactions()", "two copies may run at once, one has an effect", optimistic);
     }
-    if let Records::Table { recovery, .. } = deployed.records
+    if let Records::Table { name, recovery, .. } = &deployed.records
         && !matches!(store, Store::Instance(_))
     {
-        if load.window_days > DAYS {
-            let shorter = Load { window_days: DAYS, ..load.clone() };
+        // Longer than a message can live: what is redriven after its record is over runs again.
+        let days = polled.lives_s.map(|lives| (lives / DAY_S).ceil() + 1.0);
+        if let Some(days) = days.filter(|days| *days < load.window_days) {
+            let shorter = Load { window_days: days, ..load.clone() };
             let price = "duplicates that come later run again";
-            add("a window of 5 days", price, again(deployed, &shorter, guarantee, store));
+            add(&format!("a window of {days} days"), price, again(deployed, &shorter, guarantee, store));
         }
-        if recovery {
+        if *recovery {
             let mut without = deployed.clone();
-            without.records = Records::Table { provisioned: store == Store::Provisioned, recovery: false };
+            let provisioned = store == Store::Provisioned;
+            without.records = Records::Table { name: name.clone(), provisioned, recovery: false };
             add(
                 "PointInTimeRecoveryEnabled: false",
                 "no way back to an earlier table",

@@ -61,7 +61,8 @@ impl Batches {
         let deliveries = load.traffic.deliveries() * factor;
         let polled = &deployed.polled;
         let most = polled.batch.min(EVENT_BYTES_MAX / (load.work.body_bytes + ENVELOPE_BYTES)).max(1.0);
-        let pollers = polled.concurrency.map_or(POLLERS, |limit| limit.min(POLLERS));
+        let usual = polled.concurrency.map_or(POLLERS, |limit| limit.min(POLLERS));
+        let pollers = polled.pollers.unwrap_or(usual);
         let duration = |fill: f64| duration_ms(&deployed.function, load, guarantee, fill);
         // What gathers while each poller's last batch is worked on, or within the window.
         let gathered = |fill: f64| deliveries / pollers * (duration(fill) / 1_000.0).max(polled.window_s);

@@ -30,6 +30,13 @@ const MESSAGE_LOG_BYTES: f64 = 500.0;
 /// Of provisioned capacity, how much is used where it follows the load: DynamoDB's default target.
 const UTILIZATION: f64 = 0.7;
 
+/// Alarms that auto scaling makes for a table: four for its reads, four for its writes.
+const SCALING_ALARMS: f64 = 8.0;
+pub(crate) const OF_SCALING: &str = "Alarms of auto scaling";
+
+/// The price of a database.
+pub(crate) const INSTANCE: &str = "instance";
+
 /// Days that DynamoDB takes at most, about, to delete what has expired.
 const TTL_DAYS: f64 = 2.0;
 
@@ -114,7 +121,7 @@ pub(crate) fn bill(
         Store::Instance(usd) => lines.lines.push(Line {
             what: if usd.is_some() { "The database, as given" } else { "The database: --instance-usd" },
             service: "store",
-            price: "instance",
+            price: INSTANCE,
             quantity: 1.0,
             usd: usd.unwrap_or(0.0),
         }),
@@ -123,6 +130,9 @@ pub(crate) fn bill(
     // Of an instance, no units are told.
     let told = if matches!(store, Store::Instance(_)) { Units::default() } else { units };
     cloudwatch(&mut lines, deployed, load, &batches, told);
+    if store == Store::Provisioned {
+        lines.add("CloudWatch", OF_SCALING, "alarms", SCALING_ALARMS);
+    }
     let lines = lines.lines;
     FunctionBill { name: deployed.name.clone(), guarantee, store, batches, units, lines }
 }
@@ -228,7 +238,7 @@ pub(crate) fn shared(alarm_metrics: usize, dashboards: usize, prices: &Prices) -
 /// Takes the free tier off the lines, in their order.
 pub(crate) fn take_free<'a>(lines: impl Iterator<Item = &'a mut Line>, prices: &Prices) {
     let mut left = BTreeMap::new();
-    for line in lines.filter(|line| line.price != "instance") {
+    for line in lines.filter(|line| line.price != INSTANCE) {
         let left = left.entry(allowance(line.price)).or_insert_with(|| prices.of(allowance(line.price)).free);
         let taken = left.min(line.quantity);
         *left -= taken;

@@ -9,6 +9,9 @@ const CONCURRENCY: &str = "CLAIMANT_CONCURRENCY";
 const AT_ONCE: u32 = 10;
 const AT_ONCE_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1_000;
 
+/// Provisioned pollers at least, unless set.
+const POLLERS: u64 = 2;
+
 /// A function with what invokes it and where its records are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployed {
@@ -56,8 +59,10 @@ pub struct Polled {
     pub window_s: f64,
     /// `MaximumConcurrency`, if set.
     pub concurrency: Option<f64>,
-    /// Whether it has provisioned pollers.
-    pub provisioned: bool,
+    /// `MinimumPollers`, if it has provisioned ones.
+    pub pollers: Option<f64>,
+    /// For how long a message can live, in the queue and as a dead letter, if that is known.
+    pub lives_s: Option<f64>,
 }
 
 /// Where records are.
@@ -65,6 +70,8 @@ pub struct Polled {
 pub enum Records {
     /// A table of DynamoDB.
     Table {
+        /// Which one, if the template has it.
+        name: Option<String>,
         /// Whether its capacity is provisioned.
         provisioned: bool,
         /// Whether it has point-in-time recovery.
@@ -143,6 +150,7 @@ fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
     let queue = mapping.queue.known().and_then(|link| system.queue(link));
     let unknown = (Fact::Unknown, Fact::Unknown, Fact::Unknown);
     let (fifo, by_group, visibility) = queue.map_or(unknown, |queue| (queue.fifo, queue.by_group, queue.visibility_s));
+    let pollers = mapping.pollers.known().copied().flatten();
     Polled {
         fifo: noting.or("FifoQueue", &fifo, false),
         by_group: by_group.known() == Some(&(true, true)),
@@ -151,7 +159,8 @@ fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
         batch: noting.or("BatchSize", &mapping.batch.0, 10) as f64,
         window_s: noting.or("MaximumBatchingWindowInSeconds", &mapping.batch.1, 0) as f64,
         concurrency: mapping.concurrency.known().copied().flatten().map(|limit| limit as f64),
-        provisioned: mapping.pollers.known().copied().flatten().is_some(),
+        pollers: pollers.map(|(least, _)| noting.or("MinimumPollers", &least, POLLERS) as f64),
+        lives_s: queue.and_then(|queue| system.message_lives_s(queue)).map(|[_, _, lives]| lives as f64),
     }
 }
 
@@ -162,9 +171,10 @@ fn records(system: &System, function: &Function, noting: &mut Noting) -> Records
             return Records::Instance;
         }
         noting.0.push("its table: on demand, with point-in-time recovery".to_owned());
-        return Records::Table { provisioned: false, recovery: true };
+        return Records::Table { name: None, provisioned: false, recovery: true };
     };
     Records::Table {
+        name: Some(table.place.id.to_string()),
         provisioned: noting.or("provisioned capacity", &table.capacity.provisioned, false),
         recovery: noting.or("point-in-time recovery", &table.recovery, false),
     }

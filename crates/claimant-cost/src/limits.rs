@@ -54,7 +54,7 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
     if let Some(limit) = polled.concurrency {
         add("MaximumConcurrency", batches.at_once(), limit, "messages wait in the queue, unharmed: raise it");
-    } else if !polled.provisioned {
+    } else if polled.pollers.is_none() {
         add(
             "invocations at once, of a mapping",
             batches.at_once(),

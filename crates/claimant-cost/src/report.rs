@@ -3,15 +3,15 @@
 use claimant_doctor::model::System;
 
 use crate::advice::{Advice, advice};
-use crate::bill::{FunctionBill, Line, bill, shared, store_of, take_free};
-use crate::deployed::{Deployed, deployed, left_out};
+use crate::bill::{FunctionBill, INSTANCE, Line, OF_SCALING, bill, shared, store_of, take_free};
+use crate::deployed::{Deployed, Records, deployed, left_out};
 use crate::limits::{Limit, limits, scaling_s};
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
 
-/// Messages of a batch of a FIFO queue at most.
-const FIFO_BATCH_MAX: f64 = 10.0;
+/// Messages of a batch at most, of a FIFO queue and without a window.
+const BATCH_MAX: f64 = 10.0;
 
 /// What is to be computed.
 #[derive(Debug, Clone)]
@@ -98,7 +98,8 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     }
     let names: Vec<_> = found.iter().map(|one| one.name.clone()).collect();
     if let Some(missing) = choice.functions.iter().find(|name| !names.contains(name)) {
-        return Err(format!("no function {missing} reads a queue; those that do: {}", names.join(", ")));
+        let but = left_out.as_deref().unwrap_or("one whose condition does not hold is not there (--parameter)");
+        return Err(format!("no function {missing} reads a queue; those that do: {}; {but}", names.join(", ")));
     }
     found.retain(|one| choice.functions.is_empty() || choice.functions.contains(&one.name));
     if let Some(wrong) = found.iter().find(|one| !choice.guarantee.is_for(choice.store_of(one))) {
@@ -109,21 +110,31 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         ));
     }
     for one in &mut found {
-        let most = if one.polled.fifo { FIFO_BATCH_MAX } else { f64::INFINITY };
+        let most = if one.polled.fifo { BATCH_MAX } else { f64::INFINITY };
         one.polled.batch = choice.batch.unwrap_or(one.polled.batch).min(most);
         one.polled.window_s = choice.window_s.filter(|_| !one.polled.fifo).unwrap_or(one.polled.window_s);
+        let is_tried = choice.batch.is_some() || choice.window_s.is_some();
+        if is_tried && one.polled.batch > BATCH_MAX && one.polled.window_s < 1.0 {
+            return Err(format!(
+                "batches of more than 10 need a window: {} with --batching-window 1 or more",
+                one.name
+            ));
+        }
     }
-    let provisioned = found.iter().any(|one| one.polled.provisioned);
+    let provisioned = found.iter().any(|one| one.polled.pollers.is_some());
     let watching = system.watching;
     let is_whole = choice.functions.is_empty();
-    let shared = if is_whole { shared(watching.alarm_metrics, watching.dashboards, &prices) } else { Vec::new() };
     let mut functions: Vec<_> = found.iter().map(|one| detail(one, &load, &prices, choice)).collect();
+    let mut of_stack = of_stores(&found, &mut functions);
+    if is_whole {
+        of_stack.extend(shared(watching.alarm_metrics, watching.dashboards, &prices));
+    }
     let mut report = Report {
         not_counted: not_counted(&load, is_whole, provisioned).into_iter().map(str::to_owned).chain(left_out).collect(),
         free_tier: choice.free_tier,
         instance_usd: choice.instance_usd,
         functions: Vec::new(),
-        shared,
+        shared: of_stack,
         load,
         prices,
     };
@@ -133,6 +144,35 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     }
     report.functions = functions;
     Ok(report)
+}
+
+/// Takes what the stores of several functions cost only once off their bills, and returns it: the database, and the alarms of each table.
+fn of_stores(found: &[Deployed], functions: &mut [Detail]) -> Vec<Line> {
+    let mut once: Vec<Line> = Vec::new();
+    if functions.len() < 2 {
+        return once;
+    }
+    let mut tables = Vec::new();
+    for (deployed, detail) in found.iter().zip(functions) {
+        let table = match &deployed.records {
+            Records::Table { name: Some(name), .. } => Some(name),
+            _ => None,
+        };
+        let is_new = table.is_none_or(|table| !tables.contains(&table));
+        tables.extend(table);
+        let is_shared = |line: &Line| line.what == OF_SCALING || line.price == INSTANCE && line.usd > 0.0;
+        for line in detail.bill.lines.extract_if(.., |line| is_shared(line)) {
+            match once.iter_mut().find(|other| other.what == line.what) {
+                None => once.push(line),
+                Some(other) if line.what == OF_SCALING && is_new => {
+                    other.quantity += line.quantity;
+                    other.usd += line.usd;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    once
 }
 
 fn detail(deployed: &Deployed, load: &Load, prices: &Prices, choice: &Choice) -> Detail {
@@ -166,7 +206,7 @@ fn not_counted(load: &Load, is_whole: bool, provisioned: bool) -> Vec<&'static s
         all.push("alarms and dashboards: the bill of all functions has them");
     }
     if provisioned {
-        all.push("provisioned pollers: their price is not in the table");
+        all.push("provisioned pollers: their price; it is computed with as many as there are at least");
     }
     all
 }

@@ -164,8 +164,8 @@ pub struct Mapping {
     pub reports: Fact<bool>,
     /// `MaximumConcurrency`, if set.
     pub concurrency: Fact<Option<u64>>,
-    /// `MaximumPollers` of provisioned pollers, if there are any.
-    pub pollers: Fact<Option<u64>>,
+    /// `MinimumPollers` and `MaximumPollers` of provisioned pollers, if there are any.
+    pub pollers: Fact<Option<(Fact<u64>, Fact<u64>)>>,
     /// Whether it has filters.
     pub filters: Fact<bool>,
     /// Whether it is enabled.
@@ -271,6 +271,18 @@ impl System {
     /// Returns the queue that a link leads to.
     pub fn queue(&self, link: &Link) -> Option<&Queue> {
         self.queues.iter().find(|queue| link.is(&queue.place.id))
+    }
+
+    /// Returns for how many seconds a message can live: in the queue, as a dead letter, and in all.
+    pub fn message_lives_s(&self, queue: &Queue) -> Option<[u64; 3]> {
+        let source = *queue.retention_s.known()?;
+        let kept = match queue.redrive.known()? {
+            None => 0,
+            Some(redrive) => *self.queue(redrive.target.known()?)?.retention_s.known()?,
+        };
+        // A standard queue's dead letters keep their age.
+        let lives = if *queue.fifo.known()? { source.saturating_add(kept) } else { source.max(kept) };
+        Some([source, kept, lives])
     }
 
     /// Returns the function that a link leads to.

@@ -1,5 +1,7 @@
 //! `claimant cost` as people call it, and what the book shows of it.
 
+mod templates;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -109,72 +111,6 @@ fn options_change_what_they_say() {
     assert_eq!(rate["functions"][0]["limits"].as_array().unwrap().iter().filter(|l| l["limit"] == 20.0).count(), 1);
 }
 
-/// Two functions of one FIFO queue; the second is there in production only.
-const TWO: &str = "
-Transform: AWS::Serverless-2016-10-31
-Parameters: {Env: {Type: String}}
-Conditions: {Prod: !Equals [!Ref Env, prod]}
-Resources:
-  Q: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 180, FifoQueue: true}}
-  A:
-    Type: AWS::Serverless::Function
-    Properties:
-      Timeout: 30
-      Environment: {Variables: {CLAIMANT_TABLE: x}}
-      Events: {In: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, BatchSize: 1}}}
-  B:
-    Type: AWS::Serverless::Function
-    Condition: Prod
-    Properties:
-      Timeout: 30
-      Environment: {Variables: {CLAIMANT_TABLE: x}}
-      Events: {In: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, BatchSize: 1}}}
-";
-
-/// The limit whose name begins so.
-fn limit(bill: &Value, what: &str) -> (f64, f64) {
-    let limits = bill["functions"][0]["limits"].as_array().unwrap();
-    let limit = limits.iter().find(|limit| limit["what"].as_str().unwrap().starts_with(what));
-    let limit = limit.unwrap_or_else(|| panic!("no {what} in {limits:?}"));
-    (limit["needed"].as_f64().unwrap(), limit["limit"].as_f64().unwrap())
-}
-
-#[test]
-fn a_fifo_queue_is_limited_by_requests_and_to_batches_of_ten() {
-    let template = file("two.yaml", TWO);
-    let of = |more: &[&str]| {
-        json(&[&["--template", &template, "--function", "A", "--per-second", "250", "--retries", "0"], more].concat())
-    };
-    // The busiest second has twice the messages, each in a batch of its own.
-    assert_eq!(limit(&of(&[]), "requests a second of a kind, FIFO"), (500.0, 300.0));
-    let (needed, _) = limit(&of(&["--batch-size", "100", "--filled", "100"]), "requests a second of a kind, FIFO");
-    assert!((needed - 50.0).abs() < 1e-6, "{needed}");
-    let (needed, _) =
-        limit(&of(&["--batch-size", "10", "--filled", "10", "--sent-in", "1"]), "requests a second of a kind");
-    assert!((needed - 500.0).abs() < 1e-6, "{needed}");
-    assert_eq!(of(&["--batch-size", "100", "--filled", "100"])["functions"][0]["batch"], 10.0);
-    let (needed, limit) = limit(&of(&["--handler-ms", "40000"]), "seconds of an invocation");
-    assert!(needed > 40.0 && (limit - 30.0).abs() < 1e-6, "{needed} {limit}");
-}
-
-#[test]
-fn what_may_not_be_there_and_what_was_assumed_is_said() {
-    let template = file("two.yaml", TWO);
-    let shown = |more: &[&str]| text(&cost(&[&["--template", &template, "--per-day", "1000"], more].concat()).stdout);
-    let one = shown(&[]);
-    assert!(one.contains("B: its function, or whether it is there, is not known (--parameter)"), "{one}");
-    let two = shown(&["--parameter", "Env=prod"]);
-    assert!(!two.contains("is not known (") && two.contains("assumed: A: its table: on demand"), "{two}");
-    assert!(one.contains("storage of logs, Lambda's init time"), "{one}");
-    let mapping = "  M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Q.Arn, FunctionName: !Ref Env}}\n";
-    let other = file("other.yaml", &format!("{TWO}{mapping}"));
-    let other = text(&cost(&["--template", &other, "--per-day", "1000", "--parameter", "Env=prod"]).stdout);
-    assert!(other.contains("M: its function, or"), "{other}");
-    let alone = file("alone.yaml", &TWO.replace("  A:\n", "  A:\n    Condition: Prod\n"));
-    let output = cost(&["--template", &alone, "--per-day", "1000"]);
-    assert!(text(&output.stderr).contains("A, B: its function, or whether"), "{}", text(&output.stderr));
-}
-
 #[test]
 fn what_is_computed_without_the_free_tier_says_so() {
     let options = ["--per-day", "1000000", "--function", "OrderConfirmationFunction", "--free-tier"];
@@ -190,23 +126,6 @@ fn what_is_computed_without_the_free_tier_says_so() {
 }
 
 #[test]
-fn what_a_store_or_a_process_cannot_do_is_neither_advised_nor_computed() {
-    let database = ["--store", "database", "--guarantee", "transactional"];
-    let bill = json(&[&PLAIN[..], &database].concat());
-    let advice = bill["functions"][0]["advice"].as_array().unwrap();
-    assert!(advice.iter().all(|one| one["setting"] != "optimistic_transactions()"), "{advice:?}");
-    for wrong in ["0", "1001", "many"] {
-        let template = TWO.replace("CLAIMANT_TABLE: x", &format!("CLAIMANT_TABLE: x, CLAIMANT_CONCURRENCY: '{wrong}'"));
-        let bill = json(&["--template", &file("concurrency.yaml", &template), "--per-day", "1000"]);
-        assert!(bill["functions"][0]["usd"].is_f64(), "{bill}");
-        assert!(
-            bill["functions"][0]["assumed"].as_array().unwrap().contains(&"CLAIMANT_CONCURRENCY: 10".into()),
-            "{bill}"
-        );
-    }
-}
-
-#[test]
 fn what_cannot_be_computed_is_refused() {
     for (wrong, says) in [
         (&[][..], "--per-day"),
@@ -219,6 +138,9 @@ fn what_cannot_be_computed_is_refused() {
         (&["--per-day", "1", "--prices", "/none/there.yaml"], "cannot be read"),
         (&["--per-day", "1", "--template", "infra/alarms.yaml"], "no function that reads a queue"),
         (&["--per-day", "1", "--store", "database", "--guarantee", "optimistic"], "is for DynamoDB"),
+        (&["--per-day", "1", "--batch-size", "20000", "--batching-window", "5"], "20000 is not in 1..=10000"),
+        (&["--per-day", "1", "--batching-window", "900"], "900 is not in 0..=300"),
+        (&["--per-day", "1", "--batch-size", "50"], "batches of more than 10 need a window: OrderConfirmationFunction"),
     ] {
         let output = cost(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");

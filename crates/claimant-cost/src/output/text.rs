@@ -61,7 +61,8 @@ fn head(out: &mut Text, report: &Report) {
 }
 
 fn table(out: &mut Text, report: &Report, several: &[Detail]) {
-    let names = several.iter().map(|one| one.bill.name.chars().count()).max().unwrap_or(0).max(12);
+    let names = several.iter().map(|one| one.bill.name.as_str()).chain(report.shared.iter().map(|line| line.what));
+    let names = names.map(|name| name.chars().count()).max().unwrap_or(0).max(12);
     let row = |name: &str, cells: &[String]| {
         cells.iter().fold(format!("{name:<names$}"), |line, cell| format!("{line}{cell:>13}"))
     };
@@ -72,7 +73,8 @@ fn table(out: &mut Text, report: &Report, several: &[Detail]) {
         let of = |service: &str| services.get(service).copied().unwrap_or(0.0);
         let mut cells: Vec<_> = SERVICES.iter().map(|service| usd(of(service))).collect();
         cells.push(match one.bill.store {
-            Store::Instance(Some(price)) => usd(price),
+            // It is there once, below.
+            Store::Instance(Some(_)) => String::new(),
             Store::Instance(None) => "yours".to_owned(),
             _ => String::new(),
         });
@@ -81,7 +83,8 @@ fn table(out: &mut Text, report: &Report, several: &[Detail]) {
     }
     for line in &report.shared {
         let mut cells = vec![String::new(); 5];
-        cells[3] = usd(line.usd);
+        let column = SERVICES.iter().position(|service| *service == line.service);
+        cells[column.unwrap_or(SERVICES.len())] = usd(line.usd);
         cells.push(usd(line.usd));
         out.line(row(line.what, &cells));
     }

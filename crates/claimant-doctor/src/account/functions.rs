@@ -12,8 +12,8 @@ use crate::fact::Fact;
 use crate::model::{Environment, Function, Key, Link, Logs, Mapping, Place, System};
 use crate::rights::Rights;
 
-/// Pollers at most of a mapping with provisioned ones, unless set.
-const POLLERS: u64 = 200;
+/// Pollers at least and at most of a mapping with provisioned ones, unless set.
+const POLLERS: (u64, u64) = (2, 200);
 
 const ON_QUEUES: [&str; 5] = [
     "sqs:ReceiveMessage",
@@ -144,7 +144,10 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
         ),
         reports: Fact::Known(reports),
         concurrency: Fact::Known(found["ScalingConfig"]["MaximumConcurrency"].as_u64()),
-        pollers: Fact::Known(pollers.is_object().then(|| pollers["MaximumPollers"].as_u64().unwrap_or(POLLERS))),
+        pollers: Fact::Known(pollers.is_object().then(|| {
+            let of = |name: &str, default| Fact::Known(pollers[name].as_u64().unwrap_or(default));
+            (of("MinimumPollers", POLLERS.0), of("MaximumPollers", POLLERS.1))
+        })),
         filters: has(&found["FilterCriteria"]["Filters"]),
         enabled: Fact::Known(!matches!(text(found, "State"), Some("Disabled" | "Disabling"))),
         metrics: has(&found["MetricsConfig"]["Metrics"]),

@@ -212,13 +212,7 @@ pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
     let consumer = pair.consumer()?;
     let answer = || {
         let (queue, _) = (pair.queue?, consumer?);
-        let source = *queue.retention_s.known()?;
-        let kept = match queue.redrive.known()? {
-            None => 0,
-            Some(redrive) => *pair.system.queue(redrive.target.known()?)?.retention_s.known()?,
-        };
-        // A standard queue's dead letters keep their age.
-        let lives = if *queue.fifo.known()? { source.saturating_add(kept) } else { source.max(kept) };
+        let [source, kept, lives] = pair.system.message_lives_s(queue)?;
         if lives < WINDOW_S {
             return FINE;
         }

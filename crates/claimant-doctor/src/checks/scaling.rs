@@ -63,7 +63,7 @@ pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
         let batch = *pair.mapping.batch.0.known()?;
         let at_once = match (*pair.mapping.concurrency.known()?, *pair.mapping.pollers.known()?) {
             (Some(limit), _) => limit,
-            (None, Some(pollers)) => pollers.saturating_mul(PER_POLLER),
+            (None, Some((_, pollers))) => pollers.known()?.saturating_mul(PER_POLLER),
             (None, None) => match *pair.function?.reserved.known()? {
                 Some(reserved) => reserved,
                 // The account's limit is not known, but no mapping goes beyond Lambda's own.

@@ -11,8 +11,8 @@ use crate::model::{Link, Mapping, Place};
 
 const BATCH_SIZE: u64 = 10;
 
-/// Pollers at most of a mapping with provisioned ones, unless set.
-const POLLERS: u64 = 200;
+/// Pollers at least and at most of a mapping with provisioned ones, unless set.
+const POLLERS: (u64, u64) = (2, 200);
 
 const ALIASES: &[&str] = &["AWS::Lambda::Alias", "AWS::Lambda::Version"];
 
@@ -137,11 +137,10 @@ fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, proper
         ),
         reports: reports.into(),
         concurrency: properties.under(&["ScalingConfig", "MaximumConcurrency"]).number(),
-        pollers: match pollers.is_given() {
-            Fact::Known(true) => pollers.at("MaximumPollers").number_or(POLLERS).map(Some),
-            Fact::Known(false) => Fact::Known(None),
-            Fact::Unknown => Fact::Unknown,
-        },
+        pollers: pollers.is_given().map(|is_given| {
+            let of = |name, default| pollers.at(name).number_or(default);
+            is_given.then(|| (of("MinimumPollers", POLLERS.0), of("MaximumPollers", POLLERS.1)))
+        }),
         filters: has(properties.under(&["FilterCriteria", "Filters"])),
         enabled: properties.at("Enabled").boolean_or(true),
         metrics: has(properties.under(&["MetricsConfig", "Metrics"])),

@@ -1,0 +1,191 @@
+//! What `claimant cost` makes of templates: what functions share, what is not known of them, what is advised.
+
+use serde_json::Value;
+
+use super::{PLAIN, cost, file, json, lines, text};
+
+/// Two functions of one FIFO queue; the second is there in production only.
+const TWO: &str = "
+Transform: AWS::Serverless-2016-10-31
+Parameters: {Env: {Type: String}}
+Conditions: {Prod: !Equals [!Ref Env, prod]}
+Resources:
+  Q: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 180, FifoQueue: true}}
+  A:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 30
+      Environment: {Variables: {CLAIMANT_TABLE: x}}
+      Events: {In: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, BatchSize: 1}}}
+  B:
+    Type: AWS::Serverless::Function
+    Condition: Prod
+    Properties:
+      Timeout: 30
+      Environment: {Variables: {CLAIMANT_TABLE: x}}
+      Events: {In: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, BatchSize: 1}}}
+";
+
+/// A function whose dead letters are kept for four days, as its messages are.
+const ONE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  D: {Type: AWS::SQS::Queue, Properties: {MessageRetentionPeriod: 345600}}
+  Q:
+    Type: AWS::SQS::Queue
+    Properties: {VisibilityTimeout: 180, RedrivePolicy: {deadLetterTargetArn: !GetAtt D.Arn, maxReceiveCount: 5}}
+  A:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 30
+      Environment: {Variables: {CLAIMANT_TABLE: x}}
+      Events: {In: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}
+";
+
+/// The settings that are advised.
+fn advised(bill: &Value) -> Vec<&str> {
+    let advice = bill["functions"][0]["advice"].as_array().unwrap();
+    advice.iter().map(|one| one["setting"].as_str().unwrap()).collect()
+}
+
+/// Check 32 of the doctor: a record outlasts what can still be redriven.
+#[test]
+fn a_window_is_advised_that_outlasts_each_message() {
+    const DAYS_14: &str = "MessageRetentionPeriod: 1209600";
+    let four = ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 345600");
+    for ((from, to), window) in [
+        (four, Some("a window of 5 days")),
+        ((four.0, DAYS_14), None),
+        ((four.0, "MessageRetentionPeriod: !Ref AWS::NoValue"), Some("a window of 5 days")),
+        (("VisibilityTimeout: 180", "VisibilityTimeout: 180, MessageRetentionPeriod: 1209600"), None),
+        (("VisibilityTimeout: 180", "VisibilityTimeout: 180, MessageRetentionPeriod: 60"), Some("a window of 5 days")),
+    ] {
+        let template = file("window.yaml", &ONE.replace(from, to));
+        let more = ["--per-day", "1000000", "--filled", "10", "--store", "provisioned"];
+        let bill = json(&[&["--template", &template][..], &more].concat());
+        let found = advised(&bill);
+        assert_eq!(found.iter().find(|setting| setting.contains("days")).copied(), window, "{to}: {found:?}");
+    }
+}
+
+#[test]
+fn what_functions_share_is_paid_once() {
+    let whole = |more: &[&str]| json(&[&["--per-day", "1000"], more].concat());
+    let usd = |bill: &Value| bill["usd"].as_f64().unwrap();
+    let (with, without) = (["--instance-usd", "100"], ["--instance-usd", "0"]);
+    let database = |price: [&str; 2]| usd(&whole(&[&["--store", "database"][..], &price].concat()));
+    assert!((database(with) - database(without) - 100.0).abs() < 1e-3, "five functions, one database");
+    let shown = text(&cost(&[&["--per-day", "1000", "--store", "database"][..], &with].concat()).stdout);
+    assert!(
+        shown.lines().any(|line| line.starts_with("The database, as given") && line.ends_with("100.00")),
+        "{shown}"
+    );
+    let provisioned = whole(&["--store", "provisioned"]);
+    let shared = provisioned["shared"].as_array().unwrap();
+    let alarms = shared.iter().find(|line| line["what"] == "Alarms of auto scaling").unwrap();
+    assert_eq!(alarms["quantity"], 8.0, "five functions, one table");
+    let two = file("tables.yaml", &format!("{TWO}  C: {{Type: AWS::SQS::Queue}}\n"));
+    let two = json(&["--template", &two, "--parameter", "Env=prod", "--per-day", "1000", "--store", "provisioned"]);
+    assert_eq!(two["shared"][0]["quantity"], 16.0, "two tables that are not in the template: {two}");
+}
+
+/// Auto scaling makes eight alarms for a table, which can cost more than it saves.
+#[test]
+fn provisioned_capacity_is_advised_where_it_saves_more_than_its_alarms() {
+    for (per_day, is_advised) in [("30000", false), ("1000000", true)] {
+        let of =
+            |store: &str| json(&["--per-day", per_day, "--function", "OrderConfirmationFunction", "--store", store]);
+        let (on_demand, provisioned) = (of("on-demand"), of("provisioned"));
+        let dearer = provisioned["usd"].as_f64().unwrap() - on_demand["usd"].as_f64().unwrap();
+        let found = advised(&on_demand);
+        assert_eq!(found.iter().any(|setting| setting.contains("PROVISIONED")), is_advised, "{found:?}");
+        assert_eq!(dearer < 0.0, is_advised, "{per_day}: {dearer}");
+        assert!(lines(&provisioned).iter().any(|(what, count, usd)| {
+            what == "Alarms of auto scaling" && (*count - 8.0).abs() < 1e-6 && (*usd - 0.8).abs() < 1e-6
+        }));
+    }
+}
+
+#[test]
+fn provisioned_pollers_ask_an_empty_queue_as_many_as_they_are() {
+    let empty = |config: &str| {
+        let template = file("pollers.yaml", &ONE.replace("!GetAtt Q.Arn}", &format!("!GetAtt Q.Arn{config}}}")));
+        let bill = json(&["--template", &template, "--per-day", "1000"]);
+        lines(&bill).iter().find(|line| line.0 == "Receives of an empty queue").unwrap().1
+    };
+    let usual = empty("");
+    assert!(
+        empty(", ProvisionedPollerConfig: {MinimumPollers: 50, MaximumPollers: 100}") > 9.0 * usual,
+        "fifty of them"
+    );
+    assert!(empty(", ProvisionedPollerConfig: {MaximumPollers: 100}") < usual, "two, unless set");
+}
+
+/// The limit whose name begins so.
+fn limit(bill: &Value, what: &str) -> (f64, f64) {
+    let limits = bill["functions"][0]["limits"].as_array().unwrap();
+    let limit = limits.iter().find(|limit| limit["what"].as_str().unwrap().starts_with(what));
+    let limit = limit.unwrap_or_else(|| panic!("no {what} in {limits:?}"));
+    (limit["needed"].as_f64().unwrap(), limit["limit"].as_f64().unwrap())
+}
+
+#[test]
+fn a_fifo_queue_is_limited_by_requests_and_to_batches_of_ten() {
+    let template = file("two.yaml", TWO);
+    let of = |more: &[&str]| {
+        json(&[&["--template", &template, "--function", "A", "--per-second", "250", "--retries", "0"], more].concat())
+    };
+    // The busiest second has twice the messages, each in a batch of its own.
+    assert_eq!(limit(&of(&[]), "requests a second of a kind, FIFO"), (500.0, 300.0));
+    let (needed, _) = limit(&of(&["--batch-size", "100", "--filled", "100"]), "requests a second of a kind, FIFO");
+    assert!((needed - 50.0).abs() < 1e-6, "{needed}");
+    let (needed, _) =
+        limit(&of(&["--batch-size", "10", "--filled", "10", "--sent-in", "1"]), "requests a second of a kind");
+    assert!((needed - 500.0).abs() < 1e-6, "{needed}");
+    assert_eq!(of(&["--batch-size", "100", "--filled", "100"])["functions"][0]["batch"], 10.0);
+    let (needed, limit) = limit(&of(&["--handler-ms", "40000"]), "seconds of an invocation");
+    assert!(needed > 40.0 && (limit - 30.0).abs() < 1e-6, "{needed} {limit}");
+}
+
+#[test]
+fn what_may_not_be_there_and_what_was_assumed_is_said() {
+    let template = file("two.yaml", TWO);
+    let shown = |more: &[&str]| text(&cost(&[&["--template", &template, "--per-day", "1000"], more].concat()).stdout);
+    let one = shown(&[]);
+    assert!(one.contains("B: its function, or whether it is there, is not known (--parameter)"), "{one}");
+    let two = shown(&["--parameter", "Env=prod"]);
+    assert!(!two.contains("is not known (") && two.contains("assumed: A: its table: on demand"), "{two}");
+    assert!(one.contains("storage of logs, Lambda's init time"), "{one}");
+    let mapping = "  M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Q.Arn, FunctionName: !Ref Env}}\n";
+    let other = file("other.yaml", &format!("{TWO}{mapping}"));
+    let other = text(&cost(&["--template", &other, "--per-day", "1000", "--parameter", "Env=prod"]).stdout);
+    assert!(other.contains("M: its function, or"), "{other}");
+    let alone = file("alone.yaml", &TWO.replace("  A:\n", "  A:\n    Condition: Prod\n"));
+    let output = cost(&["--template", &alone, "--per-day", "1000"]);
+    assert!(text(&output.stderr).contains("A, B: its function, or whether"), "{}", text(&output.stderr));
+    let output = cost(&["--template", &template, "--per-day", "1000", "--function", "B"]);
+    let errors = text(&output.stderr);
+    assert!(
+        errors.contains("those that do: A; B: its function, or whether it is there, is not known (--parameter)"),
+        "{errors}"
+    );
+    let errors = text(&cost(&["--per-day", "1000", "--function", "InventoryFunction"]).stderr);
+    assert!(errors.contains("one whose condition does not hold is not there (--parameter)"), "{errors}");
+}
+
+#[test]
+fn what_a_store_or_a_process_cannot_do_is_neither_advised_nor_computed() {
+    let database = ["--store", "database", "--guarantee", "transactional"];
+    let bill = json(&[&PLAIN[..], &database].concat());
+    let advice = bill["functions"][0]["advice"].as_array().unwrap();
+    assert!(advice.iter().all(|one| one["setting"] != "optimistic_transactions()"), "{advice:?}");
+    for wrong in ["0", "1001", "many"] {
+        let template = TWO.replace("CLAIMANT_TABLE: x", &format!("CLAIMANT_TABLE: x, CLAIMANT_CONCURRENCY: '{wrong}'"));
+        let bill = json(&["--template", &file("concurrency.yaml", &template), "--per-day", "1000"]);
+        assert!(bill["functions"][0]["usd"].is_f64(), "{bill}");
+        assert!(
+            bill["functions"][0]["assumed"].as_array().unwrap().contains(&"CLAIMANT_CONCURRENCY: 10".into()),
+            "{bill}"
+        );
+    }
+}
