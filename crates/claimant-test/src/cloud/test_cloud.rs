@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use claimant_core::{ConsumerName, Key, RecordId};
 use claimant_local::cloud::{Cloud, CloudConfig};
 use claimant_local::dynamodb::Item;
 use claimant_local::lambda::Function;
@@ -172,17 +173,20 @@ impl TestCloud {
         }
     }
 
-    /// Returns the record of a key of this consumer in the lock table, which `CLAIMANT_TABLE` names.
+    /// Returns the record of a key of this consumer in the lock table, which `CLAIMANT_TABLE` names, also where keys are hashed.
     ///
     /// # Panics
-    /// When there is no such table.
+    /// When there is no such table, and when this is no name of a consumer, or no key.
     #[must_use]
     pub fn record(&self, consumer: &str, key: &str) -> Option<Item> {
         let tables = self.spec.environment.get("CLAIMANT_TABLE").expect("the function has a lock table");
         let items = tables.split(',').flat_map(|table| {
             self.cloud.dynamodb().items(table.trim()).unwrap_or_else(|error| panic!("no lock table: {error:?}"))
         });
-        items.into_iter().find(|item| item.text("id") == Some(&format!("{consumer}#{key}")))
+        let name = ConsumerName::new(consumer).expect("it is the name of a consumer");
+        let key = Key::new(key).expect("a key is not empty and not too long");
+        let ids = [RecordId::new(&name, &key), RecordId::hashed(&name, &key)];
+        items.into_iter().find(|item| item.text("id").is_some_and(|id| ids.iter().any(|own| own.as_str() == id)))
     }
 
     /// Takes the messages out of the queue's dead-letter queue: body and reason of each, in no order. The reason is empty where the
