@@ -144,6 +144,16 @@ fn the_settings_are_those_of_the_code() {
 }
 
 #[test]
+fn the_versions_of_other_crates_are_those_of_the_manifest() {
+    let (page, manifest) = (read("docs/your-own-consumer.md"), read("Cargo.toml"));
+    let table = page.split_once("| crate and version |").unwrap().1.split_once("\n\n").unwrap().0;
+    let cells = table.lines().skip(2).flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    let named = cells.map(|cell| cell.trim().trim_start_matches('`').replace("` ", " = { version = \""));
+    let (found, wrong): (Vec<_>, Vec<_>) = named.partition(|start| manifest.contains(&format!("\n{start}.")));
+    assert_eq!((found.len(), wrong), (10, vec![]), "Cargo.toml has other versions");
+}
+
+#[test]
 fn the_outcomes_are_those_of_the_code() {
     let words = OUTCOME_WORDS.map(str::to_owned).into();
     for (document, heading) in
