@@ -45,7 +45,10 @@ impl Table {
 
     /// Returns the rights that a refused user needs.
     pub(crate) fn rights(&self) -> String {
-        format!("The user needs SELECT, INSERT and UPDATE on the table {}", self.name)
+        format!(
+            "The user needs SELECT, INSERT and UPDATE on the table {}; who deletes from it, SELECT, UPDATE and DELETE",
+            self.name
+        )
     }
 }
 

@@ -19,8 +19,8 @@
 //!
 //! # Permissions
 //!
-//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; `DELETE` for `delete_expired`; for `migrate` the rights
-//! to create tables.
+//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; for `delete_expired` `SELECT`, `UPDATE` (PostgreSQL locks what
+//! it deletes) and `DELETE`; for `migrate` the rights to create tables.
 
 #[cfg(feature = "postgres")]
 mod batches;

@@ -106,7 +106,8 @@ pub(crate) async fn claim<D: Dialect>(
 }
 
 /// Claims keys in one request: one statement for all that have no record. A key that has one and can be claimed all the same is
-/// left to be claimed by itself, as is a key's second request, and each key if another transaction's lock fails the statement.
+/// left to be claimed by itself, as is a key's second request, and each key if another transaction's lock fails the statement, or one
+/// of its records cannot be read: what the statement wrote is found by its owner then.
 pub(crate) async fn claim_all<D: Dialect>(
     pool: &Pool<D>,
     requests: &[ClaimRequest],
@@ -131,7 +132,7 @@ pub(crate) async fn claim_all<D: Dialect>(
         for index in indexes {
             answers[*index] = match &shown {
                 Ok(seen) => Ok(answer_from(&requests[*index], seen)),
-                Err(error) if error.contended => Ok(BatchedClaim::ClaimAlone),
+                Err(error) if error.contended || error.kind == StoreErrorKind::Corrupt => Ok(BatchedClaim::ClaimAlone),
                 Err(error) => Err(error.clone().into()),
             };
         }

@@ -6,6 +6,7 @@ use claimant_core::error::Chain;
 use claimant_core::limits::SKEW_MAX_MS;
 use claimant_core::{Call, Meter, StoreErrorKind, Timestamp, Variables};
 use claimant_sql::{MySqlStore, PostgresStore};
+use claimant_tests::services::MariaDb;
 
 use super::world::{Database, KEY, NOW, Party, claim, granted, id};
 
@@ -217,6 +218,18 @@ async fn migrations_can_be_applied_by_many_and_again() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs MariaDB: make test"]
+async fn a_migration_without_a_database_says_so() {
+    let server = MariaDb::shared().await;
+    let store = MySqlStore::connect(&format!("mysql://claimant:claimant@{}/", server.address()), 1).await.unwrap();
+    let error = store.migrate().await.unwrap_err();
+    assert!(
+        error.kind() == StoreErrorKind::Misconfigured && error.to_string().contains("names no database"),
+        "{error}"
+    );
+}
+
 /// The time is virtual: a database that is not there is waited for, since it may be starting, but not for ever.
 #[tokio::test(start_paused = true)]
 async fn migrations_do_not_wait_for_a_database_for_ever() {
@@ -252,6 +265,34 @@ async fn a_slow_database_has_time_to_delete() {
             party.run(statement).await;
         }
         assert_eq!(store.delete_expired(NOW, 2).await.unwrap(), 1, "{}", database.name());
+    }
+}
+
+/// The rights in the documentation suffice, and where some are missing, the error names them.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn who_deletes_needs_the_rights_that_are_documented() {
+    for database in Database::both().await {
+        drop(database.store(1).await);
+        let mut party = database.party().await;
+        party.run(&database.insert("old")).await;
+        for (user, rights, may) in
+            [("only_writes", "SELECT, INSERT, UPDATE", false), ("only_deletes", "SELECT, UPDATE, DELETE", true)]
+        {
+            let (make, grantee) = match &database {
+                Database::Postgres(_) => (format!("CREATE ROLE {user} LOGIN PASSWORD 'claimant'"), user.to_owned()),
+                Database::MariaDb(_) => {
+                    (format!("CREATE USER {user}@'%' IDENTIFIED BY 'claimant'"), format!("{user}@'%'"))
+                }
+            };
+            party.run(&format!("{make}; GRANT {rights} ON claimant_records TO {grantee}")).await;
+            let store = database.store_at(&database.url().replace("//claimant:", &format!("//{user}:")), 1).await;
+            match (store.delete_expired(NOW, 2).await, may) {
+                (Ok(1), true) => {}
+                (Err(error), false) => assert!(error.to_string().contains("SELECT, UPDATE and DELETE"), "{error}"),
+                (other, _) => panic!("{}, {user}: {other:?}", database.name()),
+            }
+        }
     }
 }
 

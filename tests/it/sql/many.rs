@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::protocol::ClaimRequest;
-use claimant_core::{BatchedClaim, Call, Claim, ClaimAnswer, Meter, Settled};
+use claimant_core::{BatchedClaim, Call, Claim, ClaimAnswer, Meter, Settled, StoreErrorKind};
 use futures_util::future::join_all;
 
 use super::world::{Database, completed, granted, request, settle};
@@ -85,5 +85,36 @@ async fn many_fresh_keys_cost_one_statement_to_claim_and_one_to_complete() {
         let mixed = vec![(good, completed()), (again, failed)];
         let settled = store.settle_all(mixed, Call { within: WITHIN, meter: &meter }).await;
         assert!(matches!(settled[..], [Settled::Done, Settled::Lost]), "{name}: {settled:?}");
+    }
+}
+
+/// A row that claimant cannot read fails its own key; what one statement wrote beside it stays the claims of who sent it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_row_that_cannot_be_read_fails_its_own_claim_only() {
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(2).await;
+        drop(granted(&store, "bad").await);
+        database.party().await.run("UPDATE claimant_records SET fence = -1").await;
+        let (store, meter) = (store.shared(), Meter::default());
+        let call = Call { within: WITHIN, meter: &meter };
+        let requests = ["fresh 1", "bad", "fresh 2"].map(request);
+        let answers = store.claim_all(&requests, call).await;
+        for (request, answer) in requests.iter().zip(answers) {
+            let answer = match answer {
+                Ok(BatchedClaim::Answered(answer)) => Ok(answer),
+                Ok(BatchedClaim::ClaimAlone) => store.claim(request, call).await,
+                Err(error) => Err(error),
+            };
+            let as_wanted = match &answer {
+                Ok(ClaimAnswer::Granted(claim)) => {
+                    (claim.fence.get(), claim.attempt, claim.taken_over) == (1, 1, false)
+                }
+                Ok(ClaimAnswer::Refused(_)) => false,
+                Err(error) => request.id == requests[1].id && error.kind() == StoreErrorKind::Corrupt,
+            };
+            assert!(as_wanted, "{name}, {:?}: {answer:?}", request.id);
+        }
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use claimant_core::ClaimAnswer;
+use claimant_core::{Call, ClaimAnswer, Meter, Store};
 use claimant_servers::relay::{Direction, Fate, Relay, Rule};
+use claimant_sql::{MySqlTransactions, PostgresTransactions};
 use claimant_tests::tap::{Loss, Tap};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::world::{Database, claim, granted};
+use super::world::{AnyStore, Database, Party, claim, granted, request};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -66,5 +68,62 @@ async fn a_call_ends_in_its_time_while_it_tests_a_connection() {
         let took = begun.elapsed();
         tokio::time::resume();
         assert!(answer.is_err() && took <= CALL + Duration::from_millis(5), "{name}: {took:?}, {answer:?}");
+    }
+}
+
+/// No request arrives any more from when a key is locked by a claim that is not committed.
+struct OnceLocked {
+    party: Mutex<Party>,
+    locked: &'static str,
+    silent: AtomicBool,
+}
+
+impl Rule for OnceLocked {
+    async fn fate(&self, direction: Direction) -> Fate {
+        if direction == Direction::Answer {
+            return Fate::Pass;
+        }
+        if self.party.lock().await.count(self.locked).await > 0 {
+            self.silent.store(true, Ordering::SeqCst);
+        }
+        if self.silent.load(Ordering::SeqCst) { Fate::Silence } else { Fate::Pass }
+    }
+}
+
+/// A process is gone, without a word to the server, after its claim is written and before its handler has the transaction.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_transaction_that_is_left_before_its_handler_has_it_is_rolled_back_by_the_server() {
+    let transactions = |store: AnyStore| -> Box<dyn Store> {
+        match store {
+            AnyStore::Postgres(store) => Box::new(PostgresTransactions::new(store)),
+            AnyStore::MySql(store) => Box::new(MySqlTransactions::new(store)),
+        }
+    };
+    for database in Database::both().await {
+        let name = database.name();
+        let (direct, mut party) = (transactions(database.store(2).await), database.party().await);
+        let locked = match &database {
+            Database::Postgres(_) => {
+                "pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction' \
+                 AND backend_xid IS NOT NULL"
+            }
+            Database::MariaDb(_) => {
+                party.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED").await;
+                "claimant_records"
+            }
+        };
+        let (server, party) = (database.address(), Mutex::new(party));
+        let rule = Arc::new(OnceLocked { party, locked, silent: AtomicBool::default() });
+        let relay = Relay::start(server, Arc::clone(&rule)).await.unwrap();
+        let over = database.store_at(&database.url().replace(server, &relay.address.to_string()), 1).await;
+        let meter = Meter::default();
+        let call = Call { within: Duration::from_secs(1), meter: &meter };
+        let left = transactions(over).claim(&request("left"), call).await;
+        assert!(left.is_err() && rule.silent.load(Ordering::SeqCst), "{name}: {left:?}");
+        let begun = Instant::now();
+        while !matches!(direct.claim(&request("left"), call).await, Ok(ClaimAnswer::Granted(_))) {
+            assert!(begun.elapsed() < Duration::from_secs(15), "{name}: its key stays locked");
+        }
     }
 }

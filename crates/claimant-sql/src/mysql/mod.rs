@@ -18,8 +18,8 @@ const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 1, autocommit = 1,
                        sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
                        SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// Makes migrations of one database wait for each other. Lock names are global to the server, and short.
-const LOCK: &str = "SELECT GET_LOCK(CONCAT('claimant', SHA1(DATABASE())), ?)";
+/// Makes migrations of one database wait for each other: null where there is none. Lock names are global to the server, and short.
+const LOCK: &str = "SELECT IF(DATABASE() IS NULL, NULL, GET_LOCK(CONCAT('claimant', SHA1(DATABASE())), ?))";
 
 /// How long they wait.
 const LOCK_WAIT_MAX_S: i64 = 60;
@@ -123,11 +123,23 @@ impl MySqlStore {
         let unlimited = "SET SESSION innodb_lock_wait_timeout = DEFAULT";
         connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
         let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;
-        if locked.map_err(|e| migrations.failed(e))? != Some(1) {
-            return Err(StoreError::new(
-                StoreErrorKind::Throttled,
-                format!("another process has been migrating this database for {LOCK_WAIT_MAX_S} s: see what blocks it"),
-            ));
+        match locked.map_err(|e| migrations.failed(e))? {
+            Some(1) => {}
+            Some(_) => {
+                return Err(StoreError::new(
+                    StoreErrorKind::Throttled,
+                    format!(
+                        "another process has been migrating this database for {LOCK_WAIT_MAX_S} s: see what blocks it"
+                    ),
+                ));
+            }
+            None => {
+                return Err(StoreError::new(
+                    StoreErrorKind::Misconfigured,
+                    "the database URL names no database: end it with the name of one that exists, \
+                     mysql://user:password@host:port/database",
+                ));
+            }
         }
         migrator.run(&mut connection).await.map_err(|e| migrations.failed(e))?;
         connection.close().await.map_err(|e| migrations.failed(e))

@@ -147,8 +147,9 @@ fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
 }
 
 impl Dialect for MySql {
-    // Without autocommit, so that nothing commits by itself after an error that made the server roll back.
-    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1; \
+    // Without autocommit, so that nothing commits by itself after an error that made the server roll back. And the server rolls back
+    // what a process leaves before it is handed over.
+    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1, wait_timeout = 5; \
                                  SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const COMMIT: &'static str = "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
     const ROLLBACK: &'static str = "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
