@@ -91,6 +91,7 @@ async fn check_all(dynamodb: DynamoDb) {
     an_optimistic_claim_has_one_time_for_all_its_requests(&dynamodb).await;
     other_attribute_names_work(&dynamodb).await;
     bad_tables_are_named(&dynamodb).await;
+    a_table_that_exists_is_left_as_it_is(&dynamodb).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -573,12 +574,35 @@ async fn bad_tables_are_named(dynamodb: &DynamoDb) {
     for (name, key, kind) in
         [("other-key", "pk", ScalarAttributeType::S), ("numeric-key", "id", ScalarAttributeType::N)]
     {
-        let schema = KeySchemaElement::builder().attribute_name(key).key_type(KeyType::Hash).build().unwrap();
-        let attribute = AttributeDefinition::builder().attribute_name(key).attribute_type(kind).build().unwrap();
-        let create = dynamodb.client().create_table().table_name(name).key_schema(schema);
-        create.attribute_definitions(attribute).billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
+        make(dynamodb, name, key, kind).await;
         let error = LockTable::new(dynamodb.client(), name).claim(&request("k", 0), call()).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
         assert!(error.to_string().contains("the string `id`"), "{error}");
+    }
+}
+
+/// A table of this key alone, without TTL.
+async fn make(dynamodb: &DynamoDb, name: &str, key: &str, kind: ScalarAttributeType) {
+    let schema = KeySchemaElement::builder().attribute_name(key).key_type(KeyType::Hash).build().unwrap();
+    let attribute = AttributeDefinition::builder().attribute_name(key).attribute_type(kind).build().unwrap();
+    let create = dynamodb.client().create_table().table_name(name).key_schema(schema);
+    create.attribute_definitions(attribute).billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
+}
+
+/// Whoever's it is: its items may have an `expires_at` that does not mean that they may go.
+async fn a_table_that_exists_is_left_as_it_is(dynamodb: &DynamoDb) {
+    for (name, key, error) in
+        [("orders", "pk", Some("\"orders\" is not a lock table: its key is pk (S)")), ("carts", "id", None)]
+    {
+        make(dynamodb, name, key, ScalarAttributeType::S).await;
+        let wire = Wire::default();
+        let created = LockTable::new(dynamodb.client_over(&wire), name).create().await;
+        match (created, error) {
+            (Ok(()), None) => {}
+            (Err(e), Some(says)) if e.kind() == StoreErrorKind::Misconfigured && e.to_string().contains(says) => {}
+            (other, _) => panic!("{name}: {other:?}"),
+        }
+        let requests = wire.take_requests();
+        assert!(!requests.iter().any(|request| request == "UpdateTimeToLive"), "{name}: {requests:?}");
     }
 }

@@ -38,7 +38,13 @@ const CONFLICT: Loss = Instead(
 /// What it says of a write that it does not take, here the handler's first one.
 const INVALID: Loss = Instead(
     400,
-    r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{"Code":"None"},{"Code":"ValidationError","Message":"no such type"}]}"#,
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{"Code":"None"},{"Code":"ValidationError","Message":"The parameter cannot be converted to a numeric value: secret-4711"}]}"#,
+);
+
+/// What it says of a request that it does not take.
+const NOT_A_NUMBER: Loss = Instead(
+    400,
+    r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"The parameter cannot be converted to a numeric value: secret-4711"}"#,
 );
 
 const THROTTLED: Loss =
@@ -88,6 +94,10 @@ async fn act(
         "ok" => {}
         "meet" => {
             both.wait().await;
+        }
+        "replace" => {
+            *tx = Transaction::default();
+            tx.update(count(&work.id));
         }
         "fail" => return Err(HandlerError::retry("no luck")),
         "reject" => return Err(HandlerError::terminal("no use")),
@@ -212,7 +222,14 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
         ("large", &[], "rejected rejected", "REJECTED", "bytes, and at most 4194304"),
         ("ok", &[CONFLICT; 4], "retry completed", "COMPLETED", ""),
         ("ok", &[THROTTLED; 12], "completed duplicate", "COMPLETED", ""),
-        ("ok", &[INVALID], "rejected rejected", "REJECTED", "does not take write 1 of the handler's transaction"),
+        (
+            "ok",
+            &[INVALID],
+            "rejected rejected",
+            "REJECTED",
+            "write 1 of the handler's transaction: ValidationError: The parameter cannot be converted to a numeric value",
+        ),
+        ("ok", &[NOT_A_NUMBER, ARRIVES, ARRIVES, NOT_A_NUMBER], "retry retry", "FAILED", "Does it write an item twice"),
         ("ok", &[DENIED], "retry completed", "COMPLETED", ""),
     ];
     for (place, (action, losses, wanted, status, error)) in rows.iter().enumerate() {
@@ -227,10 +244,21 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
         assert_eq!(format!("{first} {second}"), *wanted, "{what}");
         let record = world.record(&key).await.unwrap();
         assert_eq!(record.status.to_string(), *status, "{what}");
-        assert!(record.error.as_deref().unwrap_or_default().contains(error), "{what}: {:?}", record.error);
+        let why = record.error.as_deref().unwrap_or_default();
+        assert!(why.contains(error) && !why.contains("secret"), "{what}: {why}");
         assert_eq!(record.attempts, if wanted.starts_with("retry") { 2 } else { 1 }, "{what}");
         assert_eq!(world.effects(&key).await, u32::from(wanted.contains("completed")), "{what}");
     }
+}
+
+/// A transaction of the handler's own in place of the one that it was lent.
+async fn replaced(dynamodb: &DynamoDb, variant: Variant) {
+    let world = World::new(dynamodb, variant, "replaced").await;
+    let key = format!("{variant:?}-replaced");
+    let report = world.process(&format!("{key} replace"), 1).await;
+    let (wanted, effects) = if variant == Variant::Claimed { ("completed", 1) } else { ("retry", 0) };
+    assert_eq!(report.entries()[0].outcome.word(), wanted, "{variant:?}");
+    assert_eq!(world.effects(&key).await, effects, "{variant:?}");
 }
 
 /// A record that a first delivery did not ask for: what is written over it is another request, by another token.
@@ -300,6 +328,7 @@ async fn all(dynamodb: DynamoDb) {
     for variant in [Variant::Claimed, Variant::Optimistic] {
         lost_answers(&dynamodb, variant).await;
         refusals(&dynamodb, variant).await;
+        replaced(&dynamodb, variant).await;
     }
     over_what_was_not_seen(&dynamodb).await;
     at_most_once_needs_claims(&dynamodb).await;

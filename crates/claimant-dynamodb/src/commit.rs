@@ -135,13 +135,23 @@ impl LockTable {
         match (&error, text.kind()) {
             (SdkError::ServiceError(_), StoreErrorKind::Throttled) => Try::Throttled(text),
             (SdkError::ServiceError(service), StoreErrorKind::Denied | StoreErrorKind::Misconfigured) => {
-                // The fault may be in any of the transaction's tables, so the error names all of them.
-                let what = service.err().message().unwrap_or("no message");
                 let code = service.err().code().unwrap_or("no code");
+                // The fault may be in any of the transaction's tables, so the error names all of them.
                 let own = tables(writes);
+                let (what, fix) = if code == "ValidationException" {
+                    let fix = format!(
+                        "Does it write an item twice, a key or a value of another type than its table has ({own}), or a \
+                         number that is none?"
+                    );
+                    (without_values(service.err().message()), fix)
+                } else {
+                    let fix = format!(
+                        "Are its tables ({own}) and {table:?} there, and may the function's role write to each of them?"
+                    );
+                    (service.err().message().unwrap_or("no message"), fix)
+                };
                 Try::Failed(Failure::retry(format!(
-                    "DynamoDB does not take the handler's transaction: {code}: {what}. Are its tables ({own}) and {table:?} \
-                     there, and may the function's role write to each of them?"
+                    "DynamoDB does not take the handler's transaction: {code}: {what}. {fix}"
                 )))
             }
             // Includes a try with this token that is still in flight: the next one tells how it ended.
@@ -172,7 +182,7 @@ impl LockTable {
                 "None" => {}
                 "ConditionalCheckFailed" => return Try::Failed(write.refused.clone()),
                 code @ ("ValidationError" | "ItemCollectionSizeLimitExceeded") => {
-                    let what = reason.message().unwrap_or("no message");
+                    let what = without_values(reason.message());
                     let number = number + 1;
                     return Try::Failed(Failure::terminal(format!(
                         "DynamoDB does not take write {number} of the handler's transaction: {code}: {what}"
@@ -188,6 +198,12 @@ impl LockTable {
         let what = conflict.unwrap_or_else(|| "no reason given".into());
         Try::Conflict(Failure::retry(format!("the transaction was cancelled: {what}")))
     }
+}
+
+/// Returns what DynamoDB's message says before it quotes a value, which is the handler's own: "The parameter cannot be converted to a
+/// numeric value: …", "Input collection […] contains duplicates".
+fn without_values(message: Option<&str>) -> &str {
+    message.and_then(|message| message.split([':', '[', '\'', '"']).next()).unwrap_or("no message").trim_end()
 }
 
 /// Returns whether this reason of a cancelled transaction is a table's capacity.

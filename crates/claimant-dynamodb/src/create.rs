@@ -1,15 +1,16 @@
-//! Creates the table, for local use and tests.
+//! Creates the table, for local use and tests. One that exists may be another application's: it is looked at, and left as it is.
 
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableStatus,
-    TimeToLiveSpecification, TimeToLiveStatus,
+    TimeToLiveSpecification,
 };
 use claimant_core::{StoreError, StoreErrorKind};
 
 use crate::error::store_error;
 use crate::requests::Requests;
+use crate::shape::is_lock_table;
 
 /// How often the table's status is polled.
 const POLLS_MAX: u32 = 120;
@@ -31,20 +32,11 @@ pub(crate) async fn create(requests: &Requests, table: &str) -> Result<(), Store
         .send()
         .await;
     match created {
-        Ok(_) => {}
-        Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {}
+        Ok(_) => wait_until_active(requests, table).await?,
+        Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_in_use_exception()) => {
+            return wait_until_active(requests, table).await;
+        }
         Err(e) => return Err(store_error("CreateTable", table, &e)),
-    }
-    wait_until_active(requests, table).await?;
-    let ttl = client
-        .describe_time_to_live()
-        .table_name(table)
-        .send()
-        .await
-        .map_err(|e| store_error("DescribeTimeToLive", table, &e))?;
-    let status = ttl.time_to_live_description().and_then(|d| d.time_to_live_status());
-    if matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) {
-        return Ok(());
     }
     let ttl = TimeToLiveSpecification::builder().attribute_name(&names.expires_at).enabled(true);
     client
@@ -61,7 +53,9 @@ async fn wait_until_active(requests: &Requests, table: &str) -> Result<(), Store
     for _ in 0..POLLS_MAX {
         let described = requests.client.describe_table().table_name(table).send().await;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
-        if described.table().and_then(|t| t.table_status()) == Some(&TableStatus::Active) {
+        let Some(described) = described.table() else { continue };
+        is_lock_table(table, described, &requests.names.id)?;
+        if described.table_status() == Some(&TableStatus::Active) {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;

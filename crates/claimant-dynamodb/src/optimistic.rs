@@ -7,7 +7,7 @@ use claimant_core::protocol::{
     self, ClaimRequest, Decision, Ending, Likely, Refusal, Renewal, SettleDecision, Settlement, claim_of,
 };
 use claimant_core::{
-    AnyTransaction, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
+    AnyTransaction, Budget, Call, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store, StoreError,
     StoreErrorKind, StoreFuture, Transactional,
 };
 
@@ -15,12 +15,17 @@ use crate::commit::{Next, Seen};
 use crate::table::{LockTable, ROUNDS_MAX, Written};
 use crate::transaction::{Base, Transaction};
 
+/// Why a transaction does not commit that is not the one that was lent.
+const REPLACED: &str = "the handler put another transaction in the place of the one that it was lent, which knows the record that it \
+    starts from: add the writes to that one";
+
 /// A lock table whose handlers run without a claim: the transaction detects whether another owner has completed or claimed the
 /// key meanwhile.
 ///
 /// One request and one write unit less for each message. For handlers that do nothing outside the transaction: two of
 /// one key may run at once, and the one that commits second has no effect; [`fence`](claimant_core::Context::fence)
-/// is only the number that its completion would get. A redelivered message costs a read first, and is not run again
+/// is only the number that its completion would get. It adds its writes to the transaction that it is lent; one that it puts in its
+/// place fails. A redelivered message costs a read first, and is not run again
 /// if its key is completed.
 #[derive(Debug, Clone)]
 pub struct OptimisticTransactions {
@@ -65,7 +70,16 @@ impl OptimisticTransactions {
         let Some(mut transaction) = claim.transaction.take().and_then(AnyTransaction::unpack::<Transaction>) else {
             return Settled::Lost;
         };
-        let Some(Base { request, seen, in_doubt }) = transaction.base.take() else { return Settled::Lost };
+        let Some(Base { request, seen, in_doubt }) = transaction.base.take() else {
+            return match settlement.ending {
+                Ending::Completed { .. } => {
+                    claim.transaction = Some(AnyTransaction::new(Transaction::default()));
+                    Settled::Aborted { claim, failure: Failure::retry(REPLACED) }
+                }
+                // Nothing was written, and a failure that is not counted is tried again all the same.
+                _ => Settled::Done,
+            };
+        };
         let mut base = seen;
         let lock = |seen| {
             match seen {

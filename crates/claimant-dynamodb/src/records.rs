@@ -16,7 +16,7 @@ use crate::error::store_error;
 use crate::item::{self, number, text, time};
 use crate::names::AttributeNames;
 use crate::requests::Requests;
-use crate::shape::other_keys;
+use crate::shape::is_lock_table;
 use crate::table::{LockTable, Written};
 use crate::tables::Tables;
 
@@ -169,13 +169,7 @@ impl LockTable {
         let described = budget.send(client.describe_table().table_name(table).send()).await?;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
         // A list of another table would find nothing, which says that all is well.
-        if let Some(keys) = described.table().and_then(|described| other_keys(described, &names.id)) {
-            let why = format!(
-                "the table {table:?} is not a lock table: its key is {keys}, and a lock table has the string `{}` alone",
-                names.id
-            );
-            return Err(StoreError::new(StoreErrorKind::Misconfigured, why));
-        }
+        described.table().map_or(Ok(()), |described| is_lock_table(table, described, &names.id))?;
         let count = |of: Option<i64>| of.and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
         let bytes = count(described.table().and_then(|t| t.table_size_bytes()));
         let records = count(described.table().and_then(|t| t.item_count()));

@@ -1,10 +1,22 @@
 //! Whether a table has the key of a lock table. Pure.
 
 use aws_sdk_dynamodb::types::{KeyType, ScalarAttributeType, TableDescription};
+use claimant_core::{StoreError, StoreErrorKind};
+
+/// Returns an error for a table of this name that can hold no record.
+pub(crate) fn is_lock_table(table: &str, described: &TableDescription, id: &str) -> Result<(), StoreError> {
+    let Some(keys) = other_keys(described, id) else { return Ok(()) };
+    Err(StoreError::new(
+        StoreErrorKind::Misconfigured,
+        format!(
+            "the table {table:?} is not a lock table: its key is {keys}, and a lock table has the string `{id}` alone"
+        ),
+    ))
+}
 
 /// Returns what the keys of a table are, where they are not the one of a lock table: `id` (S) alone, or whatever else `id` is called.
 /// `None` also where the description says nothing of them.
-pub(crate) fn other_keys(table: &TableDescription, id: &str) -> Option<String> {
+fn other_keys(table: &TableDescription, id: &str) -> Option<String> {
     let keys = table.key_schema();
     let type_of = |name: &str| {
         let mut defined = table.attribute_definitions().iter();

@@ -155,10 +155,10 @@ impl LockTable {
     }
 
     /// Creates the table, or each of several, with on-demand capacity and TTL, and waits until it is active: for local use and tests.
-    /// A deployed table belongs in the template. Does nothing to a table that exists.
+    /// A deployed table belongs in the template. A table that exists is left as it is, with TTL or without.
     ///
     /// # Errors
-    /// When DynamoDB refuses, or the table is not ready within a minute.
+    /// When DynamoDB refuses, the table is not ready within a minute, or one that exists has another key than a lock table.
     pub async fn create(&self) -> Result<(), StoreError> {
         for table in self.requests.tables.names() {
             crate::create::create(&self.requests, table).await?;
