@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn record(key: &str) -> Value {
-        let object = json!({ "key": key, "versionId": "v" });
+        let object = json!({ "key": key, "versionId": "v", "sequencer": "01" });
         json!({ "eventSource": "aws:s3", "eventName": "ObjectCreated:Put", "s3": { "bucket": { "name": "b" }, "object": object } })
     }
 
