@@ -10,7 +10,7 @@ use crate::rejection::Rejection;
 pub trait Envelope: Send + Sync + 'static {
     /// Returns the message with what its [`content`](Message::content) holds, by [`Message::opened`].
     ///
-    /// Several where it holds several events, at most [`EVENTS_MAX`](crate::limits::EVENTS_MAX): each has a key of its own, and the
+    /// Several where it holds several events, at most [`EVENTS_MAX`]: each has a key of its own, and the
     /// message is done when all of them are. An event without an id of its own gets that of what is around it, and its number.
     ///
     /// None where there is nothing to do: the message is done, and its outcome is `empty`.

@@ -72,7 +72,7 @@ impl Limit {
         self
     }
 
-    /// Sets into how many slots it is split: 1 to [`LIMIT_SLOTS_MAX`](crate::limits::LIMIT_SLOTS_MAX), ten unless set. As many
+    /// Sets into how many slots it is split: 1 to [`LIMIT_SLOTS_MAX`], ten unless set. As many
     /// processes can work at once, so an event source mapping's `MaximumConcurrency` should not be more, times the consumers of a
     /// function that name one system: each has slots of its own. And no more are used than the limit allows in a second, or at once.
     #[must_use]

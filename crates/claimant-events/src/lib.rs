@@ -3,7 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`sns`], [`eventbridge`], [`s3`], [`cloudevents`] | one envelope each |
-//! | [`detect`] | the same, found out by what a body looks like, nested or not |
+//! | [`detect()`] | the same, found out by what a body looks like, nested or not |
 //! | `values` | what they share: JSON, times, traces, attributes |
 //!
 //! Nothing here fetches anything, nor checks who sent a message: who may send is the queue's policy to say.
