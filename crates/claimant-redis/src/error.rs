@@ -6,6 +6,9 @@ use redis::{ErrorKind, RedisError};
 const LOGIN_REFUSED: &str =
     "user and password were refused (or the server has too many clients). Are those in the URL right?";
 
+/// How the client begins an error of its first `SELECT`, whose code it drops.
+const NO_DATABASE: &str = "Redis server refused to switch database";
+
 /// Returns the store error of a request, with how to fix it.
 ///
 /// Of the server's error only the code is shown: its text can quote the arguments of a command.
@@ -41,7 +44,8 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
         "NOAUTH" | "WRONGPASS" => (StoreErrorKind::Denied, "give the URL a user and a password that are right"),
         "NOPERM" => (
             StoreErrorKind::Denied,
-            "let the user run EVALSHA, EVAL, HGETALL, EXISTS, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix",
+            "let the user run EVALSHA, EVAL, HGETALL, EXISTS, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix; in a \
+             cluster also CLUSTER SLOTS and PING",
         ),
         "WRONGTYPE" => (
             StoreErrorKind::Misconfigured,
@@ -50,6 +54,10 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
         "MOVED" | "CROSSSLOT" => {
             (StoreErrorKind::Misconfigured, "the server is part of a cluster: set CLAIMANT_REDIS_CLUSTER=on")
         }
+        "ERR" if error.to_string().starts_with(NO_DATABASE) => (
+            StoreErrorKind::Misconfigured,
+            "it refused the database that the URL names: is there one of this number, and may the user run SELECT?",
+        ),
         "MISCONF" => (StoreErrorKind::Throttled, "the server cannot save its data and takes no writes: see its log"),
         "OOM" => (StoreErrorKind::Throttled, "the server's memory is full: give it more"),
         "READONLY" => {

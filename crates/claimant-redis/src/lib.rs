@@ -46,8 +46,9 @@
 //!
 //! Redis 4 or newer, or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `EXISTS`, `HGET`,
 //! `HSET`, `HDEL` and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy
-//! is to be checked; an operator's also `SCAN` and `DBSIZE`. Each script touches one key,
-//! so a cluster may place keys anywhere: [`RedisStore::open_cluster`].
+//! is to be checked; in a database other than 0 also `SELECT`; an operator's also `SCAN` and `DBSIZE`. Each script touches one key,
+//! so a cluster may place keys anywhere: [`RedisStore::open_cluster`]. There the user also needs `CLUSTER|SLOTS` (before Redis 7
+//! `CLUSTER`) and `PING`.
 
 mod attempts;
 mod error;

@@ -89,6 +89,38 @@ async fn clusters_have_their_troubles_too() {
     assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
 }
 
+/// A user that may do what the documentation of the crate names, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn the_documented_permissions_suffice() {
+    const DOCUMENTED: &str = "+evalsha +eval +hgetall +exists +hget +hset +hdel +pexpire +info";
+    let [one, other] = Redis::cluster().await;
+    let alone = Redis::start();
+    let give = async |redis: &Redis, more: &str| {
+        let rights = format!("SETUSER exact reset on >claimant ~claimant:* {DOCUMENTED} {more}");
+        let rights: Vec<&str> = rights.split_whitespace().collect();
+        redis::cmd("ACL").arg(&rights).exec_async(&mut redis.connection().await).await.unwrap();
+        format!("redis://exact:claimant@{}/", redis.0.address)
+    };
+    let keys: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    for (more, may) in [("", false), ("+cluster|slots +ping +select", true)] {
+        let (urls, url) = ([give(&one, more).await, give(&other, more).await].join(","), give(&alone, more).await);
+        let stores = [RedisStore::open_cluster(&urls).unwrap(), RedisStore::open(&format!("{url}1")).unwrap()];
+        let told = [(StoreErrorKind::Denied, "CLUSTER SLOTS and PING"), (StoreErrorKind::Misconfigured, "SELECT")];
+        for (store, (kind, needed)) in stores.into_iter().zip(told) {
+            for answer in store.claim_all(&keys, call()).await {
+                match answer {
+                    Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))) if may => {}
+                    Err(error) if !may => {
+                        assert!(error.kind() == kind && error.to_string().contains(needed), "{error}");
+                    }
+                    answer => panic!("{needed}: {answer:?}"),
+                }
+            }
+        }
+    }
+}
+
 /// A cluster whose first node is gone is connected to by another one that is named.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis or Valkey: make test"]
