@@ -167,6 +167,44 @@ async fn what_is_done_is_deleted_before_a_suspect_runs() {
     assert_eq!(requests, ["DeleteMessageBatch"; 3]);
 }
 
+/// Suspects wait for them, and are put off where they do not end: the log says why.
+#[tokio::test]
+async fn deletions_that_do_not_end_in_time_are_logged() {
+    let (logs, world) = (Logs::record(), World::start(&[]).await);
+    let (started, mut has_started) = tokio::sync::mpsc::unbounded_channel();
+    let hangs = Arc::new(AtomicBool::new(true));
+    let dies = Arc::clone(&hangs);
+    let run = move |_: Work, _: Context| {
+        let (started, hangs) = (started.clone(), dies.load(Ordering::SeqCst));
+        async move {
+            started.send(())?;
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        }
+    };
+    let service = |ahead| {
+        let consumer = Consumer::new("c", world.store.clone(), run.clone()).key(|w| &w.id);
+        world.service_of(&[], consumer).clock(Arc::new(Ahead(ahead)))
+    };
+    let batch = (0..5).map(|n| NewMessage::new(body(&format!("k{n}"), "ok")));
+    let batch = world.batch(QUEUE, batch.collect()).await;
+    let first = service(Duration::ZERO);
+    tokio::select! {
+        _ = invoke(&first, world.event(QUEUE, &batch[..1])) => panic!("the process dies"),
+        _ = has_started.recv() => {}
+    }
+    hangs.store(false, Ordering::SeqCst);
+    let ahead = Ahead(Duration::from_secs(3_600));
+    let deadline = ahead.now().plus(Duration::from_secs(3)).as_millis();
+    world.wire.all(Some(Loss::Silence));
+    let response = service(ahead.0).invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap();
+    assert_eq!(failures(&response), [batch[0].message_id.as_str()], "the suspect was not started");
+    let log = logs.text();
+    assert!(log.contains("no time was left to delete all completed messages") && log.contains("messages=4"), "{log}");
+}
+
 /// Payloads, of which the names of those that are left are known.
 #[derive(Clone)]
 struct Shelf(Arc<Mutex<Vec<String>>>);

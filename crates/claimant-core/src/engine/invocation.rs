@@ -112,9 +112,15 @@ impl<'a> Invocation<'a> {
     /// Deletes what is done, in this time. What has no confirmation then is kept.
     pub(crate) async fn delete_done(&self, within: Duration) {
         let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
-        if timeout(within, self.queue.delete(&done)).await != Ok(Confirmation::Confirmed) {
-            self.kept.store(true, Ordering::Relaxed);
+        match timeout(within, self.queue.delete(&done)).await {
+            Ok(Confirmation::Confirmed) => return,
+            Ok(Confirmation::Unconfirmed) => {} // The queue has said why.
+            Err(_) => tracing::warn!(
+                messages = done.len(),
+                "no time was left to delete all completed messages ahead of the report: they can come back as duplicates"
+            ),
         }
+        self.kept.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether the queue may still have what is done.
