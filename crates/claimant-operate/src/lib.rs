@@ -12,6 +12,7 @@
 //! | [`logs`] | what the functions of an account have logged |
 //! | [`open`] | opens the stores of a target |
 //! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
+//! | [`pauses`] | event source mappings that breakers have paused |
 //! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
 //! | [`switch`] | several event source mappings paused or resumed together |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
@@ -31,6 +32,7 @@ mod lambda;
 pub mod logs;
 pub mod open;
 pub mod outcomes;
+pub mod pauses;
 mod place;
 pub mod send;
 mod send_request;

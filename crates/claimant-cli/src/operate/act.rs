@@ -5,12 +5,13 @@ use claimant_core::protocol::Act;
 use claimant_core::{ConsumerName, Error, RecordId};
 use claimant_operate::keys::{Acted, Keys, Order, operator};
 use claimant_operate::open::{OpenStore, find};
+use claimant_operate::pauses::{self, Pause};
 use claimant_operate::target::Place;
 use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::pauses::{self, Pause};
+use super::pauses::in_words;
 use super::table::harmless;
 use super::{confirm, parse};
 use crate::exit::Ended;
@@ -100,9 +101,9 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
             }
         }
     }
-    let paused = still_paused(&place, &outcomes).await;
+    let paused = still_paused(&place, &outcomes, &stop).await;
     if !options.output.json {
-        paused.iter().for_each(|pause| say(harmless(&pause.in_words())));
+        paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
     }
     let not_reached = if stop.is_asked() { &options.keys[outcomes.len()..] } else { &[] };
     if options.output.json && (asked.is_ok() || !outcomes.is_empty()) {
@@ -126,22 +127,20 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     Ok(if outcomes.iter().all(Outcome::is_done) { Ended::Well } else { Ended::WithFaults })
 }
 
-/// Returns the mappings that the breakers among these keys have paused: an act on a breaker's record switches none of them on.
-async fn still_paused(place: &Place, outcomes: &[Outcome]) -> Vec<Pause> {
+/// Returns the mappings that the breakers among these keys have paused: an act on a breaker's record switches none of them on. After
+/// Ctrl-C, what came of the keys does not wait for that.
+async fn still_paused(place: &Place, outcomes: &[Outcome], stop: &Stop) -> Vec<Pause> {
     let breakers: Vec<_> = outcomes.iter().filter_map(|outcome| pauses::breaker(outcome.id.as_str())).collect();
     if breakers.is_empty() {
         return Vec::new();
     }
-    let (mut paused, failed) = pauses::paused(place).await;
-    paused.retain(|pause| breakers.iter().any(|breaker| pause.may_be_of(breaker)));
-    let why = match failed {
-        Some(error) => format!(": {}", Chain(&error)),
-        None if place.functions.is_empty() => ", since no function is known here".to_owned(),
-        None => return paused,
-    };
-    note(harmless(&format!(
-        "Whether its intake is paused is not known{why}. claimant pause --dry-run FUNCTION says so."
-    )));
+    let (paused, not_known) = stop
+        .or(pauses::paused_by(place, &breakers))
+        .await
+        .unwrap_or_else(|| (Vec::new(), Some("Whether its intake is paused was not looked at".to_owned())));
+    if let Some(not_known) = not_known {
+        note(harmless(&format!("{not_known}. claimant pause --dry-run FUNCTION says so.")));
+    }
     paused
 }
 

@@ -41,6 +41,13 @@ impl Stop {
     /// Waits for the answer to a question; `None` where Ctrl-C comes first.
     pub(crate) async fn or_answer<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         self.at_question.store(true, Ordering::SeqCst);
+        let answer = self.or(answer).await;
+        self.at_question.store(false, Ordering::SeqCst);
+        answer
+    }
+
+    /// Waits for work to end; `None` where Ctrl-C has come, or comes first.
+    pub(crate) async fn or<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut asked = self.asked.clone();
         let stopped = async {
             // Where nothing listens, nothing stops it.
@@ -48,12 +55,10 @@ impl Stop {
                 std::future::pending::<()>().await;
             }
         };
-        let answer = tokio::select! {
+        tokio::select! {
             biased;
             () = stopped => None,
-            answer = answer => Some(answer),
-        };
-        self.at_question.store(false, Ordering::SeqCst);
-        answer
+            done = work => Some(done),
+        }
     }
 }

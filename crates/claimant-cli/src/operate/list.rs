@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use claimant_core::{ConsumerName, Error, State};
 use claimant_operate::keys::{Found, Listed, Query, record_json, span};
 use claimant_operate::open::OpenStore;
+use claimant_operate::pauses::{self, Pause};
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::pauses::{self, Pause};
+use super::pauses::in_words;
 use super::table::{Fit, Table, age, harmless};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
@@ -92,7 +93,7 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         say_json(&document);
     } else {
         print(&lists, &query);
-        paused.iter().for_each(|pause| say(harmless(&pause.in_words())));
+        paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
     }
     Ok(if found { Ended::WithFaults } else { Ended::Well })
 }

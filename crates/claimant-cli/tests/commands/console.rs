@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use crate::aws::{self, Server};
+use crate::deployed::{paused_by_gateway, without_parcels};
 use serde_json::{Value, json};
 use shop::{DONE, MAPPINGS, REJECTED, shop};
 
@@ -399,4 +400,57 @@ fn what_cannot_be_shown_is_an_error_before_anything_is_served() {
         assert!(code == Some(2) && err.contains(says), "{args:?}: {err}");
         assert!(out.is_empty(), "{out}");
     }
+}
+
+#[test]
+fn letters_of_a_queue_that_is_left_out_are_not_passed_over() {
+    let server = Server::start(without_parcels);
+    let console = Running::start(&server, &[]);
+    for (path, is_not_said) in [("/dead", "here has a"), ("/dead?read=true", "There is no dead letter")] {
+        let page = console.page(path);
+        assert!(page.contains("parcels, which is left out") && !page.contains(is_not_said), "{path}: {page}");
+    }
+    let (_, dead) = console.ask("GET", "/dead", "application/json", "");
+    let dead: Value = serde_json::from_str(&dead).unwrap();
+    assert!(dead["left_out"][0].as_str().is_some_and(|one| one.contains("parcels")), "{dead}");
+    let page = console.page(&format!("/messages/{DONE}?read=true"));
+    assert!(page.contains("It is not among the dead letters") && page.contains("parcels, which is left out"), "{page}");
+    console.stop();
+}
+
+/// Answers as [`shop`] does, of a function that reads a queue more, which is gone.
+fn with_a_queue_gone(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"") {
+        let gone = json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no such queue"});
+        return (400, gone.to_string());
+    }
+    half_closed(request)
+}
+
+/// Nor does a command: it says how to name each.
+#[test]
+fn dead_letters_that_are_not_all_known_are_to_be_named() {
+    let server = Server::start(with_a_queue_gone);
+    let (code, out, err) = server.claimant(&["dead", "list", "--stack", "shop"]);
+    assert!(code == Some(2), "{out}{err}");
+    for said in ["with --queue, of orders-dead;", "not among them by its URL, with --queue and without --stack"] {
+        assert!(err.contains(said), "{said}: {err}");
+    }
+}
+
+/// The breaker closes, and nothing is received all the same.
+#[test]
+fn a_breaker_that_is_released_leaves_its_pause_which_is_said() {
+    let server = Server::start(paused_by_gateway);
+    let console = Running::start(&server, &["--allow-writes"]);
+    for (breaker, paused) in [("gateway", 1), ("mail", 0)] {
+        let path = format!("/keys/claimant-breaker%23{breaker}");
+        let (status, done) = console.ask("POST", &path, "application/json", "act=release&force=true");
+        let done: Value = serde_json::from_str(&done).unwrap_or_else(|e| panic!("{e}: {status} {done}"));
+        let said = done["notice"]["text"].as_str().unwrap();
+        assert!(done["notice"]["done"] == true && said.contains("may run again"), "{done}");
+        assert_eq!(said.contains("worker from orders is paused, and on again at 2030"), paused == 1, "{done}");
+        assert_eq!(done["result"]["paused"].as_array().map(Vec::len), Some(paused), "{done}");
+    }
+    console.stop();
 }

@@ -1,6 +1,7 @@
 //! What is asked on a terminal before dead letters are acted on, and what becomes of the answer.
 
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claimant_local::sqs::NewMessage;
@@ -12,6 +13,7 @@ use tokio::time::timeout;
 use crate::aws::Server;
 use crate::console::shop::shop;
 use crate::dead::World;
+use crate::deployed::paused_by_gateway;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -220,4 +222,26 @@ async fn what_came_of_a_key_is_printed_though_ctrl_c_ends_the_next() {
     let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["not_reached"]), (Some(130), &json!(["order#o-9"])), "{shown}");
     assert_eq!((&document["keys"][0]["outcome"], &document["keys"][1]), (&json!("done"), &Value::Null), "{shown}");
+}
+
+/// Answers as [`paused_by_gateway`] does, but Lambda lists its mappings once and then says nothing.
+fn slow_after_it_was_opened(request: &str) -> (u16, String) {
+    static LISTED: AtomicUsize = AtomicUsize::new(0);
+    if request.starts_with("GET /2015-03-31/event-source-mappings ") && LISTED.fetch_add(1, Ordering::SeqCst) > 0 {
+        std::thread::sleep(PATIENCE * 2);
+    }
+    paused_by_gateway(request)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_of_a_breaker_does_not_wait_for_its_pause_after_ctrl_c() {
+    let server = Server::start(slow_after_it_was_opened);
+    let variables: String = server.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    let terminal = Terminal::of(&format!(
+        "{variables}{} release claimant-breaker#gateway order#7 --force --stack shop --json",
+        env!("CARGO_BIN_EXE_claimant")
+    ));
+    let (code, shown, document) = terminal.ends_at_the_second_question().await;
+    assert_eq!((code, &document["keys"][0]["outcome"]), (Some(130), &json!("done")), "{shown}");
+    assert!(shown.contains("was not looked at. claimant pause --dry-run FUNCTION"), "{shown}");
 }

@@ -8,6 +8,7 @@ use claimant_core::protocol::Act as OnKey;
 use claimant_core::{Error, RecordId};
 use claimant_operate::keys::{Inspection, Order, operator, record_lines};
 use claimant_operate::open::find;
+use claimant_operate::pauses::{Pause, breaker, paused_by};
 use maud::{Markup, html};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -77,8 +78,16 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         dry_run: act.fields.has("dry_run"),
     };
     let acted = store.keys.act(&order).await?;
-    let (says, see) = (format!("{key}: {}", acted.in_words(on_key)), text::path("/keys/", key));
-    let value = acted.to_json(&id);
+    let (mut says, see) = (format!("{key}: {}", acted.in_words(on_key)), text::path("/keys/", key));
+    let mut value = acted.to_json(&id);
+    if let Some(breaker) = breaker(id.as_str()) {
+        let (paused, not_known) = paused_by(console.place(), &[breaker]).await;
+        let at_once = |pause: &Pause| format!("{}. At once: Resume, on the overview", pause.in_words());
+        for sentence in paused.iter().map(at_once).chain(not_known) {
+            says = format!("{}. {sentence}", says.trim_end_matches('.'));
+        }
+        value["paused"] = paused.iter().map(Pause::to_json).collect();
+    }
     Ok(Done::of(acted.is_done(), says, see, value))
 }
 

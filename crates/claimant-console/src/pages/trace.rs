@@ -65,6 +65,9 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
             Err(error) => format!("The dead letters were not read: {}.", Chain(error)),
         });
         letter = looked.ok().and_then(|(letter, _)| letter);
+        if letter.is_none() {
+            says.extend(console.place().left_out.iter().map(|one| timeline::words::sentence(one)));
+        }
     }
     let outcome = last_outcome(&known.facts);
     if let Some((fact, outcome)) = &outcome {

@@ -76,10 +76,14 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     let place = target.open().await?;
     if target.queues.is_empty() && !place.left_out.is_empty() {
         let known: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
+        let which = if known.is_empty() {
+            "name one".to_owned()
+        } else {
+            format!("say which are meant with --queue, of {}; name one that is not among them", known.join(", "))
+        };
         return Err(Error::invalid(format!(
-            "not all dead-letter queues of {} are known: say which are meant with --queue, of {}",
-            place.name,
-            known.join(", ")
+            "not all dead-letter queues of {} are known: {which} by its URL, with --queue and without --stack",
+            place.name
         )));
     }
     let mut urls: Vec<String> = if target.queues.is_empty() {

@@ -66,7 +66,7 @@ fn throttled() -> (u16, String) {
 }
 
 /// Answers as [`shop`] does, but the queue `parcels` is gone.
-fn without_parcels(request: &str) -> (u16, String) {
+pub(crate) fn without_parcels(request: &str) -> (u16, String) {
     match request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"") {
         true => (400, json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no such queue"}).to_string()),
         false => shop(request),
@@ -81,7 +81,7 @@ fn a_queue_that_is_gone_keeps_no_command_from_the_others() {
     assert!(err.contains("an event source mapping of worker names parcels, which is left out"), "{err}");
     // What is about the dead letters of all queues does not leave some out.
     let (code, out, err) = server.claimant(&["dead", "list", "--stack", "shop"]);
-    assert!(code == Some(2) && err.contains("say which are meant with --queue"), "{out}{err}");
+    assert!(code == Some(2) && err.contains("name one by its URL, with --queue and without --stack"), "{out}{err}");
     // Where no answer comes, it may be there.
     let server = Server::start(|request| match request.contains("AmazonSQS.GetQueueUrl") {
         true => (503, String::new()),
@@ -350,7 +350,7 @@ fn what_goes_on_again_is_not_said_to_be_paused() {
 }
 
 /// A worker whose intake the breaker `gateway` has paused, and the records of breakers.
-fn paused_by_gateway(request: &str) -> (u16, String) {
+pub(crate) fn paused_by_gateway(request: &str) -> (u16, String) {
     let line = request.split(" HTTP/1.1").next().unwrap();
     let operation = |name: &str| request.contains(&format!("DynamoDB_20120810.{name}"));
     let number = |value: &str| json!({ "N": value });

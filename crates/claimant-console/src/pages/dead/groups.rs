@@ -15,6 +15,7 @@ use super::letters::{self, Cause, LOOKS_MAX};
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::Console;
+use crate::timeline::words::sentence;
 use crate::ui::nav::Tab;
 use crate::ui::table::{self, Column, table};
 use crate::ui::text;
@@ -50,12 +51,15 @@ async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
         queues.push(shown);
     }
     queues.sort_by_key(Shown::is_empty);
-    Ok(Dead { queues, is_local: place.is_local(), read })
+    let left_out = place.left_out.iter().map(|one| sentence(one)).collect();
+    Ok(Dead { queues, left_out, is_local: place.is_local(), read })
 }
 
 #[derive(Serialize)]
 struct Dead {
     queues: Vec<Shown>,
+    /// What is not looked at, each in a sentence: it may have dead letters, too.
+    left_out: Vec<String>,
     #[serde(skip)]
     is_local: bool,
     /// Whether the letters were read: those of a deployed queue are read only on demand, since SQS counts it as a receive.
@@ -144,8 +148,9 @@ impl Page for Dead {
 
     fn summary(&self) -> Option<String> {
         let letters = self.queues.iter().map(|queue| queue.letters).sum();
+        let unread = !self.left_out.is_empty() || self.queues.iter().any(|queue| queue.problem.is_some());
         Some(match letters {
-            0 if self.queues.iter().any(|queue| queue.problem.is_some()) => "Not all queues can be read.".to_owned(),
+            0 if unread => "Not all queues can be read.".to_owned(),
             0 => "There is no dead letter.".to_owned(),
             letters => format!("{}.", text::counted(letters, "dead letter", "dead letters")),
         })
@@ -155,9 +160,10 @@ impl Page for Dead {
 impl Dead {
     fn all(&self) -> Markup {
         html! {
-            @if self.queues.is_empty() {
+            @for one in &self.left_out { p .error role="alert" { (one) } }
+            @if self.queues.is_empty() && self.left_out.is_empty() {
                 (text::empty("No dead-letter queue", &html! { "No queue here has a " code { "RedrivePolicy" } "." }))
-            } @else if self.queues.iter().all(Shown::is_empty) {
+            } @else if self.queues.iter().all(Shown::is_empty) && self.left_out.is_empty() {
                 (text::empty("No dead letters", &html! {
                     "Messages come here when they are rejected, parked, or received too often. Send one that is broken on " a href="/send" { "Send" } "."
                 }))
