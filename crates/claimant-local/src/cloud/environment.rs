@@ -47,17 +47,10 @@ pub(super) fn of_function(
     environment.into_iter().collect()
 }
 
-/// Adds the variable by which a function writes its lines for each message, where nothing is said about those; returns whether it
-/// was added, and the lines are for the journal alone.
+/// Adds the variable by which a function writes its lines for each message, unless it is given; returns whether it was added, and
+/// the lines are for the journal alone. Without it they come at `DEBUG` only, and not in releases.
 pub(super) fn asks_for_lines(environment: &mut Vec<(String, String)>) -> bool {
-    let verbose = |level: &str| ["debug", "trace"].iter().any(|word| level.to_ascii_lowercase().contains(word));
-    // At these levels the lines come anyway, for everyone.
-    let comes = |(name, value): &(String, String)| match name.as_str() {
-        LOG_MESSAGES => true,
-        "RUST_LOG" | "AWS_LAMBDA_LOG_LEVEL" => verbose(value),
-        _ => false,
-    };
-    let adds = !environment.iter().any(comes);
+    let adds = !environment.iter().any(|(name, _)| name == LOG_MESSAGES);
     if adds {
         environment.push((LOG_MESSAGES.to_owned(), "on".to_owned()));
     }
@@ -132,17 +125,20 @@ mod tests {
 
     #[test]
     fn lines_for_each_message_are_asked_for_where_nothing_is_said() {
-        let cases: [(&[(&str, &str)], bool); 5] = [
+        let cases: [(&[(&str, &str)], bool); 7] = [
             (&[("TABLE", "t")], true),
             (&[("RUST_LOG", "warn")], true),
-            (&[("RUST_LOG", "info,aws=Debug")], false),
-            (&[("AWS_LAMBDA_LOG_LEVEL", "TRACE")], false),
+            (&[("RUST_LOG", "info,aws=Debug")], true),
+            (&[("RUST_LOG", "my_app=debug")], true),
+            (&[("RUST_LOG", "debug"), ("AWS_LAMBDA_LOG_LEVEL", "INFO")], true),
+            (&[("AWS_LAMBDA_LOG_LEVEL", "TRACE"), (LOG_MESSAGES, "on")], false),
             (&[(LOG_MESSAGES, "off")], false),
         ];
         for (variables, wanted) in cases {
             let mut environment = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
             assert_eq!(asks_for_lines(&mut environment), wanted, "{variables:?}");
-            assert_eq!(environment.contains(&(LOG_MESSAGES.to_owned(), "on".to_owned())), wanted);
+            let of_lines: Vec<_> = environment.iter().filter(|(name, _)| name == LOG_MESSAGES).collect();
+            assert!(of_lines.len() == 1 && (!wanted || of_lines[0].1 == "on"), "{of_lines:?}");
         }
     }
 

@@ -7,8 +7,10 @@
 //! | `list` | [`Fault`]: those that act, and the latest that ended; pure |
 //! | `service` | [`Faults`]: the shared handle that the parts of a cloud ask |
 //! | `state` | what its clones share, and what faults do to processes |
+//! | `claims` | whether a function tells of its claims; pure |
 //! | `processes` | faults of processes: they wait for a claim, then act |
 
+mod claims;
 mod list;
 mod processes;
 mod service;

@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::list::{Fault, waits};
-use super::processes;
-use super::spec::{Act, FaultSpec, Target};
+use super::spec::{Act, FaultSpec, Target, When};
 use super::state::Inner;
+use super::{claims, processes};
 use crate::Error;
 use crate::clock::wall_clock_ms;
 use crate::journal::Journal;
@@ -44,6 +44,14 @@ impl Faults {
         let names: Vec<_> = self.0.functions().iter().map(|function| function.name().to_owned()).collect();
         let spec = spec.checked(&names)?;
         let function = self.0.functions().iter().find(|function| spec.function.as_deref() == Some(function.name()));
+        if let Some(function) = function.filter(|_| spec.when == Some(When::Claim))
+            && let Some(why) = claims::hidden_by(function.environment())
+        {
+            return Err(Error::new(format!(
+                "{} writes no line for a claim, which this fault waits for: {why}. Give batch for when, or start the local cloud with logs at info",
+                function.name()
+            )));
+        }
         let fault = match function {
             Some(function) if !waits(&spec) => return self.0.meet_now(function, spec),
             _ => self.0.begin(spec)?,

@@ -19,22 +19,28 @@ pub struct Read {
     pub what: What,
 }
 
-/// Whether it is one of the lines that a function writes for each message where `CLAIMANT_LOG_MESSAGES` is `on`.
+/// Whether it is one of the lines that a function writes for each message where `CLAIMANT_LOG_MESSAGES` is `on`: with all of the
+/// fields of a claim or an outcome, since a handler may write the same words.
 #[must_use]
 pub fn is_of_message(line: &str) -> bool {
-    line.contains(CLAIMED) || line.contains(DONE)
+    of_message(line).is_some()
 }
 
 /// Reads a line. One that is no claim and no outcome, or lacks a field of those, is a line.
 #[must_use]
 pub fn read(line: &str) -> Read {
-    if is_of_message(line)
-        && let Some(read) = Fields::of(line).and_then(|fields| fields.read())
-    {
+    if let Some(read) = of_message(line) {
         return read;
     }
     let what = What::Line { level: level(line), text: line.into() };
     Read { message_id: message_id(line).map(str::to_owned), what }
+}
+
+fn of_message(line: &str) -> Option<Read> {
+    if !line.contains(CLAIMED) && !line.contains(DONE) {
+        return None;
+    }
+    Fields::of(line)?.read()
 }
 
 /// The names and values in a line for a message.
@@ -155,6 +161,7 @@ mod tests {
         for line in [text, json] {
             let wanted = Read { message_id: Some(ID.to_owned()), what: What::Claimed(Box::new(claimed.clone())) };
             assert_eq!(read(&line), wanted, "{line}");
+            assert!(is_of_message(&line), "{line}");
         }
     }
 
@@ -185,12 +192,14 @@ mod tests {
             (format!(r#"{{"level":"ERROR","message":"x","span":{{"message_id":"{ID}"}}}}"#), Level::Error, Some(ID)),
             ("DEBUG message_id=short".to_owned(), Level::Debug, None),
             (" INFO message done outcome=\"busy\"".to_owned(), Level::Info, None),
+            ("ERROR shop: message done, but its receipt was not sent".to_owned(), Level::Error, None),
             ("message_id=äöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöü".to_owned(), Level::Info, None),
         ];
         for (line, level, id) in rows {
             let wanted =
                 Read { message_id: id.map(str::to_owned), what: What::Line { level, text: line.as_str().into() } };
             assert_eq!(read(&line), wanted);
+            assert!(!is_of_message(&line), "{line}");
         }
     }
 }

@@ -82,6 +82,11 @@ impl Function {
         self.0.renew().await;
     }
 
+    /// The variables of its processes, beside those that Lambda itself sets.
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.0.config.environment
+    }
+
     /// How many invocations can run at the same time.
     pub fn concurrency(&self) -> usize {
         self.0.config.concurrency

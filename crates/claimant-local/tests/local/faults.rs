@@ -21,8 +21,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::with(&[("CLAIMANT_LOG_MESSAGES", "on")])
+    }
+
+    fn with(variables: &[(&str, &str)]) -> Self {
         let (dir, logs) = (tempfile::tempdir().unwrap(), Logs::default());
-        let function = function(dir.path(), &logs, LONG, 1, &[]);
+        let function = function(dir.path(), &logs, LONG, 1, variables);
         let faults = Faults::new(function.journal());
         faults.set_functions(vec![function.clone()]);
         Self { dir, logs, function, faults }
@@ -107,6 +111,19 @@ async fn what_is_not_there_cannot_be_met() {
         assert!(error.contains(wanted), "{error}");
     }
     assert!(bench.faults.end(1).is_err() && bench.faults.all().is_empty());
+}
+
+#[tokio::test]
+async fn a_fault_at_a_claim_is_refused_where_no_line_tells_of_claims() {
+    let bench = Bench::with(&[("CLAIMANT_LOG_MESSAGES", "on"), ("RUST_LOG", "warn")]);
+    for act in [Act::Kill, Act::Freeze] {
+        let error = bench.faults.begin(of_process(act, When::Claim)).unwrap_err().to_string();
+        let wanted =
+            "confirm writes no line for a claim, which this fault waits for: RUST_LOG=warn. Give batch for when";
+        assert!(error.starts_with(wanted), "{error}");
+    }
+    assert!(bench.faults.all().is_empty());
+    bench.faults.begin(of_process(Act::Kill, When::Batch)).unwrap();
 }
 
 #[tokio::test]

@@ -112,7 +112,10 @@ fn shorten(stack: &mut Stack, function: &str, timeout: Duration, variables: &BTr
     }
     for spec in stack.functions.iter_mut().filter(|spec| spec.is_called(function)) {
         spec.timeout = timeout;
-        spec.environment.insert("AWS_LAMBDA_LOG_LEVEL".to_owned(), "TRACE".to_owned());
+        // A test sees every line, those for each message too.
+        for (name, value) in [("AWS_LAMBDA_LOG_LEVEL", "TRACE"), ("CLAIMANT_LOG_MESSAGES", "on")] {
+            spec.environment.insert(name.to_owned(), value.to_owned());
+        }
         spec.environment.extend(variables.clone());
     }
 }
