@@ -27,11 +27,11 @@ use crate::mapping::{Mapping, MappingSwitch};
 use crate::s3::S3;
 use crate::scheduler::Scheduler;
 use crate::sqs::Sqs;
-use crate::stack::{FunctionSpec, QueueSpec, Stack};
+use crate::stack::{FunctionSpec, MappingSpec, Stack};
 
-/// Processes of one function where its mapping sets no maximum concurrency.
+/// Processes of one function, for each mapping that sets no maximum concurrency; and at least so many.
 pub const CONCURRENCY_DEFAULT: usize = 4;
-/// Processes of one function at most, whatever its mapping says.
+/// Processes of one function at most, whatever its mappings say, unless it has more mappings.
 pub const CONCURRENCY_MAX: usize = 16;
 
 impl Cloud {
@@ -68,7 +68,7 @@ impl Cloud {
         let faults = Faults::new(&journal);
         let sqs = Sqs::with_journal(journal.clone());
         sqs.set_endpoint(&endpoints.sqs);
-        for queue in dead_letter_queues_first(&stack.queues) {
+        for queue in &stack.queues {
             sqs.create_queue(&queue.name, queue.settings.clone())?;
         }
         let mailbox = Mailbox::new().with_slow_delay(config.delays.mail).observed(&journal, &faults);
@@ -267,22 +267,6 @@ async fn bind(service: &str, option: &str, port: u16) -> Result<(TcpListener, St
     Ok((listener, format!("http://{address}")))
 }
 
-/// A queue can name its dead-letter queue only once that exists.
-fn dead_letter_queues_first(queues: &[QueueSpec]) -> Vec<&QueueSpec> {
-    let mut ordered: Vec<_> = queues.iter().collect();
-    ordered.sort_by_key(|queue| redrive_depth(queues, queue));
-    ordered
-}
-
-/// How many dead-letter queues stand behind this one; bounded, so that a circle ends too.
-fn redrive_depth(queues: &[QueueSpec], queue: &QueueSpec) -> usize {
-    let target = |queue: &QueueSpec| {
-        let redrive = queue.settings.redrive.as_ref()?;
-        queues.iter().find(|other| other.name == redrive.dead_letter_queue)
-    };
-    std::iter::successors(target(queue), |next| target(next)).take(queues.len()).count()
-}
-
 fn new_function(
     spec: &FunctionSpec,
     places: Places,
@@ -290,8 +274,6 @@ fn new_function(
     endpoints: &Endpoints,
     journal: &Journal,
 ) -> Result<Function, Error> {
-    let concurrency = spec.mappings.iter().filter_map(|mapping| mapping.maximum_concurrency).max();
-    let concurrency = concurrency.map_or(CONCURRENCY_DEFAULT, |n| usize::try_from(n).unwrap_or(CONCURRENCY_MAX));
     let make = if config.binaries.wait { Function::awaited } else { Function::new };
     let mut environment = environment::of_function(&spec.environment, endpoints, |name| std::env::var(name).ok());
     let logs = if environment::asks_for_lines(&mut environment) {
@@ -305,10 +287,21 @@ fn new_function(
         timeout: spec.timeout,
         memory_mb: spec.memory_mb,
         environment,
-        concurrency: concurrency.clamp(1, CONCURRENCY_MAX),
+        concurrency: concurrency(&spec.mappings),
         logs,
         journal: journal.clone(),
     })
+}
+
+/// How many processes a function with these mappings has: as Lambda does, each mapping's maximum counts for itself. Each mapping has
+/// one to poll with, however many there are.
+fn concurrency(mappings: &[MappingSpec]) -> usize {
+    let of = |mapping: &MappingSpec| match mapping.maximum_concurrency {
+        Some(most) => usize::try_from(most).unwrap_or(CONCURRENCY_MAX),
+        None => CONCURRENCY_DEFAULT,
+    };
+    let sum = mappings.iter().map(of).fold(0, usize::saturating_add);
+    sum.clamp(CONCURRENCY_DEFAULT, CONCURRENCY_MAX.max(mappings.len()))
 }
 
 /// Lines that were asked for only to be kept in the journal are shown to no one.

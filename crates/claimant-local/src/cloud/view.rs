@@ -16,7 +16,7 @@ use crate::sqs::Sqs;
 pub struct View {
     /// Where the endpoints listen.
     pub endpoints: Endpoints,
-    /// The names of the template's queues, in its order.
+    /// The names of the template's queues, each after its dead-letter queue.
     pub queues: Vec<String>,
     /// What happened.
     pub journal: Journal,

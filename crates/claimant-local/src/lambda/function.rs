@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use super::config::{CONCURRENCY_MAX, FunctionConfig};
@@ -99,6 +100,11 @@ impl Function {
     pub async fn invoke(&self, payload: Vec<u8>) -> Invocation {
         let request_id = Uuid::new_v4().to_string().into();
         self.deliver(Call { request_id, payload: Bytes::from(payload), messages: Texts::default() }).await
+    }
+
+    /// Waits until a batch of a mapping has a process of its own, and keeps that until it is dropped. Cancel safe.
+    pub(crate) async fn batch(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.0.batches).acquire_owned().await.expect("the semaphore is never closed")
     }
 
     /// As [`invoke`](Self::invoke), with an event whose messages are known.

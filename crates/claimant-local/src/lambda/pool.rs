@@ -1,6 +1,6 @@
 //! The execution environments of one function: started when needed, used again, replaced when they die.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
@@ -23,6 +23,8 @@ pub(super) struct Pool {
     pub(super) config: FunctionConfig,
     pub(super) program: Program,
     permits: Semaphore,
+    /// One for each process, for the batches of mappings: what is received has a process that is no other batch's.
+    pub(super) batches: Arc<Semaphore>,
     stopped: watch::Sender<bool>,
     // Invariant: an environment is here only while no invocation holds it.
     idle: Mutex<Vec<Environment>>,
@@ -41,6 +43,7 @@ impl Pool {
     pub(super) fn new(config: FunctionConfig) -> Self {
         Self {
             permits: Semaphore::new(config.concurrency),
+            batches: Arc::new(Semaphore::new(config.concurrency)),
             program: Program::new(config.program.clone()),
             config,
             stopped: watch::Sender::new(false),

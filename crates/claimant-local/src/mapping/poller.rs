@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -58,7 +58,7 @@ impl Poller {
             let slot = tokio::select! {
                 biased;
                 _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => break,
-                slot = Arc::clone(&slots).acquire_owned() => slot.expect("the semaphore is never closed"),
+                slot = self.slot(&slots) => slot,
             };
             let messages = self.source.gather(wanted).await;
             if messages.is_empty() {
@@ -76,11 +76,17 @@ impl Poller {
         while batches.join_next().await.is_some() {}
     }
 
-    /// A batch that waits for an environment uses up its visibility timeout, so there are no more than can run.
+    /// How many batches of this mapping are in flight at the same time.
     fn concurrency(&self) -> usize {
         let wanted = self.source.spec.maximum_concurrency.unwrap_or(CONCURRENCY_DEFAULT);
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        wanted.clamp(1, self.function.concurrency())
+        usize::try_from(wanted).map_or(Semaphore::MAX_PERMITS, |wanted| wanted.max(1))
+    }
+
+    /// Waits for a turn of this mapping, then for a process that no batch of the function's other mappings has: a batch that waits for
+    /// one uses up its visibility timeout. Cancel safe.
+    async fn slot(&self, slots: &Arc<Semaphore>) -> [OwnedSemaphorePermit; 2] {
+        let own = Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed");
+        [own, self.function.batch().await]
     }
 
     async fn deliver(&self, messages: Vec<Received>) {

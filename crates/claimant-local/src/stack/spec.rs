@@ -17,7 +17,7 @@ pub const GATEWAY_URL_PLACEHOLDER: &str = "https://gateway.example";
 /// Everything in a template that runs locally.
 #[derive(Debug, Clone)]
 pub struct Stack {
-    /// The queues, in the template's order.
+    /// The queues, each after the dead-letter queue that it names, so that they can be created in this order.
     pub queues: Vec<QueueSpec>,
     /// The DynamoDB tables, in the template's order.
     pub tables: Vec<TableSpec>,

@@ -205,6 +205,27 @@ async fn as_many_batches_are_in_flight_as_allowed_and_stopping_waits_for_them() 
 }
 
 #[tokio::test]
+async fn a_batch_of_one_mapping_is_not_received_while_those_of_another_have_all_processes() {
+    let mut bench = bench("orders", &[], &[]);
+    (bench.spec.batch_size, bench.spec.maximum_concurrency) = (1, Some(2));
+    let other = MappingSpec { queue: "returns".to_owned(), ..bench.spec.clone() };
+    bench.sqs.create_queue("returns", QueueSettings::default()).unwrap();
+    let (file, queues) = (bench.dir.path().join("go"), ["orders", "returns"]);
+    for queue in queues.into_iter().cycle().take(4) {
+        bench.sqs.send(queue, NewMessage::new(format!("wait {}", file.display()))).unwrap();
+    }
+    let mappings = [bench.start(), Mapping::start(other, bench.sqs.clone(), bench.function.clone())];
+    bench.logs.until("got wait", bench.function.concurrency()).await;
+    let received: u64 = queues.iter().map(|queue| bench.sqs.counters(queue).unwrap().received).sum();
+    assert_eq!((received, bench.function.concurrency()), (3, 3), "no message waits without a process");
+    std::fs::write(&file, "").unwrap();
+    let succeeded = || mappings.iter().map(|mapping| mapping.counters().succeeded).sum::<u64>();
+    until("all are done", || succeeded() == 4).await;
+    let [first, second] = mappings;
+    tokio::join!(first.stop(), second.stop());
+}
+
+#[tokio::test]
 async fn stopping_the_function_cuts_what_the_mapping_waits_for() {
     let bench = bench("orders", &["hang"], &[]);
     let mapping = bench.start();
