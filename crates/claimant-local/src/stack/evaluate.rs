@@ -115,7 +115,8 @@ impl Template<'_> {
         let text = self.reference(id, depth)?;
         let kind = self.parameter(id).and_then(|parameter| parameter.get("Type")).and_then(Node::as_text);
         let is_list = kind.is_some_and(|kind| kind == "CommaDelimitedList" || kind.contains("List<"));
-        Ok(if is_list { separated(&text, ",", line) } else { Node::text(line, text) })
+        // Unlike `Fn::Split`, CloudFormation takes the spaces off.
+        Ok(if is_list { list_of(text.split(',').map(str::trim), line) } else { Node::text(line, text) })
     }
 
     /// What `!Ref` of this parameter or resource is, as text.
@@ -223,7 +224,8 @@ impl Template<'_> {
         let [delimiter, text] = argument.items() else {
             return Err("!Split takes a delimiter and a text: write !Split [\",\", \"a,b\"]".to_owned());
         };
-        let parts = separated(&self.text(text, depth)?, &self.text(delimiter, depth)?, argument.line);
+        let (text, delimiter) = (self.text(text, depth)?, self.text(delimiter, depth)?);
+        let parts = list_of(text.split(&delimiter), argument.line);
         self.count_steps(parts.items().len())?;
         Ok(parts)
     }
@@ -282,8 +284,6 @@ impl Template<'_> {
     }
 }
 
-/// The parts of a text as a list.
-fn separated(text: &str, delimiter: &str, line: usize) -> Node {
-    let parts = text.split(delimiter).map(|part| Node::text(line, part.trim()));
-    Node::list(line, parts.collect())
+fn list_of<'a>(parts: impl Iterator<Item = &'a str>, line: usize) -> Node {
+    Node::list(line, parts.map(|part| Node::text(line, part)).collect())
 }

@@ -80,11 +80,7 @@ fn mapping(logical_id: &str, line: usize, queue: &Section<'_>, properties: &Sect
     let report_batch_item_failures = reports_failures(&properties.section("FunctionResponseTypes"));
     let enabled = properties.section("Enabled").boolean().unwrap_or(true);
     let filters = filters(&properties.section("FilterCriteria").section("Filters"));
-    for (key, property) in properties.entries() {
-        if !PROPERTIES.contains(&key.as_str()) && !SILENT.contains(&key.as_str()) {
-            property.not_run("property", "has no effect");
-        }
-    }
+    properties.note_others(&[&PROPERTIES, &SILENT]);
     let arn = arn?;
     let Some(name) = arn::local_queue_name(&arn) else {
         if arn.starts_with("arn:") {

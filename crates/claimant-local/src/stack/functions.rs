@@ -8,6 +8,71 @@ use super::section::{Section, physical_name};
 use super::spec::{CodeSpec, FunctionSpec};
 use super::template::{FUNCTION_TYPES, Template};
 
+/// The properties of a function that are read, where they are not `Globals`' alone.
+const PROPERTIES: [&str; 10] = [
+    "FunctionName",
+    "CodeUri",
+    "Code",
+    "PackageType",
+    "Runtime",
+    "Handler",
+    "Timeout",
+    "MemorySize",
+    "Environment",
+    "Events",
+];
+
+/// Properties without anything to see of them here.
+const SILENT: [&str; 25] = [
+    "Architectures",
+    "AssumeRolePolicyDocument",
+    "AutoPublishAlias",
+    "AutoPublishAliasAllProperties",
+    "AutoPublishCodeSha256",
+    "CodeSigningConfigArn",
+    "DeploymentPreference",
+    "Description",
+    "EphemeralStorage",
+    "KmsKeyArn",
+    "LoggingConfig",
+    "PermissionsBoundary",
+    "Policies",
+    "PropagateTags",
+    "ProvisionedConcurrencyConfig",
+    "RecursiveLoop",
+    "Role",
+    "RolePath",
+    "RuntimeManagementConfig",
+    "SnapStart",
+    "SourceKMSKeyArn",
+    "Tags",
+    "Tracing",
+    "VersionDeletionPolicy",
+    "VersionDescription",
+];
+
+/// Names of variables that Lambda gives, and lets no function have otherwise.
+const RESERVED: [&str; 18] = [
+    "_HANDLER",
+    "_X_AMZN_TRACE_ID",
+    "AWS_ACCESS_KEY",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_DEFAULT_REGION",
+    "AWS_EXECUTION_ENV",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+    "AWS_LAMBDA_FUNCTION_NAME",
+    "AWS_LAMBDA_FUNCTION_VERSION",
+    "AWS_LAMBDA_INITIALIZATION_TYPE",
+    "AWS_LAMBDA_LOG_GROUP_NAME",
+    "AWS_LAMBDA_LOG_STREAM_NAME",
+    "AWS_LAMBDA_RUNTIME_API",
+    "AWS_REGION",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "LAMBDA_RUNTIME_DIR",
+    "LAMBDA_TASK_ROOT",
+];
+
 const TIMEOUT_DEFAULT_S: u64 = 3;
 const MEMORY_DEFAULT_MB: u64 = 128;
 
@@ -34,6 +99,9 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
         let stays = if queues.is_empty() { String::new() } else { format!("; messages stay in {}", queues.join(", ")) };
         function.not_run(&kind, format!("{why}{stays}"));
         return None;
+    }
+    for place in properties.globals.iter().chain([&properties.own]) {
+        place.note_others(&[&PROPERTIES, &SILENT]);
     }
     let name = physical_name(template, id, function, "FunctionName");
     let timeout_s = properties.get("Timeout").integer(1..=900).unwrap_or(TIMEOUT_DEFAULT_S);
@@ -102,5 +170,23 @@ fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>,
 
 fn variables(place: &Section<'_>) -> BTreeMap<String, String> {
     let variables = place.section("Environment").section("Variables").entries();
-    variables.into_iter().filter_map(|(name, value)| Some((name, value.text_or_stand_in()?))).collect()
+    let variable = |(name, value): (String, Section<'_>)| {
+        check_name(&name, &value);
+        Some((name, value.text_or_stand_in()?))
+    };
+    variables.into_iter().filter_map(variable).collect()
+}
+
+/// Lambda refuses a function with another one.
+fn check_name(name: &str, value: &Section<'_>) {
+    if RESERVED.contains(&name) {
+        value.fault("is a name that Lambda reserves: give the variable another one, or remove it");
+        return;
+    }
+    let is_of_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if name.len() < 2 || !is_of_word || !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        value.fault(
+            "is no name that Lambda takes: a letter, then letters, digits and underscores, two characters at least",
+        );
+    }
 }

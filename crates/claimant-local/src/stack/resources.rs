@@ -29,6 +29,31 @@ const QUEUE_PROPERTIES: [&str; 16] = [
     "Tags",
 ];
 
+/// The properties of a table that are read, and after them those of which there is nothing to see here.
+const TABLE_PROPERTIES: [&str; 21] = [
+    "TableName",
+    "KeySchema",
+    "PrimaryKey",
+    "AttributeDefinitions",
+    "TimeToLiveSpecification",
+    "BillingMode",
+    "ProvisionedThroughput",
+    "OnDemandThroughput",
+    "WarmThroughput",
+    "WriteProvisionedThroughputSettings",
+    "WriteOnDemandThroughputSettings",
+    "ReadProvisionedThroughputSettings",
+    "ReadOnDemandThroughputSettings",
+    "TableClass",
+    "DeletionProtectionEnabled",
+    "PointInTimeRecoverySpecification",
+    "ContributorInsightsSpecification",
+    "SSESpecification",
+    "ResourcePolicy",
+    "Replicas",
+    "Tags",
+];
+
 /// Queues, each after the dead-letter queue it names, so that they can be created in this order.
 pub(super) fn queues(template: &Template<'_>) -> Vec<QueueSpec> {
     let read = template.resources(&["AWS::SQS::Queue"]);
@@ -44,6 +69,7 @@ pub(super) fn tables(template: &Template<'_>) -> Vec<TableSpec> {
     read.filter_map(|(id, table)| {
         let name = physical_name(template, id, &table, "TableName")?;
         let properties = table.section("Properties");
+        properties.note_others(&[&TABLE_PROPERTIES]);
         let (partition_key, sort_key) = if properties.section("KeySchema").is_given() {
             full_key(&properties)?
         } else if table.section("Type").text()? == "AWS::Serverless::SimpleTable" {
@@ -139,11 +165,7 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
             property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
         }
     }
-    for (key, property) in properties.entries() {
-        if !QUEUE_PROPERTIES.contains(&key.as_str()) {
-            property.not_run("property", "has no effect");
-        }
-    }
+    properties.note_others(&[&QUEUE_PROPERTIES]);
     Some(QueueSpec { logical_id: id.to_owned(), name, settings })
 }
 
@@ -225,6 +247,11 @@ fn full_key(properties: &Section<'_>) -> Option<(KeySpec, Option<KeySpec>)> {
             }
         })
         .collect();
+    for name in unused(properties, &kinds) {
+        definitions.fault(format!(
+            "defines `{name}`, which no key and no index has: remove it, as DynamoDB refuses the table"
+        ));
+    }
     let schema = properties.section("KeySchema");
     let (mut partition, mut sort) = (None, None);
     for item in schema.items() {
@@ -251,6 +278,16 @@ fn full_key(properties: &Section<'_>) -> Option<(KeySpec, Option<KeySpec>)> {
         schema.fault("has no HASH key: add the partition key");
     }
     Some((partition?, sort))
+}
+
+/// The attributes that are defined, and in no key of the table and its indexes; none where not all keys are known.
+fn unused<'a>(properties: &Section<'_>, defined: &'a [(String, KeyKind)]) -> Vec<&'a str> {
+    let indexes = ["GlobalSecondaryIndexes", "LocalSecondaryIndexes"].map(|key| properties.section(key).items());
+    let schemas = indexes.iter().flatten().chain([properties]).flat_map(|owner| owner.section("KeySchema").items());
+    let Some(used) = schemas.map(|item| item.section("AttributeName").text()).collect::<Option<Vec<_>>>() else {
+        return Vec::new();
+    };
+    defined.iter().map(|(name, _)| name.as_str()).filter(|name| !used.iter().any(|used| used == name)).collect()
 }
 
 /// SAM's default is a string attribute called `id`.

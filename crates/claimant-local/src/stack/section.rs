@@ -126,6 +126,15 @@ impl<'t> Section<'t> {
         entries.map(|(key, _)| (key.to_string(), self.section(key))).filter(|(_, entry)| entry.node.is_some()).collect()
     }
 
+    /// Notes each entry that is not one of these: it is given, and not read.
+    pub(super) fn note_others(&self, read: &[&[&str]]) {
+        for (key, entry) in self.entries() {
+            if !read.iter().any(|names| names.contains(&key.as_str())) {
+                entry.not_run("property", "has no effect");
+            }
+        }
+    }
+
     /// The items of a list; nothing if absent. One value counts as a list of it, as it does for CloudFormation.
     pub(super) fn items(&self) -> Vec<Section<'t>> {
         let Some(value) = self.value() else { return Vec::new() };

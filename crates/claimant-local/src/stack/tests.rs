@@ -160,6 +160,14 @@ fn faults_name_resource_property_and_fix() {
     check("Enabled: false", "MaximumBatchingWindowInSeconds: 1", &["ConfirmSteps", "not for FIFO"]);
     check("[ReportBatchItemFailures]", "[ReportBatchItemFailure]", &["FunctionResponseTypes[0]"]);
     check("MaximumConcurrency: 4", "MaximumConcurrency: 1", &["ScalingConfig.MaximumConcurrency", "2 to 1000"]);
+    check("COUNT: 3", "AWS_REGION: x", &["Confirm.Properties.Environment.Variables.AWS_REGION", "Lambda reserves"]);
+    check(
+        "RUST_LOG: info",
+        "_HANDLER: x",
+        &[":17: Globals.Function.Environment.Variables._HANDLER", "Lambda reserves"],
+    );
+    check("COUNT: 3", "ITEM-COUNT: 3", &["Variables.ITEM-COUNT", "a letter, then letters, digits and underscores"]);
+    check("COUNT: 3", "N: 3", &["Variables.N", "two characters at least"]);
     check("Timeout: 5", "Timeout: 32", &["VisibilityTimeout of Orders is 31 s", "193 s"]);
     check("Timeout: 5", "Timeout: soon", &["Globals.Function.Timeout", "soon"]);
     check("VisibilityTimeout: 31", "VisibilityTimeout: -1", &["Orders.Properties.VisibilityTimeout", "0 to 43200"]);

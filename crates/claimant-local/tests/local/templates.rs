@@ -82,13 +82,13 @@ Resources:
     Type: AWS::Serverless::Function
     Properties:
       Runtime: provided.al2023
-      Environment: {{Variables: {{V: {expression}}}}}
+      Environment: {{Variables: {{VALUE: {expression}}}}}
 "
         );
         let stack = read(&template);
         assert_eq!(stack.queues[0].settings.visibility_timeout, Duration::from_secs(7));
         assert!(stack.not_run.is_empty(), "{expression}: {:?}", stack.not_run);
-        stack.functions[0].environment.get("V").cloned()
+        stack.functions[0].environment.get("VALUE").cloned()
     };
     let table = [
         ("!If [Production, a, b]", Some("b")),
@@ -99,6 +99,7 @@ Resources:
         ("!FindInMap [Sizes, dev, none, {DefaultValue: z}]", Some("z")),
         ("!Select [2, !Split [\":\", !GetAtt Q.Arn]]", Some("sqs")),
         ("!Join [\"-\", !Split [\".\", a.b]]", Some("a-b")),
+        ("!Select [1, !Split [\",\", \"a, b\"]]", Some(" b")),
         ("!Join [\",\", [a, !If [Production, b, !Ref AWS::NoValue]]]", Some("a")),
         ("!Sub [\"${A}/${AWS::StackName}\", {A: !If [Production, a, b]}]", Some("b/local")),
         ("{\"Fn::Base64\": ab}", Some("YWI=")),
@@ -282,6 +283,71 @@ Resources:
         ],
     );
     assert_eq!(stack.queues[0].settings.redrive, None);
+}
+
+#[test]
+fn properties_of_tables_and_functions_without_effect_are_named() {
+    let template = "
+Globals: {Function: {Runtime: provided.al2023, VpcConfig: {SubnetIds: [a]}}}
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  T:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{AttributeName: id, AttributeType: S}, {AttributeName: customer, AttributeType: S}]
+      KeySchema: [{AttributeName: id, KeyType: HASH}]
+      GlobalSecondaryIndexes:
+        - {IndexName: by_customer, KeySchema: [{AttributeName: customer, KeyType: HASH}]}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Description: One at a time
+      ReservedConcurrentExecutions: 1
+      Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}
+";
+    let named = "property Globals.Function.VpcConfig (t.yaml:2), T.Properties.GlobalSecondaryIndexes (:11), \
+                 F.Properties.ReservedConcurrentExecutions (:17): has no effect";
+    check(template, &["Q"], &["F < Q"], &[named]);
+    let unused = template.replace("AttributeName: customer, KeyType", "AttributeName: id, KeyType");
+    let error = Stack::parse(&unused, &BTreeMap::new()).expect_err("DynamoDB refuses it").to_string();
+    assert!(
+        error.contains("T.Properties.AttributeDefinitions: defines `customer`, which no key and no index has"),
+        "{error}"
+    );
+}
+
+/// As on Lambda, each mapping's maximum counts for itself.
+#[tokio::test]
+async fn a_function_has_processes_for_the_batches_of_all_its_mappings() {
+    for (scaling, expected) in [
+        (["MaximumConcurrency: 2", "MaximumConcurrency: 2"], 4),
+        (["MaximumConcurrency: 3", "MaximumConcurrency: 4"], 7),
+        (["MaximumConcurrency: 2", ""], 6),
+        (["MaximumConcurrency: 50", "MaximumConcurrency: 50"], 16),
+    ] {
+        let mut template = "
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  F: {Type: AWS::Serverless::Function, Properties: {Runtime: provided.al2023, FunctionName: both}}
+"
+        .to_owned();
+        for (number, scaling) in scaling.iter().enumerate() {
+            template += &format!(
+                "  M{number}:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {{EventSourceArn: !GetAtt Q.Arn, FunctionName: both, ScalingConfig: {{{scaling}}}}}\n"
+            );
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("template.yaml");
+        std::fs::write(&path, template).unwrap();
+        let mut config = CloudConfig::new(&path, "/nowhere");
+        (config.binaries.search, config.binaries.wait) = (true, true);
+        let cloud = Cloud::start(config).await.unwrap();
+        assert_eq!(cloud.function("both").unwrap().concurrency(), expected, "{scaling:?}");
+        cloud.stop().await;
+    }
 }
 
 #[test]
