@@ -37,6 +37,7 @@
 //! | `KmsMasterKeyId`, `KmsDataKeyReusePeriodSeconds`, `SqsManagedSseEnabled` | kept and shown as AWS shows them; nothing is encrypted |
 //! | `FifoThroughputLimit`, and every other quota of requests | checked and shown; nothing is throttled |
 //! | the fairness of fair queues (`MessageGroupId` on a standard queue) | the group is kept and shown; messages come by age |
+//! | `DeleteMessage` on a standard queue with a receipt handle that is not the message's newest | as documented, it succeeds and deletes nothing; AWS says that it may delete |
 //! | order, duplicates and short polls of standard queues | in order, once, and no short poll misses a message; do not rely on it |
 //! | `RedriveAllowPolicy` | looked at when a queue names its dead-letter queue, not at each move |
 //! | changes of attributes, `PurgeQueue`, `DeleteQueue` | take effect at once; the minute until the next purge, or until the name is free, is kept |

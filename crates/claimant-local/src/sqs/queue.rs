@@ -152,15 +152,15 @@ impl Queue {
         Ok(handout)
     }
 
-    /// Deletes a message. An expired receipt handle of a FIFO queue is a fault.
+    /// Deletes a message by its newest receipt handle. An expired one of a FIFO queue is a fault; an older one of another deletes nothing.
     pub(super) fn delete(&mut self, now_ms: u64, receipt_handle: &str) -> Result<Deletion, Fault> {
         self.advance(now_ms);
         let (key, receipt) = receipt::parse(&self.id, receipt_handle)?;
-        let Some((message, standing)) = self.backlog.get(key) else {
-            return Ok(Deletion::Stale);
-        };
+        let fifo = self.attributes.settings.fifo;
+        let found = self.backlog.get(key).filter(|(message, _)| fifo || receipt == message.receives.here);
+        let Some((message, standing)) = found else { return Ok(Deletion::Stale) };
         let current = receipt == message.receives.here && matches!(standing, Standing::InFlight { .. });
-        if self.attributes.settings.fifo && !current {
+        if fifo && !current {
             return Err(handle_expired());
         }
         self.notes.write(now_ms, &message.id, || What::Deleted);

@@ -50,9 +50,10 @@ fn standard_queues() {
             Send("a"), Receive(1, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)), Delete("a", 0, Ok(Deletion::Stale)), At(30_000),
             Receive(1, &[]), Depth(0, 0, 0),
         ]),
-        ("an old receipt still deletes", &[
-            Send("a"), Receive(1, &["a"]), At(30_000), Receive(1, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)),
-            Depth(0, 0, 0), Delete("a", 1, Ok(Deletion::Stale)),
+        ("an old receipt deletes nothing once a newer one was given", &[
+            Send("a"), Receive(1, &["a"]), At(30_000), Receive(1, &["a"]), Delete("a", 0, Ok(Deletion::Stale)),
+            Depth(0, 1, 0), At(60_000), Delete("a", 0, Ok(Deletion::Stale)), Depth(1, 0, 0),
+            Delete("a", 1, Ok(Deletion::Deleted)), Depth(0, 0, 0),
         ]),
         ("a receipt still deletes after the timeout", &[
             Send("a"), Receive(1, &["a"]), At(30_000), Delete("a", 0, Ok(Deletion::Deleted)), Depth(0, 0, 0),
