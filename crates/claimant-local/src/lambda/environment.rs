@@ -22,7 +22,8 @@ use super::logs::{LogSink, forward};
 use super::notes::Notes;
 use super::processes::{Processes, signal};
 
-/// How long a new process may take until it asks for its first event; Lambda's own limit.
+/// How long a new process may take until it asks for its first event, unless the function's timeout is longer: Lambda's own limit, after
+/// which it starts the process again, and that may take the function's timeout.
 const INIT_MAX: Duration = Duration::from_secs(10);
 
 /// How long the output of a dead process is waited for.
@@ -154,7 +155,7 @@ impl Environment {
 
     /// Waits until the process has asked for the event.
     async fn taken(&mut self, taken: oneshot::Receiver<()>, limit: Duration, request_id: &str) -> Result<(), Ended> {
-        let limit = if self.warm { limit } else { INIT_MAX };
+        let limit = if self.warm { limit } else { INIT_MAX.max(limit) };
         let failure = tokio::select! {
             biased;
             Ok(()) = taken => return Ok(()),
@@ -174,7 +175,7 @@ impl Environment {
                 }
                 Invocation::FunctionError {
                     kind: "Runtime.InitTimeout".to_owned(),
-                    message: format!("the process did not ask for an event within {} s", INIT_MAX.as_secs()),
+                    message: format!("the process did not ask for an event within {} s", limit.as_secs()),
                 }
             }
         };

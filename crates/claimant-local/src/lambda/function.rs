@@ -95,7 +95,8 @@ impl Function {
 
     /// Hands `payload` to a free environment, starting one if need be, and waits for the result.
     ///
-    /// Waits without limit for a free environment, then at most 10 s for a start and the timeout for the answer.
+    /// Waits without limit for a free environment, then for a start at most 10 s, or the timeout where that is longer, and the
+    /// timeout for the answer.
     /// Dropping the future kills the process that has the event.
     pub async fn invoke(&self, payload: Vec<u8>) -> Invocation {
         let request_id = Uuid::new_v4().to_string().into();
