@@ -19,10 +19,14 @@ const STOP_MAX: Duration = Duration::from_secs(5);
 /// Between two looks at whether anything is left of the command.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Variables of a person's own that some SDKs prefer to the access key in the environment: with them, a client that knows no endpoint
+/// here would act in a real account.
+pub(crate) const OTHER_CREDENTIALS: [&str; 3] = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN"];
+
 /// The least exit code of a command that a signal ended, as shells have it.
 const SIGNALLED: i32 = 128;
 
-/// Runs the command with these variables beside its inherited ones, until it ends or until `stop` resolves. Returns once it
+/// Runs the command with these variables beside its inherited ones, but for other credentials, until it ends or until `stop` resolves. Returns once it
 /// and what it started have ended; what has left its process group aside.
 ///
 /// # Errors
@@ -35,6 +39,9 @@ pub(crate) async fn run(
     let (program, arguments) = command.split_first().ok_or_else(|| Error::new("there is no command"))?;
     let failed = |what: &str| Error::new(format!("the command {} {what}", program.display()));
     let mut command = Command::new(program);
+    for name in OTHER_CREDENTIALS {
+        command.env_remove(name);
+    }
     command.args(arguments).envs(variables).process_group(0).kill_on_drop(true);
     if stdin().is_terminal() {
         // Reading it would suspend the command: a terminal has one group of processes in the foreground, and that is ours.

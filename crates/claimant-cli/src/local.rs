@@ -206,6 +206,7 @@ fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
         lines.extend(not_run);
     }
     lines.push("\nTo point an AWS CLI or SDK here:\n".to_owned());
+    lines.push(format!("unset {}", command::OTHER_CREDENTIALS.join(" ")));
     lines.extend(cloud.variables().iter().map(|(name, value)| format!("export {name}={value}")));
     lines
 }

@@ -1,14 +1,15 @@
-//! The local clouds that run on this machine: each leaves the address of its control endpoint in a file of its own.
+//! The local clouds that run on this machine: each leaves the address of its control endpoint in a file of its own, which it holds locked
+//! for as long as it runs, however it ends.
 //!
 //! The files are in a directory that belongs to this user and that no other may read or write, so no other user of the machine
 //! can have commands sent elsewhere.
 
-use std::fs::{self, DirBuilder, Metadata};
-use std::io;
+use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, geteuid, test_kill_process};
+use rustix::process::geteuid;
 
 /// The variable that names the control endpoint of a cloud, for commands that it runs and for those who choose one of several.
 pub(crate) const VARIABLE: &str = "CLAIMANT_LOCAL_URL";
@@ -16,21 +17,29 @@ pub(crate) const VARIABLE: &str = "CLAIMANT_LOCAL_URL";
 /// Files that are looked at.
 const FILES_MAX: usize = 1_000;
 
+/// What the name of a file ends with until it is locked.
+const NEW: &str = "new";
+
 /// A cloud that can be found until this is dropped.
-pub(crate) struct Announced(Option<PathBuf>);
+pub(crate) struct Announced(Option<(PathBuf, File)>);
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // OK to fail: who finds the file sees that its process is gone.
-        let _ = self.0.as_ref().map(fs::remove_file);
+        // OK to fail: who finds the file sees that no process holds it.
+        let _ = self.0.as_ref().map(|(path, _)| fs::remove_file(path));
     }
 }
 
 /// Makes a cloud of this process known by its control endpoint. Where that cannot be written, it is found by its address only.
 pub(crate) fn announce(url: &str) -> Announced {
     let written = directory().and_then(|directory| {
-        let file = directory.join(std::process::id().to_string());
-        fs::write(&file, url).map(|()| file)
+        let path = directory.join(std::process::id().to_string());
+        let new = path.with_extension(NEW);
+        fs::write(&new, url)?;
+        let file = File::open(&new)?;
+        file.try_lock()?;
+        fs::rename(&new, &path)?;
+        Ok((path, file))
     });
     Announced(written.ok())
 }
@@ -43,15 +52,25 @@ pub(crate) fn found() -> Vec<String> {
     urls
 }
 
-/// The address in a file, if its process is there; otherwise the file is removed.
-fn url_of(file: &std::path::Path) -> Option<String> {
-    let id = file.file_name()?.to_str()?.parse().ok().and_then(Pid::from_raw)?;
-    if test_kill_process(id).is_err() {
-        // OK to fail: another command may have removed it.
-        let _ = fs::remove_file(file);
+/// The address in a file that its process holds locked; where none does, the file is removed.
+fn url_of(path: &Path) -> Option<String> {
+    if path.extension().is_some() {
         return None;
     }
-    Some(fs::read_to_string(file).ok()?.trim().to_owned())
+    let mut file = File::open(path).ok()?;
+    // Commands that look at the same time share it.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {}
+        Ok(()) => {
+            // OK to fail: another command may have removed it.
+            let _ = fs::remove_file(path);
+            return None;
+        }
+        Err(TryLockError::Error(_)) => return None,
+    }
+    let mut url = String::new();
+    file.read_to_string(&mut url).ok()?;
+    Some(url.trim().to_owned())
 }
 
 /// Returns the directory, made where it is not there. An error where another user could write to it.

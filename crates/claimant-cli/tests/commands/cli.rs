@@ -149,6 +149,7 @@ fn what_is_not_run_and_what_is_waited_for_is_told() {
         "`cargo build -p nobody-builds-this`; it starts as soon as the binary is there",
         "not run here: AWS::Serverless::Function Web (template.yaml:9): its runtime is nodejs22.x; ",
         "not run here: AWS::SNS::Topic Topic (template.yaml:10): ",
+        "\nunset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN\nexport ",
         "Ready.",
     ] {
         assert!(told.contains(expected), "`{expected}` is not in:\n{told}");
@@ -217,13 +218,21 @@ fn beside(name: &str, options: &[&str], script: &str) -> Command {
         .stderr(Stdio::piped());
     local.env("TONE", "cold").env("AWS_ENDPOINT_URL_SQS", "https://sqs.example").env_remove("GREETING");
     local.env("CLAIMANT_LOCAL_URL", "http://127.0.0.1:1");
+    // Of a real account, which some SDKs prefer to the access key.
+    local.envs(["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN"].map(|name| (name, "prod")));
     local
 }
 
 /// Each reads the output to its end, which is when no process of the command holds it open any more.
 #[test]
 fn a_command_has_the_clouds_variables_and_its_end_is_the_clouds() {
-    let table: [(&[&str], &str, i32, &str); 6] = [
+    let table: [(&[&str], &str, i32, &str); 7] = [
+        (
+            &[],
+            "echo \"$AWS_ACCESS_KEY_ID ${AWS_PROFILE-} ${AWS_DEFAULT_PROFILE-} ${AWS_SESSION_TOKEN-}\"",
+            0,
+            "local   \n",
+        ),
         // So that `claimant` works on this cloud, whichever others run here: its control endpoint is Lambda's, too.
         (&[], "test \"$CLAIMANT_LOCAL_URL\" = \"$AWS_ENDPOINT_URL_LAMBDA\"", 0, ""),
         (&[], "test -n \"$AWS_ENDPOINT_URL_SQS\"; exit 7", 7, ""),
@@ -286,6 +295,42 @@ fn operator(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
     command.args(args).env_clear().env("XDG_RUNTIME_DIR", &nothing).env("HOME", &nothing).stdin(Stdio::null());
     command.output().expect("the command runs")
+}
+
+/// A process has the number of one whose cloud was killed, and left its file.
+#[test]
+fn a_cloud_that_is_gone_is_not_found_though_another_process_has_its_number() {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let runtime = Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtime");
+    let stage = stage("runtime-stage");
+    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(runtime.join("claimant")).unwrap();
+    let left = runtime.join("claimant").join(std::process::id().to_string());
+    std::fs::write(&left, "http://127.0.0.1:1").unwrap();
+    let command = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.env_clear().env("XDG_RUNTIME_DIR", &runtime).env("HOME", &runtime).stdin(Stdio::null());
+        command
+    };
+    let list = || {
+        let output = command().arg("list").output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, errors) = list();
+    assert!(code == Some(2) && errors.contains("no local cloud runs here"), "{code:?} {errors}");
+    assert!(!left.exists());
+    let mut local = command();
+    local.args(["local", "--template"]).arg(stage.join("template.yaml")).arg("--binaries").arg(&stage);
+    let mut local = local.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(local.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("Ready.")));
+    let file = runtime.join("claimant").join(local.id().to_string());
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("http://127.0.0.1:"), "{:?}", list());
+    let (code, errors) = list();
+    assert!(file.exists() && !errors.contains("no local cloud runs here"), "{code:?} {errors}");
+    local.kill().unwrap();
+    local.wait().unwrap();
+    assert!(list().1.contains("no local cloud runs here") && !file.exists());
 }
 
 #[test]
