@@ -31,16 +31,23 @@ impl Source {
     /// Returns what was asked for, else the checkout that built this command.
     ///
     /// # Errors
-    /// When there is no checkout of claimant at the path, or the repository is no URL.
+    /// When there is no checkout of claimant at the path, or the repository is no URL, or one with credentials.
     pub(super) fn choose(path: Option<&Path>, git: Option<&str>) -> Result<Self, Error> {
         if let Some(url) = git {
             // The value is not shown: it may hold a token.
             let parts = url.split_once("://").filter(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
-            return parts.map(|_| Self::Git(url.to_owned())).ok_or_else(|| {
-                Error::new(
+            let Some((scheme, rest)) = parts else {
+                return Err(Error::new(
                     "--claimant-git wants a URL, as cargo does: https://host/path, or ssh://git@host/path instead of git@host:path",
-                )
-            });
+                ));
+            };
+            // It would be in Cargo.toml and README.md, which are committed.
+            if has_secret(scheme, rest) {
+                return Err(Error::new(
+                    "--claimant-git has a user or a password in its URL, which would be written into the project: leave them out, have git know them (git credential), and cargo ask git (CARGO_NET_GIT_FETCH_WITH_CLI=true)",
+                ));
+            }
+            return Ok(Self::Git(url.to_owned()));
         }
         let asked = path.unwrap_or(Path::new(BUILT_FROM));
         let found = asked.canonicalize().ok().filter(|checkout| checkout.join("crates/claimant/Cargo.toml").is_file());
@@ -78,6 +85,12 @@ impl Source {
             Self::Git(url) => format!("cargo install --git {url} claimant-cli"),
         }
     }
+}
+
+/// Whether a URL has credentials: a password, or over HTTP a user, which is how some tokens are given. `git@` of SSH is none.
+fn has_secret(scheme: &str, rest: &str) -> bool {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':') || !scheme.ends_with("ssh"))
 }
 
 /// Returns a text as a TOML string.
@@ -172,6 +185,18 @@ mod tests {
         for no_url in ["", "git@git.example:claimant", "../claimant", "://", "https://"] {
             let error = Source::choose(None, Some(no_url)).unwrap_err().to_string();
             assert!(error.contains("ssh://git@host/path"), "{no_url}: {error}");
+        }
+        for secret in [
+            "https://oauth2:t0ken@git.example/claimant",
+            "https://t0ken@git.example/claimant",
+            "git+https://a:t0ken@git.example",
+            "ssh://git:t0ken@git.example/claimant",
+        ] {
+            let error = Source::choose(None, Some(secret)).unwrap_err().to_string();
+            assert!(error.contains("leave them out") && !error.contains("t0ken"), "{secret}: {error}");
+        }
+        for none in ["ssh://git@git.example/claimant", "https://git.example/@claimant", "file:///srv/a@b:c"] {
+            assert!(Source::choose(None, Some(none)).is_ok(), "{none}");
         }
         let error = Source::choose(Some(Path::new("/nowhere")), None).unwrap_err().to_string();
         assert!(error.contains("/nowhere") && error.contains("--claimant-path"), "{error}");
