@@ -256,6 +256,22 @@ fn of_test_targets_only_it_begins_with_an_i() {
     }
 }
 
+/// The path of a checkout says nothing of what a program tests.
+#[test]
+fn the_integration_tests_are_passed_over_by_the_names_of_programs_alone() {
+    for (left_out, argument, runs) in [
+        ("it", "/tmp/it-shop/claimant/deps/engine-1a", true),
+        ("it", "/tmp/claimant/deps/it-1a", false),
+        ("programs", "/tmp/it-shop/rustdoctest/rust_out", true),
+        ("programs", "/tmp/claimant/deps/engine-1a", false),
+    ] {
+        // What would run is not there, and the shell says so.
+        let mut command = Command::new(source::repository().join("scripts/all-but"));
+        let status = command.args([left_out, argument]).output().expect("the script can be run").status;
+        assert_eq!(!status.success(), runs, "{left_out} {argument}");
+    }
+}
+
 /// Every file of Rust below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries =
