@@ -164,7 +164,7 @@ fn faults_name_resource_property_and_fix() {
     check(
         "RUST_LOG: info",
         "_HANDLER: x",
-        &[":17: Globals.Function.Environment.Variables._HANDLER", "Lambda reserves"],
+        &[":11: Globals.Function.Environment.Variables._HANDLER", "Lambda reserves"],
     );
     check("COUNT: 3", "ITEM-COUNT: 3", &["Variables.ITEM-COUNT", "a letter, then letters, digits and underscores"]);
     check("COUNT: 3", "N: 3", &["Variables.N", "two characters at least"]);
