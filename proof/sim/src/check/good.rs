@@ -26,6 +26,8 @@ enum Spent {
     Neighbour,
     /// Its key was busy elsewhere.
     Busy,
+    /// The same, with an attempt at its work that failed.
+    BusyFailing,
     /// There was no time for it.
     NoTurn,
 }
@@ -85,23 +87,23 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
         }
     }
     let count = |what: Spent| spent.iter().filter(|spent| **spent == what).count();
+    let busy = count(Spent::Busy) + count(Spent::BusyFailing);
     let own = count(Spent::Itself) + count(Spent::Fate);
     let neighbours = count(Spent::Neighbour);
-    if own <= FAULTS_MAX
-        && neighbours > 0
-        && count(Spent::NoTurn) == 0
-        && is_bearable(timeline.scenario, at, count(Spent::Busy), own)
+    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(timeline.scenario, at, busy, own)
     {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
-    if own == 0 && neighbours == 0 && count(Spent::NoTurn) == 0 && outlasts_leases(timeline.scenario) {
+    // What is called can be away for longer than the receives last: then each copy fails, or waits for one that does (seed 708084).
+    let waited = own + neighbours + count(Spent::NoTurn) == 0 && count(Spent::Busy) > 0;
+    if waited && outlasts_leases(timeline.scenario) {
         found.add("L5", at, format!("{id} is dead-lettered for having waited: {spent:?}"));
     }
     // What has the fewest receives probes.
     if timeline.scenario.consumer.breaker.is_none()
         && timeline.scenario.consumer.limit.is_none()
         && let (Some((no, invocation, receives)), Some(Spent::NoTurn)) = (last, spent.last())
-        && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy))
+        && spent.iter().all(|spent| matches!(spent, Spent::NoTurn | Spent::Busy | Spent::BusyFailing))
         && let Some(before) = overtaken_by(timeline, no, invocation, (id, receives))
     {
         found.add("turn", at, format!("{id} is dead-lettered without a run, and {before} had its turn before it"));
@@ -151,17 +153,21 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
     if timeline.was_blocked(invocation.process_run, invocation.began, *returned) {
         return Spent::Neighbour;
     }
-    let busy = timeline.spec(id).is_some_and(|spec| {
-        spec.works().any(|key| {
+    let busy = timeline.spec(id).and_then(|spec| {
+        spec.works().find_map(|key| {
             let record = timeline.scenario.record_of(key, id);
             let at_the_end = timeline.record_between(&record, *returned, *returned).last().flatten();
-            at_the_end.is_some_and(|record| record.is_busy_at(*returned))
+            at_the_end.filter(|record| record.is_busy_at(*returned)).map(|record| (key, record))
         })
     });
-    match run {
-        Some(_) => Spent::Itself,
-        None if busy => Spent::Busy,
-        None => Spent::NoTurn,
+    match (run, busy) {
+        (Some(_), _) => Spent::Itself,
+        (None, Some((key, record))) => {
+            let is_of_it =
+                |run: &&Run| (run.key, run.fence, &run.message_id) == (key, record.fence, &record.message_id);
+            if timeline.runs.values().find(is_of_it).is_some_and(failed) { Spent::BusyFailing } else { Spent::Busy }
+        }
+        (None, None) => Spent::NoTurn,
     }
 }
 
