@@ -1,5 +1,7 @@
 //! The producer on the local SQS, over a wire that loses requests and answers.
 
+mod refused;
+
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
@@ -316,15 +318,4 @@ async fn large_messages_are_as_many_requests_as_they_need() {
     assert!(results.iter().all(Result::is_ok), "{}", words(&results));
     assert_eq!(world.wire.take_requests().len(), 21);
     assert_eq!(world.bodies(FIFO).len(), 203);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_is_not_there_is_named_for_what_it_is() {
-    let world = World::start().await;
-    for queue in ["missing", "missing.fifo"] {
-        let results = world.producer(queue).send_all((0..20).map(|n| outgoing(&format!("k{n}")))).await;
-        assert_eq!((words(&results), world.wire.take_requests().len()), (["Refused"; 20].join(" "), 2));
-        let says = |error: &SendError| error.to_string().contains("there is no queue with this URL");
-        assert!(results.iter().all(|result| result.as_ref().is_err_and(says)));
-    }
 }

@@ -27,6 +27,9 @@ use crate::sent::Sent;
 /// How long one request may take, the SDK's own retries included.
 const REQUEST_MAX: Duration = Duration::from_millis(REQUEST_MAX_MS);
 
+/// How error codes begin where the credentials are not accepted.
+const NOT_ACCEPTED: [&str; 4] = ["ExpiredToken", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClient"];
+
 /// Sends messages to one queue. Cheap to clone.
 #[derive(Clone)]
 pub struct Producer {
@@ -282,12 +285,14 @@ fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
         return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
     }
     let refused = |hint| SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}"));
-    // Of these two it is known that they hold for each message: none is tried alone.
+    // Of these three it is known that they hold for each message: none is tried alone.
     if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
         TryResult::Refused(refused(": there is no queue with this URL in the client's Region"))
     } else if code.contains("AccessDenied") {
         let hint = ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own";
         TryResult::Refused(refused(hint))
+    } else if NOT_ACCEPTED.iter().any(|start| code.starts_with(start)) {
+        TryResult::Refused(refused(": the credentials are not accepted: are they the right ones, and still valid?"))
     } else {
         TryResult::RequestRefused(refused(""))
     }
