@@ -1,4 +1,5 @@
-//! One batch at a time, by hand: for tests of whole consumers, and for running them outside Lambda.
+//! One batch at a time, by hand: for tests of whole consumers, and for running them outside Lambda. There, the program sets up its logs: by
+//! `claimant::lambda::init_logs`, or a `tracing` subscriber and a panic hook of its own.
 //!
 //! ```
 //! use std::time::Duration;
@@ -23,6 +24,10 @@
 //! # }
 //! ```
 
+#[doc(inline)]
+pub use claimant_core::intake::{Intake, IntakeFuture, is_early_enough};
+#[doc(inline)]
+pub use claimant_core::message::SENT_AGAIN_OF;
 #[doc(inline)]
 pub use claimant_core::{
     Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerResult, HandlerThreads, HideAnswer,

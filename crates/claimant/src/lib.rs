@@ -40,7 +40,7 @@
 //! | [`dynamodb`] | the lock table, and handlers' writes in its transactions | `dynamodb`, on by default |
 //! | `redis` | the store in Redis, Valkey or MemoryDB | `redis` |
 //! | `postgres`, `mysql` | the stores in PostgreSQL, MySQL and MariaDB, and handlers' writes in their transactions | `postgres`, `mysql` |
-//! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox` |
+//! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox`, which brings `postgres` |
 //! | `producer` | sends messages so that sending again makes no second piece of work; by `Scheduler`, at a time of their own | `producer`; `scheduler` |
 //! | `s3` | payloads that messages only point to, in S3 | `s3` |
 //! | `otel` | spans of messages in OpenTelemetry | `otel` |
@@ -201,15 +201,15 @@ pub mod mysql {
 pub mod inbox {
     #[doc(inline)]
     pub use claimant_inbox::{
-        AfterDeath, Counts, Entry, EntryStatus, EntryTimes, Inbox, InboxContext, Limits, Settings, StateChange,
-        Summary, Transaction, Worker, limits,
+        AfterDeath, Counts, Entry, EntryStatus, EntryTimes, FinishedCounts, Inbox, InboxContext, Limits, Settings,
+        StateChange, Summary, Transaction, Worker, limits,
     };
 }
 
 /// AWS Lambda: SQS events in, partial batch responses out.
 ///
 /// [`run`](lambda::run) is the last call in a function's `main`: see the [first example](crate). What the environment sets is in
-/// [`Settings`](lambda::Settings); [`Service`](lambda::Service) is one invocation by hand, for tests.
+/// [`Settings`](lambda::Settings). [`Service`](lambda::Service) is for functions that call the runtime themselves, and for tests.
 #[cfg(feature = "lambda")]
 pub mod lambda;
 
@@ -267,10 +267,10 @@ pub mod limits {
     #[doc(inline)]
     pub use claimant_core::limits::{
         BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_CALLS_MAX, BREAKER_OPEN_MAX_MS, BREAKER_OPEN_MIN_MS,
-        BUSY_WAIT_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, ITEMS_DEFAULT, ITEMS_MAX, LEASE_MAX_MS, LEASE_MIN_MS,
-        LIMIT_CALLS_MAX, LIMIT_SLOTS_DEFAULT, LIMIT_SLOTS_MAX, MARGIN_DEFAULT_MS, MARGIN_MAX_MS, RECEIVES_MAX,
-        RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS, UNPACKED_BATCH_MAX_BYTES, VISIBILITY_MAX_S,
-        WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
+        BUSY_WAIT_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, DEAD_LETTERS_BATCH_MAX, ITEMS_DEFAULT, ITEMS_MAX,
+        LEASE_MAX_MS, LEASE_MIN_MS, LIMIT_CALLS_MAX, LIMIT_SLOTS_DEFAULT, LIMIT_SLOTS_MAX, MARGIN_DEFAULT_MS,
+        MARGIN_MAX_MS, RECEIVES_MAX, RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS, UNPACKED_BATCH_MAX_BYTES,
+        VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
     };
     #[doc(inline)]
     pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};

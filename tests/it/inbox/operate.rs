@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use claimant::Clock;
+use claimant::inbox::FinishedCounts;
 use claimant::store::StoreErrorKind;
 use claimant_core::error::Chain;
-use claimant_inbox::{AfterDeath, Counts, EntryStatus, FinishedCounts, Inbox, Limits, StateChange, Summary};
+use claimant_inbox::{AfterDeath, Counts, EntryStatus, Inbox, Limits, StateChange, Summary};
 
 use super::world::{CONSUMER, LATER, WITHIN, World, nth, run};
 
@@ -30,7 +31,7 @@ async fn people_see_and_decide() {
     assert_eq!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap(), StateChange::Applied);
     assert_eq!(world.inbox.discard(dead[0].id, before, WITHIN).await.unwrap(), StateChange::WrongState);
     assert_eq!(world.entry("reject").await.status, EntryStatus::Discarded);
-    let finished = world.inbox.counts_finished(CONSUMER, WITHIN).await.unwrap();
+    let finished: FinishedCounts = world.inbox.counts_finished(CONSUMER, WITHIN).await.unwrap();
     assert_eq!((finished.done, finished.discarded), (1, 1));
     assert_eq!(world.inbox.get(-1, WITHIN).await.unwrap(), None);
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use claimant::engine::Intake as _;
 use claimant::{Clock as _, SystemClock};
 use claimant_aws::intake::{Api, Mapping, Returns};
-use claimant_core::intake::{Intake as _, Paused, pause, resume};
+use claimant_core::intake::{Paused, pause, resume};
 use claimant_local::control::{Control, Managed};
 use claimant_local::faults::Faults;
 use claimant_local::journal::Journal;
