@@ -2,18 +2,30 @@
 
 use claimant_core::Variables;
 
-/// Variables of claimant that a program can find without a use for them: a developer's shell has those of the command, and one environment
-/// can be that of several functions, each with stores of its own.
-const OF_OTHERS: [&str; 9] = [
+/// All variables of claimant. A program can find some without a use for them: a developer's shell has those of the command, and one environment
+/// can be that of several functions and workers, each with stores and features of its own.
+const ALL: [&str; 21] = [
     "CLAIMANT_BATCH",
+    "CLAIMANT_CONCURRENCY",
     "CLAIMANT_DATABASE_CONNECTIONS",
     "CLAIMANT_DATABASE_URL",
+    "CLAIMANT_DEAD_LETTER_QUEUE_URL",
+    "CLAIMANT_LOCAL_TIMEOUT_MS",
     "CLAIMANT_LOCAL_URL",
+    "CLAIMANT_LOG_MESSAGES",
+    "CLAIMANT_MAPPING_CHECK",
+    "CLAIMANT_MARGIN_MS",
+    "CLAIMANT_MAX_RECEIVE_COUNT",
+    "CLAIMANT_METRICS",
     "CLAIMANT_OPERATOR",
     "CLAIMANT_REDIS_CLUSTER",
     "CLAIMANT_REDIS_URL",
+    "CLAIMANT_RESUME_ROLE_ARN",
+    "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN",
+    "CLAIMANT_SCHEDULE_ROLE_ARN",
     "CLAIMANT_TABLE",
     "CLAIMANT_TABLE_BEFORE",
+    "CLAIMANT_VISIBILITY",
 ];
 
 /// Returns a reader of the environment that has read every setting of claimant in this program: for a function's own
@@ -57,7 +69,7 @@ fn read_settings(mut variables: Variables) -> Variables {
     claimant_inbox::Settings::read(&mut variables);
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     claimant_sql::Settings::read(&mut variables);
-    for name in OF_OTHERS {
+    for name in ALL {
         // Read, it is known.
         variables.optional_text(name);
     }
