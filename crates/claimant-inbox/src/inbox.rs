@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::error;
 use crate::intake::Intake;
 use crate::limits::STATEMENT_MAX_MS;
-use crate::link::{self, end_of};
+use crate::link::end_of;
 use crate::migrations::MIGRATIONS;
 use crate::operate::{self, Counts, Entry, FinishedCounts};
 use crate::pending;
@@ -147,9 +147,10 @@ impl Inbox {
     /// many others are finished.
     ///
     /// # Errors
-    /// When the database gave no answer within this time. On connections that the inbox opened itself, it ends each statement after 5 s.
+    /// When the database gave no answer within this time.
     pub async fn counts(&self, consumer: &str, now: Timestamp, within: Duration) -> Result<Counts, StoreError> {
-        let rows = link::rows_within(&self.pool, within, "counting messages", operate::counts(consumer, now)).await?;
+        let rows =
+            transaction::rows_within(&self.pool, within, "counting messages", operate::counts(consumer, now)).await?;
         Counts::read(&rows)
     }
 
@@ -160,7 +161,7 @@ impl Inbox {
     /// As for [`counts`](Self::counts).
     pub async fn counts_finished(&self, consumer: &str, within: Duration) -> Result<FinishedCounts, StoreError> {
         let statement = operate::counts_finished(consumer);
-        let rows = link::rows_within(&self.pool, within, "counting finished messages", statement).await?;
+        let rows = transaction::rows_within(&self.pool, within, "counting finished messages", statement).await?;
         FinishedCounts::read(&rows)
     }
 
@@ -176,7 +177,7 @@ impl Inbox {
         within: Duration,
     ) -> Result<Vec<Entry>, StoreError> {
         let statement = operate::dead(consumer, after, most);
-        let rows = link::rows_within(&self.pool, within, "listing dead messages", statement).await?;
+        let rows = transaction::rows_within(&self.pool, within, "listing dead messages", statement).await?;
         rows.iter().map(Entry::read).collect()
     }
 
@@ -185,7 +186,7 @@ impl Inbox {
     /// # Errors
     /// When the database gave no answer within this time.
     pub async fn get(&self, id: i64, within: Duration) -> Result<Option<Entry>, StoreError> {
-        let rows = link::rows_within(&self.pool, within, "reading a message", operate::get(id)).await?;
+        let rows = transaction::rows_within(&self.pool, within, "reading a message", operate::get(id)).await?;
         rows.first().map(Entry::read).transpose()
     }
 
@@ -216,14 +217,13 @@ impl Inbox {
     /// fewer than `portion` when there are no more. A message that is delivered again after that is processed again, so
     /// keep them for longer than a queue and its dead-letter queue keep messages: 15 days and more.
     ///
-    /// A portion is one statement, which is done as a whole or not at all, and which PostgreSQL ends after 5 s on connections that the inbox
-    /// opened itself: where messages are large, give a smaller portion.
+    /// A portion is one statement, which is done as a whole or not at all: where messages are large, give a smaller portion.
     ///
     /// # Errors
     /// When the database gave no answer within this time: nothing may be deleted then, so try a smaller portion.
     pub async fn delete_finished(&self, before: Timestamp, portion: u32, within: Duration) -> Result<u64, StoreError> {
         let statement = operate::delete_finished(before, portion);
-        rows::written(&link::rows_within(&self.pool, within, "deleting finished messages", statement).await?)
+        rows::written(&transaction::rows_within(&self.pool, within, "deleting finished messages", statement).await?)
     }
 }
 

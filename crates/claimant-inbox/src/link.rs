@@ -27,34 +27,12 @@ pub(crate) fn end_of(within: Duration) -> Instant {
 }
 
 /// Runs a short statement, which has [`STATEMENT_MAX`] once there is a connection, and returns its rows, which are committed by then.
-pub(crate) async fn rows(
-    pool: &PgPool,
-    until: Instant,
-    operation: &str,
-    statement: Statement<'_>,
-) -> Result<Vec<PgRow>, StoreError> {
-    run(pool, until, STATEMENT_MAX, operation, statement).await
-}
-
-/// Runs an operator's statement, which has all of the time that is given, and returns its rows, which are committed by then. Pools that an
-/// inbox opens itself have the server end it after 5 s.
-pub(crate) async fn rows_within(
-    pool: &PgPool,
-    within: Duration,
-    operation: &str,
-    statement: Statement<'_>,
-) -> Result<Vec<PgRow>, StoreError> {
-    run(pool, end_of(within), within, operation, statement).await
-}
-
-/// Runs a statement, and returns its rows.
 ///
 /// One that is cut off, by its timeout or because the caller dropped the future, may have been executed or not. Its
 /// connection is in the middle of a response, so it is closed.
-async fn run(
+pub(crate) async fn rows(
     pool: &PgPool,
     until: Instant,
-    statement_max: Duration,
     operation: &str,
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
@@ -64,7 +42,7 @@ async fn run(
     };
     let mut link = Link { connection: Some(connection) };
     let Some(connection) = &mut link.connection else { return Err(error::no_answer(operation)) };
-    let until = until.min(end_of(statement_max));
+    let until = until.min(end_of(STATEMENT_MAX));
     let answer = timeout_at(until, statement.fetch_all(&mut **connection)).await;
     // After a response of the server, an error or not, the connection is clean and returns to the pool.
     if let Ok(Ok(_) | Err(sqlx::Error::Database(_))) = answer {

@@ -77,8 +77,10 @@ impl Worker {
     /// reached.
     ///
     /// # Errors
-    /// When the settings are not usable, or the database refuses in a way that no retry fixes: for want of a permission, of the table or of
-    /// a column, or because a row is not of its form. After any other error it polls again.
+    /// When the settings are not usable, or messages cannot be taken in a way that no retry fixes: the pool is closed; the database refuses the
+    /// login (also that of a password that was changed, to the next connection) or a permission; it, the table or a column is not there; it
+    /// does not take the statement, as where a trigger of another program or a pooler fails it; or a row is not of its form. What supervises
+    /// the worker starts it again then. Where the database cannot be reached or is busy, and after an error of no known meaning, it polls again.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
         let (worker, shared) = (self.checked()?, Arc::clone(&self.shared));
         WorkerLoop::new(worker, &shared, u64::MAX, None).work(shutdown).await

@@ -10,7 +10,8 @@ use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{explain, no_answer};
-use crate::link::Statement;
+use crate::limits::CALL_MAX_MS;
+use crate::link::{Statement, end_of};
 
 /// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
 /// `query(…).execute(&mut **transaction)`, and `transaction.begin()` for a savepoint.
@@ -39,7 +40,25 @@ pub(crate) async fn begin(
     );
     // Only numbers are inserted.
     let begun = timeout_at(until, pool.begin_with(AssertSqlSafe(begin))).await;
-    begun.map_err(|_| no_answer(OPERATION))?.map_err(|error| explain(OPERATION, &error))
+    // It is the connection that is usually missing.
+    begun.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(|error| explain(OPERATION, &error))
+}
+
+/// Runs an operator's statement, which has all of the time that is given, whatever a statement on the pool's connections has otherwise, and
+/// returns its rows, which are committed by then.
+pub(crate) async fn rows_within(
+    pool: &PgPool,
+    within: Duration,
+    operation: &str,
+    statement: Statement<'_>,
+) -> Result<Vec<PgRow>, StoreError> {
+    // To the server, no time would be no limit.
+    let within = within.clamp(Duration::from_millis(1), Duration::from_millis(CALL_MAX_MS));
+    let until = end_of(within);
+    let mut own = begin(pool, None, within, until).await?;
+    let rows = self::rows(&mut own, until, operation, statement).await?;
+    commit(own, until).await?;
+    Ok(rows)
 }
 
 /// Runs a statement in a transaction and returns its rows.

@@ -75,7 +75,7 @@ async fn deleting_may_take_as_long_as_it_is_given() {
     let world = World::start(4).await;
     world.put(&["ok"]).await;
     world.run().await;
-    world.sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN OLD; END $$; \
+    world.sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(6); RETURN OLD; END $$; \
                CREATE TRIGGER slow BEFORE DELETE ON claimant_inbox FOR EACH ROW EXECUTE FUNCTION slow()").await;
     let later = world.clock.now().plus(LATER);
     assert_eq!(world.inbox.delete_finished(later, 10, WITHIN).await.unwrap(), 1);
