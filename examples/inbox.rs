@@ -46,6 +46,8 @@ fn worker(inbox: &Inbox) -> Worker {
 
 #[tokio::main]
 pub(crate) async fn main() -> crate::Result {
+    // `claimant::lambda::run` does this by itself; a worker's program has to.
+    claimant::lambda::init_logs();
     let inbox = Inbox::from_env().await?;
     inbox.migrate().await?;
     sqlx::query(TABLE).execute(inbox.pool()).await?;

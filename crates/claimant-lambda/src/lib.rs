@@ -28,6 +28,8 @@
 //! a redrive needs an explicit destination. The queue has to be in the function's Region. It does not accept a copy that is
 //! larger than SQS allows or that has no body. A copy can be sent twice, if SQS's response or the deletion is lost.
 
+#[cfg(test)]
+mod child;
 mod deadline;
 mod direct;
 mod event;
@@ -47,7 +49,9 @@ mod service;
 mod settings;
 mod visibility;
 
+pub use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 pub use direct::NotDone;
+pub use logging::init as init_logs;
 pub use run::{run, run_with_direct_events};
 pub use service::Service;
 pub use settings::Settings;

@@ -13,10 +13,14 @@ const FATAL: &str = "FATAL";
 /// at `debug` or `trace`; `RUST_LOG` can still name one of them. Releases with claimant's feature `release_max_level_info` have no such logs.
 const VERBOSE_CRATES: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
 
-/// Sends logs to standard output: as JSON where `AWS_LAMBDA_LOG_FORMAT` is `JSON`, from the level that
-/// `AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`, else `info` says. A subscriber that is set already stays. Panics are logged
-/// without their data in any case.
-pub(crate) fn init() {
+/// Sets up logs and the panic hook, as [`run`](crate::run) and [`Service::new`](crate::Service::new) do by themselves: for programs
+/// that call neither, on Lambda or elsewhere, such as the worker of an inbox. Without it, nothing of claimant is logged in them, and Rust
+/// prints panics in full.
+///
+/// Logs go to standard output: as JSON where `AWS_LAMBDA_LOG_FORMAT` is `JSON`, from the level that `AWS_LAMBDA_LOG_LEVEL`, else
+/// `RUST_LOG`, else `info` says. A `tracing` subscriber that is set already stays. Panics are logged without their data in any case: a
+/// panic's message can quote a payload.
+pub fn init() {
     let var = |name: &str| std::env::var(name).ok().filter(|v| !v.trim().is_empty());
     let Filter { targets, ignored } = filter(var("AWS_LAMBDA_LOG_LEVEL").as_deref(), var("RUST_LOG").as_deref());
     let json = var("AWS_LAMBDA_LOG_FORMAT").is_some_and(|f| f.eq_ignore_ascii_case("json"));
@@ -88,6 +92,25 @@ mod tests {
     use tracing::Level;
 
     use super::*;
+    use crate::child;
+
+    const SECRET: &str = "ada@example.com";
+
+    /// As the worker of an inbox calls it.
+    #[test]
+    fn a_program_of_its_own_logs_what_goes_wrong_and_no_data_of_a_panic() {
+        let Some(ended) =
+            child::ended("logging::tests::a_program_of_its_own_logs_what_goes_wrong_and_no_data_of_a_panic")
+        else {
+            crate::init_logs();
+            tracing::warn!("attempt failed");
+            let _ = std::thread::spawn(|| panic!("{SECRET} is no number: {:?}", SECRET.parse::<u8>())).join();
+            return;
+        };
+        let [said, errors] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        assert!(said.contains("attempt failed") && said.contains("panic; its message is left out"), "{said}{errors}");
+        assert!(!said.contains(SECRET) && !errors.contains(SECRET), "{said}{errors}");
+    }
 
     fn targets(lambda_level: Option<&str>, rust_log: Option<&str>) -> Targets {
         let filter = filter(lambda_level, rust_log);

@@ -112,8 +112,7 @@ impl Function {
                  `cargo lambda watch` or on Lambda, not by itself",
             ));
         }
-        // Handlers have threads of their own: however many of them block theirs, the report is returned in time.
-        let service = Arc::new(Service::new(&settings, consumers).await?.handlers_on_own_threads());
+        let service = Arc::new(Service::new(&settings, consumers).await?);
         let prepared = Arc::clone(&service);
         tokio::spawn(async move {
             sleep(PREPARE_AFTER).await;
@@ -181,28 +180,20 @@ fn diagnostic(error: Error) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use claimant_core::limits::THREADS_MAX;
     use claimant_core::{Clock as _, Consumer, HandlerError, MemoryStore, SystemClock};
     use serde_json::json;
 
     use super::*;
-
-    /// Is set in the process that is to end.
-    const ENDS: &str = "CLAIMANT_TEST_ENDS";
+    use crate::child;
 
     const REFUSED: &str = "beside another invocation: refused";
 
     /// Each further message would lose a receive. In a process of its own, this test once more.
     #[tokio::test]
     async fn a_process_whose_threads_are_blocked_ends_once_an_invocation_is_alone() {
-        if std::env::var_os(ENDS).is_some() {
-            return be_blocked().await;
-        }
-        let mut test = Command::new(std::env::current_exe().unwrap());
-        test.args(["--exact", "run::tests::a_process_whose_threads_are_blocked_ends_once_an_invocation_is_alone"]);
-        let ended = test.arg("--nocapture").env(ENDS, "1").output().unwrap();
+        let test = "run::tests::a_process_whose_threads_are_blocked_ends_once_an_invocation_is_alone";
+        let Some(ended) = child::ended(test) else { return be_blocked().await };
         let said = String::from_utf8_lossy(&ended.stdout);
         assert!(ended.status.code() == Some(1) && said.contains(REFUSED), "{:?}: {said}", ended.status);
     }

@@ -35,8 +35,37 @@ const AFTER_REPORT_MS: u64 = 300;
 /// No invocation lasts longer.
 const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 
-/// One consumer, or several behind [`Routes`](claimant_core::Routes), ready for any number of invocations at once. [`run`](crate::run) drives it; tests can do so without a
-/// Lambda runtime.
+/// One consumer, or several behind [`Routes`](claimant_core::Routes), ready for any number of invocations at once. [`run`](crate::run) drives it; so can
+/// a function that calls the Lambda runtime itself, such as one with `tower` layers around its `service_fn`, and tests without a runtime:
+///
+/// ```no_run
+/// # mod claimant {
+/// #     pub use claimant_core::{Consumer, Context, HandlerError};
+/// #     pub mod lambda { pub use claimant_lambda::*; }
+/// #     pub mod memory { pub use claimant_core::MemoryStore; }
+/// #     pub fn variables() -> claimant_core::Variables { claimant_core::Variables::from_env() }
+/// # }
+/// use claimant::lambda::{Service, Settings, SqsEvent};
+/// use lambda_runtime::{Error, LambdaEvent, service_fn};
+/// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
+/// # async fn confirm(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+///
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> Result<(), Error> {
+///     let settings = Settings::from_variables(claimant::variables())?;
+///     # let table = MemoryStore::new();
+///     let service = &Service::new(&settings, Consumer::new("order-confirmation", table, confirm)).await?;
+///     lambda_runtime::run(service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+///         // Handlers that never return have blocked too many threads for good: Lambda starts a fresh process.
+///         if service.are_threads_exhausted() {
+///             std::process::exit(1);
+///         }
+///         let LambdaEvent { payload, context } = event;
+///         Ok::<_, Error>(service.invoke(payload, context.deadline, &context.invoked_function_arn).await?)
+///     }))
+///     .await
+/// }
+/// ```
 ///
 /// Invocations share only what belongs to the process: its clients, how long handlers took, and what is known of the
 /// event source mapping. Claims, schedules and reports are each invocation's own.
@@ -55,8 +84,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates a service for these consumers, with AWS as the environment says. Sets up logs and the panic hook as [`run`](crate::run)
-    /// does: a panic's message can quote a payload, and is left out.
+    /// Creates a service for these consumers, with AWS as the environment says. As with [`run`](crate::run), handlers run on threads of
+    /// their own, and [logs and the panic hook](crate::init_logs) are set up.
     ///
     /// # Errors
     /// When settings of a consumer or the routes are not usable: one error with every fault.
@@ -68,11 +97,12 @@ impl Service {
             || settings.scheduler.resume_role_arn.is_some()
             || settings.mapping_check != MappingPolicy::Off;
         let config = if asks_aws { Some(claimant_aws::config().await) } else { None };
-        Self::with_aws(settings, consumers, config)
+        // However many handlers block their threads, the report is returned in time.
+        Ok(Self::with_aws(settings, consumers, config)?.handlers_on_own_threads())
     }
 
-    /// Creates a service as [`new`](Self::new) does, without setting up logs and the panic hook, and with this AWS configuration.
-    /// Without one, visibility stays as it is, rejected messages go to the dead-letter queue by redrive, and the mapping is not
+    /// Creates a service as [`new`](Self::new) does, with this AWS configuration, without setting up logs and the panic hook, and
+    /// with handlers on the caller's threads. Without a configuration, visibility stays as it is, rejected messages go to the dead-letter queue by redrive, and the mapping is not
     /// checked.
     ///
     /// # Errors
@@ -274,5 +304,36 @@ impl Service {
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Service").field("router", &self.router).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::{Consumer, Context, HandlerError, MemoryStore, Variables};
+
+    use super::*;
+    use crate::child;
+
+    /// Alone on the runtime's one thread, as in a function of one's own. In a process of its own, since it sets up logs.
+    #[tokio::test]
+    async fn by_new_alone_the_report_is_returned_while_a_handler_blocks_its_thread() {
+        let test = "service::tests::by_new_alone_the_report_is_returned_while_a_handler_blocks_its_thread";
+        if let Some(ended) = child::ended(test) {
+            let said = String::from_utf8_lossy(&ended.stdout);
+            return assert!(ended.status.success() && said.contains(r#""stuck":1"#), "{said}");
+        }
+        let blocks = |_: u64, _: Context| async {
+            std::thread::sleep(Duration::from_secs(5));
+            Ok::<_, HandlerError>(())
+        };
+        let settings = [("CLAIMANT_VISIBILITY", "off"), ("CLAIMANT_MAPPING_CHECK", "off")];
+        let settings = Settings::from_variables(Variables::new(settings)).unwrap();
+        let consumer = Consumer::new("c", MemoryStore::new(), blocks).timeout(Duration::from_millis(200));
+        let service = Service::new(&settings, consumer).await.unwrap();
+        let event = serde_json::json!({ "Records": [{ "messageId": "m-1", "body": "1" }] });
+        let begun = Instant::now();
+        let deadline = SystemClock.now().plus(Duration::from_secs(3)).as_millis();
+        service.invoke(serde_json::from_value(event).unwrap(), deadline, "").await.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     }
 }
