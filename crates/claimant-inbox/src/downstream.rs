@@ -39,6 +39,11 @@ impl Downstream {
         Ok(())
     }
 
+    /// Returns whether there is a store that is asked while handlers run.
+    pub(crate) fn has_store(&self) -> bool {
+        self.breaker.is_some() || self.limit.is_some()
+    }
+
     /// Returns how long a message that is taken can wait for its turn.
     pub(crate) fn turn_max(&self) -> Duration {
         if self.limit.is_some() { Duration::from_millis(TURN_MAX_MS) } else { Duration::ZERO }

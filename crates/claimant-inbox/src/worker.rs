@@ -112,7 +112,8 @@ impl Worker {
     }
 
     /// Sets how many messages are processed at once: 1 to [`CONCURRENCY_MAX`], and never more than the pool has
-    /// connections, since each holds one. Clones of a worker, and its runs at once in one process, share it.
+    /// connections, since each holds one; with a [breaker](Self::breaker) or a [limit](Self::limit) one fewer. Clones of a worker, and its
+    /// runs at once in one process, share it.
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.concurrency = messages;
@@ -155,6 +156,9 @@ impl Worker {
     ///
     /// All that name the same system in this store share the breaker, also consumers of queues. The store's own table has to be there: for a
     /// [`PostgresStore`](claimant_sql::PostgresStore) on the inbox's pool, by its `migrate`.
+    ///
+    /// Running handlers hold connections, and must not keep the store from one: of the pool, one is left to it. Where workers share a pool,
+    /// give it more connections than they handle messages at once together, or the store connections of its own.
     #[must_use]
     pub fn breaker(self, breaker: Breaker, store: impl Store + 'static) -> Self {
         self.with(|downstream| downstream.breaker = Some((breaker, Arc::new(store))))
@@ -164,7 +168,8 @@ impl Worker {
     /// all the same, and none of their attempts is spent.
     ///
     /// All that name the same system in this store share the limit, also consumers of queues; its slots are free again when the worker ends.
-    /// The store's own table has to be there, as for a [`breaker`](Self::breaker).
+    /// The store's own table has to be there, and a connection for it, as for a [`breaker`](Self::breaker): a worker that cannot renew its
+    /// slots for 15 s has lost them, though their messages run.
     #[must_use]
     pub fn limit(self, limit: Limit, store: impl Store + 'static) -> Self {
         self.with(|downstream| downstream.limit = Some((limit, Arc::new(store))))
@@ -187,6 +192,14 @@ impl Worker {
     /// Returns the longest that an attempt takes, from when its message is being taken until its end is written.
     pub(crate) fn attempt_max(&self) -> Duration {
         self.timeout + Duration::from_millis(limits::AROUND_ATTEMPT_MAX_MS) + self.shared.downstream.turn_max()
+    }
+
+    /// Returns how many connections handlers may hold. One is left to the store of a limit or a breaker, which may be on the same pool: without
+    /// it, a worker could not renew its slots while all of its handlers run.
+    fn connections_of_handlers(&self) -> usize {
+        // OK because a u32 fits any usize.
+        let connections = self.pool.options().get_max_connections() as usize;
+        connections.saturating_sub(usize::from(self.shared.downstream.has_store()))
     }
 
     /// Returns the worker, or an error with every fault of its settings.
@@ -218,11 +231,17 @@ impl Worker {
                 faults.push(format!("{what} is {value} {unit}; {min} to {max} are allowed"));
             }
         }
+        let connections = self.connections_of_handlers();
+        if connections == 0 {
+            faults.push(
+                "its pool has no connection for a handler beside the one for the store of its breaker or limit: give it more \
+                 (CLAIMANT_DATABASE_CONNECTIONS)"
+                    .to_owned(),
+            );
+        }
         Error::unless_empty("the worker's settings are not usable", &faults)?;
         self.shared.downstream.begin(&self.consumer, &self.clock, self.timeout)?;
-        // OK because a u32 fits any usize.
-        let connections = self.pool.options().get_max_connections() as usize;
-        let concurrency = self.concurrency.min(connections).max(1);
+        let concurrency = self.concurrency.min(connections);
         self.shared.slots.get_or_init(|| Arc::new(Semaphore::new(concurrency)));
         Ok(Arc::new(Self { concurrency, ..self.clone() }))
     }
@@ -234,5 +253,39 @@ impl fmt::Debug for Worker {
         let mut shown = f.debug_struct("Worker");
         shown.field("consumer", consumer).field("handlers", handlers).field("concurrency", concurrency);
         shown.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::{HandlerError, MemoryStore, TransactionGuard};
+    use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+    use super::*;
+
+    async fn handler(_: u64, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    /// A store on the inbox's pool could not renew slots: the handlers would run, and others in their place.
+    #[tokio::test]
+    async fn running_handlers_leave_a_connection_to_the_store_of_a_limit_or_a_breaker() {
+        for (connections, wanted, alone, beside) in
+            [(10, 10, 10, Some(9)), (10, 9, 9, Some(9)), (2, 10, 2, Some(1)), (1, 1, 1, None)]
+        {
+            let pool = PgPoolOptions::new().max_connections(connections).connect_lazy_with(PgConnectOptions::new());
+            let worker = Worker::new(pool, "orders".to_owned()).on("ok", handler).concurrency(wanted);
+            assert_eq!(worker.checked().unwrap().concurrency, alone);
+            let limited = worker.clone().limit(Limit::new("mail").at_once(10), MemoryStore::new());
+            for worker in [limited, worker.breaker(Breaker::new("mail"), MemoryStore::new())] {
+                match (worker.checked(), beside) {
+                    (Ok(worker), Some(beside)) => assert_eq!(worker.concurrency, beside, "of {connections}"),
+                    (Err(error), None) => {
+                        assert!(error.to_string().contains("CLAIMANT_DATABASE_CONNECTIONS"), "{error}")
+                    }
+                    (checked, _) => panic!("{connections}: {checked:?}"),
+                }
+            }
+        }
     }
 }
