@@ -4,11 +4,16 @@ mod scene;
 mod tls;
 mod trouble;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::protocol::Ending;
-use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Renewed, Settled, Store, StoreErrorKind};
+use claimant_core::{
+    BatchedClaim, Call, ClaimAnswer, ConsumerName, Meter, Renewed, SecretUrl, Settled, State, Store, StoreErrorKind,
+};
+use claimant_operate::keys::Query;
+use claimant_operate::target::{Account, StoreAddress, Target};
 use claimant_redis::RedisStore;
 use claimant_tests::services::Redis;
 use claimant_tests::tap::Loss::{Answer, Request, Silence};
@@ -25,6 +30,7 @@ async fn on_redis() {
     dropped_calls_mix_up_no_answers(&redis).await;
     records_outlive_their_window_and_no_longer(&redis).await;
     prefixes_do_not_meet(&redis).await;
+    a_list_of_another_prefix_says_so(&redis).await;
 }
 
 fn store(redis: &Redis, prefix: &str) -> RedisStore {
@@ -189,4 +195,21 @@ async fn prefixes_do_not_meet(redis: &Redis) {
         assert!(store.clone().prefix(bad).is_err(), "{bad:?}");
     }
     assert!(store.get(&id("k"), call()).await.unwrap().is_none(), "the default prefix is another one");
+}
+
+/// The database has keys of many prefixes by now, and none of the default one.
+async fn a_list_of_another_prefix_says_so(redis: &Redis) {
+    for (prefix, consumer, well) in [(None, None, false), (None, Some("c"), false), (Some("few"), Some("c"), true)] {
+        let store = StoreAddress::Url { url: SecretUrl::new(redis.url()), prefix: prefix.map(str::to_owned) };
+        let place = Target::Named { store: Some(store), queues: Vec::new() }.open(&Account::default()).await.unwrap();
+        let stores = place.open_stores(None).await.unwrap();
+        let consumer = consumer.map(|name| ConsumerName::new(name).unwrap());
+        let query = Query { states: vec![State::Parked], consumer, older_than: None, text: None, limit: 9 };
+        let listed = stores[0].keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap();
+        assert!(listed.found.is_empty(), "{listed:?}");
+        let known = stores[0].check_known(&listed).await.map_err(|error| error.to_string());
+        assert_eq!(known.is_ok(), well, "{known:?}");
+        assert_eq!(stores[0].name, format!("Redis {}:*", prefix.unwrap_or("claimant")));
+        assert!(known.err().is_none_or(|error| error.contains("name it with --prefix")));
+    }
 }

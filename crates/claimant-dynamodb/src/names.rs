@@ -1,6 +1,7 @@
 //! The names of a record's attributes.
 
-/// The names of a record's attributes, for tables whose attributes have other names. The defaults are the fields' names.
+/// The names of a record's attributes, for tables whose attributes have other names. The defaults are the fields' names, and the only ones that the
+/// commands of operators, the console and the doctor know: of a table with others, `claimant list` says that it is not known whether all is well.
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }

@@ -122,6 +122,12 @@ fn conditions(filter: &Filter) -> (Vec<String>, Vec<(String, AttributeValue)>) {
         conditions.push("#n2 < :before".to_owned());
         values.push((":before".to_owned(), number(before.as_millis())));
     }
+    if !conditions.is_empty() {
+        // An item without one of these is no record, or one whose attributes have other names: a list that passed over it would say that all is
+        // well.
+        let absent = ["#n1", "#n2", "#n3"].map(|name| format!("attribute_not_exists({name})"));
+        conditions = vec![format!("({} OR {})", conditions.join(" AND "), absent.join(" OR "))];
+    }
     if let Some(consumer) = &filter.consumer {
         conditions.push("(begins_with(#n0, :plain) OR begins_with(#n0, :hashed))".to_owned());
         values.push((":plain".to_owned(), text(format!("{consumer}#"))));

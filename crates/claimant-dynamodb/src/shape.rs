@@ -9,7 +9,7 @@ pub(crate) fn is_lock_table(table: &str, described: &TableDescription, id: &str)
     Err(StoreError::new(
         StoreErrorKind::Misconfigured,
         format!(
-            "the table {table:?} is not a lock table: its key is {keys}, and a lock table has the string `{id}` alone"
+            "the table {table:?} is no lock table with these attribute names: its key is {keys}, and not the string `{id}` alone"
         ),
     ))
 }

@@ -1,5 +1,6 @@
 //! Opens the stores of a place.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,18 +9,51 @@ use claimant_dynamodb::{LockTable, Tables, outranks};
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
 
-use crate::keys::Keys;
+use crate::keys::{Keys, Listed, Query};
 use crate::place::{Place, StoreAddress};
 
 /// Connections to a database: an operator asks for one thing at a time, a list for a few parts.
 const CONNECTIONS: u32 = 4;
 
+/// The prefix of keys in Redis, unless functions set another one.
+const REDIS_PREFIX_DEFAULT: &str = "claimant";
+
 /// A store of a place.
 pub struct OpenStore {
-    /// What it is called: the name of the table, of several all of them, or the kind of the database. Holds no credential.
+    /// What it is called: the name of the table, of several all of them, or the kind of the database, of Redis with the pattern of its keys.
+    /// Holds no credential.
     pub name: String,
+    /// The prefix of its keys, in Redis: those of functions can have another one.
+    pub prefix: Option<String>,
     /// Its records.
     pub keys: Keys,
+}
+
+impl OpenStore {
+    /// Checks that a list that found nothing says something: keys can be there that are not seen as such.
+    ///
+    /// # Errors
+    /// When it is not known whether all is well, since the store has records that claimant did not write, or Redis has keys, of which none
+    /// has the prefix; or the store gave no answer.
+    pub async fn check_known(&self, listed: &Listed) -> Result<(), Error> {
+        if listed.foreign > 0 {
+            return Err(Error::invalid(format!(
+                "it is not known whether all is well in {}: {} of its records are not of the form that claimant writes. Have functions given \
+                 their attributes other names (LockTable::attribute_names), which no command knows, or does something else write there?",
+                self.name, listed.foreign
+            )));
+        }
+        let (Some(prefix), 0) = (&self.prefix, listed.looked_at) else { return Ok(()) };
+        let has = self.keys.cost().await?.size.records;
+        let any = Query { states: Vec::new(), consumer: None, older_than: None, text: None, limit: 1 };
+        if has > 0 && self.keys.list(&any, |_| ControlFlow::Continue(())).await?.looked_at == 0 {
+            return Err(Error::invalid(format!(
+                "it is not known whether all is well: the database has {has} keys, of which none begins with {prefix}:. Have functions set \
+                 another prefix (RedisStore::prefix)? Then name it with --prefix"
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl Place {
@@ -36,45 +70,55 @@ impl Place {
         }
         let mut open = Vec::new();
         for address in &self.stores {
-            let (name, records) = self.open_store(address).await?;
-            let keys = Keys::new(records);
-            let keys = match skew {
-                Some(skew) => keys.skew(skew),
-                None => keys,
-            };
-            open.push(OpenStore { name, keys });
+            let mut store = self.open_store(address).await?;
+            if let Some(skew) = skew {
+                store.keys = store.keys.skew(skew);
+            }
+            open.push(store);
         }
         Ok(open)
     }
 
-    async fn open_store(&self, address: &StoreAddress) -> Result<(String, Arc<dyn Records>), Error> {
-        let url = match address {
+    async fn open_store(&self, address: &StoreAddress) -> Result<OpenStore, Error> {
+        let (url, prefix) = match address {
             StoreAddress::Table(name) => {
                 let tables: Tables = name.parse()?;
-                return Ok((name.clone(), Arc::new(LockTable::new(self.dynamodb(), tables))));
+                return Ok(store(name, Arc::new(LockTable::new(self.dynamodb(), tables))));
             }
-            StoreAddress::Url(url) => url,
+            StoreAddress::Url { url, prefix } => (url, prefix.as_deref()),
         };
         let exposed = url.expose();
-        if url.has_scheme(&["postgres", "postgresql"]) {
-            return Ok(("PostgreSQL".to_owned(), Arc::new(PostgresStore::connect(exposed, CONNECTIONS).await?)));
-        }
-        if url.has_scheme(&["mysql", "mariadb"]) {
-            return Ok(("MySQL".to_owned(), Arc::new(MySqlStore::connect(exposed, CONNECTIONS).await?)));
-        }
         if url.has_scheme(&["redis", "rediss"]) {
-            return Ok(("Redis".to_owned(), Arc::new(RedisStore::open(exposed)?)));
+            return in_redis("Redis", RedisStore::open(exposed)?, prefix);
         }
         for (cluster, plain) in [("redis-cluster://", "redis://"), ("rediss-cluster://", "rediss://")] {
             if let Some(rest) = exposed.strip_prefix(cluster) {
-                let store = RedisStore::open_cluster(&format!("{plain}{rest}"))?;
-                return Ok(("the Redis cluster".to_owned(), Arc::new(store)));
+                return in_redis("the Redis cluster", RedisStore::open_cluster(&format!("{plain}{rest}"))?, prefix);
             }
+        }
+        if prefix.is_some() {
+            return Err(Error::invalid("keys have a prefix in Redis alone: leave --prefix away"));
+        }
+        if url.has_scheme(&["postgres", "postgresql"]) {
+            return Ok(store("PostgreSQL", Arc::new(PostgresStore::connect(exposed, CONNECTIONS).await?)));
+        }
+        if url.has_scheme(&["mysql", "mariadb"]) {
+            return Ok(store("MySQL", Arc::new(MySqlStore::connect(exposed, CONNECTIONS).await?)));
         }
         Err(Error::invalid(
             "the store's URL begins with none of postgres://, mysql://, redis://, rediss://, redis-cluster://, rediss-cluster://",
         ))
     }
+}
+
+fn store(name: &str, records: Arc<dyn Records>) -> OpenStore {
+    OpenStore { name: name.to_owned(), prefix: None, keys: Keys::new(records) }
+}
+
+fn in_redis(kind: &str, opened: RedisStore, prefix: Option<&str>) -> Result<OpenStore, Error> {
+    let prefix = prefix.unwrap_or(REDIS_PREFIX_DEFAULT);
+    let opened = store(&format!("{kind} {prefix}:*"), Arc::new(opened.prefix(prefix)?));
+    Ok(OpenStore { prefix: Some(prefix.to_owned()), ..opened })
 }
 
 /// Returns the first of these records that is there, with its store; the first id and the first store where none is. Of two stores that

@@ -22,8 +22,13 @@ pub struct Account {
 pub enum StoreAddress {
     /// A lock table, by the name or ARN of its DynamoDB table, or by those of several, separated by commas.
     Table(String),
-    /// PostgreSQL, MySQL or Redis, by its URL, which may hold a password and is never shown.
-    Url(SecretUrl),
+    /// PostgreSQL, MySQL or Redis.
+    Url {
+        /// Its URL, which may hold a password and is never shown.
+        url: SecretUrl,
+        /// The prefix of the keys in Redis, where functions have set another than the default one.
+        prefix: Option<String>,
+    },
 }
 
 /// A queue.
@@ -145,7 +150,7 @@ impl Place {
         if !self.stores.contains(&chosen) && !Self::is_among(table, &self.other_tables) {
             let tables = self.stores.iter().filter_map(|store| match store {
                 StoreAddress::Table(name) => Some(name),
-                StoreAddress::Url(_) => None,
+                StoreAddress::Url { .. } => None,
             });
             let known: Vec<_> = tables.chain(&self.other_tables).map(String::as_str).collect();
             return Err(Error::invalid(format!("{} has no table {table}: it has {}", self.name, known.join(", "))));

@@ -128,7 +128,9 @@ fn show(options: &OnLimit, state: &LimitState) {
     let note = state.note.as_ref().map(|note| format!(" ({})", harmless(note))).unwrap_or_default();
     say(format!("{}: {}{note}", options.name, in_words(state.set)));
     if state.slots.is_empty() {
-        return say("No slot is held: nothing runs that it limits.");
+        return say(
+            "No slot is held: nothing runs that it limits, or its functions have another store, prefix or name for it.",
+        );
     }
     let mut table = Table::new(&[("SLOT", Fit::Number), ("HELD BY", Fit::End), ("LEASE", Fit::Number)]);
     for slot in &state.slots {

@@ -28,7 +28,8 @@ const FREE_MAX_DOLLARS: f64 = 0.01;
 /// Reads the whole table, since there is no index by state: an index would cost a third write unit for every message. What that
 /// costs is told first; above a cent it is asked for.
 ///
-/// Exit codes: 0 where nothing was found, 1 where something was, 2 where the list could not be made.
+/// Exit codes: 0 where nothing was found, 1 where something was, 2 where the list could not be made, or nothing was found beside records that
+/// claimant did not write.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     /// The states [default: stuck parked rejected failed]
@@ -95,7 +96,13 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         print(&lists, &query);
         paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
     }
-    Ok(if found { Ended::WithFaults } else { Ended::Well })
+    if found {
+        return Ok(Ended::WithFaults);
+    }
+    for (store, listed) in &lists {
+        store.check_known(listed).await?;
+    }
+    Ok(Ended::Well)
 }
 
 /// One store's list; `None` where its price was not accepted.

@@ -31,6 +31,10 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "URL", conflicts_with_all = ["local", "table"])]
     pub(crate) store: Option<String>,
 
+    /// The prefix of the keys in Redis, where functions have set one (`RedisStore::prefix`) [default: claimant]
+    #[arg(long, value_name = "TEXT", requires = "store")]
+    pub(crate) prefix: Option<String>,
+
     /// A queue, by its URL; may be given several times. Of a local cloud or a stack its name is enough
     #[arg(long = "queue", value_name = "URL")]
     pub(crate) queues: Vec<String>,
@@ -84,7 +88,8 @@ impl TargetOptions {
             return running_cloud();
         }
         let table = self.table.clone().map(StoreAddress::Table);
-        let store = self.store.as_deref().map(store_url).transpose()?.map(StoreAddress::Url);
+        let url = self.store.as_deref().map(store_url).transpose()?;
+        let store = url.map(|url| StoreAddress::Url { url, prefix: self.prefix.clone() });
         Ok(Target::Named { store: table.or(store), queues: self.queues.clone() })
     }
 }

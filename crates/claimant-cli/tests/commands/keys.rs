@@ -164,3 +164,21 @@ async fn a_limit_is_json_where_that_is_asked_for() {
     }
     world.cloud.stop().await;
 }
+
+/// Answers as [`shop`] does, but its table has an item whose attributes have names that the command does not know.
+fn renamed(request: &str) -> (u16, String) {
+    let items = json!({"Items": [{"id": {"S": "order#o-9"}}], "Count": 1, "ScannedCount": 1});
+    if request.contains("DynamoDB_20120810.Scan") { (200, items.to_string()) } else { shop(request) }
+}
+
+#[test]
+fn a_list_that_finds_only_what_it_does_not_know_does_not_end_well() {
+    let server = Server::start(renamed);
+    for more in [&[][..], &["--json"]] {
+        let (code, out, err) = server.claimant(&[&["list", "--table", "locks"], more].concat());
+        assert!(code == Some(2) && err.contains("not known whether all is well in locks"), "{out}{err}");
+    }
+    // Of Redis alone; nothing is asked.
+    let (code, _, err) = server.claimant(&["list", "--store", "postgres://db.invalid/shop", "--prefix", "orders"]);
+    assert!(code == Some(2) && err.contains("leave --prefix away"), "{err}");
+}

@@ -359,7 +359,7 @@ async fn of_two_stores_with_a_record_the_one_that_counts_is_found() {
             if let Some(ending) = ending {
                 desk.ended("a", ending).await;
             }
-            stores.push(OpenStore { name: name.to_owned(), keys: desk.keys });
+            stores.push(OpenStore { name: name.to_owned(), prefix: None, keys: desk.keys });
         }
         let (found, store) = find(&stores, &[id("a")]).await.unwrap();
         assert_eq!((found, store.name.as_str()), (id("a"), wanted));

@@ -8,7 +8,7 @@ use claimant_core::{
     Call, ClaimAnswer, Clock as _, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Settled,
     State, Store as _, SystemClock,
 };
-use claimant_dynamodb::{LockTable, Tables};
+use claimant_dynamodb::{AttributeNames, LockTable, Tables};
 use claimant_operate::keys::{Acted, Order, Query};
 use claimant_operate::open::find;
 use claimant_operate::target::StoreAddress;
@@ -111,5 +111,39 @@ async fn records_are_found_in_all_tables_of_a_function() {
     let error = place.choose_table("Locks1,Locks3").unwrap_err().to_string();
     assert!(error.contains("has no table Locks1,Locks3: it has Locks1,Locks2"), "{error}");
     place.choose_table("Locks2").unwrap();
+    cloud.stop().await;
+}
+
+/// The commands know the default names alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_records_whose_attributes_have_other_names_no_list_says_that_all_is_well() {
+    let (_directory, cloud, mut place) = super::open(TEMPLATE).await;
+    place.choose_table("Locks2").unwrap();
+    let stores = place.open_stores(None).await.unwrap();
+    let list = async |states: &[State], older_than| {
+        let query = Query { states: states.to_vec(), consumer: None, older_than, text: None, limit: 100 };
+        stores[0].keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap()
+    };
+    let all_well = list(&[State::Parked], None).await;
+    assert_eq!(all_well.foreign, 0);
+    stores[0].check_known(&all_well).await.unwrap();
+    for (nth, names) in [
+        AttributeNames { status: "state".into(), ..AttributeNames::default() },
+        AttributeNames { updated_at: "written".into(), ..AttributeNames::default() },
+        AttributeNames { expires_at: "ttl".into(), ..AttributeNames::default() },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        park(&LockTable::new(place.dynamodb(), "Locks2").attribute_names(names), &nth.to_string()).await;
+    }
+    for (states, older_than, foreign) in
+        [(&[State::Parked][..], None, 3), (&[State::Parked], Some(Duration::ZERO), 3), (&[State::Stuck], None, 2)]
+    {
+        let listed = list(states, older_than).await;
+        assert_eq!((listed.found.len(), listed.foreign), (0, foreign), "{states:?} {older_than:?}");
+        let error = stores[0].check_known(&listed).await.unwrap_err().to_string();
+        assert!(error.contains("not known whether all is well in Locks2"), "{error}");
+    }
     cloud.stop().await;
 }
