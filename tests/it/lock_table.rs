@@ -591,9 +591,10 @@ async fn make(dynamodb: &DynamoDb, name: &str, key: &str, kind: ScalarAttributeT
 
 /// Whoever's it is: its items may have an `expires_at` that does not mean that they may go.
 async fn a_table_that_exists_is_left_as_it_is(dynamodb: &DynamoDb) {
-    for (name, key, error) in
-        [("orders", "pk", Some("\"orders\" is not a lock table: its key is pk (S)")), ("carts", "id", None)]
-    {
+    for (name, key, error) in [
+        ("orders", "pk", Some("\"orders\" is no lock table with these attribute names: its key is pk (S)")),
+        ("carts", "id", None),
+    ] {
         make(dynamodb, name, key, ScalarAttributeType::S).await;
         let wire = Wire::default();
         let created = LockTable::new(dynamodb.client_over(&wire), name).create().await;
