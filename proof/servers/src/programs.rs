@@ -1,11 +1,13 @@
 //! How each server is started.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
 
@@ -178,12 +180,16 @@ pub(crate) fn on_port<S>(port: Option<u16>, start: impl Fn(&str) -> io::Result<S
     started
 }
 
-/// Draws a port that is free now, and so is the one that a node of a cluster needs beside it.
+/// Draws a port that is free now, and so is the one that a node of a cluster needs beside it. Each only once in a process: who still
+/// talks to a server that has ended would meet another one.
 fn free_port() -> u16 {
+    static DRAWN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    std::iter::repeat_with(|| fastrand::u16(PORTS))
-        .find(|port| free(*port) && free(*port + CLUSTER_BUS))
-        .unwrap_or_default()
+    let is_new = |port: &u16| !drawn.contains(port) && free(*port) && free(*port + CLUSTER_BUS);
+    let port = std::iter::repeat_with(|| fastrand::u16(PORTS)).find(is_new).unwrap_or_default();
+    drawn.insert(port);
+    port
 }
 
 pub(crate) fn words(program: &Path, arguments: &[&str]) -> Vec<OsString> {
