@@ -30,7 +30,7 @@ use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_core::Variables;
 pub use later::Later;
 #[cfg(feature = "people")]
-pub use people::config_of;
+pub use people::{config_of, sign_in};
 use tokio::sync::OnceCell;
 
 /// Tries of one request, the first included.

@@ -1,18 +1,31 @@
 //! The configuration of a command that a person gives: of a profile that is named, and with profiles that only the AWS CLI can
-//! sign in with.
+//! sign in with. Credentials are kept: to ask for them can take a process, a request, or a person's finger.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use aws_config::credential_process::CredentialProcessProvider;
 use aws_config::profile::ProfileFileCredentialsProvider;
 use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, Result, SharedCredentialsProvider, future};
+use claimant_core::{Clock as _, SystemClock};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::{http, loaded};
 
+/// For how long a person may be asked for something before a command goes on without credentials.
+const SIGN_IN_MAX: Duration = Duration::from_secs(120);
+
+/// Credentials that expire sooner are not used any more.
+const LEFT_MIN: Duration = Duration::from_secs(60);
+
 /// Returns the configuration of this profile and this Region, each as the environment says where `None`. A profile's credentials
-/// are its own, whatever keys the environment has. Where a profile signs in with IAM Identity Center (SSO) or `aws login`, the AWS
-/// CLI is asked for its credentials. Not shared, unlike [`config`](crate::config()).
+/// are its own, whatever keys the environment has. Where the SDK has none for a profile, as where it signs in with IAM Identity Center
+/// (SSO), `aws login` or MFA, the AWS CLI is asked. They are kept until they are about to expire. Not shared, unlike [`config`](crate::config()).
 pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
     let mut loader = aws_config::defaults(BehaviorVersion::latest());
     if let Some(profile) = profile {
@@ -33,35 +46,61 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
         None => config.credentials_provider(),
     };
     let Some(sdk) = sdk else { return config };
-    let credentials = OfPerson { sdk, profile: profile.map(str::to_owned) };
+    let of_environment = std::env::var("AWS_PROFILE").ok().filter(|profile| !profile.is_empty());
+    let profile = profile.map(str::to_owned).or(of_environment);
+    let credentials = OfPerson(Arc::new(Person { sdk, profile, kept: Mutex::default() }));
     config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build()
 }
 
-/// The credentials that the SDK finds; of a profile that it is built without the means for, those that the AWS CLI has.
-#[derive(Debug)]
-struct OfPerson {
-    sdk: SharedCredentialsProvider,
-    profile: Option<String>,
+/// Has the credentials of a configuration at hand, if there are any to be had, before a request whose time is short: a person may be asked
+/// for something. What is wrong with them is told by that request.
+pub async fn sign_in(config: &SdkConfig) {
+    if let Some(credentials) = config.credentials_provider() {
+        let _ = timeout(SIGN_IN_MAX, credentials.provide_credentials()).await;
+    }
 }
 
-impl OfPerson {
+/// The credentials that the SDK finds; of a profile for which it finds none, those that the AWS CLI has.
+#[derive(Debug, Clone)]
+struct OfPerson(Arc<Person>);
+
+#[derive(Debug)]
+struct Person {
+    sdk: SharedCredentialsProvider,
+    /// The one that is named, by an option or the environment.
+    profile: Option<String>,
+    kept: Mutex<Option<Credentials>>,
+}
+
+impl Person {
     async fn credentials(&self) -> Result {
-        match self.sdk.provide_credentials().await {
-            Err(error @ CredentialsError::InvalidConfiguration(_)) => {
-                let command = exports(self.profile.as_deref());
-                let exported = CredentialProcessProvider::new(command.clone()).provide_credentials().await;
-                exported.map_err(|cli| {
-                    CredentialsError::invalid_configuration(format!(
-                        "`{command}`, which is asked where a profile signs in with IAM Identity Center (SSO) or `aws login`, gave no \
-                         credentials: {}. Sign in with `aws sso login`, or set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and \
-                         AWS_SESSION_TOKEN (without the AWS CLI: {})",
-                        told(&cli),
-                        told(&error),
-                    ))
-                })
-            }
-            found => found,
+        let mut kept = self.kept.lock().await;
+        let soon = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis()) + LEFT_MIN;
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.expiry().is_none_or(|expiry| expiry > soon)) {
+            return Ok(kept.clone());
         }
+        let found = match self.sdk.provide_credentials().await {
+            Err(error) if self.profile.is_some() || matches!(error, CredentialsError::InvalidConfiguration(_)) => {
+                self.exported(&error).await?
+            }
+            found => found?,
+        };
+        Ok(kept.insert(found).clone())
+    }
+
+    /// Returns the credentials that the AWS CLI has for the profile that the SDK took.
+    async fn exported(&self, alone: &CredentialsError) -> Result {
+        let command = exports(self.profile.as_deref().unwrap_or("default"));
+        let exported = CredentialProcessProvider::new(command.clone()).provide_credentials().await;
+        exported.map_err(|cli| {
+            CredentialsError::invalid_configuration(format!(
+                "`{command}`, which is asked where a profile signs in with IAM Identity Center (SSO), `aws login` or MFA, gave no \
+                 credentials: {}. Sign in with `aws sso login`, or set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and \
+                 AWS_SESSION_TOKEN (without the AWS CLI: {})",
+                told(&cli),
+                told(alone),
+            ))
+        })
     }
 }
 
@@ -70,14 +109,18 @@ impl ProvideCredentials for OfPerson {
     where
         Self: 'a,
     {
-        future::ProvideCredentials::new(self.credentials())
+        let person = Arc::clone(&self.0);
+        // To its end, also if the request that waits for it does not: who was asked for something is not asked again.
+        let found = tokio::spawn(async move { person.credentials().await });
+        future::ProvideCredentials::new(async {
+            found.await.unwrap_or_else(|end| Err(CredentialsError::unhandled(end)))
+        })
     }
 }
 
 /// Returns the command of the AWS CLI, from its second version on, that prints a profile's credentials as a process does.
-fn exports(profile: Option<&str>) -> String {
-    let of = profile.map(|profile| format!(" --profile '{}'", profile.replace('\'', r"'\''"))).unwrap_or_default();
-    format!("aws configure export-credentials --format process{of}")
+fn exports(profile: &str) -> String {
+    format!("aws configure export-credentials --format process --profile '{}'", profile.replace('\'', r"'\''"))
 }
 
 /// Returns what the error was made of, without what its kind says.
@@ -87,12 +130,62 @@ fn told(error: &CredentialsError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::SystemTime;
+
     use super::*;
+
+    /// Counts how often it is asked, and takes a while, as a person does.
+    #[derive(Debug)]
+    struct Counting {
+        asked: Arc<AtomicUsize>,
+        expiry: Option<SystemTime>,
+    }
+
+    impl ProvideCredentials for Counting {
+        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+        where
+            Self: 'a,
+        {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            future::ProvideCredentials::new(async {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                Ok(Credentials::new("id", "secret", None, self.expiry, "test"))
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn credentials_are_asked_for_again_only_before_they_expire() {
+        let now = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis());
+        for (expiry, expected) in
+            [(None, 1), (Some(now + Duration::from_secs(86_400)), 1), (Some(now + Duration::from_secs(30)), 3)]
+        {
+            let asked = Arc::<AtomicUsize>::default();
+            let sdk = SharedCredentialsProvider::new(Counting { asked: Arc::clone(&asked), expiry });
+            let of_person = OfPerson(Arc::new(Person { sdk, profile: None, kept: Mutex::default() }));
+            for _ in 0..3 {
+                of_person.provide_credentials().await.unwrap();
+            }
+            assert_eq!(asked.load(Ordering::SeqCst), expected, "{expiry:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_does_not_wait_for_a_person_does_not_ask_twice() {
+        let asked = Arc::<AtomicUsize>::default();
+        let sdk = SharedCredentialsProvider::new(Counting { asked: Arc::clone(&asked), expiry: None });
+        let of_person = OfPerson(Arc::new(Person { sdk, profile: None, kept: Mutex::default() }));
+        for _ in 0..2 {
+            assert!(timeout(Duration::from_secs(2), of_person.provide_credentials()).await.is_err());
+        }
+        of_person.provide_credentials().await.unwrap();
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
 
     #[test]
     fn a_profile_is_one_word_of_the_shell() {
-        assert_eq!(exports(None), "aws configure export-credentials --format process");
-        let odd = exports(Some("it's; rm -r $HOME"));
+        let odd = exports("it's; rm -r $HOME");
         assert_eq!(odd, r"aws configure export-credentials --format process --profile 'it'\''s; rm -r $HOME'");
     }
 }

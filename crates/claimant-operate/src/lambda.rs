@@ -1,22 +1,19 @@
 //! The operations of Lambda that operators need: functions and their tags, and event source mappings.
 //!
 //! [`signed`](claimant_aws::signed) says why they are not the SDK's. Paths and fields are those of Lambda's API reference. What the SDK
-//! adds is here: pages, further tries, and credentials that are kept until they are about to expire.
+//! adds is here: pages and further tries.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_credential_types::Credentials;
-use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
+use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_aws::signed::{Answer, Request, Service, encoded, send};
 use claimant_core::{Clock as _, Error, SystemClock};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use crate::aws::{answered, no_answer, not_made, refused};
@@ -31,17 +28,12 @@ const REPORTS: &str = "ReportBatchItemFailures";
 /// The state of a mapping of which it is not known.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// Credentials that expire sooner are asked for again.
-const CREDENTIALS_LEFT_MIN: Duration = Duration::from_secs(60);
-
 /// Lambda, in one account and Region.
 #[derive(Debug, Clone)]
 pub(crate) struct Lambda {
     aws: SdkConfig,
     /// Where the configuration is not to be asked for it: of a local cloud.
     endpoint: Option<String>,
-    /// A profile's can take a process or a request to another service: all requests share them.
-    credentials: Arc<Mutex<Option<Credentials>>>,
 }
 
 /// A function.
@@ -133,7 +125,7 @@ struct Tags {
 impl Lambda {
     /// Returns the Lambda of this configuration, at this endpoint or at that which the configuration has.
     pub(crate) fn new(aws: &SdkConfig, endpoint: Option<&str>) -> Self {
-        Self { aws: aws.clone(), endpoint: endpoint.map(str::to_owned), credentials: Arc::default() }
+        Self { aws: aws.clone(), endpoint: endpoint.map(str::to_owned) }
     }
 
     /// Lists functions, page by page, until there are `max`.
@@ -225,7 +217,8 @@ impl Lambda {
         purpose: Purpose<'_>,
         (method, path, body): (&'static str, String, String),
     ) -> Result<Answer, Error> {
-        let aws = self.with_credentials(purpose).await?;
+        self.sign_in(purpose).await?;
+        let aws = &self.aws;
         let (tries_max, first_pause) =
             aws.retry_config().map_or((1, Duration::ZERO), |retry| (retry.max_attempts(), retry.initial_backoff()));
         let mut tries = 1;
@@ -233,7 +226,7 @@ impl Lambda {
             let (path, body, endpoint) = (path.clone(), body.clone(), self.endpoint.as_deref());
             let pause = spread(first_pause * 2_u32.saturating_pow(tries - 1), &path);
             let request = Request { service: Service::Lambda, endpoint, near: "", method, path, body };
-            let answer = send(&aws, request, || Ok(SystemClock.now())).await;
+            let answer = send(aws, request, || Ok(SystemClock.now())).await;
             let is_passing = answer.as_ref().map_or(true, |answer| answer.status == 429 || answer.status >= 500);
             if !is_passing || tries >= tries_max {
                 return answer.map_err(|error| no_answer(purpose.what, &error));
@@ -243,24 +236,15 @@ impl Lambda {
         }
     }
 
-    /// Returns the configuration with its credentials at hand.
-    async fn with_credentials(&self, purpose: Purpose<'_>) -> Result<SdkConfig, Error> {
+    /// Has the credentials at hand: without any, nothing is sent, and it is not tried again.
+    async fn sign_in(&self, purpose: Purpose<'_>) -> Result<(), Error> {
         if self.aws.region().is_none() {
             return Err(not_made(purpose.what, "no Region is set"));
         }
-        let mut kept = self.credentials.lock().await;
-        let soon = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis()) + CREDENTIALS_LEFT_MIN;
-        let usable = kept.take().filter(|credentials| credentials.expiry().is_none_or(|expiry| expiry > soon));
-        let credentials = match (usable, self.aws.credentials_provider()) {
-            (Some(credentials), _) => credentials,
-            (None, Some(provider)) => {
-                provider.provide_credentials().await.map_err(|error| no_answer(purpose.what, &error))?
-            }
-            (None, None) => return Err(not_made(purpose.what, "there are no credentials")),
+        let Some(provider) = self.aws.credentials_provider() else {
+            return Err(not_made(purpose.what, "there are no credentials"));
         };
-        *kept = Some(credentials.clone());
-        let config = self.aws.clone().into_builder();
-        Ok(config.credentials_provider(SharedCredentialsProvider::new(credentials)).build())
+        provider.provide_credentials().await.map(|_| ()).map_err(|error| no_answer(purpose.what, &error))
     }
 }
 
@@ -305,49 +289,10 @@ impl Purpose<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::SystemTime;
-
     use aws_config::Region;
-    use aws_credential_types::provider::{ProvideCredentials, future};
     use claimant_core::ErrorKind;
 
     use super::*;
-
-    const PURPOSE: Purpose<'_> = Purpose { what: "it cannot be done", permission: "lambda:It" };
-
-    #[derive(Debug, Default)]
-    struct Counting {
-        asked: Arc<AtomicUsize>,
-        expiry: Option<SystemTime>,
-    }
-
-    impl ProvideCredentials for Counting {
-        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
-        where
-            Self: 'a,
-        {
-            self.asked.fetch_add(1, Ordering::SeqCst);
-            future::ProvideCredentials::ready(Ok(Credentials::new("id", "secret", None, self.expiry, "test")))
-        }
-    }
-
-    #[tokio::test]
-    async fn credentials_are_asked_for_again_only_before_they_expire() {
-        let now = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis());
-        for (expiry, expected) in
-            [(None, 1), (Some(now + Duration::from_secs(86_400)), 1), (Some(now + Duration::from_secs(30)), 3)]
-        {
-            let asked = Arc::<AtomicUsize>::default();
-            let provider = SharedCredentialsProvider::new(Counting { asked: Arc::clone(&asked), expiry });
-            let aws = SdkConfig::builder().region(Region::new("eu-west-1")).credentials_provider(provider).build();
-            let lambda = Lambda::new(&aws, None);
-            for _ in 0..3 {
-                lambda.clone().with_credentials(PURPOSE).await.unwrap();
-            }
-            assert_eq!(asked.load(Ordering::SeqCst), expected, "{expiry:?}");
-        }
-    }
 
     #[tokio::test]
     async fn without_a_region_or_credentials_nothing_is_sent() {

@@ -38,8 +38,8 @@ impl OpenStore {
     pub async fn check_known(&self, listed: &Listed) -> Result<(), Error> {
         if listed.foreign > 0 {
             return Err(Error::invalid(format!(
-                "it is not known whether all is well in {}: {} of its records are not of the form that claimant writes. Have functions given \
-                 their attributes other names (LockTable::attribute_names), which no command knows, or does something else write there?",
+                "it is not known whether all is well in {}: {} of its records are not of the form that claimant writes. Does something else write there, or have \
+                 functions given a lock table's attributes other names (LockTable::attribute_names), which no command knows?",
                 self.name, listed.foreign
             )));
         }
@@ -83,6 +83,8 @@ impl Place {
         let (url, prefix) = match address {
             StoreAddress::Table(name) => {
                 let tables: Tables = name.parse()?;
+                // A lock table's requests have little time.
+                claimant_aws::sign_in(&self.aws).await;
                 return Ok(store(name, Arc::new(LockTable::new(self.dynamodb(), tables))));
             }
             StoreAddress::Url { url, prefix } => (url, prefix.as_deref()),

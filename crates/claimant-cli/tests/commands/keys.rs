@@ -102,12 +102,15 @@ fn a_profile_that_only_the_aws_cli_can_sign_in_with_is_asked_of_it() {
     std::fs::write(dir.join("config"), config).unwrap();
     // It notes what it was asked, and is signed in with one profile.
     let cli = format!(
-        "#!/bin/sh\nprintf '%s\\n' \"$*\" >> '{asked}'\ncase \"$* $AWS_PROFILE\" in *people*) echo '{answer}' ;;\n\
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >> '{asked}'\ncase $* in *people*) sleep 3; echo '{answer}' ;;\n\
          *) echo 'Token has expired and refresh failed' >&2; exit 255 ;;\nesac\n",
         asked = dir.join("asked").display(),
         answer = printed("AKIAPEOPLE"),
     );
     executable(&dir.join("bin/aws"), &cli);
+    // The shell alone, without an `aws` that the machine may have.
+    std::fs::create_dir_all(dir.join("bare")).unwrap();
+    let _ = std::os::unix::fs::symlink("/bin/sh", dir.join("bare/sh"));
     let _ = std::fs::remove_file(dir.join("asked"));
     let run = |with_cli: bool, options: &[&str], variables: &[(&str, &str)]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
@@ -116,8 +119,7 @@ fn a_profile_that_only_the_aws_cli_can_sign_in_with_is_asked_of_it() {
             let path = std::env::var("PATH").unwrap_or_default();
             command.env("PATH", format!("{}:{path}", dir.join("bin").display()));
         } else {
-            // The shell and `cat`, without an `aws` that the machine may have.
-            command.env("PATH", "/bin");
+            command.env("PATH", dir.join("bare"));
         }
         let output =
             command.env("AWS_CONFIG_FILE", dir.join("config")).envs(variables.iter().copied()).output().unwrap();
@@ -136,8 +138,8 @@ fn a_profile_that_only_the_aws_cli_can_sign_in_with_is_asked_of_it() {
         assert!(!requests.is_empty() && requests.iter().all(|r| r.contains(&credential)), "{requests:?}{err}");
     }
     let export = "configure export-credentials --format process";
-    assert_eq!(asked(), format!("{export} --profile people\n{export}\n"));
-    for (with_cli, why) in [(true, "Token has expired and refresh failed"), (false, "aws: not found")] {
+    assert_eq!(asked(), format!("{export} --profile people\n{export} --profile people\n"));
+    for (with_cli, why) in [(true, "Token has expired and refresh failed"), (false, "not found")] {
         let (requests, err) = run(with_cli, &["--profile", "out"], &[]);
         assert!(requests.is_empty() && err.contains("aws sso login") && err.contains(why), "{requests:?}{err}");
     }
