@@ -9,6 +9,7 @@ use claimant_core::limit::Turn;
 use claimant_core::limits::CANCEL_GRACE_MS;
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
@@ -75,19 +76,31 @@ struct LockedRow {
 }
 
 impl Worker {
-    /// Makes one attempt at a row, when it has its turn. Dropping the future cancels the handler and rolls back its work.
-    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Option<Turn>) -> Attempt {
-        let taken = Arc::new(taken);
+    /// Makes one attempt at a row, when it has its turn. Dropping the future cancels the handler and rolls back its work. A handler that does not
+    /// stop has its connection still, and so the attempt's slot, until it does.
+    pub(crate) async fn attempt(
+        self: Arc<Self>,
+        taken: Taken,
+        turn: Option<Turn>,
+        slot: OwnedSemaphorePermit,
+    ) -> Attempt {
+        let (taken, slot) = (Arc::new(taken), Arc::new(slot));
         let span = tracing::info_span!(
             "message", consumer = %taken.consumer, message_id = %taken.message_id, inbox_id = taken.id,
             attempt = taken.attempt, trace = taken.message.trace.as_deref()
         );
         let mut seen = Seen { began: Instant::now(), health: Health::Unknown };
-        let outcome = self.work(&taken, turn, &mut seen).instrument(span).await;
+        let outcome = self.work(&taken, turn, &slot, &mut seen).instrument(span).await;
         Attempt { outcome, health: seen.health, took: seen.began.elapsed() }
     }
 
-    async fn work(&self, taken: &Arc<Taken>, mut turn: Option<Turn>, seen: &mut Seen) -> AttemptOutcome {
+    async fn work(
+        &self,
+        taken: &Arc<Taken>,
+        mut turn: Option<Turn>,
+        slot: &Arc<OwnedSemaphorePermit>,
+        seen: &mut Seen,
+    ) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
             return self.mark_dead(taken, why).await;
@@ -106,11 +119,11 @@ impl Worker {
                 StoreError::new(StoreErrorKind::Throttled, "the limit or the breaker of what it calls gave it no turn");
             return self.give_back(taken, &error).await;
         }
-        let slot = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
+        let lent = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
         seen.began = Instant::now();
-        let ran = self.run(taken, &slot).await;
+        let ran = self.run(taken, &lent, Arc::clone(slot)).await;
         drop(turn);
-        let transaction = slot.take().and_then(AnyTransaction::unpack::<Transaction>);
+        let transaction = lent.take().and_then(AnyTransaction::unpack::<Transaction>);
         seen.health = match &ran {
             HandlerRun::Returned(Ok(())) => Health::Answered,
             HandlerRun::Returned(Err(failure)) => self.shared.downstream.health_in(failure),
@@ -161,13 +174,17 @@ impl Worker {
         }
     }
 
-    /// Runs the handler until it ends or times out.
-    async fn run(&self, taken: &Arc<Taken>, slot: &TransactionSlot) -> HandlerRun {
+    /// Runs the handler until it ends or times out. It has the slot for as long as it runs.
+    async fn run(&self, taken: &Arc<Taken>, lent: &TransactionSlot, slot: Arc<OwnedSemaphorePermit>) -> HandlerRun {
         let cancel_at = Instant::now() + self.timeout;
         let cx = InboxContext::new(Arc::clone(taken), cancel_at);
-        let run = match self.handlers.run(slot.clone(), cx) {
+        let run = match self.handlers.run(lent.clone(), cx) {
             Ok(run) => run,
             Err(failure) => return HandlerRun::Returned(Err(failure)),
+        };
+        let run = async move {
+            let _slot = slot;
+            run.await
         };
         let mut task = AbortOnDrop(tokio::spawn(run.in_current_span()));
         if let Ok(joined) = timeout_at(cancel_at, &mut task.0).await {

@@ -98,8 +98,8 @@
 //!
 //! # Permissions
 //!
-//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_inbox`; `DELETE` for `delete_finished`; for `migrate` the rights to
-//! create tables.
+//! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_inbox`; for `delete_finished` `SELECT`, `UPDATE` (it locks what it deletes) and
+//! `DELETE`; for `migrate` the rights to create tables.
 
 mod attempt;
 mod context;

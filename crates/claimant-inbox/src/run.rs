@@ -225,12 +225,7 @@ impl<'a> WorkerLoop<'a> {
         // OK because usize is at most 64 bits wide.
         self.rest -= found as u64;
         for (row, slot) in taken.into_iter().zip(slots.drain(..)) {
-            let attempt = Arc::clone(&worker).attempt(row, self.way.turn());
-            self.in_flight.spawn(async move {
-                let attempt = attempt.await;
-                drop(slot);
-                attempt
-            });
+            self.in_flight.spawn(Arc::clone(&worker).attempt(row, self.way.turn(), slot));
         }
         let (alone, some_left) = (self.suspects, if rows > 0 { found == rows } else { ready > 0 });
         self.suspects = suspects || (alone && some_left);

@@ -28,7 +28,6 @@ pub(crate) async fn begin(
     within: Duration,
     until: Instant,
 ) -> Result<Transaction, StoreError> {
-    const OPERATION: &str = "beginning a transaction";
     // In the same message, so that it takes no round trip. It neither waits nor fails: sqlx leaves a transaction open whose beginning failed.
     let share = shares.map_or_else(String::new, |number| {
         format!("; SELECT set_config('claimant.shares', pg_try_advisory_xact_lock_shared('{number}')::text, true)")
@@ -38,10 +37,14 @@ pub(crate) async fn begin(
          SET LOCAL idle_in_transaction_session_timeout = {0}{share}",
         within.as_millis()
     );
-    // Only numbers are inserted.
-    let begun = timeout_at(until, pool.begin_with(AssertSqlSafe(begin))).await;
+    begin_by(pool, begin, until).await
+}
+
+/// Begins a transaction by these statements, into which only numbers were inserted.
+async fn begin_by(pool: &PgPool, statements: String, until: Instant) -> Result<Transaction, StoreError> {
+    let begun = timeout_at(until, pool.begin_with(AssertSqlSafe(statements))).await;
     // It is the connection that is usually missing.
-    begun.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(|error| explain(OPERATION, &error))
+    begun.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(|error| explain("beginning a transaction", &error))
 }
 
 /// Runs an operator's statement, which has all of the time that is given, whatever a statement on the pool's connections has otherwise, and
@@ -55,7 +58,9 @@ pub(crate) async fn rows_within(
     // To the server, no time would be no limit.
     let within = within.clamp(Duration::from_millis(1), Duration::from_millis(CALL_MAX_MS));
     let until = end_of(within);
-    let mut own = begin(pool, None, within, until).await?;
+    // Not read-write: what only reads can be asked of a replica.
+    let begin = format!("BEGIN; SET LOCAL statement_timeout = {}", within.as_millis());
+    let mut own = begin_by(pool, begin, until).await?;
     let rows = self::rows(&mut own, until, operation, statement).await?;
     commit(own, until).await?;
     Ok(rows)

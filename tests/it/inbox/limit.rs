@@ -127,3 +127,31 @@ async fn what_has_no_turn_stays_in_the_table_and_loses_no_attempt() {
     assert_eq!(run(&worker).await.done, 4);
     assert_eq!(world.state("k0").await.1, 1);
 }
+
+/// It has its connection still, which the store of a limit may be left without.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_handler_that_does_not_stop_has_its_slot_until_it_does() {
+    let (world, _) = world(2).await;
+    let runs = Runs::default();
+    let blocks = runs.clone();
+    let handler = move |_: Work, _: TransactionGuard<Transaction>, _: InboxContext| {
+        let runs = blocks.clone();
+        async move {
+            let is_first = runs.most.load(Ordering::SeqCst) == 0;
+            runs.most.fetch_max(runs.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            if is_first {
+                std::thread::sleep(Duration::from_secs(4));
+            }
+            runs.now.fetch_sub(1, Ordering::SeqCst);
+            Ok::<_, HandlerError>(())
+        }
+    };
+    let worker = world.bare_worker().on("mail", handler).concurrency(1).timeout(Duration::from_secs(1));
+    assert_eq!(run(&worker).await, Summary { unknown: 1, ..Summary::default() });
+    while runs.now.load(Ordering::SeqCst) > 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(run(&worker).await, Summary { done: 1, ..Summary::default() });
+    assert_eq!(runs.most.load(Ordering::SeqCst), 1);
+}
