@@ -70,7 +70,7 @@ pub struct Polled {
 pub enum Records {
     /// A table of DynamoDB.
     Table {
-        /// Which one, if the template has it.
+        /// Which one, if that is known.
         name: Option<String>,
         /// Whether its capacity is provisioned.
         provisioned: bool,
@@ -171,7 +171,9 @@ fn records(system: &System, function: &Function, noting: &mut Noting) -> Records
             return Records::Instance;
         }
         noting.0.push("its table: on demand, with point-in-time recovery".to_owned());
-        return Records::Table { name: None, provisioned: false, recovery: true };
+        let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
+        let name = named.map(|link| link.text().to_string());
+        return Records::Table { name, provisioned: false, recovery: true };
     };
     Records::Table {
         name: Some(table.place.id.to_string()),

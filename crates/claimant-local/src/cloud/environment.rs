@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::config::Endpoints;
 use crate::arn::REGION;
+use crate::faults::hidden_by;
 use crate::stack::{GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
 
 /// Variables of this process that its functions get too, where set.
@@ -47,14 +48,15 @@ pub(super) fn of_function(
     environment.into_iter().collect()
 }
 
-/// Adds the variable by which a function writes its lines for each message, unless it is given; returns whether it was added, and
-/// the lines are for the journal alone. Without it they come at `DEBUG` only, and not in releases.
+/// Adds the variable by which a function writes its lines for each message, unless it is given; returns whether they are for the
+/// journal alone. Without it they come at `DEBUG` only, and not in releases; where that level is set, they are for everybody.
 pub(super) fn asks_for_lines(environment: &mut Vec<(String, String)>) -> bool {
     let adds = !environment.iter().any(|(name, _)| name == LOG_MESSAGES);
+    let are_shown = hidden_by(environment).is_none();
     if adds {
         environment.push((LOG_MESSAGES.to_owned(), "on".to_owned()));
     }
-    adds
+    adds && !are_shown
 }
 
 /// A function's variables as the template has them, with this cloud's addresses.
@@ -125,12 +127,14 @@ mod tests {
 
     #[test]
     fn lines_for_each_message_are_asked_for_where_nothing_is_said() {
-        let cases: [(&[(&str, &str)], bool); 7] = [
+        let cases: [(&[(&str, &str)], bool); 9] = [
             (&[("TABLE", "t")], true),
             (&[("RUST_LOG", "warn")], true),
             (&[("RUST_LOG", "info,aws=Debug")], true),
             (&[("RUST_LOG", "my_app=debug")], true),
             (&[("RUST_LOG", "debug"), ("AWS_LAMBDA_LOG_LEVEL", "INFO")], true),
+            (&[("RUST_LOG", "debug")], false),
+            (&[("AWS_LAMBDA_LOG_LEVEL", "DEBUG")], false),
             (&[("AWS_LAMBDA_LOG_LEVEL", "TRACE"), (LOG_MESSAGES, "on")], false),
             (&[(LOG_MESSAGES, "off")], false),
         ];
@@ -138,7 +142,8 @@ mod tests {
             let mut environment = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
             assert_eq!(asks_for_lines(&mut environment), wanted, "{variables:?}");
             let of_lines: Vec<_> = environment.iter().filter(|(name, _)| name == LOG_MESSAGES).collect();
-            assert!(of_lines.len() == 1 && (!wanted || of_lines[0].1 == "on"), "{of_lines:?}");
+            let is_off = variables.contains(&(LOG_MESSAGES, "off"));
+            assert!(of_lines.len() == 1 && (of_lines[0].1 == "on") != is_off, "{of_lines:?}");
         }
     }
 

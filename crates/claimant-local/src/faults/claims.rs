@@ -10,7 +10,7 @@ const FATAL: &str = "FATAL";
 
 /// Returns what has a function with these variables write no line for a claim, such as `RUST_LOG=warn`. `claimant::lambda::run`
 /// reads them so. A filter that cannot be parsed hides nothing.
-pub(super) fn hidden_by(environment: &[(String, String)]) -> Option<String> {
+pub(crate) fn hidden_by(environment: &[(String, String)]) -> Option<String> {
     let value = |wanted: &str| {
         let found = environment.iter().find(|(name, value)| name == wanted && !value.trim().is_empty());
         found.map(|(_, value)| value.trim())

@@ -315,6 +315,11 @@ Resources:
         error.contains("T.Properties.AttributeDefinitions: defines `customer`, which no key and no index has"),
         "{error}"
     );
+    // A macro's indexes are not known.
+    let by_macro = "GlobalSecondaryIndexes: {Fn::Transform: {Name: Indexes}}";
+    let list = "GlobalSecondaryIndexes:\n        - {IndexName: by_customer, KeySchema: [{AttributeName: customer, KeyType: HASH}]}";
+    let stack = Stack::parse(&template.replace(list, by_macro), &BTreeMap::new());
+    assert!(stack.is_ok() && !template.replace(list, by_macro).contains("by_customer"), "{stack:?}");
 }
 
 /// As on Lambda, each mapping's maximum counts for itself.
