@@ -5,13 +5,16 @@ use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
 
 /// Error codes where a permission is missing or the credentials are not accepted.
-const REFUSED: [&str; 8] = [
+const REFUSED: [&str; 11] = [
     "AccessDenied",
     "AccessDeniedException",
     "AuthFailure",
     "ExpiredToken",
     "ExpiredTokenException",
+    "IncompleteSignatureException",
     "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 ];

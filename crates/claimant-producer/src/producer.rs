@@ -28,7 +28,15 @@ use crate::sent::Sent;
 const REQUEST_MAX: Duration = Duration::from_millis(REQUEST_MAX_MS);
 
 /// How error codes begin where the credentials are not accepted.
-const NOT_ACCEPTED: [&str; 4] = ["ExpiredToken", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClient"];
+const NOT_ACCEPTED: [&str; 7] = [
+    "ExpiredToken",
+    "IncompleteSignature",
+    "InvalidClientTokenId",
+    "InvalidSignature",
+    "MissingAuthenticationToken",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClient",
+];
 
 /// Sends messages to one queue. Cheap to clone.
 #[derive(Clone)]

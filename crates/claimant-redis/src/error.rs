@@ -45,7 +45,7 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
         "NOPERM" => (
             StoreErrorKind::Denied,
             "let the user run EVALSHA, EVAL, HGETALL, EXISTS, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix; in a \
-             cluster also CLUSTER SLOTS and PING",
+             cluster also CLUSTER SLOTS, PING and ASKING",
         ),
         "WRONGTYPE" => (
             StoreErrorKind::Misconfigured,

@@ -11,6 +11,9 @@ const ENDED: Loss = Loss::Instead(403, r#"{"__type":"ExpiredToken","message":"th
 
 const UNKNOWN: Loss = Loss::Instead(403, r#"{"__type":"com.amazon.coral.service#UnrecognizedClientException"}"#);
 
+/// As SQS says in its JSON protocol.
+const WRONG: Loss = Loss::Instead(403, r#"{"__type":"com.amazon.coral.service#InvalidSignatureException"}"#);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_holds_for_each_message_is_asked_once_for_a_request() {
     let world = World::start().await;
@@ -20,6 +23,7 @@ async fn what_holds_for_each_message_is_asked_once_for_a_request() {
         (STANDARD, Some(DENIED), "the role needs sqs:SendMessage"),
         (STANDARD, Some(ENDED), "the credentials are not accepted"),
         (STANDARD, Some(UNKNOWN), "the credentials are not accepted"),
+        (STANDARD, Some(WRONG), "the credentials are not accepted"),
     ] {
         world.wire.all(loss);
         let results = world.producer(queue).send_all((0..20).map(|n| outgoing(&format!("k{n}")))).await;

@@ -103,10 +103,11 @@ async fn the_documented_permissions_suffice() {
         format!("redis://exact:claimant@{}/", redis.0.address)
     };
     let keys: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
-    for (more, may) in [("", false), ("+cluster|slots +ping +select", true)] {
+    for (more, may) in [("", false), ("+cluster|slots +ping +asking +select", true)] {
         let (urls, url) = ([give(&one, more).await, give(&other, more).await].join(","), give(&alone, more).await);
         let stores = [RedisStore::open_cluster(&urls).unwrap(), RedisStore::open(&format!("{url}1")).unwrap()];
-        let told = [(StoreErrorKind::Denied, "CLUSTER SLOTS and PING"), (StoreErrorKind::Misconfigured, "SELECT")];
+        let told =
+            [(StoreErrorKind::Denied, "CLUSTER SLOTS, PING and ASKING"), (StoreErrorKind::Misconfigured, "SELECT")];
         for (store, (kind, needed)) in stores.into_iter().zip(told) {
             for answer in store.claim_all(&keys, call()).await {
                 match answer {

@@ -64,6 +64,8 @@ struct KeyList {
     is_later: bool,
     /// Why nothing was read, in a sentence: what reading would cost.
     not_read: Option<String>,
+    /// Why nothing may be found though it is there, a sentence for each store.
+    unknown: Vec<String>,
     #[serde(skip)]
     found: Vec<Found>,
 }
@@ -87,6 +89,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
         next: None,
         is_later: from.is_some(),
         not_read: None,
+        unknown: Vec::new(),
         found: Vec::new(),
     };
     if from.is_none() {
@@ -140,6 +143,11 @@ async fn read(console: &Console, query: &Query, from: Option<&str>, list: &mut K
         let query = Query { limit: SHOWN_MAX - list.found.len(), ..query.clone() };
         let (listed, next) = store.keys.list_some(&query, LOOKED_AT_MAX, from).await?;
         onward.looked_at = onward.looked_at.saturating_add(listed.looked_at);
+        if listed.found.is_empty()
+            && let Err(why) = store.check_known(&listed).await
+        {
+            list.unknown.push(why.to_string());
+        }
         list.found.extend(listed.found);
         *on = next;
     }
@@ -174,6 +182,9 @@ impl Page for KeyList {
     fn below(&self) -> Markup {
         if let Some(why) = &self.not_read {
             return text::empty("Nothing was read yet", &html! { (why) });
+        }
+        if self.found.is_empty() && !self.unknown.is_empty() {
+            return text::empty("Not all records are known", &html! { (self.unknown.join(" ")) });
         }
         let is_asked = self.text.is_some() || self.consumer.is_some() || self.state.is_some();
         if self.found.is_empty() && !is_asked && self.next.is_none() {
