@@ -36,7 +36,8 @@ const AFTER_REPORT_MS: u64 = 300;
 const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 
 /// One consumer, or several behind [`Routes`](claimant_core::Routes), ready for any number of invocations at once. [`run`](crate::run) drives it; so can
-/// a function that calls the Lambda runtime itself, such as one with `tower` layers around its `service_fn`, and tests without a runtime:
+/// a function that calls the Lambda runtime itself, such as one with `tower` layers around its `service_fn`. Tests that set the time take
+/// [`with_aws`](Self::with_aws), whose handlers run on the test's own threads.
 ///
 /// ```no_run
 /// # mod claimant {

@@ -119,7 +119,9 @@ async fn a_transaction_that_is_left_before_its_handler_has_it_is_rolled_back_by_
         let over = database.store_at(&database.url().replace(server, &relay.address.to_string()), 1).await;
         let meter = Meter::default();
         let call = Call { within: Duration::from_secs(1), meter: &meter };
-        let left = transactions(over).claim(&request("left"), call).await;
+        // Long enough for its connection to be made, behind a look at the database for each of its messages.
+        let longer = Call { within: Duration::from_secs(4), meter: &meter };
+        let left = transactions(over).claim(&request("left"), longer).await;
         assert!(left.is_err() && rule.silent.load(Ordering::SeqCst), "{name}: {left:?}");
         let begun = Instant::now();
         while !matches!(direct.claim(&request("left"), call).await, Ok(ClaimAnswer::Granted(_))) {
