@@ -13,12 +13,15 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, Result, SharedCredentialsProvider, future};
 use claimant_core::{Clock as _, SystemClock};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{http, loaded};
 
 /// For how long a person may be asked for something before a command goes on without credentials.
 const SIGN_IN_MAX: Duration = Duration::from_secs(120);
+
+/// For how long the AWS CLI is not asked again after it gave none.
+const FAILED_FOR: Duration = Duration::from_secs(10);
 
 /// Credentials that expire sooner are not used any more.
 const LEFT_MIN: Duration = Duration::from_secs(60);
@@ -69,37 +72,50 @@ struct Person {
     sdk: SharedCredentialsProvider,
     /// The one that is named, by an option or the environment.
     profile: Option<String>,
-    kept: Mutex<Option<Credentials>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    found: Option<Credentials>,
+    /// When the AWS CLI gave none, and why: a request whose time is short is told that.
+    failed: Option<(Instant, String)>,
 }
 
 impl Person {
     async fn credentials(&self) -> Result {
         let mut kept = self.kept.lock().await;
         let soon = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis()) + LEFT_MIN;
-        if let Some(kept) = kept.as_ref().filter(|kept| kept.expiry().is_none_or(|expiry| expiry > soon)) {
-            return Ok(kept.clone());
+        if let Some(found) = kept.found.as_ref().filter(|found| found.expiry().is_none_or(|expiry| expiry > soon)) {
+            return Ok(found.clone());
+        }
+        if let Some((_, why)) = kept.failed.as_ref().filter(|(at, _)| at.elapsed() < FAILED_FOR) {
+            return Err(CredentialsError::invalid_configuration(why.clone()));
         }
         let found = match self.sdk.provide_credentials().await {
             Err(error) if self.profile.is_some() || matches!(error, CredentialsError::InvalidConfiguration(_)) => {
-                self.exported(&error).await?
+                self.exported(&error).await.map_err(|why| {
+                    kept.failed = Some((Instant::now(), why.clone()));
+                    CredentialsError::invalid_configuration(why)
+                })?
             }
             found => found?,
         };
-        Ok(kept.insert(found).clone())
+        Ok(kept.found.insert(found).clone())
     }
 
-    /// Returns the credentials that the AWS CLI has for the profile that the SDK took.
-    async fn exported(&self, alone: &CredentialsError) -> Result {
+    /// Returns the credentials that the AWS CLI has for the profile that the SDK took, or why it has none.
+    async fn exported(&self, alone: &CredentialsError) -> std::result::Result<Credentials, String> {
         let command = exports(self.profile.as_deref().unwrap_or("default"));
         let exported = CredentialProcessProvider::new(command.clone()).provide_credentials().await;
         exported.map_err(|cli| {
-            CredentialsError::invalid_configuration(format!(
+            format!(
                 "`{command}`, which is asked where a profile signs in with IAM Identity Center (SSO), `aws login` or MFA, gave no \
                  credentials: {}. Sign in with `aws sso login`, or set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and \
                  AWS_SESSION_TOKEN (without the AWS CLI: {})",
                 told(&cli),
                 told(alone),
-            ))
+            )
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Acts on keys and limits, as people call them, on a local cloud.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn a_profile_that_is_named_is_the_account_that_is_acted_on() {
     let run = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
         command.args(["inspect", "order#o-9", "--table", "locks"]).args(options).envs(server.variables());
-        let output = command.env("AWS_SHARED_CREDENTIALS_FILE", &file).output().unwrap();
+        let output = command.env("AWS_SHARED_CREDENTIALS_FILE", &file).env("PATH", bare()).output().unwrap();
         let requests = std::mem::take(&mut *server.requests.lock().unwrap());
         (requests, String::from_utf8(output.stderr).unwrap())
     };
@@ -103,14 +103,11 @@ fn a_profile_that_only_the_aws_cli_can_sign_in_with_is_asked_of_it() {
     // It notes what it was asked, and is signed in with one profile.
     let cli = format!(
         "#!/bin/sh\nprintf '%s\\n' \"$*\" >> '{asked}'\ncase $* in *people*) sleep 3; echo '{answer}' ;;\n\
-         *) echo 'Token has expired and refresh failed' >&2; exit 255 ;;\nesac\n",
+         *) sleep 3; echo 'Token has expired and refresh failed' >&2; exit 255 ;;\nesac\n",
         asked = dir.join("asked").display(),
         answer = printed("AKIAPEOPLE"),
     );
     executable(&dir.join("bin/aws"), &cli);
-    // The shell alone, without an `aws` that the machine may have.
-    std::fs::create_dir_all(dir.join("bare")).unwrap();
-    let _ = std::os::unix::fs::symlink("/bin/sh", dir.join("bare/sh"));
     let _ = std::fs::remove_file(dir.join("asked"));
     let run = |with_cli: bool, options: &[&str], variables: &[(&str, &str)]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
@@ -119,7 +116,7 @@ fn a_profile_that_only_the_aws_cli_can_sign_in_with_is_asked_of_it() {
             let path = std::env::var("PATH").unwrap_or_default();
             command.env("PATH", format!("{}:{path}", dir.join("bin").display()));
         } else {
-            command.env("PATH", dir.join("bare"));
+            command.env("PATH", bare());
         }
         let output =
             command.env("AWS_CONFIG_FILE", dir.join("config")).envs(variables.iter().copied()).output().unwrap();
@@ -143,6 +140,16 @@ fn a_profile_that_only_the_aws_cli_can_sign_in_with_is_asked_of_it() {
         let (requests, err) = run(with_cli, &["--profile", "out"], &[]);
         assert!(requests.is_empty() && err.contains("aws sso login") && err.contains(why), "{requests:?}{err}");
     }
+    assert_eq!(asked().matches("--profile out").count(), 1, "{}", asked());
+}
+
+/// A directory of programs with the shell alone, without an `aws` that the machine may have.
+fn bare() -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bare");
+    std::fs::create_dir_all(&dir).unwrap();
+    // It may be there.
+    let _ = std::os::unix::fs::symlink("/bin/sh", dir.join("sh"));
+    dir
 }
 
 /// Writes a program that a shell can find.
