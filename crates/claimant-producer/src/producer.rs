@@ -27,16 +27,8 @@ use crate::sent::Sent;
 /// How long one request may take, the SDK's own retries included.
 const REQUEST_MAX: Duration = Duration::from_millis(REQUEST_MAX_MS);
 
-/// How error codes begin where the credentials are not accepted.
-const NOT_ACCEPTED: [&str; 7] = [
-    "ExpiredToken",
-    "IncompleteSignature",
-    "InvalidClientTokenId",
-    "InvalidSignature",
-    "MissingAuthenticationToken",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClient",
-];
+/// What error codes have in them where the credentials are not accepted.
+const NOT_ACCEPTED: [&str; 3] = ["Signature", "Token", "UnrecognizedClient"];
 
 /// Sends messages to one queue. Cheap to clone.
 #[derive(Clone)]
@@ -299,7 +291,7 @@ fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
     } else if code.contains("AccessDenied") {
         let hint = ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own";
         TryResult::Refused(refused(hint))
-    } else if NOT_ACCEPTED.iter().any(|start| code.starts_with(start)) {
+    } else if NOT_ACCEPTED.iter().any(|word| code.contains(word)) {
         TryResult::Refused(refused(": the credentials are not accepted: are they the right ones, and still valid?"))
     } else {
         TryResult::RequestRefused(refused(""))
