@@ -282,17 +282,16 @@ fn full_key(properties: &Section<'_>) -> Option<(KeySpec, Option<KeySpec>)> {
 
 /// The attributes that are defined, and in no key of the table and its indexes; none where not all keys are known.
 fn unused<'a>(properties: &Section<'_>, defined: &'a [(String, KeyKind)]) -> Vec<&'a str> {
-    let indexes = ["GlobalSecondaryIndexes", "LocalSecondaryIndexes"].map(|key| properties.section(key));
-    let indexes = indexes.map(|list| (list.is_given(), list.items()));
-    // Such as those of a macro.
-    if indexes.iter().any(|(is_given, items)| *is_given && items.is_empty()) {
-        return Vec::new();
+    let mut indexes = Vec::new();
+    for (_, list) in properties.entries().into_iter().filter(|(name, _)| name.ends_with("SecondaryIndexes")) {
+        let items = list.items();
+        // Such as those of a macro.
+        if items.is_empty() {
+            return Vec::new();
+        }
+        indexes.extend(items);
     }
-    let schemas = indexes
-        .iter()
-        .flat_map(|(_, items)| items)
-        .chain([properties])
-        .flat_map(|owner| owner.section("KeySchema").items());
+    let schemas = indexes.iter().chain([properties]).flat_map(|owner| owner.section("KeySchema").items());
     let Some(used) = schemas.map(|item| item.section("AttributeName").text()).collect::<Option<Vec<_>>>() else {
         return Vec::new();
     };
