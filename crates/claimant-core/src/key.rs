@@ -163,6 +163,13 @@ impl RecordId {
         Self(format!("{}~{}", consumer.0, hex(&Sha256::digest(key.0.as_bytes()))).into())
     }
 
+    /// Returns the ids that a key's record can have, as [`new`](Self::new) and as [`hashed`](Self::hashed) make them: for who looks for it
+    /// without knowing which its consumer writes.
+    #[must_use]
+    pub fn both(consumer: &ConsumerName, key: &Key) -> [Self; 2] {
+        [Self::new(consumer, key), Self::hashed(consumer, key)]
+    }
+
     /// Returns the id that a store holds.
     ///
     /// # Errors

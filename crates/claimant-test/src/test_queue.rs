@@ -252,7 +252,7 @@ impl TestQueue {
     async fn record_where(&self, key: &str, of: impl Fn(&ConsumerName) -> bool) -> Option<Record> {
         let key = Key::new(key).expect("a key is not empty and not too long");
         for name in self.worker.router.names().filter(|name| of(name)) {
-            for id in [RecordId::new(name, &key), RecordId::hashed(name, &key)] {
+            for id in RecordId::both(name, &key) {
                 if let Some(record) = self.look(&id).await {
                     return Some(record);
                 }

@@ -28,7 +28,7 @@ fn pairs() -> impl Strategy<Value = (ConsumerName, Key)> {
 
 #[test]
 fn record_ids() {
-    let ids = |(name, key): &(ConsumerName, Key)| [RecordId::new(name, key), RecordId::hashed(name, key)];
+    let ids = |(name, key): &(ConsumerName, Key)| RecordId::both(name, key);
     hold("names of records", file!(), (pairs(), pairs(), 0..4_u8), |(a, other, kinship)| {
         let key = |text: String| Key::new(bounded(&text, KEY_MAX_BYTES)).unwrap();
         let b = match kinship {

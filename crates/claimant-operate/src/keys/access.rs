@@ -68,7 +68,7 @@ impl Keys {
             return Ok(vec![id]);
         };
         let key = Key::new(text)?;
-        let mut ids = vec![RecordId::new(consumer, &key), RecordId::hashed(consumer, &key)];
+        let mut ids = RecordId::both(consumer, &key).to_vec();
         ids.dedup();
         Ok(ids)
     }

@@ -188,7 +188,7 @@ impl TestCloud {
         });
         let name = ConsumerName::new(consumer).expect("it is the name of a consumer");
         let key = Key::new(key).expect("a key is not empty and not too long");
-        let ids = [RecordId::new(&name, &key), RecordId::hashed(&name, &key)];
+        let ids = RecordId::both(&name, &key);
         items.into_iter().find(|item| item.text("id").is_some_and(|id| ids.iter().any(|own| own.as_str() == id)))
     }
 
