@@ -1,16 +1,13 @@
 //! What a template says of each function, with defaults in place of what it does not.
 
 use claimant_doctor::fact::Fact;
-use claimant_doctor::model::{Function, Mapping, System};
+use claimant_doctor::model::{Function, Mapping, POLLERS_DEFAULT, System};
 
 const CONCURRENCY: &str = "CLAIMANT_CONCURRENCY";
 
 /// As the runtime has it where nothing is set, and what it takes.
 const AT_ONCE: u32 = 10;
 const AT_ONCE_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1_000;
-
-/// Provisioned pollers at least, unless set.
-const POLLERS: u64 = 2;
 
 /// A function with what invokes it and where its records are.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,7 +156,7 @@ fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
         batch: noting.or("BatchSize", &mapping.batch.0, 10) as f64,
         window_s: noting.or("MaximumBatchingWindowInSeconds", &mapping.batch.1, 0) as f64,
         concurrency: mapping.concurrency.known().copied().flatten().map(|limit| limit as f64),
-        pollers: pollers.map(|(least, _)| noting.or("MinimumPollers", &least, POLLERS) as f64),
+        pollers: pollers.map(|(least, _)| noting.or("MinimumPollers", &least, POLLERS_DEFAULT.0) as f64),
         lives_s: queue.and_then(|queue| system.message_lives_s(queue)).map(|[_, _, lives]| lives as f64),
     }
 }

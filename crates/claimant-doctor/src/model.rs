@@ -8,6 +8,9 @@ use crate::fact::Fact;
 pub use crate::link::Link;
 use crate::rights::{QueuePolicy, Rights};
 
+/// Pollers at least and at most of a mapping with provisioned ones, unless set.
+pub const POLLERS_DEFAULT: (u64, u64) = (2, 200);
+
 /// All that belongs together: one template with those that it includes, or one stack of an account.
 #[derive(Debug, Default)]
 pub struct System {

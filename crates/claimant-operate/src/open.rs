@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claimant_core::{Error, Record, RecordId, Records};
 use claimant_dynamodb::{LockTable, Tables, outranks};
-use claimant_redis::RedisStore;
+use claimant_redis::{PREFIX_DEFAULT, RedisStore};
 use claimant_sql::{MySqlStore, PostgresStore};
 
 use crate::keys::{Keys, Listed, Query};
@@ -14,9 +14,6 @@ use crate::place::{Place, StoreAddress};
 
 /// Connections to a database: an operator asks for one thing at a time, a list for a few parts.
 const CONNECTIONS: u32 = 4;
-
-/// The prefix of keys in Redis, unless functions set another one.
-const REDIS_PREFIX_DEFAULT: &str = "claimant";
 
 /// A store of a place.
 pub struct OpenStore {
@@ -118,7 +115,7 @@ fn store(name: &str, records: Arc<dyn Records>) -> OpenStore {
 }
 
 fn in_redis(kind: &str, opened: RedisStore, prefix: Option<&str>) -> Result<OpenStore, Error> {
-    let prefix = prefix.unwrap_or(REDIS_PREFIX_DEFAULT);
+    let prefix = prefix.unwrap_or(PREFIX_DEFAULT);
     let opened = store(&format!("{kind} {prefix}:*"), Arc::new(opened.prefix(prefix)?));
     Ok(OpenStore { prefix: Some(prefix.to_owned()), ..opened })
 }

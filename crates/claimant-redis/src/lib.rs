@@ -64,4 +64,4 @@ mod store;
 mod write;
 
 pub use settings::Settings;
-pub use store::RedisStore;
+pub use store::{PREFIX_DEFAULT, RedisStore};

@@ -18,7 +18,7 @@ use crate::rounds::{run_all, run_one};
 use crate::settings::Settings;
 
 /// What a record's key begins with, unless set.
-const PREFIX_DEFAULT: &str = "claimant";
+pub const PREFIX_DEFAULT: &str = "claimant";
 
 /// The longest prefix, in bytes.
 const PREFIX_MAX_BYTES: usize = 64;

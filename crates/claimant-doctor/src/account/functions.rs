@@ -9,11 +9,8 @@ use super::names::{here, name_of, partition_of};
 use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Key, Link, Logs, Mapping, Place, System};
+use crate::model::{Environment, Function, Key, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
 use crate::rights::Rights;
-
-/// Pollers at least and at most of a mapping with provisioned ones, unless set.
-const POLLERS: (u64, u64) = (2, 200);
 
 const ON_QUEUES: [&str; 5] = [
     "sqs:ReceiveMessage",
@@ -146,7 +143,7 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
         concurrency: Fact::Known(found["ScalingConfig"]["MaximumConcurrency"].as_u64()),
         pollers: Fact::Known(pollers.is_object().then(|| {
             let of = |name: &str, default| Fact::Known(pollers[name].as_u64().unwrap_or(default));
-            (of("MinimumPollers", POLLERS.0), of("MaximumPollers", POLLERS.1))
+            (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1))
         })),
         filters: has(&found["FilterCriteria"]["Filters"]),
         enabled: Fact::Known(!matches!(text(found, "State"), Some("Disabled" | "Disabling"))),

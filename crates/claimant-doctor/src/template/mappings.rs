@@ -7,12 +7,9 @@ use super::part::Part;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources, hole};
 use crate::fact::Fact;
-use crate::model::{Link, Mapping, Place};
+use crate::model::{Link, Mapping, POLLERS_DEFAULT, Place};
 
 const BATCH_SIZE: u64 = 10;
-
-/// Pollers at least and at most of a mapping with provisioned ones, unless set.
-const POLLERS: (u64, u64) = (2, 200);
 
 const ALIASES: &[&str] = &["AWS::Lambda::Alias", "AWS::Lambda::Version"];
 
@@ -139,7 +136,7 @@ fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, proper
         concurrency: properties.under(&["ScalingConfig", "MaximumConcurrency"]).number(),
         pollers: pollers.is_given().map(|is_given| {
             let of = |name, default| pollers.at(name).number_or(default);
-            is_given.then(|| (of("MinimumPollers", POLLERS.0), of("MaximumPollers", POLLERS.1)))
+            is_given.then(|| (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1)))
         }),
         filters: has(properties.under(&["FilterCriteria", "Filters"])),
         enabled: properties.at("Enabled").boolean_or(true),
