@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use crate::aws::{self, Server};
-use crate::deployed::{paused_by_gateway, without_parcels};
+use crate::deployed::{parcels_gone, paused_by_gateway, without_parcels};
 use serde_json::{Value, json};
 use shop::{DONE, MAPPINGS, REJECTED, shop};
 
@@ -420,11 +420,7 @@ fn letters_of_a_queue_that_is_left_out_are_not_passed_over() {
 
 /// Answers as [`shop`] does, of a function that reads a queue more, which is gone.
 fn with_a_queue_gone(request: &str) -> (u16, String) {
-    if request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"") {
-        let gone = json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no such queue"});
-        return (400, gone.to_string());
-    }
-    half_closed(request)
+    parcels_gone(request).unwrap_or_else(|| half_closed(request))
 }
 
 /// Nor does a command: it says how to name each.

@@ -45,6 +45,12 @@ impl Terminal {
         Self::of(&format!("{} {args} --local={}", env!("CARGO_BIN_EXE_claimant"), world.cloud.endpoints().control))
     }
 
+    /// Starts a command in the account that this server answers for.
+    fn in_account(server: &Server, args: &str) -> Self {
+        let variables: String = server.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        Self::of(&format!("{variables}{} {args}", env!("CARGO_BIN_EXE_claimant")))
+    }
+
     /// Starts what a shell makes of a line.
     fn of(line: &str) -> Self {
         let mut script = Command::new("script");
@@ -214,11 +220,7 @@ async fn what_was_done_before_ctrl_c_at_a_question_is_printed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_came_of_a_key_is_printed_though_ctrl_c_ends_the_next() {
     let server = Server::start(shop);
-    let variables: String = server.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect();
-    let terminal = Terminal::of(&format!(
-        "{variables}{} release order#o-9 order#o-9 --table locks --json",
-        env!("CARGO_BIN_EXE_claimant")
-    ));
+    let terminal = Terminal::in_account(&server, "release order#o-9 order#o-9 --table locks --json");
     let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["not_reached"]), (Some(130), &json!(["order#o-9"])), "{shown}");
     assert_eq!((&document["keys"][0]["outcome"], &document["keys"][1]), (&json!("done"), &Value::Null), "{shown}");
@@ -236,11 +238,8 @@ fn slow_after_it_was_opened(request: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_came_of_a_breaker_does_not_wait_for_its_pause_after_ctrl_c() {
     let server = Server::start(slow_after_it_was_opened);
-    let variables: String = server.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect();
-    let terminal = Terminal::of(&format!(
-        "{variables}{} release claimant-breaker#gateway order#7 --force --stack shop --json",
-        env!("CARGO_BIN_EXE_claimant")
-    ));
+    let terminal =
+        Terminal::in_account(&server, "release claimant-breaker#gateway order#7 --force --stack shop --json");
     let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["keys"][0]["outcome"]), (Some(130), &json!("done")), "{shown}");
     assert!(shown.contains("was not looked at. claimant pause --dry-run FUNCTION"), "{shown}");

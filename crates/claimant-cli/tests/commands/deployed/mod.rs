@@ -65,12 +65,16 @@ fn throttled() -> (u16, String) {
     (429, json!({"Type": "User", "code": "TooManyRequestsException", "Message": "slow down"}).to_string())
 }
 
+/// The answer of an account in which the queue `parcels` is gone, where that is what is asked for.
+pub(crate) fn parcels_gone(request: &str) -> Option<(u16, String)> {
+    let gone = json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no such queue"});
+    let is_asked = request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"");
+    is_asked.then(|| (400, gone.to_string()))
+}
+
 /// Answers as [`shop`] does, but the queue `parcels` is gone.
 pub(crate) fn without_parcels(request: &str) -> (u16, String) {
-    match request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"") {
-        true => (400, json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no such queue"}).to_string()),
-        false => shop(request),
-    }
+    parcels_gone(request).unwrap_or_else(|| shop(request))
 }
 
 #[test]
