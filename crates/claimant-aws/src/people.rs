@@ -51,8 +51,8 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
     let Some(sdk) = sdk else { return config };
     let of_environment = std::env::var("AWS_PROFILE").ok().filter(|profile| !profile.is_empty());
     let profile = profile.map(str::to_owned).or(of_environment);
-    let credentials = OfPerson(Arc::new(Person { sdk, profile, kept: Mutex::default() }));
-    config.into_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build()
+    let credentials = SharedCredentialsProvider::new(OfPerson::new(sdk, profile));
+    config.into_builder().credentials_provider(credentials).build()
 }
 
 /// Has the credentials of a configuration at hand, if there are any to be had, before a request whose time is short: a person may be asked
@@ -64,7 +64,7 @@ pub async fn sign_in(config: &SdkConfig) {
 }
 
 /// The credentials that the SDK finds; of a profile for which it finds none, those that the AWS CLI has.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct OfPerson(Arc<Person>);
 
 #[derive(Debug)]
@@ -80,6 +80,12 @@ struct Kept {
     found: Option<Credentials>,
     /// When the AWS CLI gave none, and why: a request whose time is short is told that.
     failed: Option<(Instant, String)>,
+}
+
+impl OfPerson {
+    fn new(sdk: SharedCredentialsProvider, profile: Option<String>) -> Self {
+        Self(Arc::new(Person { sdk, profile, kept: Mutex::default() }))
+    }
 }
 
 impl Person {
@@ -171,15 +177,20 @@ mod tests {
         }
     }
 
+    /// Returns credentials, and how often they were asked for.
+    fn counted(expiry: Option<SystemTime>) -> (OfPerson, Arc<AtomicUsize>) {
+        let asked = Arc::<AtomicUsize>::default();
+        let sdk = SharedCredentialsProvider::new(Counting { asked: Arc::clone(&asked), expiry });
+        (OfPerson::new(sdk, None), asked)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn credentials_are_asked_for_again_only_before_they_expire() {
         let now = UNIX_EPOCH + Duration::from_millis(SystemClock.now().as_millis());
         for (expiry, expected) in
             [(None, 1), (Some(now + Duration::from_secs(86_400)), 1), (Some(now + Duration::from_secs(30)), 3)]
         {
-            let asked = Arc::<AtomicUsize>::default();
-            let sdk = SharedCredentialsProvider::new(Counting { asked: Arc::clone(&asked), expiry });
-            let of_person = OfPerson(Arc::new(Person { sdk, profile: None, kept: Mutex::default() }));
+            let (of_person, asked) = counted(expiry);
             for _ in 0..3 {
                 of_person.provide_credentials().await.unwrap();
             }
@@ -189,9 +200,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_that_does_not_wait_for_a_person_does_not_ask_twice() {
-        let asked = Arc::<AtomicUsize>::default();
-        let sdk = SharedCredentialsProvider::new(Counting { asked: Arc::clone(&asked), expiry: None });
-        let of_person = OfPerson(Arc::new(Person { sdk, profile: None, kept: Mutex::default() }));
+        let (of_person, asked) = counted(None);
         for _ in 0..2 {
             assert!(timeout(Duration::from_secs(2), of_person.provide_credentials()).await.is_err());
         }

@@ -53,10 +53,11 @@ async fn wait_until_active(requests: &Requests, table: &str) -> Result<(), Store
     for _ in 0..POLLS_MAX {
         let described = requests.client.describe_table().table_name(table).send().await;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
-        let Some(described) = described.table() else { continue };
-        is_lock_table(table, described, &requests.names.id)?;
-        if described.table_status() == Some(&TableStatus::Active) {
-            return Ok(());
+        if let Some(described) = described.table() {
+            is_lock_table(table, described, &requests.names.id)?;
+            if described.table_status() == Some(&TableStatus::Active) {
+                return Ok(());
+            }
         }
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
     }

@@ -67,11 +67,8 @@ pub async fn paused(place: &Place) -> (Vec<Pause>, Option<Error>) {
 }
 
 /// Returns the mappings that these breakers have paused, which an act on a breaker's record does not switch on; and in words, without a
-/// full stop, that it is not known of all. Asks for nothing where there is no breaker.
+/// full stop, that it is not known of all.
 pub async fn paused_by(place: &Place, breakers: &[&str]) -> (Vec<Pause>, Option<String>) {
-    if breakers.is_empty() {
-        return (Vec::new(), None);
-    }
     let (mut paused, failed) = self::paused(place).await;
     paused.retain(|pause| breakers.iter().any(|breaker| pause.may_be_of(breaker)));
     let why = match failed {
