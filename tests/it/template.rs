@@ -127,6 +127,17 @@ fn the_alarm_on_errors_sees_a_message_that_fails_its_invocation_each_time() {
     }
 }
 
+/// A second stack of alarms, for another consumer of the function, does not watch its queue and its errors twice.
+#[test]
+fn alarms_of_a_further_consumer_are_those_that_name_one() {
+    let alarms = file("infra/alarms.yaml");
+    for (name, text) in resources(&alarms).iter().filter(|(_, text)| text.contains("Type: AWS::CloudWatch::Alarm")) {
+        let of_consumer = text.contains("Value: !Ref Consumer}");
+        assert_ne!(text.contains("\nCondition: OfFunctionToo\n"), of_consumer, "{name}");
+    }
+    assert!(alarms.contains("OfFunctionToo: !Equals [!Ref ConsumerOnly, \"no\"]"));
+}
+
 /// A metric of zero is not written, so what looks at metrics has to take a missing one for zero.
 #[test]
 fn alarms_and_the_dashboard_take_a_missing_metric_for_zero() {

@@ -308,7 +308,7 @@ fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError
         "AccessDeniedException" => (
             SendErrorKind::Refused,
             ": the caller needs scheduler:CreateSchedule, scheduler:GetSchedule, scheduler:DeleteSchedule as far as it \
-             cancels, and iam:PassRole for the role in whose name messages are sent",
+             cancels, on schedule/GROUP/claimant-*, and iam:PassRole for the role in whose name messages are sent",
         ),
         "ValidationException" => {
             (SendErrorKind::Refused, ": may scheduler.amazonaws.com assume the role, and is each ARN right?")

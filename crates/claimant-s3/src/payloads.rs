@@ -122,7 +122,7 @@ impl S3Payloads {
     }
 
     /// Sets what the payloads of one batch have in memory at most; at least one of the largest. Messages whose payloads find no room
-    /// are not started, and come back at once. Unless set, 32 MiB.
+    /// are not started: they come back at once after their first receive, and later after each further one. Unless set, 32 MiB.
     #[must_use]
     pub fn batch_max_bytes(mut self, bytes: usize) -> Self {
         self.room_bytes = bytes;

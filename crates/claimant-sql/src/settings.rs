@@ -17,7 +17,7 @@ const CONNECTIONS_MAX: u32 = 1_000;
 /// | variable | meaning | bounds | default |
 /// | --- | --- | --- | --- |
 /// | `CLAIMANT_DATABASE_URL` | the database that holds the records: `postgres://user:password@host/database?sslmode=verify-full` or `mysql://user:password@host/database?ssl-mode=VERIFY_IDENTITY` | a URL | required by a store in SQL and an inbox |
-/// | `CLAIMANT_DATABASE_CONNECTIONS` | connections to it that one process may hold; a transactional consumer holds one for each message it works on | 1 to 1000 | 10 |
+/// | `CLAIMANT_DATABASE_CONNECTIONS` | connections that each store opened with these settings may hold, which its clones share; a transactional consumer holds one for each message it works on | 1 to 1000 | 10 |
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod postgres { pub use claimant_sql::*; } }

@@ -57,9 +57,9 @@
 //!
 //! # What is stable
 //!
-//! All that this crate shows, by [semantic versioning](https://semver.org), except the module [`store`]: what is in it can
-//! change with a minor version. Types of other crates that appear here, such as the AWS SDK's clients and `sqlx`'s pools,
-//! are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on
+//! All that this crate shows, by [semantic versioning](https://semver.org). For a store of one's own, a new clause of the contract
+//! that it does not keep is a break; a new method of [`store::Store`] with a default is none. Types of other crates that appear here,
+//! such as the AWS SDK's clients and `sqlx`'s pools, are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on
 //! `claimant` alone. Enums and structs that can grow are `#[non_exhaustive]`. Nothing here panics, whatever it is given: what
 //! is wrong with a consumer is said in one error when it starts.
 
@@ -282,7 +282,7 @@ pub mod spans {
     pub use claimant_core::spans::{MessageSpan, SendSpan, SpanIdentity, Spans, Step, StepSpan};
 }
 
-/// The contract of a store, for those who write one. What is here can change with a minor version.
+/// The contract of a store, for those who write one.
 ///
 /// The enums of the protocol are exhaustive on purpose: a store has to handle every decision, also one that a later version
 /// adds.

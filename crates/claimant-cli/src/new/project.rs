@@ -144,9 +144,7 @@ fn words(consumer: &Consumer<'_>, source: &Source) -> Words {
     words.word("claimant_test", source.dependency("claimant-test"));
     words.word("claimant_home", source.home());
     words.word("install", source.install());
-    let options =
-        if consumer.fifo { "--message-group-id a-group --message-deduplication-id \"$(date +%s%N)\" " } else { "" };
-    words.word("send_options", options);
+    words.word("send_options", if consumer.fifo { "--group a-group " } else { "" });
     words
 }
 
