@@ -341,8 +341,8 @@ async fn a_mapping_without_report_batch_item_failures() {
     let broken = fixed.replace(", FunctionResponseTypes: [ReportBatchItemFailures]", "");
     let mut incident = Incident::start("no ReportBatchItemFailures", &broken, "payment").await;
     // What cannot be claimed is lost without a record: no list has it.
-    let away = FaultSpec { of: Some(Target::Table), seconds: Some(3_600), ..FaultSpec::new(Act::Refuse) };
-    incident.cloud.faults().begin(away).expect("the table can be refused");
+    let away = FaultSpec { of: Some(Target::Table), seconds: Some(3_600), ..FaultSpec::new(Act::Throttle) };
+    incident.cloud.faults().begin(away).expect("the table can be throttled");
     incident.pay("ord-1004");
     incident.drained().await;
     incident.cloud.faults().end_all();
