@@ -190,6 +190,8 @@ pub struct Table {
     pub recovery: Fact<bool>,
     /// Whether it outlives its stack: deletion protection, or a policy to retain it.
     pub protected: Fact<bool>,
+    /// Whether a policy of its own may let roles in; in an account that is not asked for.
+    pub has_policy: bool,
     /// What it can take.
     pub capacity: Capacity,
     /// Whether it has replicas in other Regions with eventual consistency.

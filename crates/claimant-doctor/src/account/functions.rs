@@ -19,8 +19,14 @@ const ON_QUEUES: [&str; 5] = [
     "sqs:ChangeMessageVisibility",
     "sqs:SendMessage",
 ];
-const ON_TABLES: [&str; 4] =
-    ["dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"];
+const ON_TABLES: [&str; 6] = [
+    "dynamodb:UpdateItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:PartiQLInsert",
+    "dynamodb:PartiQLUpdate",
+    "dynamodb:BatchGetItem",
+];
 const ON_KEYS: [&str; 2] = ["kms:Decrypt", "kms:GenerateDataKey"];
 
 fn place(id: &str) -> Place {

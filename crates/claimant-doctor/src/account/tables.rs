@@ -39,6 +39,7 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
         recovery: backups.map(recovery).into(),
         // The policies of its stack are not seen from here.
         protected: if found["DeletionProtectionEnabled"] == true { Fact::Known(true) } else { Fact::Unknown },
+        has_policy: false,
         capacity: Capacity {
             provisioned: Fact::Known(is_fixed),
             // Whether something scales it is another service's knowledge.

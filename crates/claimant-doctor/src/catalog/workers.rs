@@ -71,10 +71,12 @@ pub(super) const CHECKS: [Check; 13] = [
     Check {
         number: 18,
         name: "missing-rights",
-        title: "The function's role may do what the queue needs",
+        title: "The function's role may do what the queue and the lock table need",
         why: "Lambda receives and deletes with the function's role: it refuses the mapping, or stops to poll. Without \
-              ChangeMessageVisibility, claimant's backoff has no effect; without SendMessage, its dead letters stay.",
-        fine: "Where the queue's own policy admits the role.",
+              ChangeMessageVisibility, claimant's backoff has no effect; without SendMessage, its dead letters stay. Without \
+              UpdateItem on the lock table, handlers run and nothing is completed; without GetItem, a write whose answer is \
+              lost is not looked up.",
+        fine: "Where the queue's or the table's own policy admits the role.",
         source: "https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSLambdaSQSQueueExecutionRole.html",
     },
     Check {

@@ -4,10 +4,16 @@ use super::pair::Pair;
 use crate::environment::RESUME_ROLE;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
-use crate::model::{Function, Key, Queue};
+use crate::model::{Function, Key, Link, Queue, System};
 
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
+
+/// What a consumer does with its records, and what becomes of its messages without it.
+const ON_RECORDS: [(&str, Level, &str); 2] = [
+    ("dynamodb:UpdateItem", Level::Error, "nothing that is done is recorded, and its messages end as dead letters"),
+    ("dynamodb:GetItem", Level::Warning, "what became of a write without an answer is not known"),
+];
 
 const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
@@ -36,6 +42,12 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
         if !*function.is_consumer().known()? {
             return FINE;
         }
+        let records = records(pair.system, function);
+        if let Some(Some(found)) = &records
+            && found.level == Level::Error
+        {
+            return records;
+        }
         if let Some(letters) = dead_letter_queue(pair) {
             let lacking = lacking(function, &["sqs:SendMessage"], letters)?;
             if lacking.is_some() {
@@ -51,7 +63,7 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
         }
         let action = "sqs:ChangeMessageVisibility";
         if function.is_set("CLAIMANT_VISIBILITY", "off") || lacking(function, &[action], queue)?.is_none() {
-            return FINE;
+            return records;
         }
         found(
             Level::Warning,
@@ -82,6 +94,48 @@ fn lacking<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Optio
 
 fn allow(actions: &[&str], queue: &Queue) -> String {
     format!("Effect: Allow, Action: [{}], Resource: !GetAtt {}.Arn", actions.join(", "), queue.place.id)
+}
+
+/// Whether a consumer may use its records, in each of its lock tables.
+fn records(system: &System, function: &Function) -> Answer {
+    let Some(tables) = function.environment.get("CLAIMANT_TABLE").filter(|_| !function.has_records_elsewhere()) else {
+        return FINE;
+    };
+    // They can be in another store, too.
+    let tables = tables.known().filter(|_| !function.environment.is_open)?;
+    let mut all_known = true;
+    for (action, level, then) in ON_RECORDS {
+        for table in tables.each() {
+            match on_records(system, function, action, table) {
+                Fact::Known(true) => {}
+                Fact::Known(false) => {
+                    let (name, id) = (&function.place.id, table.text());
+                    return found(
+                        level,
+                        format!("the role of {name} may not {action} on {id}: {then}"),
+                        format!(
+                            "Effect: Allow, Action: [dynamodb:UpdateItem, dynamodb:GetItem], Resource: the ARN of {id}"
+                        ),
+                    );
+                }
+                Fact::Unknown => all_known = false,
+            }
+        }
+    }
+    all_known.then_some(None)
+}
+
+fn on_records(system: &System, function: &Function, action: &str, table: &Link) -> Fact<bool> {
+    let described = system.tables.iter().find(|one| table.is(&one.place.id));
+    // The table's own policy may do what the role's does not; and one that is named here may be described under another name.
+    let may_be_allowed = || match described {
+        Some(table) => table.has_policy,
+        None => function.rights.allow_somewhere(action) != Fact::Known(false),
+    };
+    match function.rights.allow(action, table.text()) {
+        Fact::Known(false) if may_be_allowed() => Fact::Unknown,
+        known => known,
+    }
 }
 
 /// Where claimant sends dead letters, if that is described here.

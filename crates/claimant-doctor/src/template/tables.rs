@@ -37,6 +37,7 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         ttl: ttl(&properties.at("TimeToLiveSpecification")),
         recovery,
         protected: if retained.contains(&true) { Fact::Known(true) } else { protection },
+        has_policy: replica.at("ResourcePolicy").is_given() != Fact::Known(false),
         capacity: capacity(provisioned, scales),
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
     }

@@ -226,6 +226,12 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
             "may not sqs:ReceiveMessage",
         ),
         (
+            one("SimulatePrincipalPolicy".to_owned(), json!(["dynamodb:UpdateItem"])),
+            18,
+            Error,
+            "may not dynamodb:UpdateItem on locks",
+        ),
+        (
             with(
                 one(of_queue("KmsMasterKeyId"), json!("alias/aws/sqs")),
                 one(

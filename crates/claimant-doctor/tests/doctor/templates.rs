@@ -203,6 +203,14 @@ const CASES: &[Case] = &[
     ),
     (&[("sqs:DeleteMessage, ", "")], 18, Error, "may not sqs:DeleteMessage on Orders"),
     (&[("sqs:ChangeMessageVisibility, ", "")], 18, Warning, "may not sqs:ChangeMessageVisibility on Orders"),
+    (
+        &[("dynamodb:UpdateItem, ", "")],
+        18,
+        Error,
+        "may not dynamodb:UpdateItem on Table: nothing that is done is recorded",
+    ),
+    (&[("dynamodb:UpdateItem, ", ""), ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: locks")], 18, Error, "on locks"),
+    (&[("dynamodb:GetItem, ", "")], 18, Warning, "may not dynamodb:GetItem on Table"),
     (&[("Action: sqs:SendMessage", "Action: sqs:TagQueue")], 18, Error, "is to send dead letters to Letters"),
     (
         &[("Action: kms:Decrypt", "Action: kms:Encrypt")],
@@ -391,6 +399,8 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("# pollers", "Enabled: !Ref Any", 16),
         ("Action: [sqs:ReceiveMessage", "Action: [!Ref Any", 18),
         ("Resource: !GetAtt Orders.Arn", "Resource: !Ref Any", 18),
+        ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Ref Any", 18),
+        ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: locks", 18),
         ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: !Ref Any", 19),
         ("AttributeName: expires_at", "AttributeName: !Ref Any", 24),
         ("BillingMode: PAY_PER_REQUEST", "BillingMode: !Ref Any", 26),
@@ -409,6 +419,18 @@ fn what_cannot_be_known_is_never_a_finding() {
         assert!(report.findings.is_empty(), "{to}: {:#?}", found(&report));
         assert!(report.tallies[number].unknown > 0, "{to}: check {number} does not say that it cannot know");
     }
+    let policy = [
+        ("dynamodb:UpdateItem, ", ""),
+        (
+            "    DeletionPolicy: Retain\n    Properties:",
+            "    DeletionPolicy: Retain\n    Properties:\n      ResourcePolicy: {PolicyDocument: {}}",
+        ),
+    ];
+    let report = examine(&changed(GOOD, &policy), &in_region("eu-west-1"));
+    assert!(
+        report.findings.is_empty() && report.tallies[&18].unknown == 1,
+        "the table may admit the role: {report:#?}"
+    );
     let formula = ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'");
     let report = examine(&changed(GOOD, &[DATABASE, formula]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].unknown == 1, "{report:#?}");
@@ -468,7 +490,7 @@ fn each_of_several_lock_tables_is_checked() {
         );
         let mut found = found(&report);
         found.sort_unstable_by_key(|(check, _)| *check);
-        assert_eq!(found, [(24, Warning), (26, Warning), (28, Warning)], "{report:#?}");
+        assert_eq!(found, [(18, Error), (24, Warning), (26, Warning), (28, Warning)], "{report:#?}");
         let of = |check| report.findings.iter().find(|finding| finding.check.number == check).unwrap();
         assert!(of(24).what.contains("time to live") && of(28).what.contains("BatchGetItem on Table2"), "{report:#?}");
         assert_eq!(report.tallies[&24].fine, 1, "the first one's");

@@ -149,7 +149,7 @@ fn a_policy_template_of_sam_takes_a_queues_name() {
             ("AWS::Lambda::Function", "AWS::Serverless::Function"),
             (
                 "Role: arn:aws:iam::123456789012:role/x",
-                &format!("Policies: [{{SQSPollerPolicy: {{QueueName: {name}}}}}]"),
+                &format!("Policies: [AmazonDynamoDBFullAccess, {{SQSPollerPolicy: {{QueueName: {name}}}}}]"),
             ),
         ])
     };
