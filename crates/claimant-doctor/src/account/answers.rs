@@ -76,7 +76,7 @@ pub(super) struct Asker<'a, A> {
     notes: RefCell<Vec<String>>,
 }
 
-impl<'a, A: Account> Asker<'a, A> {
+impl<'a, A> Asker<'a, A> {
     pub(super) fn new(account: &'a A) -> Self {
         Self { account, notes: RefCell::default() }
     }
@@ -91,7 +91,9 @@ impl<'a, A: Account> Asker<'a, A> {
     pub(super) fn into_notes(self) -> Vec<String> {
         self.notes.into_inner()
     }
+}
 
+impl<A: Account> Asker<'_, A> {
     pub(super) async fn ask(&self, service: Service, operation: &'static str, input: Value) -> Result<Value, Refused> {
         self.account.ask(Request { service, operation, input }).await
     }

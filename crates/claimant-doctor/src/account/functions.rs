@@ -1,6 +1,6 @@
 //! Functions, their mappings, and what their roles may do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ pub(super) async fn read<A: Account>(
         reserved: Fact::Known(answer["Concurrency"]["ReservedConcurrentExecutions"].as_u64()),
         own_dead_letters: Fact::Known(found["DeadLetterConfig"]["TargetArn"].is_string()),
         rights: Rights::Unknown,
-        environment: environment(&found["Environment"]["Variables"]),
+        environment: environment(asker, name, found),
         loops_allowed: loops.map(|loops| text(&loops, "RecursiveLoop") == Some("Allow")).into(),
         logs: Logs {
             json: Fact::Known(text(logging, "LogFormat") == Some("JSON")),
@@ -91,7 +91,16 @@ pub(super) async fn read<A: Account>(
     if let Some(function) = system.functions.last_mut() {
         function.logs.retention = retention;
     }
-    system.mappings.extend(mappings.iter().filter(|found| is_of(found, arn)).filter_map(|found| mapping(found, name)));
+    for found in mappings.iter().filter(|found| is_of(found, arn)) {
+        let Some(mapping) = mapping(found, name) else { continue };
+        if mapping.filters == Fact::Unknown {
+            asker.note(format!(
+                "the filters of {}: they are encrypted, and not in Lambda's lists (check 15)",
+                mapping.place.id
+            ));
+        }
+        system.mappings.push(mapping);
+    }
     Ok(Read { role: text(found, "Role").map(str::to_owned), partition: partition_of(arn).to_owned() })
 }
 
@@ -102,7 +111,16 @@ fn is_of(mapping: &Value, arn: &str) -> bool {
 }
 
 /// The variables that checks look at; the values of the others are of no concern, and stay behind.
-fn environment(variables: &Value) -> Environment {
+fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environment {
+    let (variables, error) = (&found["Environment"]["Variables"], &found["Environment"]["Error"]);
+    // Those that are encrypted with a key that these credentials may not use are left out.
+    if error.is_object() {
+        asker.note(format!(
+            "the variables of {name}: {}: they are encrypted with a key that these credentials may not use (kms:Decrypt)",
+            text(error, "ErrorCode").unwrap_or("no code")
+        ));
+    }
+    let is_open = error.is_object();
     let of = |(name, value): (&String, &Value)| {
         let value = value.as_str()?;
         let link = match name.as_str() {
@@ -127,7 +145,7 @@ fn environment(variables: &Value) -> Environment {
     let own = all().filter(|(name, _)| is_own(name));
     let own: Vec<_> =
         own.filter_map(|(name, value)| Some((name.clone(), Fact::Known(value.as_str()?.to_owned())))).collect();
-    Environment { variables: all().filter_map(of).collect(), is_open: false, faults: faults(&own, false) }
+    Environment { variables: all().filter_map(of).collect(), is_open, faults: faults(&own, is_open) }
 }
 
 /// A mapping from a queue; nothing for other sources.
@@ -151,7 +169,11 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
             let of = |name: &str, default| Fact::Known(pollers[name].as_u64().unwrap_or(default));
             (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1))
         })),
-        filters: has(&found["FilterCriteria"]["Filters"]),
+        // A list has none that are encrypted.
+        filters: match found["KMSKeyArn"].is_string() && found["FilterCriteria"].is_null() {
+            true => Fact::Unknown,
+            false => has(&found["FilterCriteria"]["Filters"]),
+        },
         enabled: Fact::Known(!matches!(text(found, "State"), Some("Disabled" | "Disabling"))),
         metrics: has(&found["MetricsConfig"]["Metrics"]),
     })
@@ -173,15 +195,11 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, inde
             for result in texts(std::slice::from_ref(&answer), "EvaluationResults") {
                 if let (Some(action), Some(decision)) = (text(&result, "EvalActionName"), text(&result, "EvalDecision"))
                 {
-                    // A key of the request that is missing, such as the leading keys, decides nothing here.
-                    let is_open = result["MissingContextValues"].as_array().is_some_and(|missing| !missing.is_empty());
-                    if decision == "allowed" || !is_open {
+                    let open = open(&result, action);
+                    if decision == "allowed" || open.is_empty() {
                         answers.insert((action.to_owned(), id.clone()), decision == "allowed");
-                    } else if ON_TABLES.contains(&action) {
-                        asker.note(format!(
-                            "what roles may do with {id}, as far as a condition such as that on dynamodb:LeadingKeys decides it: of a \
-                             template it is known (check 28)"
-                        ));
+                    } else {
+                        asker.note(not_decided(&id, &open));
                     }
                 }
             }
@@ -190,6 +208,34 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, inde
     if let Some(found) = system.functions.iter_mut().find(|found| found.place.id == function) {
         found.rights = Rights::Simulated(answers);
     }
+}
+
+/// A condition that restricts a role to keys of its table.
+const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
+
+/// What a denial depends on that only a request has, or that IAM does not evaluate here. IAM names the keys of all statements of the role,
+/// whatever action they are about: a key of another service is none of this one's requests.
+fn open<'r>(result: &'r Value, action: &str) -> BTreeSet<&'r str> {
+    let service = action.split(':').next().unwrap_or_default();
+    let matters = |key: &&str| {
+        let of = key.split(':').next().unwrap_or_default();
+        of == *key || of.eq_ignore_ascii_case("aws") || of.eq_ignore_ascii_case(service)
+    };
+    let by_resource = result["ResourceSpecificResults"].as_array().into_iter().flatten();
+    let missing = std::iter::once(result).chain(by_resource).filter_map(|one| one["MissingContextValues"].as_array());
+    let mut open: BTreeSet<_> = missing.flatten().filter_map(Value::as_str).filter(matters).collect();
+    // Conditions of the organization's policies are evaluated without the keys that they ask for, and those are not named.
+    if text(&result["OrganizationsDecisionDetail"], "AllowedByOrganizations") == Some("false") {
+        open.insert("the organization's policies");
+    }
+    open
+}
+
+fn not_decided(id: &str, open: &BTreeSet<&str>) -> String {
+    let on = open.iter().copied().collect::<Vec<_>>().join(", ");
+    let of_template =
+        if open.contains(LEADING_KEYS) { "of a template it is known (checks 18 and 28)" } else { "check 18" };
+    format!("what roles may do with {id}, as far as it depends on {on}: {of_template}")
 }
 
 type Wanted = Vec<(&'static [&'static str], Vec<(String, String)>)>;

@@ -5,7 +5,7 @@ use crate::finding::{FINE, Level, Report, found};
 use crate::model::System;
 
 pub(super) fn check(system: &System, report: &mut Report) {
-    for function in system.functions.iter().filter(|function| function.is_consumer() == Fact::Known(true)) {
+    for function in system.functions.iter().filter(|function| function.is_consumer() != Fact::Known(false)) {
         let Some(faults) = function.environment.faults.known() else {
             report.answer(37, &function.place, None);
             continue;

@@ -33,7 +33,9 @@ impl Account for Script {
             (_, Some(Value::String(code))) => Err(refused(code)),
             ("GetQueueUrl", _) => Ok(json!({"QueueUrl": format!("https://sqs/123456789012/{about}")})),
             ("GetMetricData", Some(values)) => Ok(metrics(&input, values)),
-            ("SimulatePrincipalPolicy", Some(denied)) => Ok(decisions(&input, denied)),
+            ("SimulatePrincipalPolicy", Some(denied)) => {
+                Ok(denied.get("as_it_is").cloned().unwrap_or_else(|| decisions(&input, denied)))
+            }
             (_, Some(answer)) => Ok(answer.clone()),
             (_, None) => Err(refused("ResourceNotFoundException")),
         }
@@ -53,8 +55,8 @@ fn metrics(input: &Value, values: &Value) -> Value {
     json!({"MetricDataResults": input["MetricDataQueries"].as_array().unwrap().iter().map(result).collect::<Vec<_>>()})
 }
 
-/// All actions are allowed but these; or, of a text, those on what has an ARN that begins so. Where it says `by_keys`, those on tables
-/// depend on the keys of each request.
+/// All actions are allowed but these; or, where it says `allowed_on`, those on what has an ARN that begins so; or, where it says `depends`,
+/// all but those that begin so, which have a condition on a key.
 fn decisions(input: &Value, denied: &Value) -> Value {
     let arn = input["ResourceArns"][0].as_str().unwrap();
     let is_denied = |action: &Value| match &denied["allowed_on"] {
@@ -62,12 +64,13 @@ fn decisions(input: &Value, denied: &Value) -> Value {
         _ => denied.as_array().is_some_and(|denied| denied.contains(action)),
     };
     let result = |action: &Value| {
-        if denied["by_keys"] == true && arn.contains(":dynamodb:") {
-            let missing = json!(["dynamodb:LeadingKeys"]);
-            return json!({"EvalActionName": action, "EvalDecision": "implicitDeny", "MissingContextValues": missing});
-        }
-        let decision = if is_denied(action) { "implicitDeny" } else { "allowed" };
-        json!({"EvalActionName": action, "EvalDecision": decision, "MissingContextValues": []})
+        let depends = &denied["depends"];
+        let is_denied =
+            is_denied(action) || action.as_str().unwrap().starts_with(depends[0].as_str().unwrap_or("none"));
+        let decision = if is_denied { "implicitDeny" } else { "allowed" };
+        // IAM names the keys of all statements, whatever they are about.
+        let missing = if depends.is_array() { json!([depends[1]]) } else { json!([]) };
+        json!({"EvalActionName": action, "EvalDecision": decision, "MissingContextValues": missing})
     };
     json!({"EvaluationResults": input["ActionNames"].as_array().unwrap().iter().map(result).collect::<Vec<_>>()})
 }
@@ -372,12 +375,45 @@ fn tables_and_queues_are_in_the_partition_of_their_function() {
 fn what_iam_does_not_decide_here_is_said() {
     let variable = "GetFunction/Configuration/Environment/Variables/CLAIMANT_RESUME_ROLE_ARN";
     let mut answers = changed(&[(variable, json!("arn:aws:iam::123456789012:role/resume"))]);
-    // A text alone is taken for a refusal.
-    answers["SimulatePrincipalPolicy"] = json!({"by_keys": true});
-    let report = examined(answers).unwrap();
+    answers["SimulatePrincipalPolicy"] = json!({"depends": ["dynamodb:", "dynamodb:LeadingKeys"]});
+    let report = examined(answers.clone()).unwrap();
     assert!(report.findings.is_empty(), "{report:#?}");
     for says in ["the role of worker may pause its intake", "roles may do with locks"] {
         assert!(report.not_looked_at.iter().any(|line| line.contains(says)), "{says}: {:#?}", report.not_looked_at);
+    }
+    let orders =
+        "roles may do with arn:aws:sqs:eu-west-1:123456789012:orders, as far as it depends on aws:SourceVpc: check 18";
+    for (key, is_found) in [("dynamodb:LeadingKeys", true), ("ses:FromAddress", true), ("aws:SourceVpc", false)] {
+        answers["SimulatePrincipalPolicy"] = json!({"depends": ["sqs:ReceiveMessage", key]});
+        let report = examined(answers.clone()).unwrap();
+        assert_eq!(report.findings.iter().any(|finding| finding.check.number == 18), is_found, "{key}: {report:#?}");
+        assert_eq!(report.not_looked_at.iter().any(|line| line.contains(orders)), !is_found, "{key}: {report:#?}");
+    }
+    let mut result = decisions(
+        &json!({"ResourceArns": [QUEUE], "ActionNames": ["sqs:ReceiveMessage"]}),
+        &json!(["sqs:ReceiveMessage"]),
+    );
+    result["EvaluationResults"][0]["OrganizationsDecisionDetail"] = json!({"AllowedByOrganizations": "false"});
+    answers["SimulatePrincipalPolicy"] = json!({ "as_it_is": result });
+    let report = examined(answers).unwrap();
+    assert!(report.findings.is_empty(), "{report:#?}");
+    assert!(report.not_looked_at.iter().any(|line| line.contains("the organization's policies")), "{report:#?}");
+}
+
+/// What AWS leaves out is neither taken for what is not there, nor passed over.
+#[test]
+fn what_is_encrypted_is_not_looked_at_and_said() {
+    let error = json!({"Error": {"ErrorCode": "AccessDeniedException", "Message": "no kms:Decrypt"}});
+    let filters = format!("{MAPPING}/KMSKeyArn");
+    let key = || json!("arn:aws:kms:eu-west-1:123456789012:key/k");
+    for (path, value, says, check) in [
+        ("GetFunction/Configuration/Environment", error, "the variables of worker: AccessDeniedException", 37),
+        (filters.as_str(), key(), "the filters of m-1: they are encrypted", 15),
+    ] {
+        let report = examined(changed(&[(path, value)])).unwrap();
+        assert!(report.findings.is_empty(), "{path}: {report:#?}");
+        assert!(report.not_looked_at.iter().any(|line| line.contains(says)), "{path}: {:#?}", report.not_looked_at);
+        assert_eq!((report.tallies[&check].fine, report.tallies[&check].unknown), (0, 1), "{path}: {report:#?}");
     }
 }
 
