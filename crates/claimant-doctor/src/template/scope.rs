@@ -99,21 +99,28 @@ impl Scope {
         let Some(parameter) = self.root.get("Parameters").and_then(|parameters| parameters.get(id)) else {
             return text(line, format!("${{{}{id}}}", self.prefix));
         };
-        if let Some(given) = self.parameters.get(id) {
-            return given.clone();
-        }
         let kind = parameter.get("Type").and_then(Node::as_text).unwrap_or_default();
-        let Some(default) = parameter.get("Default").filter(|_| !kind.starts_with("AWS::SSM::")) else {
+        // What is given is where the value is.
+        if kind.starts_with("AWS::SSM::Parameter::Value<") {
             return Fact::Unknown;
+        }
+        // `AWS::NoValue` gives nothing.
+        let given = self.parameters.get(id).filter(|given| given.known().is_none_or(|node| node.kind != Kind::Null));
+        let value = match (given, parameter.get("Default")) {
+            (Some(given), _) => given.clone(),
+            (None, Some(default)) => self.literal(default, depth + 1).map_or(Fact::Unknown, |value| text(line, value)),
+            (None, None) => Fact::Unknown,
         };
         let is_list = kind == "CommaDelimitedList" || kind.contains("List<");
-        match (is_list, self.literal(default, depth + 1)) {
-            (_, None) => Fact::Unknown,
-            (true, Some(items)) => {
+        let items = value.known().and_then(Node::as_text).filter(|_| is_list);
+        match items {
+            None => value,
+            // What is not known can have commas.
+            Some(items) if items.contains(HOLE) => Fact::Unknown,
+            Some(items) => {
                 let items = items.split(',').map(|item| Node::text(line, item.trim()));
                 Fact::Known(Node::list(line, items.collect()))
             }
-            (false, Some(value)) => text(line, value),
         }
     }
 

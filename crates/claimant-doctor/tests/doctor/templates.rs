@@ -436,6 +436,66 @@ fn what_cannot_be_known_is_never_a_finding() {
     assert!(report.findings.is_empty() && report.tallies[&33].unknown == 1, "{report:#?}");
 }
 
+/// A value that is given counts as its parameter's type says.
+#[test]
+fn parameters_are_read_by_their_types() {
+    let policies = "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess,arn:aws:iam::aws:policy/AmazonSQSFullAccess";
+    let by_list = [
+        ("Any: {Type: String}", "Any: {Type: CommaDelimitedList}"),
+        (
+            "ManagedPolicyArns: [arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
+            "ManagedPolicyArns: !Ref Any",
+        ),
+        ("sqs:DeleteMessage, ", ""),
+    ];
+    let by_name = [
+        ("Any: {Type: String}", "Any: {Type: 'AWS::SSM::Parameter::Value<String>'}"),
+        ("# own-queue", "CLAIMANT_CONCURRENCY: !Ref Any"),
+    ];
+    for (changes, value, check) in [(&by_list[..], policies, 18), (&by_name, "/shop/concurrency", 37)] {
+        let given = Options { parameters: [("Any".to_owned(), value.to_owned())].into(), ..in_region("eu-west-1") };
+        let report = examine(&changed(GOOD, changes), &given);
+        assert!(report.findings.is_empty(), "{value}: {report:#?}");
+        assert_eq!(report.tallies[&check].unknown, usize::from(check == 37), "{value}: {report:#?}");
+    }
+}
+
+/// A nested stack has its own defaults, and lists of what it is given.
+#[test]
+fn what_a_nested_stack_is_given_counts_as_the_types_say() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    write(
+        "outer.yaml",
+        "Resources:
+  Other: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 360}}
+  Own: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 360}}
+  Inner:
+    Type: AWS::CloudFormation::Stack
+    Properties:
+      TemplateURL: inner.yaml
+      Parameters: {Seconds: !Ref AWS::NoValue, Queues: !Join [',', [!GetAtt Other.Arn, !GetAtt Own.Arn]]}
+",
+    );
+    write(
+        "inner.yaml",
+        "Parameters: {Seconds: {Type: Number, Default: 360}, Queues: {Type: CommaDelimitedList}}
+Resources:
+  Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: !Ref Seconds}}
+  Work:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 60
+      Events:
+        Q: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}
+        R: {Type: SQS, Properties: {Queue: !Select [1, !Ref Queues]}}
+",
+    );
+    let (system, _) = read(&directory.path().join("outer.yaml"), &Options::default()).unwrap();
+    let report = run(&system);
+    assert_eq!((report.tallies[&1].fine, report.tallies[&1].unknown), (2, 0), "{report:#?}");
+}
+
 #[test]
 fn a_finding_is_accepted_with_a_reason_and_only_so() {
     let fifo =
