@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::names::{here, name_of, partition_of};
+use super::names::{here, name_of, partition_of, queue_arn, table_id};
 use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
@@ -121,17 +121,18 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
         ));
     }
     let is_open = error.is_object();
+    let arn = text(found, "FunctionArn").unwrap_or_default();
     let of = |(name, value): (&String, &Value)| {
         let value = value.as_str()?;
         let link = match name.as_str() {
             "CLAIMANT_TABLE" => Fact::Known(match value.split(',').collect::<Vec<_>>().as_slice() {
-                [one] => here(name_of(one)),
+                [one] => here(table_id(one, arn)),
                 many => {
-                    let links = many.iter().map(|one| here(name_of(one.trim()))).collect();
+                    let links = many.iter().map(|one| here(table_id(one.trim(), arn))).collect();
                     Link::Several { text: value.to_owned(), links }
                 }
             }),
-            "CLAIMANT_DEAD_LETTER_QUEUE_URL" => Fact::Known(here(name_of(value))),
+            "CLAIMANT_DEAD_LETTER_QUEUE_URL" => queue_arn(value, arn).map(|queue| here(&queue)).into(),
             "CLAIMANT_BATCH"
             | "CLAIMANT_VISIBILITY"
             | "CLAIMANT_DATABASE_CONNECTIONS"
@@ -265,6 +266,9 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
     });
     let (region, account) = (system.region.known().cloned(), system.account.known().cloned());
     let arn = |name: &str| {
+        if name.starts_with("arn:") {
+            return Some(name.to_owned());
+        }
         let (region, account) = (region.as_deref()?, account.as_deref()?);
         Some(format!("arn:{partition}:dynamodb:{region}:{account}:table/{name}"))
     };

@@ -139,7 +139,8 @@ fn of_tables(system: &System, queries: &mut Vec<Query>) {
         ("WriteThrottleEvents", false, |seen, value| seen.throttled = value),
         ("ConsumedWriteCapacityUnits", true, |seen, value| seen.write_units_per_minute_max = value),
     ];
-    for table in &system.tables {
+    // Another account's table, known by its ARN, has its metrics there.
+    for table in system.tables.iter().filter(|table| !table.place.id.starts_with("arn:")) {
         for (metric, busiest, set) in metrics {
             let id = table.place.id.to_string();
             let dimensions = vec![("TableName", id.clone())];

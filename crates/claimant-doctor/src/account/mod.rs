@@ -37,7 +37,6 @@ pub use answers::{Account, Refused, Request, Service};
 use answers::{Asker, text, texts};
 #[cfg(feature = "aws")]
 pub use aws::Aws;
-use names::PARTITION;
 
 /// Resources of a stack at most, and functions that are examined.
 const RESOURCES_MAX: usize = 2_000;
@@ -93,9 +92,7 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
     if let (true, Some(refused)) = (system.functions.is_empty(), last) {
         return Err(refused);
     }
-    // All are of one account and Region.
-    let partition = read.last().map_or(PARTITION, |function| function.partition.as_str());
-    queues::read(&asker, partition, &mut system).await;
+    queues::read(&asker, &mut system).await;
     tables::read(&asker, &mut system).await;
     for (index, function) in read.iter().enumerate() {
         functions::simulate(&asker, function, index, &mut system).await;

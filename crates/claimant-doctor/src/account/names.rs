@@ -3,7 +3,7 @@
 use crate::model::Link;
 
 /// The partition of most accounts.
-pub(super) const PARTITION: &str = "aws";
+const PARTITION: &str = "aws";
 
 /// The partition of an ARN: `aws`, `aws-cn`, `aws-us-gov` and so on.
 pub(super) fn partition_of(arn: &str) -> &str {
@@ -13,6 +13,36 @@ pub(super) fn partition_of(arn: &str) -> &str {
 /// The name in an ARN, a URL, or a name.
 pub(super) fn name_of(arn: &str) -> &str {
     arn.rsplit([':', '/']).next().unwrap_or(arn)
+}
+
+/// The ARN of the queue with this URL; what the URL does not say is as in the ARN of the function that has it.
+pub(super) fn queue_arn(url: &str, function: &str) -> Option<String> {
+    if url.starts_with("arn:") {
+        return Some(url.to_owned());
+    }
+    let mut of_function = function.split(':').skip(3);
+    let (region, account) = (of_function.next()?, of_function.next()?);
+    let mut parts = url.rsplit('/');
+    let name = parts.next()?;
+    let is_account = |part: &&str| part.len() == 12 && part.bytes().all(|b| b.is_ascii_digit());
+    let account = parts.next().filter(is_account).unwrap_or(account);
+    let region = parts.next().and_then(region_in).unwrap_or(region);
+    Some(format!("arn:{}:sqs:{region}:{account}:{name}", partition_of(function)))
+}
+
+/// The Region that a host names: `sqs.eu-west-1.amazonaws.com`, `eu-west-1.queue.amazonaws.com`, or an endpoint of a VPC.
+fn region_in(host: &str) -> Option<&str> {
+    let is_region = |label: &&str| {
+        label.contains('-') && label.ends_with(|last: char| last.is_ascii_digit()) && !label.starts_with("vpce-")
+    };
+    host.split('.').find(is_region)
+}
+
+/// What a table is called, which a function with this ARN knows by a name or an ARN: its name if it is of the function's account and
+/// Region, else its ARN.
+pub(super) fn table_id<'t>(table: &'t str, function: &str) -> &'t str {
+    let home = |arn: &'_ str| arn.split(':').skip(3).take(2).map(str::to_owned).collect::<Vec<_>>();
+    if table.starts_with("arn:") && home(table) != home(function) { table } else { name_of(table) }
 }
 
 /// A link to what has this name, as far as it is described here.

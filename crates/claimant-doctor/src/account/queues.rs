@@ -13,14 +13,18 @@ use crate::rights::QueuePolicy;
 /// Where claimant sends dead letters.
 const DEAD_LETTERS: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
-/// Adds the queues of all mappings, and their dead-letter queues, in the functions' partition. A queue's id is its ARN.
-pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, partition: &str, system: &mut System) {
+/// Adds the queues of all mappings, and their dead-letter queues. A queue's id is its ARN.
+pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
     let mut open: Vec<String> =
         system.mappings.iter().filter_map(|mapping| Some(mapping.queue.known()?.text().to_owned())).collect();
-    // A dead-letter queue that only the function knows is one of the function's account and Region.
-    if let (Some(region), Some(account)) = (system.region.known(), system.account.known()) {
-        let named = system.functions.iter().filter_map(|function| function.environment.get(DEAD_LETTERS)?.known());
-        open.extend(named.map(|link| format!("arn:{partition}:sqs:{region}:{account}:{}", link.text())));
+    // A dead-letter queue that only the function knows.
+    let named = system.functions.iter().filter_map(|function| function.environment.get(DEAD_LETTERS)?.known());
+    for link in named {
+        // It would be asked for here, where another one can have its name.
+        match system.region.known().is_some_and(|region| link.text().split(':').nth(3) == Some(region)) {
+            true => open.push(link.text().to_owned()),
+            false => asker.note(format!("the queue {}: it is in another Region than its function", link.text())),
+        }
     }
     let mut seen = BTreeSet::new();
     while let Some(arn) = open.pop() {
@@ -42,13 +46,6 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, partition: &str, syst
             && !known.contains(arn)
         {
             mapping.queue = Fact::Known(Link::Elsewhere(arn.clone()));
-        }
-    }
-    for function in &mut system.functions {
-        if let Some(Fact::Known(link)) = function.environment.variables.get_mut(DEAD_LETTERS)
-            && let Some(arn) = known.iter().find(|arn| name_of(arn) == link.text())
-        {
-            *link = here(arn);
         }
     }
 }

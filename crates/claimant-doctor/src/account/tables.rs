@@ -8,7 +8,7 @@ use super::answers::{Account, Asker, Service, text};
 use crate::fact::Fact;
 use crate::model::{Capacity, Link, Place, System, Table};
 
-/// Adds the lock tables of all functions. A table's id is its name.
+/// Adds the lock tables of all functions. A table's id is its name; its ARN if it is another account's.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
     let names = system.functions.iter().filter_map(|function| function.environment.get("CLAIMANT_TABLE")?.known());
     let names: BTreeSet<String> = names.flat_map(Link::each).map(|link| link.text().to_owned()).collect();

@@ -1,6 +1,6 @@
 //! Dead-letter queues: whether there is one, what it keeps and for how long.
 
-use super::pair::Pair;
+use super::pair::{Pair, home};
 use super::scaling;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
@@ -156,8 +156,9 @@ fn elsewhere(system: &System, queue: &Queue, arn: &str) -> Answer {
     let mut parts = arn.split(':').skip(3);
     let (region, account, name) = (parts.next()?, parts.next()?, parts.next()?);
     let known = |part: &str| !part.is_empty() && !part.contains("${");
-    for (part, own, what) in [(region, &system.region, "Region"), (account, &system.account, "account")] {
-        if let Some(own) = own.known().filter(|own| known(part) && *own != part) {
+    let (own_region, own_account) = home(system, queue);
+    for (part, own, what) in [(region, own_region, "Region"), (account, own_account, "account")] {
+        if let Some(own) = own.filter(|own| known(part) && *own != part) {
             return found(
                 Level::Error,
                 format!("its dead-letter queue {arn} is in {part}, and the queue's {what} is {own}"),

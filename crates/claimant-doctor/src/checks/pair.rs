@@ -13,6 +13,15 @@ pub(crate) struct Pair<'a> {
     pub(crate) function: Option<&'a Function>,
 }
 
+/// The Region and the account of a queue, as far as they are known: those in its ARN, else those of the stack.
+pub(super) fn home<'a>(system: &'a System, queue: &'a Queue) -> (Option<&'a str>, Option<&'a str>) {
+    let mut parts = queue.place.id.strip_prefix("arn:").unwrap_or_default().split(':').skip(2);
+    match (parts.next(), parts.next()) {
+        (Some(region), Some(account)) => (Some(region), Some(account)),
+        _ => (system.region.known().map(String::as_str), system.account.known().map(String::as_str)),
+    }
+}
+
 impl<'a> Pair<'a> {
     /// The function, if claimant runs in it: `None` where it does not, `Some(None)` where that is not known.
     pub(crate) fn consumer(&self) -> Option<Option<&'a Function>> {

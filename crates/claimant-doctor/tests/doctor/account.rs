@@ -417,6 +417,57 @@ fn what_is_encrypted_is_not_looked_at_and_said() {
     }
 }
 
+/// Of queues and tables of another account, that account's are judged, and those of the same name here are not.
+#[test]
+fn what_another_account_has_is_looked_at_there() {
+    let of_other = |kind: &str, name: &str| format!("arn:aws:{kind}:eu-west-1:222222222222:{name}");
+    let redrive =
+        json!(format!("{{\"deadLetterTargetArn\":\"{}\",\"maxReceiveCount\":5}}", of_other("sqs", "letters")));
+    let report = examined(changed(&[
+        (&format!("{MAPPING}/EventSourceArn"), json!(of_other("sqs", "orders"))),
+        ("GetQueueAttributes orders/Attributes/RedrivePolicy", redrive),
+        ("GetQueueUrl letters", json!("AccessDenied")),
+        ("GetFunction/Configuration/Environment/Variables/CLAIMANT_DEAD_LETTER_QUEUE_URL", Value::Null),
+    ]));
+    let report = report.unwrap();
+    assert!(report.findings.is_empty(), "{report:#?}");
+    assert_eq!((report.tallies[&7].fine, report.tallies[&7].found), (1, 0), "{report:#?}");
+    let url = |host: &str| json!(format!("https://{host}/222222222222/letters"));
+    let variable = |name: &str| format!("GetFunction/Configuration/Environment/Variables/{name}");
+    for (name, value, action, on) in [
+        (
+            "CLAIMANT_DEAD_LETTER_QUEUE_URL",
+            url("sqs.eu-west-1.amazonaws.com"),
+            "sqs:SendMessage",
+            of_other("sqs", "letters"),
+        ),
+        (
+            "CLAIMANT_TABLE",
+            json!(of_other("dynamodb", "table/locks")),
+            "dynamodb:UpdateItem",
+            of_other("dynamodb", "table/locks"),
+        ),
+        (
+            "CLAIMANT_TABLE",
+            json!("arn:aws:dynamodb:eu-west-1:123456789012:table/locks"),
+            "dynamodb:UpdateItem",
+            "on locks".to_owned(),
+        ),
+    ] {
+        let answers = changed(&[(&variable(name), value), ("SimulatePrincipalPolicy", json!([action]))]);
+        let report = examined(answers).unwrap();
+        let found = report.findings.iter().find(|finding| finding.check.number == 18);
+        assert!(found.is_some_and(|finding| finding.what.contains(&on)), "{on}: {report:#?}");
+    }
+    let elsewhere = changed(&[
+        (&variable("CLAIMANT_DEAD_LETTER_QUEUE_URL"), url("vpce-0a1-2b3.sqs.eu-west-2.vpce.amazonaws.com")),
+        ("SimulatePrincipalPolicy", json!(["sqs:SendMessage"])),
+    ]);
+    let report = examined(elsewhere).unwrap();
+    assert!(report.findings.is_empty(), "{report:#?}");
+    assert!(report.not_looked_at.iter().any(|line| line.contains("another Region")), "{:#?}", report.not_looked_at);
+}
+
 #[test]
 fn mappings_of_versions_and_aliases_are_the_functions() {
     for (function, its) in [("worker", 1), ("worker:live", 1), ("worker:7", 1), ("workers", 0), ("other:worker", 0)] {

@@ -439,7 +439,7 @@ fn what_cannot_be_known_is_never_a_finding() {
 /// A value that is given counts as its parameter's type says.
 #[test]
 fn parameters_are_read_by_their_types() {
-    let policies = "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess,arn:aws:iam::aws:policy/AmazonSQSFullAccess";
+    let policies = "arn:aws:iam::aws:policy/AmazonSQSFullAccess,arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess";
     let by_list = [
         ("Any: {Type: String}", "Any: {Type: CommaDelimitedList}"),
         (
