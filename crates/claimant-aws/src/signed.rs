@@ -158,7 +158,8 @@ pub fn partition_of(region: &str) -> &'static str {
 }
 
 /// Returns the endpoint of a service where none is set, as the SDKs have it; with validated cryptography, with IPv6 too.
-fn public_endpoint(host: &str, region: &str, partition: &str, (fips, dual_stack): (bool, bool)) -> String {
+#[must_use]
+pub fn public_endpoint(host: &str, region: &str, partition: &str, (fips, dual_stack): (bool, bool)) -> String {
     let fips = if fips { "-fips" } else { "" };
     let both = || PARTITIONS.iter().find(|known| known.0 == partition).map_or("api.aws", |known| known.3);
     let domain = if dual_stack { both() } else { domain(partition) };

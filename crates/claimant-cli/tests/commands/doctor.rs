@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::aws::Server;
+use crate::aws::{CLOSE, Server};
 use serde_json::{Value, json};
 
 fn doctor(args: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -119,12 +120,33 @@ fn a_stack_is_examined_with_signed_requests_and_what_is_refused_is_said() {
 
 #[test]
 fn without_any_right_the_exit_code_is_2() {
-    let server = Server::start(|_| {
-        (403, "<E><Error><Code>AccessDenied</Code><Message>not you</Message></Error></E>".to_owned())
+    let server = Server::start(|request| match request.starts_with("GET ") {
+        true => (403, json!({"__type": "AccessDeniedException", "message": "not you"}).to_string()),
+        false => (403, "<E><Error><Code>AccessDenied</Code><Message>not you</Message></Error></E>".to_owned()),
     });
     for args in [["--stack", "shop"], ["--function", "worker"]] {
         let output = doctor(&args, &server.variables());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(text(&output.stderr).contains("lack the permission"), "{}", text(&output.stderr));
     }
+}
+
+/// A stack of many functions is more than Lambda and IAM answer at once.
+#[test]
+fn a_request_that_is_throttled_or_not_answered_is_sent_again() {
+    static TRIES: AtomicUsize = AtomicUsize::new(0);
+    let server = Server::start(|request| {
+        if !request.contains("Action=ListStackResources") {
+            return shop(request);
+        }
+        match TRIES.fetch_add(1, Ordering::Relaxed) {
+            0 => CLOSE,
+            1 => (400, "<E><Error><Code>Throttling</Code><Message>Rate exceeded</Message></Error></E>".to_owned()),
+            _ => shop(request),
+        }
+    });
+    let output = doctor(&["--stack", "shop"], &server.variables());
+    assert_eq!((output.status.code(), TRIES.load(Ordering::Relaxed)), (Some(1), 3), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("no-partial-batch-response") && !shown.contains("Throttling"), "{shown}");
 }

@@ -5,7 +5,10 @@ use std::cell::RefCell;
 use serde_json::Value;
 
 /// Pages of one list at most.
-const PAGES_MAX: usize = 50;
+const PAGES_MAX: usize = 500;
+
+/// How the code of a refusal begins that is none of the service.
+pub(super) const NO_ANSWER: &str = "no answer";
 
 /// A service of AWS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +51,28 @@ pub struct Refused {
     pub code: String,
 }
 
+/// What codes of missing permissions have in them, and those of credentials or signatures that are not accepted.
+const DENIED: [&str; 4] = ["AccessDenied", "Unauthorized", "NotAuthorized", "AuthorizationError"];
+const NOT_ACCEPTED: [&str; 7] = [
+    "ExpiredToken",
+    "InvalidClientTokenId",
+    "UnrecognizedClient",
+    "InvalidAccessKeyId",
+    "AuthenticationToken",
+    "Signature",
+    "RequestExpired",
+];
+
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { operation, about, code } = self;
         write!(f, "{operation} of {about}: {code}")?;
-        if code.contains("AccessDenied") {
+        let name = code.split(' ').next().unwrap_or_default();
+        let is_one_of = |codes: &[&str]| codes.iter().any(|one| name.contains(one));
+        if is_one_of(&DENIED) || code.contains("not authorized") {
             write!(f, " (these credentials lack the permission for {operation})")?;
+        } else if is_one_of(&NOT_ACCEPTED) {
+            f.write_str(" (AWS does not accept these credentials: sign in again, or set this machine's clock)")?;
         }
         Ok(())
     }
@@ -74,11 +93,13 @@ pub trait Account {
 pub(super) struct Asker<'a, A> {
     account: &'a A,
     notes: RefCell<Vec<String>>,
+    /// Services that gave no answer, and to what.
+    silent: RefCell<Vec<(Service, Refused)>>,
 }
 
 impl<'a, A> Asker<'a, A> {
     pub(super) fn new(account: &'a A) -> Self {
-        Self { account, notes: RefCell::default() }
+        Self { account, notes: RefCell::default(), silent: RefCell::default() }
     }
 
     pub(super) fn note(&self, note: String) {
@@ -94,8 +115,20 @@ impl<'a, A> Asker<'a, A> {
 }
 
 impl<A: Account> Asker<'_, A> {
+    /// The answer. A service that gives none is not asked again: each request would take as long.
     pub(super) async fn ask(&self, service: Service, operation: &'static str, input: Value) -> Result<Value, Refused> {
-        self.account.ask(Request { service, operation, input }).await
+        let silent = self.silent.borrow().iter().find(|(silent, _)| *silent == service).cloned();
+        if let Some((_, refused)) = silent {
+            return Err(refused);
+        }
+        let mut answer = self.account.ask(Request { service, operation, input }).await;
+        if let Err(refused) = &mut answer
+            && refused.code.starts_with(NO_ANSWER)
+        {
+            refused.code.push_str(" (this service is not asked again)");
+            self.silent.borrow_mut().push((service, refused.clone()));
+        }
+        answer
     }
 
     /// The answer; nothing, and noted, if there is none.
@@ -129,8 +162,8 @@ impl<A: Account> Asker<'_, A> {
                 None => return Ok(pages),
             }
         }
-        self.note(format!("{operation}: more than {PAGES_MAX} pages, of which the rest was not read"));
-        Ok(pages)
+        // What is not read would be taken for what is not there.
+        Err(Refused { operation, about: "this account".to_owned(), code: format!("more than {PAGES_MAX} pages") })
     }
 }
 

@@ -17,12 +17,19 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::service_config::ServiceConfigKey;
 use serde_json::Value;
 
-use super::answers::{Account, Refused, Request};
+use super::answers::{Account, NO_ANSWER, Refused, Request};
 use super::endpoint;
 use super::wire::{self, Sent};
 
-/// How long a request may take.
-const TIMEOUT_MS: u64 = 30_000;
+/// How long a request may take, and a connection to be made.
+const TIMEOUT_MS: u64 = 20_000;
+const CONNECT_TIMEOUT_MS: u64 = 5_000;
+
+/// Pauses before a request is sent once more: where no answer came, the service fails, or too many ask it.
+const PAUSES_MS: [u64; 2] = [500, 2_000];
+
+/// What codes have in them where too many ask.
+const THROTTLED: [&str; 3] = ["Throttl", "TooManyRequests", "RequestLimitExceeded"];
 
 /// The account that the configuration's credentials are for, in its Region.
 #[derive(Debug, Clone)]
@@ -36,25 +43,25 @@ impl Aws {
         Self { config: config.clone() }
     }
 
-    /// The endpoint that is set for a service, or else this host of AWS's.
-    fn endpoint(&self, sent: &Sent, host: &str) -> String {
+    /// The endpoint that is set for a service, or else this one of AWS's.
+    fn endpoint(&self, sent: &Sent, public: String) -> String {
         let key =
             ServiceConfigKey::builder().service_id(sent.id).env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
         let own = key.ok().and_then(|key| self.config.service_config()?.load_config(key));
         let set = own.or_else(|| self.config.endpoint_url().map(str::to_owned));
-        set.unwrap_or_else(|| format!("https://{host}")).trim_end_matches('/').to_owned()
+        set.unwrap_or(public).trim_end_matches('/').to_owned()
     }
 
-    async fn send(&self, sent: &Sent) -> Result<(u16, Vec<u8>), BoxError> {
+    /// Signs a request.
+    async fn signed(&self, sent: &Sent) -> Result<Operation<(), Received, Never>, BoxError> {
         let region = self.config.region().map(AsRef::as_ref).ok_or("no Region is set: give --region")?;
-        let (host, region) = match sent.is_global {
-            true => {
-                let (host, region) = endpoint::of_iam(region);
-                (host.to_owned(), region)
-            }
-            false => (endpoint::of_service(sent.host, region), region),
+        let is_set = |setting: Option<bool>| setting == Some(true);
+        let (fips, dual_stack) = (is_set(self.config.use_fips()), is_set(self.config.use_dual_stack()));
+        let (public, region) = match sent.is_global {
+            true => endpoint::of_iam(region, fips),
+            false => (endpoint::of_service(sent.host, region, fips, dual_stack), region),
         };
-        let endpoint = self.endpoint(sent, &host);
+        let endpoint = self.endpoint(sent, public);
         let provider = self.config.credentials_provider().ok_or("there are no credentials")?;
         let identity = provider.provide_credentials().await?.into();
         let time = self.config.time_source().ok_or("the AWS configuration has no clock")?;
@@ -80,13 +87,13 @@ impl Aws {
             .endpoint_url(&endpoint)
             .no_auth()
             .no_retry()
-            .timeout_config(TimeoutConfig::builder().operation_timeout(Duration::from_millis(TIMEOUT_MS)).build())
+            .timeout_config(timeouts())
             .time_source(time);
         if let Some(sleep) = self.config.sleep_impl() {
             operation = operation.sleep_impl(sleep);
         }
         let (method, path, body) = (sent.method, sent.path.clone(), sent.body.clone());
-        let operation = operation
+        Ok(operation
             .serializer(move |()| {
                 let mut request = HttpRequest::new(SdkBody::from(body.clone()));
                 request.set_method(method)?;
@@ -99,26 +106,52 @@ impl Aws {
             })
             .deserializer(|response: &HttpResponse| -> Result<Received, OrchestratorError<Never>> {
                 let body = response.body().bytes().unwrap_or_default().to_vec();
-                Ok(Received { status: response.status().as_u16(), body })
+                let error_type = response.headers().get("x-amzn-errortype").unwrap_or_default().to_owned();
+                Ok(Received { status: response.status().as_u16(), error_type, body })
             })
-            .build();
-        let Received { status, body } = operation.invoke(()).await?;
-        Ok((status, body))
+            .build())
     }
+}
+
+fn timeouts() -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .operation_timeout(Duration::from_millis(TIMEOUT_MS))
+        .connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS))
+        .build()
+}
+
+/// Whether another try may be answered otherwise.
+fn is_transient(status: Option<u16>, code: &str) -> bool {
+    status.is_none_or(|status| status == 429 || status >= 500) || THROTTLED.iter().any(|one| code.contains(one))
 }
 
 impl Account for Aws {
     async fn ask(&self, request: Request) -> Result<Value, Refused> {
         let sent = wire::sent(&request);
         let refused = |code: String| Refused { operation: request.operation, about: wire::about(&request), code };
-        let (status, body) = self.send(&sent).await.map_err(|e| refused(with_causes(&*e)))?;
-        wire::received(request.service, status, &body).map_err(refused)
+        let operation = self.signed(&sent).await.map_err(|e| refused(with_causes(&*e)))?;
+        let mut pauses = PAUSES_MS.into_iter();
+        loop {
+            let (status, answer) = match operation.invoke(()).await {
+                Ok(got) => {
+                    let answer = wire::received(request.service, got.status, &got.error_type, &got.body);
+                    (Some(got.status), answer)
+                }
+                Err(e) => (None, Err(with_causes(&e))),
+            };
+            match (answer, pauses.next()) {
+                (Err(code), Some(pause_ms)) if is_transient(status, &code) => {
+                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                }
+                (answer, _) => return answer.map_err(refused),
+            }
+        }
     }
 }
 
 /// The error and what caused it, on one line.
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = format!("no answer: {error}");
+    let mut text = format!("{NO_ANSWER}: {error}");
     let mut source = error.source();
     while let Some(cause) = source {
         text.push_str(": ");
@@ -131,6 +164,7 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 #[derive(Debug)]
 struct Received {
     status: u16,
+    error_type: String,
     body: Vec<u8>,
 }
 

@@ -1,6 +1,6 @@
 //! Where AWS's own endpoints are, in each of its partitions.
 
-use claimant_aws::signed::{domain, partition_of};
+use claimant_aws::signed::{partition_of, public_endpoint};
 
 /// Where IAM is, which has one endpoint for all Regions of a partition: the partition, the host, and the Region for which requests to it
 /// are signed.
@@ -15,17 +15,23 @@ const IAM: [(&str, &str, &str); 8] = [
     ("aws-iso-f", "iam.us-isof-south-1.csp.hci.ic.gov", "us-isof-south-1"),
 ];
 
-/// Returns the host of IAM for this Region, and the Region for which requests to it are signed.
-pub(super) fn of_iam(region: &str) -> (&'static str, &'static str) {
+/// In this partition most endpoints are of validated cryptography, under their plain names; this service has another one for it.
+const US_GOV: (&str, &str) = ("aws-us-gov", "lambda");
+
+/// Returns the endpoint of IAM for this Region, with validated cryptography or not, and the Region for which requests to it are signed.
+pub(super) fn of_iam(region: &str, fips: bool) -> (String, &'static str) {
     let partition = partition_of(region);
     let [first, ..] = &IAM;
     let found = IAM.iter().find(|known| known.0 == partition).unwrap_or(first);
-    (found.1, found.2)
+    let host = if fips && partition == "aws" { "iam-fips.amazonaws.com" } else { found.1 };
+    (format!("https://{host}"), found.2)
 }
 
-/// Returns the host of a service in this Region.
-pub(super) fn of_service(name: &str, region: &str) -> String {
-    format!("{name}.{region}.{}", domain(partition_of(region)))
+/// Returns the endpoint of a service in this Region; with validated cryptography, with IPv6 too.
+pub(super) fn of_service(name: &str, region: &str, fips: bool, dual_stack: bool) -> String {
+    let partition = partition_of(region);
+    let fips = fips && (partition != US_GOV.0 || name == US_GOV.1);
+    public_endpoint(name, region, partition, (fips, dual_stack))
 }
 
 #[cfg(test)]
@@ -59,7 +65,24 @@ mod tests {
                 "us-isof-south-1",
             ),
         ] {
-            assert_eq!((of_service("logs", region).as_str(), of_iam(region)), (service, (iam, signed_for)), "{region}");
+            let of_logs = of_service("logs", region, false, false);
+            assert_eq!(of_logs, format!("https://{service}"), "{region}");
+            assert_eq!(of_iam(region, false), (format!("https://{iam}"), signed_for), "{region}");
         }
+    }
+
+    /// As the rules of botocore 1.43 have them.
+    #[test]
+    fn endpoints_of_validated_cryptography_and_of_ipv6() {
+        for (name, region, (fips, dual_stack), host) in [
+            ("logs", "us-east-1", (true, false), "logs-fips.us-east-1.amazonaws.com"),
+            ("logs", "us-gov-west-1", (true, false), "logs.us-gov-west-1.amazonaws.com"),
+            ("lambda", "us-gov-west-1", (true, false), "lambda-fips.us-gov-west-1.amazonaws.com"),
+            ("sqs", "eu-west-1", (false, true), "sqs.eu-west-1.api.aws"),
+        ] {
+            assert_eq!(of_service(name, region, fips, dual_stack), format!("https://{host}"));
+        }
+        assert_eq!(of_iam("us-east-1", true).0, "https://iam-fips.amazonaws.com");
+        assert_eq!(of_iam("us-gov-west-1", true).0, "https://iam.us-gov.amazonaws.com");
     }
 }

@@ -121,8 +121,8 @@ pub(super) fn about(request: &Request) -> String {
     found.unwrap_or("this account").to_owned()
 }
 
-/// The answer as JSON, or the service's code and message.
-pub(super) fn received(from: Service, status: u16, body: &[u8]) -> Result<Value, String> {
+/// The answer as JSON, or the service's code and message; some name the code in the header `x-amzn-errortype` alone.
+pub(super) fn received(from: Service, status: u16, error_type: &str, body: &[u8]) -> Result<Value, String> {
     let is_xml = matches!(service(from).2, Protocol::Form(_));
     let text_of = String::from_utf8_lossy(body);
     let value = if is_xml { xml(&text_of) } else { serde_json::from_slice(body).unwrap_or(Value::Null) };
@@ -133,13 +133,9 @@ pub(super) fn received(from: Service, status: u16, body: &[u8]) -> Result<Value,
         };
     }
     let value = value.get("Error").unwrap_or(&value);
-    let code = ["Code", "__type", "Type"].iter().find_map(|key| text(value, key)).unwrap_or("no code");
+    let error_type = error_type.split(':').next().filter(|code| !code.is_empty());
+    let code = ["Code", "__type"].iter().find_map(|key| text(value, key)).or(error_type).unwrap_or("no code");
     let code = code.rsplit('#').next().unwrap_or(code);
-    let code = if status == 403 && !code.contains("AccessDenied") {
-        format!("AccessDenied ({code})")
-    } else {
-        code.to_owned()
-    };
     let message = ["message", "Message"].iter().find_map(|key| text(value, key)).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
     Err(format!("{code} (status {status}) {message}").trim_end().to_owned())
@@ -233,33 +229,49 @@ mod tests {
             <EvaluationResults><member><MatchedStatements><member><SourcePolicyId>p</SourcePolicyId></member></MatchedStatements>
             <MissingContextValues/><EvalActionName>sqs:A</EvalActionName><EvalDecision>allowed</EvalDecision></member></EvaluationResults>
             </SimulatePrincipalPolicyResult><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></R>";
-        let answer = received(Service::Iam, 200, simulated.as_bytes()).unwrap();
+        let answer = received(Service::Iam, 200, "", simulated.as_bytes()).unwrap();
         assert_eq!(answer["EvaluationResults"][0]["EvalDecision"], "allowed");
         let resources = "<A><ListStackResourcesResult><StackResourceSummaries><member><PhysicalResourceId>a&amp;b</PhysicalResourceId>
             </member></StackResourceSummaries></ListStackResourcesResult></A>";
-        let answer = received(Service::CloudFormation, 200, resources.as_bytes()).unwrap();
+        let answer = received(Service::CloudFormation, 200, "", resources.as_bytes()).unwrap();
         assert_eq!(answer["StackResourceSummaries"][0]["PhysicalResourceId"], "a&b");
-        let table: [(Service, u16, &str, &str); 5] = [
+        let table: [(Service, u16, &str, &str, &str); 7] = [
             (
                 Service::CloudFormation,
                 400,
+                "",
                 "<E><Error><Code>ValidationError</Code><Message>no stack x</Message></Error></E>",
                 "ValidationError (status 400) no stack x",
             ),
             (
+                Service::CloudFormation,
+                403,
+                "",
+                "<E><Error><Code>ExpiredToken</Code><Message>it is expired</Message></Error></E>",
+                "ExpiredToken (status 403) it is expired",
+            ),
+            (
                 Service::Sqs,
                 400,
+                "",
                 "{\"__type\":\"com.amazonaws.sqs#QueueDoesNotExist\"}",
                 "QueueDoesNotExist (status 400)",
             ),
-            (Service::Lambda, 403, "{\"Message\":\"not you\"}", "AccessDenied (no code) (status 403) not you"),
-            (Service::Lambda, 200, "<html>", "its answer cannot be read (status 200)"),
-            (Service::Iam, 200, "<a><b>", "its answer cannot be read (status 200)"),
+            (Service::Lambda, 403, "", "{\"Message\":\"not you\"}", "no code (status 403) not you"),
+            (
+                Service::Lambda,
+                403,
+                "AccessDeniedException:http://x/",
+                "{\"Type\":\"User\",\"Message\":\"not you\"}",
+                "AccessDeniedException (status 403) not you",
+            ),
+            (Service::Lambda, 200, "", "<html>", "its answer cannot be read (status 200)"),
+            (Service::Iam, 200, "", "<a><b>", "its answer cannot be read (status 200)"),
         ];
-        for (service, status, body, expected) in table {
-            assert_eq!(received(service, status, body.as_bytes()).unwrap_err(), expected);
+        for (service, status, error_type, body, expected) in table {
+            assert_eq!(received(service, status, error_type, body.as_bytes()).unwrap_err(), expected);
         }
         let deep = "<a>".repeat(10_000);
-        assert!(received(Service::Iam, 200, deep.as_bytes()).is_err());
+        assert!(received(Service::Iam, 200, "", deep.as_bytes()).is_err());
     }
 }

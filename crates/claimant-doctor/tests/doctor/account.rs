@@ -1,5 +1,6 @@
 //! A scripted account in which nothing is to be found, and changes of its answers that checks find.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -18,11 +19,13 @@ const UNTIL_S: u64 = 1_800_000_000;
 /// Answers by the operation and, where one has several subjects, the subject: `GetQueueAttributes orders`.
 struct Script {
     answers: Value,
+    asked: RefCell<Vec<&'static str>>,
 }
 
 impl Account for Script {
     async fn ask(&self, request: Request) -> Result<Value, Refused> {
         let Request { operation, input, .. } = request;
+        self.asked.borrow_mut().push(operation);
         let about = ["QueueUrl", "QueueName", "FunctionName", "TableName", "StackName", "PolicySourceArn"];
         let about = about.iter().find_map(|key| input[*key].as_str()).unwrap_or("the account");
         let about = about.rsplit(['/', ':']).next().unwrap().to_owned();
@@ -149,8 +152,12 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn examined(answers: Value) -> Result<Report, Refused> {
+    examined_by(&Script { answers, asked: RefCell::default() })
+}
+
+fn examined_by(script: &Script) -> Result<Report, Refused> {
     let scope = Scope { stack: Some("shop".to_owned()), history_until_s: Some(UNTIL_S), ..Scope::default() };
-    let (system, not_looked_at) = ready(examine(&Script { answers }, &scope))?;
+    let (system, not_looked_at) = ready(examine(script, &scope))?;
     let mut report = run(&system);
     report.not_looked_at = not_looked_at;
     Ok(report)
@@ -503,6 +510,39 @@ fn what_is_refused_is_unknown_and_said() {
         assert!(report.findings.is_empty(), "{operation}: {:#?}", report.findings);
         let note = report.not_looked_at.first().unwrap_or_else(|| panic!("{operation} is not said to be refused"));
         assert!(note.contains("lack the permission") && !note.contains("s3cret"), "{note}");
+    }
+}
+
+/// Each request to a service that cannot be reached would take its whole time.
+#[test]
+fn a_service_without_an_answer_is_asked_once() {
+    let operations = ["SimulatePrincipalPolicy", "DescribeTable", "GetQueueUrl", "ListMetrics"];
+    for operation in operations {
+        let script =
+            Script { answers: changed(&[(operation, json!("no answer: timed out"))]), asked: RefCell::default() };
+        let report = examined_by(&script).unwrap();
+        assert!(report.findings.is_empty(), "{operation}: {report:#?}");
+        let asked = script.asked.borrow().iter().filter(|asked| **asked == operation).count();
+        let [line] = &*report.not_looked_at else { panic!("{operation}: {:#?}", report.not_looked_at) };
+        assert!(asked == 1 && line.contains("not asked again"), "{asked}: {line}");
+    }
+}
+
+/// Whoever has to sign in again is not sent to look for permissions.
+#[test]
+fn a_refusal_says_what_to_do() {
+    let (permission, credentials) = ("lack the permission for Op", "sign in again, or set this machine's clock");
+    for (code, expected) in [
+        ("AccessDeniedException (status 403) no", Some(permission)),
+        ("no code (status 403) not authorized to perform it", Some(permission)),
+        ("ExpiredToken (status 403) it is expired", Some(credentials)),
+        ("SignatureDoesNotMatch (status 403) no", Some(credentials)),
+        ("ThrottlingException (status 400) slow down", None),
+        ("InvalidNextToken (status 400) no", None),
+    ] {
+        let shown = Refused { operation: "Op", about: "x".to_owned(), code: code.to_owned() }.to_string();
+        let said = [permission, credentials].into_iter().find(|hint| shown.contains(hint));
+        assert_eq!(said, expected, "{shown}");
     }
 }
 
