@@ -7,7 +7,10 @@ use super::names::name_of;
 use crate::fact::Fact;
 use crate::model::{Alarm, Link, System};
 
-/// Adds the alarms on queues.
+/// Where SQS's metrics are.
+const SPACE: &str = "AWS/SQS";
+
+/// Adds the alarms on queues; they stay unknown where one of them asks for metrics by a query.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
     let input = json!({"AlarmTypes": ["MetricAlarm"], "MaxRecords": 100});
     let pages = match asker.pages(Service::CloudWatch, "DescribeAlarms", input, "NextToken").await {
@@ -19,10 +22,14 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
     };
     let mut alarms = Vec::new();
     for found in texts(&pages, "MetricAlarms").into_iter().filter(|found| found["ActionsEnabled"] != false) {
-        let in_expressions =
-            found["Metrics"].as_array().into_iter().flatten().map(|metric| &metric["MetricStat"]["Metric"]);
+        let metrics = || found["Metrics"].as_array().into_iter().flatten();
+        // A query can be about any queue.
+        if metrics().any(|metric| text(metric, "Expression").is_some_and(|query| query.contains(SPACE))) {
+            return;
+        }
+        let in_expressions = metrics().map(|metric| &metric["MetricStat"]["Metric"]);
         for metric in std::iter::once(&found).chain(in_expressions) {
-            if text(metric, "Namespace") == Some("AWS/SQS") {
+            if text(metric, "Namespace") == Some(SPACE) {
                 alarms.extend(alarm(metric, system));
             }
         }

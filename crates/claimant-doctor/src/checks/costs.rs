@@ -1,9 +1,10 @@
 //! Connections, logs, architecture, and concurrency without a limit.
 
 use super::pair::Pair;
+use super::scaling::agreed;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
-use crate::model::{Function, System};
+use crate::model::{Function, Mapping, System};
 
 /// Connections of a process, unless set.
 const CONNECTIONS_DEFAULT: u64 = 10;
@@ -46,22 +47,23 @@ pub(super) fn connections(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
-        let mut limits = system
-            .mappings
-            .iter()
-            .filter(|mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id)))
-            .map(|mapping| (&mapping.concurrency, &mapping.pollers))
-            .peekable();
-        if limits.peek().is_none() {
+        let reads = |mapping: &&Mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id));
+        let all = || system.mappings.iter().filter(reads);
+        if all().next().is_none() {
             continue;
         }
-        let is_limited = limits.try_fold(true, |all, (concurrency, pollers)| {
-            Some(all && (concurrency.known()?.is_some() || pollers.known()?.is_some()))
-        });
-        for answer in [json(function), retention(function), arm64(function), limit(function, is_limited)] {
+        let of_certain = limit(function, are_limited(all().filter(|mapping| mapping.place.certain)));
+        let limit = agreed(of_certain, &limit(function, are_limited(all())));
+        for answer in [json(function), retention(function), arm64(function), limit] {
             report.answer(34, &function.place, answer);
         }
     }
+}
+
+fn are_limited<'m>(mut mappings: impl Iterator<Item = &'m Mapping>) -> Option<bool> {
+    mappings.try_fold(true, |all, mapping| {
+        Some(all && (mapping.concurrency.known()?.is_some() || mapping.pollers.known()?.is_some()))
+    })
 }
 
 fn json(function: &Function) -> Answer {

@@ -2,7 +2,7 @@
 
 use super::pair::Pair;
 use crate::finding::{Answer, FINE, Level, Report, found};
-use crate::model::{Function, Link, Queue, System};
+use crate::model::{Function, Link, Mapping, Queue, System};
 
 /// `MaximumConcurrency`, as Lambda takes it.
 const CONCURRENCY: std::ops::RangeInclusive<u64> = 2..=1_000;
@@ -110,22 +110,37 @@ pub(super) fn groups(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
-        let reads =
-            |mapping: &&crate::model::Mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id));
-        let limits: Vec<_> = system.mappings.iter().filter(reads).map(|mapping| &mapping.concurrency).collect();
-        if limits.is_empty() {
+        let reads = |mapping: &&Mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id));
+        let all: Vec<_> = system.mappings.iter().filter(reads).collect();
+        if all.is_empty() {
             continue;
         }
-        let sum = limits.iter().try_fold(Some(0_u64), |sum, limit| {
-            let limit = *limit.known()?;
-            Some(sum.and_then(|sum| limit.map(|limit| sum.saturating_add(limit))))
-        });
-        report.answer(11, &function.place, sum_fits(function, sum));
-        report.answer(12, &function.place, reserved(system, function, sum));
+        let certain: Vec<_> = all.iter().copied().filter(|mapping| mapping.place.certain).collect();
+        let (all, certain) = (sum_of(&all), sum_of(&certain));
+        report.answer(11, &function.place, agreed(sum_fits(function, certain), &sum_fits(function, all)));
+        report.answer(
+            12,
+            &function.place,
+            agreed(reserved(system, function, certain), &reserved(system, function, all)),
+        );
     }
     for queue in system.queues.iter().filter(|queue| queue.fifo.known() == Some(&true)) {
         report.answer(22, &queue.place, throughput(queue));
     }
+}
+
+/// The answer for the mappings that are certain to be there, if those that can be there as well do not change it.
+pub(super) fn agreed(certain: Answer, all: &Answer) -> Answer {
+    let is_found = |answer: &Answer| answer.as_ref().map(Option::is_some);
+    if is_found(&certain) == is_found(all) { certain } else { None }
+}
+
+/// `None` if a limit is not known, `Some(None)` if a mapping has none.
+fn sum_of(mappings: &[&Mapping]) -> Option<Option<u64>> {
+    mappings.iter().try_fold(Some(0_u64), |sum, mapping| {
+        let limit = *mapping.concurrency.known()?;
+        Some(sum.and_then(|sum| limit.map(|limit| sum.saturating_add(limit))))
+    })
 }
 
 /// The sum is `None` if a limit is not known, `Some(None)` if a mapping has none.

@@ -29,14 +29,18 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
     };
     // A global table that is provisioned has to scale; others may by a target of this template.
     let scales = if is_global || is_simple { Fact::Known(is_global) } else { scales(resources, &resource.id) };
-    let retained = ["Retain", "RetainExceptOnCreate"]
-        .map(|kept| resource.part().at("DeletionPolicy").text_is(kept, "Delete") == Fact::Known(true));
+    let policy = resource.part().at("DeletionPolicy").literal();
+    let retained = policy.map(|policy| matches!(policy.as_deref(), Some("Retain" | "RetainExceptOnCreate")));
     Table {
         place: resource.place(),
         key: if is_simple { simple_key(&properties) } else { key(&properties).into() },
         ttl: ttl(&properties.at("TimeToLiveSpecification")),
         recovery,
-        protected: if retained.contains(&true) { Fact::Known(true) } else { protection },
+        protected: match (retained, protection) {
+            (Fact::Known(true), _) | (_, Fact::Known(true)) => Fact::Known(true),
+            (Fact::Known(false), Fact::Known(false)) => Fact::Known(false),
+            _ => Fact::Unknown,
+        },
         has_policy: replica.at("ResourcePolicy").is_given() != Fact::Known(false),
         capacity: capacity(provisioned, scales),
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },

@@ -6,6 +6,9 @@ use super::resources::{Resource, Resources};
 use crate::fact::Fact;
 use crate::model::{Alarm, Watching};
 
+/// Where SQS's metrics are.
+const SPACE: &str = "AWS/SQS";
+
 /// All alarms; not known if one of them is about something that is not known.
 pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
     let mut alarms = Vec::new();
@@ -19,10 +22,18 @@ pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
         let metrics = properties.at("Metrics").items();
         let Fact::Known(metrics) = metrics else { return Fact::Unknown };
         // One metric, or several in an expression.
+        for metric in &metrics {
+            match metric.at("Expression").text() {
+                // A query can be about any queue.
+                Fact::Known(Some(query)) if query.contains(SPACE) => return Fact::Unknown,
+                Fact::Known(_) => {}
+                Fact::Unknown => return Fact::Unknown,
+            }
+        }
         let stats = metrics.iter().map(|metric| metric.under(&["MetricStat", "Metric"]));
         for part in std::iter::once(properties).chain(stats) {
             match part.at("Namespace").literal() {
-                Fact::Known(Some(space)) if space == "AWS/SQS" => {}
+                Fact::Known(Some(space)) if space == SPACE => {}
                 Fact::Known(_) => continue,
                 Fact::Unknown => return Fact::Unknown,
             }

@@ -513,6 +513,14 @@ fn what_is_refused_is_unknown_and_said() {
     }
 }
 
+#[test]
+fn an_alarm_by_a_query_can_be_on_any_queue() {
+    let query = "SELECT MAX(ApproximateAgeOfOldestMessage) FROM SCHEMA(\"AWS/SQS\", QueueName) GROUP BY QueueName";
+    let alarms = json!([{"Metrics": [{"Id": "q1", "Expression": query, "Period": 60}]}]);
+    let report = examined(changed(&[("DescribeAlarms/MetricAlarms", alarms)])).unwrap();
+    assert!(report.findings.is_empty() && report.tallies[&30].unknown == 2, "{report:#?}");
+}
+
 /// Each request to a service that cannot be reached would take its whole time.
 #[test]
 fn a_service_without_an_answer_is_asked_once() {

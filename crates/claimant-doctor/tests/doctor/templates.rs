@@ -403,6 +403,8 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: locks", 18),
         ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: !Ref Any", 19),
         ("AttributeName: expires_at", "AttributeName: !Ref Any", 24),
+        ("DeletionPolicy: Retain", "DeletionPolicy: !Ref Any", 25),
+        ("DeletionPolicy: Retain", "DeletionPolicy: !If [IsAny, Retain, Delete]", 25),
         ("BillingMode: PAY_PER_REQUEST", "BillingMode: !Ref Any", 26),
         ("TemplateURL: alarms.yaml", "TemplateURL: !Ref Any", 30),
         ("LogFormat: JSON", "LogFormat: !Ref Any", 34),
@@ -528,6 +530,35 @@ fn two_consumers_of_a_queue_are_found_unless_only_one_can_be_there() {
     assert_eq!(found(&report), [(16, Warning), (16, Warning)], "{report:#?}");
     let report = examine(&format!("{GOOD}{}", second("Condition: IsAny")), &Options::default());
     assert_eq!(found(&report), [], "{report:#?}");
+}
+
+/// Only one of two mappings can be there, or the first one alone.
+#[test]
+fn mappings_that_are_not_certain_do_not_add_up() {
+    let second = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Condition: IsAny
+    Properties:
+      EventSourceArn: !GetAtt Letters.Arn
+      FunctionName: !Ref Worker
+      FunctionResponseTypes: [ReportBatchItemFailures]
+      MetricsConfig: {Metrics: [EventCount]}
+      # limit
+";
+    let reserved = |reserved: &str| format!("ReservedConcurrentExecutions: {reserved}");
+    for (limit, own, checks) in [
+        ("ScalingConfig: {MaximumConcurrency: 15}", reserved("20"), &[11][..]),
+        ("ScalingConfig: {MaximumConcurrency: 2}", reserved("4"), &[]),
+        ("", String::new(), &[34]),
+    ] {
+        let template =
+            changed(&format!("{GOOD}{second}"), &[("# limit", limit), ("ReservedConcurrentExecutions: 20", &own)]);
+        let report = examine(&template, &Options::default());
+        let found: Vec<_> = [11, 12, 34].into_iter().filter(|check| report.tallies[check].found > 0).collect();
+        let unknown: Vec<_> = [11, 12, 34].into_iter().filter(|check| report.tallies[check].unknown > 0).collect();
+        let expected = if checks.is_empty() { vec![11, 12] } else { Vec::new() };
+        assert_eq!((found, &*unknown), (expected, checks), "{limit}: {report:#?}");
+    }
 }
 
 /// A second table, and a function whose records are in both.

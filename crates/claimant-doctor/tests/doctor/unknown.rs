@@ -141,6 +141,24 @@ fn an_alarm_is_on_a_queues_name_and_is_there_and_acts() {
     }
 }
 
+#[test]
+fn an_alarm_by_a_query_can_be_on_any_queue() {
+    let query = |from: &str| format!("SELECT MAX(ApproximateAgeOfOldestMessage) FROM SCHEMA(\"{from}\", QueueName)");
+    for (expression, expected) in
+        [(query("AWS/SQS"), (0, 0, 1)), (query("AWS/Lambda"), (0, 1, 0)), ("!Ref Any".to_owned(), (0, 0, 1))]
+    {
+        let quoted = if expression.starts_with('!') { expression } else { format!("'{expression}'") };
+        let alarm = format!(
+            "  Alarm:
+    Type: AWS::CloudWatch::Alarm
+    Properties: {{Metrics: [{{Id: q, Period: 60, Expression: {quoted}}}]}}
+  Orders:"
+        );
+        let report = read(&[("  Orders:", &alarm)]);
+        assert_eq!(tally(&report, 30), expected, "{alarm}: {report:#?}");
+    }
+}
+
 /// SAM puts what it is given into an ARN.
 #[test]
 fn a_policy_template_of_sam_takes_a_queues_name() {
