@@ -1,6 +1,6 @@
 //! What a role may do, as far as its policies can be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fact::Fact;
 
@@ -44,12 +44,12 @@ pub enum Target {
 }
 
 /// Who a queue's policy lets in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueuePolicy {
     /// Whether principals that are no services may do something.
     pub admits_principals: bool,
-    /// Whether another account may receive.
-    pub other_account_receives: bool,
+    /// The accounts that may receive, as far as they are named.
+    pub receivers: BTreeSet<String>,
 }
 
 impl Rights {

@@ -9,7 +9,7 @@ use super::names::{here, name_of, partition_of, queue_arn, table_id};
 use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Key, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
+use crate::model::{Environment, Function, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
 use crate::rights::Rights;
 
 const ON_QUEUES: [&str; 5] = [
@@ -27,7 +27,6 @@ const ON_TABLES: [&str; 6] = [
     "dynamodb:PartiQLUpdate",
     "dynamodb:BatchGetItem",
 ];
-const ON_KEYS: [&str; 2] = ["kms:Decrypt", "kms:GenerateDataKey"];
 
 fn place(id: &str) -> Place {
     Place { id: id.into(), certain: true, ..Place::default() }
@@ -180,7 +179,7 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
     })
 }
 
-/// Asks IAM what a function's role may do with its queues, its table and their keys.
+/// Asks IAM what a function's role may do with its queues and its tables; of keys their own policies decide.
 pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, index: usize, system: &mut System) {
     let Some(role) = &read.role else { return };
     let function = system.functions[index].place.id.clone();
@@ -252,13 +251,6 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
         .collect();
     let letters = function.environment.get("CLAIMANT_DEAD_LETTER_QUEUE_URL").and_then(Fact::known);
     queues.extend(letters.and_then(|letters| system.queue(letters)));
-    let keys = queues.iter().filter_map(|queue| match queue.key.known()? {
-        Some(Key::Own { link, .. }) if link.text().starts_with("arn:") => {
-            Some((link.text().to_owned(), link.text().to_owned()))
-        }
-        _ => None,
-    });
-    let keys = keys.collect();
     let of_queues = queues.iter().map(|queue| (queue.place.id.to_string(), queue.place.id.to_string())).collect();
     let tables = system.tables.iter().filter(|table| {
         let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
@@ -273,5 +265,5 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
         Some(format!("arn:{partition}:dynamodb:{region}:{account}:table/{name}"))
     };
     let tables = tables.filter_map(|table| Some((arn(&table.place.id)?, table.place.id.to_string()))).collect();
-    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables), (&ON_KEYS, keys)]
+    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables)]
 }

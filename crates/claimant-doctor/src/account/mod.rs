@@ -115,7 +115,10 @@ async fn functions_of<A: Account>(asker: &Asker<'_, A>, stack: &str) -> Result<V
             let id = text(&resource, "PhysicalResourceId").unwrap_or_default().to_owned();
             match text(&resource, "ResourceType") {
                 Some("AWS::Lambda::Function") if !id.is_empty() => functions.push(id),
-                Some("AWS::CloudFormation::Stack") if !id.is_empty() && seen < RESOURCES_MAX => stacks.push(id),
+                Some("AWS::CloudFormation::Stack") if seen >= RESOURCES_MAX => {
+                    asker.note(format!("the stack {id}: there are {RESOURCES_MAX} resources before it"));
+                }
+                Some("AWS::CloudFormation::Stack") if !id.is_empty() => stacks.push(id),
                 _ => {}
             }
         }

@@ -32,6 +32,9 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
             continue;
         }
         let Some(queue) = queue(asker, &arn).await else { continue };
+        if matches!(queue.key, Fact::Known(Some(Key::Own { .. }))) {
+            asker.note(format!("whether roles may use the key of {arn}: its policy is not asked for (check 19)"));
+        }
         if let Some(Some(redrive)) = queue.redrive.known()
             && let Some(target) = redrive.target.known()
         {
@@ -68,7 +71,7 @@ async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Option<Queue> {
         redrive: Fact::Known(document("RedrivePolicy").map(|policy| redrive(&policy))),
         allows: Fact::Known(document("RedriveAllowPolicy").map_or(RedriveAllow::All, |policy| allows(&policy))),
         key: Fact::Known(text(found, "KmsMasterKeyId").filter(|key| !key.is_empty()).map(key)),
-        policy: document("Policy").map_or_else(QueuePolicy::default, |document| policy(&document, account)),
+        policy: document("Policy").map_or_else(QueuePolicy::default, |document| policy(&document)),
         by_group: Fact::Known((
             group("DeduplicationScope", "messageGroup"),
             group("FifoThroughputLimit", "perMessageGroupId"),
@@ -101,7 +104,7 @@ fn key(id: &str) -> Key {
     Key::Own { link: Link::Elsewhere(id.to_owned()), by_iam_only: Fact::Unknown }
 }
 
-fn policy(document: &Value, own: &str) -> QueuePolicy {
+fn policy(document: &Value) -> QueuePolicy {
     let one_or_many = |value: &Value| match value {
         Value::Array(items) => items.clone(),
         Value::Null => Vec::new(),
@@ -114,15 +117,15 @@ fn policy(document: &Value, own: &str) -> QueuePolicy {
         }
         let principals = one_or_many(&statement["Principal"]["AWS"]);
         policy.admits_principals |= !principals.is_empty() || statement["Principal"] == "*";
-        let others = principals.iter().filter_map(Value::as_str).any(|principal| {
-            let account = principal.split(':').nth(4).unwrap_or(principal);
-            account.len() == 12 && account != own
-        });
         let receives = one_or_many(&statement["Action"])
             .iter()
             .filter_map(Value::as_str)
             .any(|action| crate::rights::matches(&action.to_ascii_lowercase(), "sqs:receivemessage"));
-        policy.other_account_receives |= others && receives;
+        if receives {
+            let accounts = principals.iter().filter_map(Value::as_str);
+            let accounts = accounts.map(|principal| principal.split(':').nth(4).unwrap_or(principal));
+            policy.receivers.extend(accounts.filter(|account| account.len() == 12).map(str::to_owned));
+        }
     }
     policy
 }

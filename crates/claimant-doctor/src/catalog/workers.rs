@@ -84,7 +84,7 @@ pub(super) const CHECKS: [Check; 13] = [
         name: "key-rights",
         title: "The function's role may use the keys of the queues that it receives from and sends to",
         why: "Lambda cannot read the queue's messages (kms:Decrypt), or copies to the dead-letter queue fail \
-              (kms:GenerateDataKey).",
+              (kms:GenerateDataKey and kms:Decrypt).",
         fine: "Where the key's policy admits the role.",
         source: CONFIGURE,
     },

@@ -1,6 +1,6 @@
 //! What a function's role may do.
 
-use super::pair::Pair;
+use super::pair::{Pair, home};
 use crate::environment::RESUME_ROLE;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
@@ -151,7 +151,11 @@ pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
             return answer;
         }
         let letters = if *function.is_consumer().known()? { dead_letter_queue(pair) } else { None };
-        letters.and_then(|letters| key_right(function, letters, "kms:GenerateDataKey")).unwrap_or(FINE)
+        let Some(letters) = letters else { return FINE };
+        // A sender needs both.
+        let mut answers =
+            ["kms:GenerateDataKey", "kms:Decrypt"].map(|action| key_right(function, letters, action)).into_iter();
+        answers.find_map(|answer| answer).unwrap_or(FINE)
     };
     Some(answer())
 }
@@ -166,7 +170,7 @@ fn key_right(function: &Function, queue: &Queue, action: &str) -> Option<Answer>
     };
     let Key::Own { link, by_iam_only } = key else { return None };
     match (function.rights.allow(action, link.text()), by_iam_only) {
-        (Fact::Known(true), _) => None,
+        (Fact::Known(true), Fact::Known(true)) => None,
         (Fact::Known(false), Fact::Known(true)) => Some(found(
             Level::Error,
             format!(
@@ -177,19 +181,32 @@ fn key_right(function: &Function, queue: &Queue, action: &str) -> Option<Answer>
             ),
             format!("Effect: Allow, Action: {action}, Resource: the ARN of {}", link.text()),
         )),
-        // Its policy may admit the role.
+        // Its policy may admit the role, or may not leave it to IAM.
         _ => Some(None),
     }
 }
 
 pub(super) fn default_key(pair: &Pair<'_>) -> Option<Answer> {
-    let answer = || match pair.queue?.key.known()? {
-        Some(Key::Default) if pair.queue?.policy.other_account_receives => found(
+    let answer = || {
+        let queue = pair.queue?;
+        if *queue.key.known()? != Some(Key::Default) {
+            return FINE;
+        }
+        let receivers = &queue.policy.receivers;
+        let others = match home(pair.system, queue).1 {
+            Some(own) => receivers.iter().any(|receiver| receiver != own),
+            // The one can be the stack's own; of two, one is another.
+            None if receivers.len() == 1 => return None,
+            None => !receivers.is_empty(),
+        };
+        if !others {
+            return FINE;
+        }
+        found(
             Level::Error,
             "another account may receive from it, and its key is alias/aws/sqs, which no other account can use",
             "KmsMasterKeyId: a key of your own whose policy admits that account, or SqsManagedSseEnabled: true",
-        ),
-        _ => FINE,
+        )
     };
     Some(answer())
 }

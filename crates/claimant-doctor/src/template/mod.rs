@@ -35,15 +35,15 @@ use resources::Resources;
 /// The file cannot be read, is too long, is neither YAML nor JSON, or has no resources.
 pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Error> {
     let nested::Read { scopes, mut not_looked_at } = nested::scopes(path, options)?;
+    let is_whole = not_looked_at.is_empty();
     let resources = Resources::new(&scopes);
     not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
-    let is_whole = not_looked_at.is_empty();
     let mappings = mappings::mappings(&resources);
     not_looked_at.extend(mappings::unread(&resources));
     if mappings.is_empty() {
         not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue", path.display()));
     }
-    let roles = roles::Roles::new(&resources);
+    let roles = roles::Roles::new(&resources, is_whole);
     let alarms = watching::alarms(&resources);
     let system = System {
         queues: queues::queues(&resources),

@@ -49,7 +49,7 @@ pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
 /// Reads what the template at this index includes.
 fn include(read: &mut Read, index: usize) {
     let including = &read.scopes[index];
-    let mut found = Vec::new();
+    let mut found: Vec<_> = macros(including).into_iter().map(Err).collect();
     for (id, node) in including.root.get("Resources").map_or(&[][..], Node::entries) {
         if id.starts_with("Fn::") {
             found.push(Err(format!("{}:{}: {id}, which is not written out here", including.file, node.line)));
@@ -74,6 +74,16 @@ fn include(read: &mut Read, index: usize) {
             Err(why) => read.not_looked_at.push(why),
         }
     }
+}
+
+/// What of a whole template's macros are not AWS's own, which leave alone what is looked at here. Those change whatever they like.
+fn macros(scope: &Scope) -> Vec<String> {
+    let Some(transform) = scope.root.get("Transform") else { return Vec::new() };
+    let all = if transform.items().is_empty() { std::slice::from_ref(transform) } else { transform.items() };
+    let is_own = |name: &str| name.starts_with("AWS::") && name != "AWS::Include";
+    let name = |one: &Node| one.as_text().or_else(|| one.get("Name")?.as_text()).unwrap_or("a macro").to_owned();
+    let others = all.iter().map(|one| (one.line, name(one))).filter(|(_, name)| !is_own(name));
+    others.map(|(line, name)| format!("{}:{line}: what {name} makes of the template", scope.file)).collect()
 }
 
 fn nested(including: &Scope, id: &str, node: &Node, property: &str) -> Result<Scope, String> {

@@ -53,7 +53,7 @@ fn target(resources: &Resources<'_>, part: &Part<'_>) -> Target {
 /// What a queue's own policy lets in. What cannot be read counts as principals that are let in.
 pub(super) fn of_queue(document: &Part<'_>) -> QueuePolicy {
     let Fact::Known(statements) = document.at("Statement").items() else {
-        return QueuePolicy { admits_principals: true, other_account_receives: false };
+        return QueuePolicy { admits_principals: true, ..QueuePolicy::default() };
     };
     let mut policy = QueuePolicy::default();
     for statement in statements {
@@ -62,13 +62,14 @@ pub(super) fn of_queue(document: &Part<'_>) -> QueuePolicy {
         }
         let principals = statement.at("Principal").at("AWS").items();
         let services = statement.at("Principal").at("Service").is_given() == Fact::Known(true);
-        let accounts: Vec<_> = principals.known().into_iter().flatten().filter_map(|one| account(one)).collect();
         let only_services = services && principals.known().is_some_and(Vec::is_empty);
         policy.admits_principals |= !only_services;
         let receives = texts(&statement.at("Action")).is_some_and(|actions| {
             actions.iter().any(|action| matches(&action.to_ascii_lowercase(), "sqs:receivemessage"))
         });
-        policy.other_account_receives |= receives && !accounts.is_empty();
+        if receives {
+            policy.receivers.extend(principals.known().into_iter().flatten().filter_map(account));
+        }
     }
     policy
 }
@@ -88,15 +89,17 @@ pub(super) fn is_left_to_iam(policy: &Part<'_>) -> Fact<bool> {
     }
     let statements = policy.at("Statement").items();
     let Fact::Known(statements) = statements else { return Fact::Unknown };
-    let mut all = true;
+    let (mut all, mut any) = (true, false);
     for statement in &statements {
         let principal = statement.at("Principal");
         let Fact::Known(entries) = principal.entries() else { return Fact::Unknown };
         for (kind, who) in entries {
             let Some(who) = texts(&who) else { return Fact::Unknown };
             // Services other than Lambda's poller, which uses the function's role, do not matter here.
-            all &= &*kind == "Service" || who.iter().all(|one| one.ends_with(":root"));
+            let is_account = who.iter().all(|one| one.ends_with(":root"));
+            all &= &*kind == "Service" || is_account;
+            any |= &*kind == "AWS" && is_account;
         }
     }
-    if all { Fact::Known(true) } else { Fact::Unknown }
+    if all && any { Fact::Known(true) } else { Fact::Unknown }
 }

@@ -114,7 +114,7 @@ fn policy(resources: &Resources<'_>, id: &str) -> QueuePolicy {
         if queues.known().is_none_or(|queues| queues.iter().any(is_about)) {
             let one = policies::of_queue(&properties.at("PolicyDocument").unpacked());
             all.admits_principals |= one.admits_principals;
-            all.other_account_receives |= one.other_account_receives;
+            all.receivers.extend(one.receivers);
         }
     }
     all

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::part::Part;
 use super::policies;
+use super::queues::QUEUE;
 use super::resources::{Resource, Resources, hole, reference};
 use crate::fact::Fact;
+use crate::model::Link;
 use crate::rights::{Rights, Statement, Target};
 
 /// Policies of AWS that say nothing about queues, keys or tables.
@@ -72,8 +74,9 @@ pub(super) struct Roles<'r, 's> {
 }
 
 impl<'r, 's> Roles<'r, 's> {
-    pub(super) fn new(resources: &'r Resources<'s>) -> Self {
-        let mut roles = Self { resources, attached: BTreeMap::new(), any: false };
+    /// What is not read, where that is not all, can attach something to any role.
+    pub(super) fn new(resources: &'r Resources<'s>, is_whole: bool) -> Self {
+        let mut roles = Self { resources, attached: BTreeMap::new(), any: !is_whole };
         for policy in resources.of(&["AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"]) {
             roles.attach(policy);
         }
@@ -115,7 +118,7 @@ impl<'r, 's> Roles<'r, 's> {
     pub(super) fn of(&self, function: &Resource<'s>, property: impl Fn(&str) -> Part<'s>) -> Rights {
         let role = property("Role");
         if role.is_given() == Fact::Known(false) && function.kind == "AWS::Serverless::Function" {
-            return self.made_by_sam(function, &property("Policies"));
+            return self.made_by_sam(function, property);
         }
         match self.resources.link(&role, &["AWS::IAM::Role"]) {
             Fact::Known(Some(link)) => match self.resources.get(link.text()) {
@@ -149,7 +152,7 @@ impl<'r, 's> Roles<'r, 's> {
         gathered.rights()
     }
 
-    fn made_by_sam(&self, function: &Resource<'s>, policies: &Part<'s>) -> Rights {
+    fn made_by_sam(&self, function: &Resource<'s>, property: impl Fn(&str) -> Part<'s>) -> Rights {
         let mut gathered = Gathered { allowed: Vec::new(), complete: !self.any };
         // SAM attaches it to the role of a function with an SQS event.
         let events = function.properties().at("Events").entries();
@@ -159,11 +162,33 @@ impl<'r, 's> Roles<'r, 's> {
             Fact::Known(_) => {}
             Fact::Unknown => gathered.complete = false,
         }
-        match policies.items() {
+        // What it gives a role for asynchronous invocations.
+        let destination = |when| property("EventInvokeConfig").under(&["DestinationConfig", when]);
+        let sends = [
+            (property("DeadLetterQueue"), "TargetArn"),
+            (destination("OnSuccess"), "Destination"),
+            (destination("OnFailure"), "Destination"),
+        ];
+        for (part, arn) in sends {
+            match part.at("Type").text_is("SQS", "") {
+                Fact::Known(true) => gathered.allowed.push(self.may_send(&part.at(arn))),
+                Fact::Known(false) => {}
+                Fact::Unknown => gathered.complete = false,
+            }
+        }
+        match property("Policies").items() {
             Fact::Known(policies) => policies.iter().for_each(|policy| gathered.add(self.of_sam(policy))),
             Fact::Unknown => gathered.complete = false,
         }
         gathered.rights()
+    }
+
+    fn may_send(&self, queue: &Part<'s>) -> Statement {
+        let target = match self.resources.link(queue, QUEUE) {
+            Fact::Known(Some(Link::Here(id))) => Target::Here(id),
+            _ => Target::Other,
+        };
+        Statement { actions: vec!["sqs:sendmessage".to_owned()], targets: vec![target], keys: Vec::new() }
     }
 
     /// What an entry of SAM's `Policies` allows: a name, a policy template or a document.

@@ -555,6 +555,16 @@ fn a_refusal_says_what_to_do() {
 }
 
 #[test]
+fn stacks_that_are_left_out_are_said() {
+    let mut answers = good();
+    let resources = answers["ListStackResources"]["StackResourceSummaries"].as_array_mut().unwrap();
+    resources.resize(2_000, json!({"ResourceType": "AWS::SQS::Queue", "PhysicalResourceId": "q"}));
+    resources.push(json!({"ResourceType": "AWS::CloudFormation::Stack", "PhysicalResourceId": "inner"}));
+    let report = examined(answers).unwrap();
+    assert_eq!(report.not_looked_at, ["the stack inner: there are 2000 resources before it"]);
+}
+
+#[test]
 fn an_account_that_shows_nothing_is_an_error() {
     for operation in ["ListStackResources", "GetFunction"] {
         let refused = examined(changed(&[(operation, json!("AccessDenied"))])).unwrap_err().to_string();

@@ -75,6 +75,9 @@ const ALARM_OF_SENT: &str = "  Sent:
   Alarms:
 ";
 
+/// The dead-letter queue is encrypted, too.
+const LETTERS_KEY: (&str, &str) = ("# letters-fifo", "KmsMasterKeyId: !Ref Key");
+
 /// A breaker pauses the mapping.
 const PAUSES: (&str, &str) = ("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: !GetAtt Role.Arn");
 
@@ -218,10 +221,17 @@ const CASES: &[Case] = &[
         Error,
         "encrypted with Key, and the role of Worker may not kms:Decrypt",
     ),
+    (&[LETTERS_KEY], 19, Error, "Letters is encrypted with Key, and the role of Worker may not kms:GenerateDataKey"),
+    (
+        &[("KmsMasterKeyId: !Ref Key", ""), LETTERS_KEY, ("Action: kms:Decrypt", "Action: kms:GenerateDataKey")],
+        19,
+        Error,
+        "Letters is encrypted with Key, and the role of Worker may not kms:Decrypt",
+    ),
     (
         &[
             ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: alias/aws/sqs"),
-            ("sqs.amazonaws.com", "sqs.amazonaws.com, AWS: '210987654321'"),
+            ("sqs.amazonaws.com", "sqs.amazonaws.com, AWS: ['210987654321', 'arn:aws:iam::123456789012:root']"),
         ],
         20,
         Error,
@@ -402,6 +412,7 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Ref Any", 18),
         ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: locks", 18),
         ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: !Ref Any", 19),
+        ("iam::${AWS::AccountId}:root", "iam::${AWS::AccountId}:role/admin", 19),
         ("AttributeName: expires_at", "AttributeName: !Ref Any", 24),
         ("DeletionPolicy: Retain", "DeletionPolicy: !Ref Any", 25),
         ("DeletionPolicy: Retain", "DeletionPolicy: !If [IsAny, Retain, Delete]", 25),
@@ -421,6 +432,12 @@ fn what_cannot_be_known_is_never_a_finding() {
         assert!(report.findings.is_empty(), "{to}: {:#?}", found(&report));
         assert!(report.tallies[number].unknown > 0, "{to}: check {number} does not say that it cannot know");
     }
+    let one_account = [
+        ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: alias/aws/sqs"),
+        ("sqs.amazonaws.com", "sqs.amazonaws.com, AWS: '210987654321'"),
+    ];
+    let report = examine(&changed(GOOD, &one_account), &in_region("eu-west-1"));
+    assert!(report.findings.is_empty() && report.tallies[&20].unknown == 1, "it can be its own account: {report:#?}");
     let policy = [
         ("dynamodb:UpdateItem, ", ""),
         (

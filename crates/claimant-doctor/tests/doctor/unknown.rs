@@ -159,6 +159,52 @@ fn an_alarm_by_a_query_can_be_on_any_queue() {
     }
 }
 
+/// Whatever is not read can give the role what it lacks here.
+#[test]
+fn a_role_is_not_known_where_the_template_is_not_known_whole() {
+    let role = "  Role: {Type: AWS::IAM::Role}\n  Orders:";
+    let lacks = [("arn:aws:iam::123456789012:role/x", "!GetAtt Role.Arn"), ("  Orders:", role)];
+    assert_eq!(tally(&read(&lacks), 18), (0, 1, 0));
+    let nested = "  Rest: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: 'https://x/y'}}\n  Orders:";
+    assert_eq!(tally(&read(&[lacks[0], lacks[1], ("  Orders:", nested)]), 18), (0, 0, 1));
+    for (transform, says) in [
+        ("AWS::Serverless-2016-10-31", None),
+        ("[AWS::LanguageExtensions, OurMacro]", Some("t.yaml:2: what OurMacro makes of the template")),
+        ("{Name: AWS::Include, Parameters: {Location: x}}", Some("what AWS::Include makes")),
+    ] {
+        let line = format!("Transform: {transform}\nParameters:");
+        let report = read(&[lacks[0], lacks[1], ("Parameters:", &line)]);
+        let (found, unknown) = if says.is_some() { (0, 1) } else { (1, 0) };
+        assert_eq!(tally(&report, 18), (0, found, unknown), "{transform}: {report:#?}");
+        let said = report.not_looked_at.iter().any(|line| line.contains(says.unwrap_or("makes of")));
+        assert_eq!(said, says.is_some(), "{transform}: {:#?}", report.not_looked_at);
+    }
+}
+
+/// SAM lets a function send where its asynchronous invocations end.
+#[test]
+fn a_role_of_sam_may_send_where_asynchronous_invocations_end() {
+    let queue = |place: &str| {
+        format!("{place}: {{Type: SQS, TargetArn: !GetAtt Letters.Arn, Destination: !GetAtt Letters.Arn}}")
+    };
+    for (properties, expected) in [
+        (queue("DeadLetterQueue"), (1, 0, 0)),
+        (format!("EventInvokeConfig: {{DestinationConfig: {{{}}}}}", queue("OnFailure")), (1, 0, 0)),
+        ("Description: none".to_owned(), (0, 1, 0)),
+    ] {
+        let report = read(&[
+            ("AWS::Lambda::Function", "AWS::Serverless::Function"),
+            ("CLAIMANT_TABLE: locks", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters"),
+            (
+                "Role: arn:aws:iam::123456789012:role/x",
+                &format!("Policies: [{{SQSPollerPolicy: {{QueueName: !GetAtt Orders.QueueName}}}}], {properties}"),
+            ),
+            ("  Orders:", "  Letters: {Type: AWS::SQS::Queue}\n  Orders:"),
+        ]);
+        assert_eq!(tally(&report, 18), expected, "{properties}: {report:#?}");
+    }
+}
+
 /// SAM puts what it is given into an ARN.
 #[test]
 fn a_policy_template_of_sam_takes_a_queues_name() {
