@@ -9,7 +9,6 @@ use claimant_core::limit::Turn;
 use claimant_core::limits::CANCEL_GRACE_MS;
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
@@ -23,7 +22,7 @@ use crate::rows::{self, Closing, Taken};
 use crate::status::{EntryStatus, StateChange};
 use crate::transaction::{self, Transaction};
 use crate::values::column;
-use crate::worker::{AfterDeath, Worker};
+use crate::worker::{AfterDeath, Slot, Worker};
 
 /// How much longer than the handler's timeout the server keeps a transaction open. It then ends it, so that a lost host does
 /// not lock a row for ever.
@@ -69,21 +68,17 @@ enum HandlerRun {
     StillRunning,
 }
 
-/// A transaction that has locked a row, and its number.
+/// A transaction that has locked a row, its number, and that of its connection at the server.
 struct LockedRow {
     transaction: Transaction,
     number: i64,
+    backend: i64,
 }
 
 impl Worker {
     /// Makes one attempt at a row, when it has its turn. Dropping the future cancels the handler and rolls back its work. A handler that does not
     /// stop has its connection still, and so the attempt's slot, until it does.
-    pub(crate) async fn attempt(
-        self: Arc<Self>,
-        taken: Taken,
-        turn: Option<Turn>,
-        slot: OwnedSemaphorePermit,
-    ) -> Attempt {
+    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Option<Turn>, slot: Slot) -> Attempt {
         let (taken, slot) = (Arc::new(taken), Arc::new(slot));
         let span = tracing::info_span!(
             "message", consumer = %taken.consumer, message_id = %taken.message_id, inbox_id = taken.id,
@@ -98,14 +93,14 @@ impl Worker {
         &self,
         taken: &Arc<Taken>,
         mut turn: Option<Turn>,
-        slot: &Arc<OwnedSemaphorePermit>,
+        slot: &Arc<Slot>,
         seen: &mut Seen,
     ) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
             return self.mark_dead(taken, why).await;
         }
-        let LockedRow { transaction, number } = match self.lock_row(taken).await {
+        let LockedRow { transaction, number, backend } = match self.lock_row(taken).await {
             Ok(Some(held)) => held,
             Ok(None) => {
                 let why = "an earlier message of its group is to be processed first, or another worker has its row";
@@ -124,6 +119,7 @@ impl Worker {
         let ran = self.run(taken, &lent, Arc::clone(slot)).await;
         drop(turn);
         let transaction = lent.take().and_then(AnyTransaction::unpack::<Transaction>);
+        let locked = transaction.map(|transaction| LockedRow { transaction, number, backend });
         seen.health = match &ran {
             HandlerRun::Returned(Ok(())) => Health::Answered,
             HandlerRun::Returned(Err(failure)) => self.shared.downstream.health_in(failure),
@@ -135,25 +131,23 @@ impl Worker {
             }
             ran => ran,
         };
-        match (ran, transaction) {
+        match (ran, locked) {
             (HandlerRun::StillRunning | HandlerRun::TimedOut, _) => {
                 tracing::error!(
                     "handler did not stop when cancelled: its row is locked until it does, or the server ends it"
                 );
                 AttemptOutcome::Unknown
             }
-            (HandlerRun::Returned(Ok(())), Some(transaction)) => self.finish(taken, transaction, number).await,
+            (HandlerRun::Returned(Ok(())), Some(locked)) => self.finish(taken, locked).await,
             (HandlerRun::Returned(Ok(())), None) => {
                 let why =
                     "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
                 self.fail(taken, Failure::retry(why)).await
             }
-            (HandlerRun::Returned(Err(failure)), transaction) => {
-                if let Some(transaction) = transaction {
-                    transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
-                }
-                self.fail(taken, failure).await
+            (HandlerRun::Returned(Err(failure)), Some(locked)) => {
+                self.roll_back(taken, locked, end_of(STATEMENT_MAX), failure).await
             }
+            (HandlerRun::Returned(Err(failure)), None) => self.fail(taken, failure).await,
         }
     }
 
@@ -166,7 +160,10 @@ impl Worker {
         let lock = rows::lock(taken.id, taken.fence);
         let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;
         match rows.first() {
-            Some(row) => Ok(Some(LockedRow { number: column(row, "transaction")?, transaction })),
+            Some(row) => {
+                let (number, backend) = (column(row, "transaction")?, column(row, "backend")?);
+                Ok(Some(LockedRow { transaction, number, backend }))
+            }
             None => {
                 transaction::give_up(transaction, until).await;
                 Ok(None)
@@ -175,7 +172,7 @@ impl Worker {
     }
 
     /// Runs the handler until it ends or times out. It has the slot for as long as it runs.
-    async fn run(&self, taken: &Arc<Taken>, lent: &TransactionSlot, slot: Arc<OwnedSemaphorePermit>) -> HandlerRun {
+    async fn run(&self, taken: &Arc<Taken>, lent: &TransactionSlot, slot: Arc<Slot>) -> HandlerRun {
         let cancel_at = Instant::now() + self.timeout;
         let cx = InboxContext::new(Arc::clone(taken), cancel_at);
         let run = match self.handlers.run(lent.clone(), cx) {
@@ -200,27 +197,39 @@ impl Worker {
     }
 
     /// Marks the row done in the handler's own transaction, and commits that.
-    async fn finish(&self, taken: &Taken, mut transaction: Transaction, number: i64) -> AttemptOutcome {
+    async fn finish(&self, taken: &Taken, mut locked: LockedRow) -> AttemptOutcome {
         let until = end_of(STATEMENT_MAX);
-        let closing = Closing { transaction: Some(number), ..self.closing(taken, EntryStatus::Done) };
-        let closed = transaction::rows(&mut transaction, until, "ending a message", rows::close(closing)).await;
+        let closing = Closing { transaction: Some(locked.number), ..self.closing(taken, EntryStatus::Done) };
+        let closed = transaction::rows(&mut locked.transaction, until, "ending a message", rows::close(closing)).await;
         match closed.and_then(|rows| rows::written(&rows)) {
             Ok(1) => {}
             Ok(_) => {
-                transaction::give_up(transaction, until).await;
                 let why = "the handler ended the transaction itself: leave COMMIT and ROLLBACK to the worker";
-                return self.fail(taken, Failure::retry(why)).await;
+                return self.roll_back(taken, locked, until, Failure::retry(why)).await;
             }
-            Err(error) => {
-                transaction::give_up(transaction, until).await;
-                return self.fail(taken, error::uncommitted(&error)).await;
-            }
+            Err(error) => return self.roll_back(taken, locked, until, error::uncommitted(&error)).await,
         }
-        match transaction::commit(transaction, until).await {
+        match transaction::commit(locked.transaction, until).await {
             Ok(()) => AttemptOutcome::Done,
             // If it was committed after all, the row is done, and this writes nothing.
             Err(error) => self.fail(taken, error::uncommitted(&error)).await,
         }
+    }
+
+    /// Rolls back, and records why the attempt failed. A rollback waits behind a statement whose answer the handler did not wait for. Where that
+    /// does not end in time, the server is to end it: the row is locked until then.
+    async fn roll_back(&self, taken: &Taken, locked: LockedRow, until: Instant, failure: Failure) -> AttemptOutcome {
+        let mut rollback = Box::pin(locked.transaction.rollback());
+        // Where it fails, the connection has failed, and the transaction with it.
+        if timeout_at(until, &mut rollback).await.is_ok() {
+            return self.fail(taken, failure).await;
+        }
+        let end = async {
+            transaction::end_statement(&self.pool, locked.backend, end_of(STATEMENT_MAX)).await;
+            // Only now: on a connection that is back in the pool, the statement in flight is another's.
+            drop(rollback);
+        };
+        tokio::join!(self.fail(taken, failure), end).0
     }
 
     /// Records why an attempt failed, and when the next one is due.
@@ -245,12 +254,23 @@ impl Worker {
 
     /// Marks a row dead, for an operator to decide.
     async fn mark_dead(&self, taken: &Taken, why: &str) -> AttemptOutcome {
-        tracing::error!(error = why, "message is dead: it is not tried again until an operator retries it");
         let closing = Closing { error: Some(bounded(why, ERROR_MAX_BYTES)), ..self.closing(taken, EntryStatus::Dead) };
         match close(&self.pool, closing, end_of(STATEMENT_MAX)).await {
-            Ok(StateChange::Applied) => AttemptOutcome::Dead,
-            Ok(StateChange::WrongState) => AttemptOutcome::Unknown,
-            Err(error) => outcome_not_written(&error),
+            Ok(StateChange::Applied) => {
+                tracing::error!(error = why, "message is dead: it is not tried again until an operator retries it");
+                AttemptOutcome::Dead
+            }
+            Ok(StateChange::WrongState) => {
+                tracing::warn!(
+                    error = why,
+                    "the last attempt failed: its message is done all the same, or was taken again"
+                );
+                AttemptOutcome::Unknown
+            }
+            Err(error) => {
+                tracing::warn!(error = why, "the last attempt failed");
+                outcome_not_written(&error)
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The inbox: opens it, makes consumers that store and workers that process, and what operators do with it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::{Consumer, Error, StoreError, Timestamp, Variables};
@@ -9,6 +10,7 @@ use claimant_sql::parts::migrate;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error;
@@ -43,12 +45,14 @@ use crate::worker::Worker;
 #[derive(Clone)]
 pub struct Inbox {
     pool: PgPool,
+    /// One for each connection of the pool, for the handlers of all workers.
+    connections: Arc<Semaphore>,
 }
 
 impl Inbox {
     /// Opens the database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
-    /// at most this many connections, opened when they are needed: if the server is down, calls fail, not this. A worker
-    /// needs one for each message that it handles at once.
+    /// at most this many connections, opened when they are needed: if the server is down, calls fail, not this. Workers
+    /// need one for each message that they handle at once, all workers of the inbox together.
     ///
     /// Needs a Tokio runtime.
     ///
@@ -93,9 +97,13 @@ impl Inbox {
     /// `synchronous_commit` other than `off`, as [`PostgresStore::pool_options`] sets them. Let its `after_release` close
     /// connections that return with an open transaction: sqlx (0.9) leaves one open whose `BEGIN` was cut off, as by a time
     /// limit, and what is stored on it later is not committed. Pools that an inbox [opens itself](Self::from_env) do so.
+    ///
+    /// Make one for a pool, and clone it: its workers then take no message for which the others leave no connection.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        Self { pool }
+        // OK because a u32 fits any usize.
+        let connections = (pool.options().get_max_connections() as usize).clamp(1, Semaphore::MAX_PERMITS);
+        Self { pool, connections: Arc::new(Semaphore::new(connections)) }
     }
 
     /// Returns the pool, to inspect or close it.
@@ -140,7 +148,7 @@ impl Inbox {
     /// Returns a worker for the messages that the consumer of this name stored; give it handlers.
     #[must_use]
     pub fn worker(&self, consumer: impl Into<String>) -> Worker {
-        Worker::new(self.pool.clone(), consumer.into())
+        Worker::new(self.pool.clone(), Arc::clone(&self.connections), consumer.into())
     }
 
     /// Counts the messages of a consumer that are to be processed or dead: how far behind its workers are. Reads the rows of those, however

@@ -59,7 +59,8 @@
 //! beside it are tried again without it.
 //!
 //! The handler's transaction holds the row's lock from before the handler runs until the row's end is committed with the handler's
-//! work. A handler's failure, panic or timeout rolls it back.
+//! work. A handler's failure, panic or timeout rolls it back. A statement that is then in flight, and does not end within 2 s, is ended at the
+//! server together with its connection, by one connection more than the pool has.
 //!
 //! An event type without a handler is a failure like any other: retried, since a worker that knows the type may be deployed soon,
 //! and dead in the end. A message whose body does not decode as its handler's type is dead at once.

@@ -109,12 +109,14 @@ const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claiman
     WHERE i.id = b.id AND i.status = 'PENDING' AND NOT i.waiting RETURNING 1) SELECT count(*) AS rows FROM parked";
 
 /// Locks a row for its attempt, until the transaction ends, unless an earlier one of its group is open or being opened: its transaction has to
-/// share the lock of the group, so that none is opened from when this statement begins.
-const LOCK: &str = "SELECT txid_current() AS transaction FROM claimant_inbox i \
+/// share the lock of the group, so that none is opened from when this statement begins. Once it is locked, the transaction waits for locks as
+/// the server's settings say: it is the handler's.
+const LOCK: &str = "WITH locked AS MATERIALIZED (SELECT i.id FROM claimant_inbox i \
     WHERE i.id = $1 AND i.fence = $2 AND i.status = 'PENDING' \
     AND (i.group_name IS NULL OR current_setting('claimant.shares', true) = 'true') AND (SELECT e.id FROM claimant_inbox e \
     WHERE e.consumer = i.consumer AND e.group_name = i.group_name AND e.group_name IS NOT NULL AND e.open AND e.id < i.id \
-    ORDER BY e.id LIMIT 1) IS NULL FOR UPDATE";
+    ORDER BY e.id LIMIT 1) IS NULL FOR UPDATE) SELECT txid_current() AS transaction, pg_backend_pid()::bigint AS backend, \
+    set_config('lock_timeout', current_setting('claimant.lock_timeout'), true) FROM locked";
 
 /// Takes the lock of a row's group for this transaction alone: waits for an attempt in flight, up to the lock timeout.
 const HOLD_GROUP: &str = concat!(

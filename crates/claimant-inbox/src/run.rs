@@ -108,6 +108,7 @@ impl<'a> WorkerLoop<'a> {
         let mut shutdown = pin!(shutdown);
         let mut open = true;
         let mut broken = None;
+        let mut lacks_connection = false;
         loop {
             open &= self.rest > 0 && self.deadlines.is_none_or(|deadlines| Instant::now() < deadlines.begin_by);
             open &= !self.is_held_back();
@@ -115,13 +116,14 @@ impl<'a> WorkerLoop<'a> {
                 self.next_take = Instant::now();
             }
             if open && self.may_take() {
-                if let Err(error) = self.take_due().await {
+                lacks_connection = self.take_due().await.unwrap_or_else(|error| {
                     open = !self.once() && error::may_pass(&error);
                     tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
                     broken = (!open).then_some(error);
                     self.next_take = Instant::now() + self.worker.poll;
                     self.idle = true;
-                }
+                    false
+                });
                 continue;
             }
             if self.in_flight.is_empty() && (!open || (self.once() && self.idle)) {
@@ -131,6 +133,9 @@ impl<'a> WorkerLoop<'a> {
             tokio::select! {
                 Some(ended) = self.in_flight.join_next() => self.end(ended),
                 () = self.way.next() => {}
+                () = self.worker.shared.has_connection(), if open && lacks_connection => {
+                    (lacks_connection, self.next_take) = (false, Instant::now());
+                }
                 () = sleep_until(wake_at.unwrap_or(self.next_take)), if wake_at.is_some() => {}
                 () = &mut shutdown, if open => open = false,
             }
@@ -204,15 +209,16 @@ impl<'a> WorkerLoop<'a> {
     }
 
     /// Takes due messages once, and begins their attempts. While the limit lets none run soon, it only looks whether there are some.
-    async fn take_due(&mut self) -> Result<(), StoreError> {
+    /// Returns whether it took none because other workers have all connections.
+    async fn take_due(&mut self) -> Result<bool, StoreError> {
         let (worker, soon) = (Arc::clone(&self.worker), self.way.soon());
         // OK because the smaller of the two fits a usize.
-        let mut slots = worker.shared.take(self.rest.min(self.room().min(soon) as u64) as usize);
+        let (mut slots, lacks) = worker.shared.take(self.rest.min(self.room().min(soon) as u64) as usize);
         let rows = slots.len();
         if rows == 0 && soon > 0 {
-            // Other runs of this process have them all.
-            (self.idle, self.next_take) = (self.once(), Instant::now() + worker.poll);
-            return Ok(());
+            // Other runs of this process have them all, of this worker or of others.
+            (self.idle, self.next_take) = (self.once() && !lacks, Instant::now() + worker.poll);
+            return Ok(lacks);
         }
         let now = worker.clock.now();
         // Whichever are wanted, as many rows are read, so that a suspect is found where it was seen. OK because of the concurrency's bounds.
@@ -245,7 +251,7 @@ impl<'a> WorkerLoop<'a> {
         if self.idle {
             self.way.rest();
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Parks messages that wait for others of their group; if there are none, widens the window. Returns whether to take again
@@ -270,6 +276,7 @@ mod tests {
     };
     use sqlx::PgPool;
     use sqlx::postgres::PgConnectOptions;
+    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::context::InboxContext;
@@ -308,7 +315,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_returns_in_its_time_where_the_store_of_its_limit_is_silent() {
         let pool = PgPool::connect_lazy_with(PgConnectOptions::new());
-        let worker = Worker::new(pool, "orders".to_owned()).on("ok", handler);
+        let worker = Worker::new(pool, Arc::new(Semaphore::new(1)), "orders".to_owned()).on("ok", handler);
         let worker = worker.limit(Limit::new("mail").per_second(1), Silent).checked().expect("it can run");
         let (shared, begun) = (Arc::clone(&worker.shared), Instant::now());
         let deadlines = Deadlines { begin_by: begun, return_by: begun + Duration::from_secs(1) };

@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use claimant_core::StoreError;
+use claimant_sql::parts::kill;
 use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgPool, PgTransaction};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{explain, no_answer};
@@ -16,12 +17,15 @@ use crate::link::{Statement, end_of};
 /// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
 /// `query(…).execute(&mut **transaction)`, and `transaction.begin()` for a savepoint.
 ///
+/// Its statements wait for locks as the server's settings say, as long as the handler has time.
+///
 /// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. If a handler ends it by a statement
 /// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.
 pub type Transaction = PgTransaction<'static>;
 
 /// Begins a transaction that shares the lock with this number, unless another one has it for itself: the setting `claimant.shares` says whether
-/// it does. The server ends it if one of its statements, or the wait for the next one, takes longer than `within`.
+/// it does. The server ends it if one of its statements, or the wait for the next one, takes longer than `within`. It waits a second for locks;
+/// the setting `claimant.lock_timeout` says how long the server's settings let it.
 pub(crate) async fn begin(
     pool: &PgPool,
     shares: Option<i64>,
@@ -34,7 +38,8 @@ pub(crate) async fn begin(
     });
     let begin = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {0}; \
-         SET LOCAL idle_in_transaction_session_timeout = {0}{share}",
+         SET LOCAL idle_in_transaction_session_timeout = {0}; SET LOCAL lock_timeout = DEFAULT; \
+         SELECT set_config('claimant.lock_timeout', current_setting('lock_timeout'), true); SET LOCAL lock_timeout = '1s'{share}",
         within.as_millis()
     );
     begin_by(pool, begin, until).await
@@ -88,4 +93,22 @@ pub(crate) async fn commit(transaction: Transaction, until: Instant) -> Result<(
 pub(crate) async fn give_up(transaction: Transaction, until: Instant) {
     // Where this fails, the connection has failed, and the transaction with it.
     let _ = timeout_at(until, transaction.rollback()).await;
+}
+
+/// Ends the statement in flight on the connection with this number at the server, and its transaction. By a connection beside the pool's,
+/// which handlers can have all.
+pub(crate) async fn end_statement(pool: &PgPool, backend: i64, until: Instant) {
+    const OPERATION: &str = "ending a statement of the handler";
+    let options = pool.connect_options();
+    let end = async {
+        let mut own = options.connect().await?;
+        own.execute(AssertSqlSafe(kill(backend))).await?;
+        own.close().await
+    };
+    let error = match timeout_at(until, end).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => explain(OPERATION, &error),
+        Err(_) => no_answer(OPERATION),
+    };
+    tracing::warn!(%error, "the server goes on with a statement of the handler: its row is locked until that ends");
 }

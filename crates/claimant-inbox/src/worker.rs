@@ -67,22 +67,43 @@ pub struct Worker {
 }
 
 /// What all clones of a worker share, and all of its runs in this process.
-#[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) downstream: Downstream,
     slots: OnceLock<Arc<Semaphore>>,
+    /// The pool's, for the handlers of all workers of the inbox.
+    connections: Arc<Semaphore>,
 }
 
+/// One of a worker's slots, and a connection for it.
+pub(crate) type Slot = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+
 impl Shared {
-    /// Takes up to so many of the slots that are free.
-    pub(crate) fn take(&self, wanted: usize) -> Vec<OwnedSemaphorePermit> {
-        let slots = self.slots.get().into_iter();
-        slots.flat_map(|slots| (0..wanted).map_while(|_| Arc::clone(slots).try_acquire_owned().ok())).collect()
+    fn new(downstream: Downstream, connections: Arc<Semaphore>) -> Self {
+        Self { downstream, slots: OnceLock::new(), connections }
+    }
+
+    /// Takes up to so many of the slots that are free, and returns whether there was no connection for another one.
+    pub(crate) fn take(&self, wanted: usize) -> (Vec<Slot>, bool) {
+        let mut taken = Vec::new();
+        while taken.len() < wanted
+            && let Some(Ok(slot)) = self.slots.get().map(|slots| Arc::clone(slots).try_acquire_owned())
+        {
+            let Ok(connection) = Arc::clone(&self.connections).try_acquire_owned() else { return (taken, true) };
+            taken.push((slot, connection));
+        }
+        (taken, false)
+    }
+
+    /// Waits until there is a connection for a handler.
+    pub(crate) async fn has_connection(&self) {
+        // It is never closed.
+        let _ = self.connections.acquire().await;
     }
 }
 
 impl Worker {
-    pub(crate) fn new(pool: PgPool, consumer: String) -> Self {
+    /// Creates the worker of this consumer, which shares the pool's connections with other workers.
+    pub(crate) fn new(pool: PgPool, connections: Arc<Semaphore>, consumer: String) -> Self {
         Self {
             pool,
             consumer,
@@ -93,7 +114,7 @@ impl Worker {
             poll: Duration::from_millis(limits::POLL_DEFAULT_MS),
             after_death: AfterDeath::default(),
             clock: Arc::new(SystemClock),
-            shared: Arc::default(),
+            shared: Arc::new(Shared::new(Downstream::default(), connections)),
         }
     }
 
@@ -113,7 +134,7 @@ impl Worker {
 
     /// Sets how many messages are processed at once: 1 to [`CONCURRENCY_MAX`], and never more than the pool has
     /// connections, since each holds one; with a [breaker](Self::breaker) or a [limit](Self::limit) one fewer. Clones of a worker, and its
-    /// runs at once in one process, share it.
+    /// runs at once in one process, share it. Workers of one inbox share its connections: one takes a message when there is one for it.
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.concurrency = messages;
@@ -178,7 +199,7 @@ impl Worker {
     fn with(mut self, set: impl FnOnce(&mut Downstream)) -> Self {
         let mut downstream = self.shared.downstream.fresh();
         set(&mut downstream);
-        self.shared = Arc::new(Shared { downstream, ..Shared::default() });
+        self.shared = Arc::new(Shared::new(downstream, Arc::clone(&self.shared.connections)));
         self
     }
 
@@ -264,7 +285,9 @@ mod tests {
     async fn running_handlers_leave_a_connection_to_the_store_of_a_limit_or_a_breaker() {
         for (connections, wanted, alone, beside) in [(10, 10, 10, 9), (10, 9, 9, 9), (2, 10, 2, 1), (1, 1, 1, 1)] {
             let pool = PgPoolOptions::new().max_connections(connections).connect_lazy_with(PgConnectOptions::new());
-            let worker = Worker::new(pool, "orders".to_owned()).on("ok", handler).concurrency(wanted);
+            let worker = Worker::new(pool, Arc::new(Semaphore::new(1)), "orders".to_owned())
+                .on("ok", handler)
+                .concurrency(wanted);
             assert_eq!(worker.checked().unwrap().concurrency, alone);
             let limited = worker.clone().limit(Limit::new("mail").at_once(10), MemoryStore::new());
             for worker in [limited, worker.breaker(Breaker::new("mail"), MemoryStore::new())] {

@@ -1,12 +1,15 @@
 //! How attempts end, and what is left of their effects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use claimant::{Clock as _, HandlerError, TransactionGuard};
-use claimant_inbox::{InboxContext, Summary, Transaction};
+use claimant_inbox::{Inbox, InboxContext, Summary, Transaction, Worker};
 use serde::Deserialize;
+use sqlx::Executor as _;
 
-use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, World, body, record, run};
+use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, Work, World, body, record, run};
+use crate::lambda::world::Logs;
 
 /// What a message asks for, what is then said of it, after one attempt and in the end.
 struct Case {
@@ -80,6 +83,90 @@ async fn a_transaction_that_is_kept_is_not_committed() {
     world.clock.advance(LATER);
     assert_eq!(world.run().await, Summary::default());
     assert_eq!((world.state("keep").await.0.as_str(), world.effects().await), ("PENDING", vec![]));
+}
+
+/// Also where the handlers have all connections of the pool.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_handler_that_is_cut_off_inside_a_statement_has_failed() {
+    for (kind, says) in [("sleep", "cancelled at its timeout"), ("shrug", "its transaction did not commit")] {
+        let world = World::start(1).await;
+        world.put(&[kind]).await;
+        let worker = world.worker().timeout(Duration::from_millis(500));
+        assert_eq!(run(&worker).await, Summary { failed: 1, ..Summary::default() }, "{kind}");
+        let (status, attempts, error) = world.state(kind).await;
+        assert_eq!((status.as_str(), attempts), ("PENDING", 1), "{kind}");
+        assert!(error.contains(says), "{kind}: {error}");
+        // It is no suspect, beside which nothing else runs: it is due after its backoff.
+        let times = world.entry(kind).await.times;
+        assert!(times.next_attempt_at.since(times.received_at) <= Duration::from_secs(2), "{kind}: {times:?}");
+    }
+}
+
+/// As in the transactions of a consumer.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_handler_waits_for_locks_as_the_server_says() {
+    let world = World::start(4).await;
+    world.sql("INSERT INTO effects (key) VALUES ('held')").await;
+    world.put(&["wait"]).await;
+    let mut other = world.party().await;
+    other.execute("BEGIN; UPDATE effects SET key = key").await.unwrap();
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        other.execute("COMMIT").await.unwrap();
+    };
+    let (summary, ()) = tokio::join!(world.run(), release);
+    assert_eq!(summary, Summary { done: 1, ..Summary::default() }, "{:?}", world.state("wait").await);
+    assert_eq!(world.effects().await, ["held", "wait"]);
+    // Where the database has a setting of its own, that counts.
+    world
+        .sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 200', current_database()); END $$")
+        .await;
+    let world = World { inbox: Inbox::connect(&world.server.url(), 4).await.unwrap(), ..world };
+    world.deliver(vec![record("again", &body("again", "wait"))]).await;
+    let mut other = world.party().await;
+    other.execute("BEGIN; UPDATE effects SET key = key").await.unwrap();
+    assert_eq!(world.run().await, Summary { failed: 1, ..Summary::default() });
+    assert!(world.state("again").await.2.contains("lock timeout"));
+}
+
+/// Takes longer than an attempt waits for a connection.
+async fn long(_: Work, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    Ok(())
+}
+
+/// A message waits until the other worker leaves it one, and loses no attempt meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn workers_of_one_inbox_share_its_connections() {
+    let world = World::start(2).await;
+    let work = |id: &str| record(id, &body(id, "long"));
+    let payments = world.inbox.intake("payments", |work: &Work| &work.kind).key(|work| &work.id);
+    world.deliver(vec![work("a")]).await;
+    world.deliver_to(payments, vec![work("b"), work("c")]).await;
+    let (orders, payments) = (world.inbox.worker(CONSUMER), world.inbox.worker("payments"));
+    let worker = |worker: Worker| worker.on("long", long).clock(Arc::new(world.clock.clone()));
+    let (orders, payments) = (worker(orders), worker(payments));
+    let (one, two) = tokio::join!(run(&orders), run(&payments));
+    assert_eq!(one, Summary { done: 1, ..Summary::default() });
+    assert_eq!(two, Summary { done: 2, ..Summary::default() });
+}
+
+/// An alarm on that line would have an operator look for a dead message that is none.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_message_that_is_done_after_all_is_not_called_dead() {
+    let (world, logs) = (World::start(2).await, Logs::record());
+    world.put(&["done"]).await;
+    assert_eq!(run(&world.worker().attempts_max(1)).await, Summary { unknown: 1, ..Summary::default() });
+    assert_eq!(world.state("done").await.0, "DONE");
+    let text = logs.text();
+    assert!(text.contains("the last attempt failed") && !text.contains("message is dead"), "{text}");
+    world.put(&["reject"]).await;
+    assert_eq!(world.run().await.dead, 1);
+    assert!(logs.text().contains("message is dead"));
 }
 
 /// Backoff, and a delay that the handler asks for.

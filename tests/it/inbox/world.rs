@@ -12,6 +12,7 @@ use claimant_tests::services::Postgres;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, PgConnection};
+use tokio::time::timeout;
 
 use crate::lambda::world::{event, failures, settings};
 
@@ -145,8 +146,10 @@ pub(crate) async fn run(worker: &Worker) -> Summary {
 }
 
 /// What [`act`] can do.
-pub(crate) const KINDS: [&str; 10] =
-    ["ok", "fail", "soon", "reject", "panic", "hang", "commit", "swallow", "keep", "cut"];
+pub(crate) const KINDS: [&str; 14] = [
+    "ok", "fail", "soon", "reject", "panic", "hang", "commit", "swallow", "keep", "cut", "sleep", "shrug", "wait",
+    "done",
+];
 
 /// Has an effect first, whatever comes then.
 pub(crate) async fn act(
@@ -165,6 +168,11 @@ pub(crate) async fn act(
         "commit" => _ = tx.execute("ROLLBACK").await?,
         "swallow" => assert!(tx.execute("SELECT nonsense").await.is_err()),
         "keep" => KEPT.lock().unwrap().push(tx),
+        "sleep" => _ = tx.execute("SELECT pg_sleep(20)").await?,
+        "shrug" => _ = timeout(Duration::from_millis(50), tx.execute("SELECT pg_sleep(20)")).await,
+        "wait" => _ = tx.execute("UPDATE effects SET key = key WHERE key = 'held'").await?,
+        // As if the answer to its commit were lost.
+        "done" => _ = tx.execute("ROLLBACK; UPDATE claimant_inbox SET status = 'DONE', open = false").await?,
         "cut" => _ = tx.execute("SELECT pg_terminate_backend(pg_backend_pid())").await?,
         kind => panic!("{kind} is none of {KINDS:?}"),
     }
