@@ -145,6 +145,10 @@ pub(crate) fn refused(what: &str, error: &SqlError) -> String {
         }
         "42501" => format!("{what} was denied: did the handler set a role that may not write {table}?"),
         "25006" => format!("{what} was denied: did the handler make its transaction read-only?"),
+        // Without one, a lease ends after the handler is cancelled.
+        "25P03" | "4031" => {
+            "it was idle for as long as its lease, so the server ended it: leave .lease(…) out".to_owned()
+        }
         "25P02" => "a statement of the handler had failed, and the handler continued".to_owned(),
         code => format!("the database refused {what} (code {code})"),
     }

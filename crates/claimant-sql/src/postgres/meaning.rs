@@ -29,6 +29,7 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         "25P02" => {
             Meaning::of(Other, ": an earlier statement of the handler failed; return its error instead of going on")
         }
+        "25P03" => Meaning::of(Unreachable, ": the transaction was idle for too long"),
         "3D000" | "3F000" => Meaning::of(Misconfigured, ". Create it, or name the one that exists"),
         "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
         // Undefined table, column and type; operators and values of types that do not fit.
