@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
 
-use super::mail::{Field, value_of};
+use super::mail::{Field, KEY_HEADERS, value_of};
 use crate::sync::lock;
 
 /// Attempts whose times are kept; later ones are not.
@@ -13,7 +13,7 @@ pub const ATTEMPTS_MAX: usize = 100_000;
 /// One attempt to send a mail.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// The mail's headers.
+    /// Those of the mail's headers that can carry its key: the others of a raw mail can be many, and attempts are kept to the end.
     pub headers: Vec<Field>,
     /// When its request had been read.
     pub began: Instant,
@@ -33,7 +33,7 @@ pub(super) struct UnderWay {
 }
 
 impl Attempt {
-    /// The value of the first header of this name, whatever its case.
+    /// The value of the first of these headers of this name, whatever its case.
     pub fn header(&self, name: &str) -> Option<&str> {
         value_of(&self.headers, name)
     }
@@ -50,7 +50,9 @@ impl AttemptLog {
         let mut attempts = lock(&self.0);
         let index = (attempts.len() < ATTEMPTS_MAX).then_some(attempts.len());
         if index.is_some() {
-            attempts.push(Attempt { headers: headers.to_vec(), began: Instant::now(), ended: None });
+            let is_key = |field: &&Field| KEY_HEADERS.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+            let headers = headers.iter().filter(is_key).cloned().collect();
+            attempts.push(Attempt { headers, began: Instant::now(), ended: None });
         }
         UnderWay { log: self.clone(), index }
     }
@@ -94,8 +96,12 @@ mod tests {
     #[test]
     fn an_attempt_ends_when_it_is_dropped() {
         let log = AttemptLog::default();
-        let under_way = log.begin(&[Field { name: "X-Key".into(), value: "k".into() }]);
-        assert!(log.attempts()[0].ended.is_none() && log.attempts()[0].header("x-key") == Some("k"));
+        let headers = [("References", "x".repeat(100_000)), ("Idempotency-Key", "k".to_owned())];
+        let under_way = log.begin(&headers.map(|(name, value)| Field { name: name.into(), value }));
+        let begun = &log.attempts()[0];
+        assert!(begun.ended.is_none() && begun.header("idempotency-key") == Some("k"));
+        // The journey of a mail is no part of what is kept of each.
+        assert_eq!(begun.headers.len(), 1);
         drop(under_way);
         assert!(log.attempts()[0].ended.is_some());
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const TEXT_MAX_BYTES: usize = 64 * 1024;
 
 /// The headers in which mails carry an idempotency key; the first that is there counts.
-const KEY_HEADERS: [&str; 3] = ["X-Claimant-Key", "Idempotency-Key", "X-Idempotency-Key"];
+pub(super) const KEY_HEADERS: [&str; 3] = ["X-Claimant-Key", "Idempotency-Key", "X-Idempotency-Key"];
 
 /// A named value: a header or a tag of a mail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
