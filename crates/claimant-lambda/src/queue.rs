@@ -179,12 +179,12 @@ impl<'a> SqsQueue<'a> {
                 entry = entry.message_system_attributes(SystemAttribute::AwsTraceHeader, value);
             }
         }
-        if url.ends_with(".fifo") {
-            let group = message.group().filter(|group| !group.is_empty());
-            entry = entry
-                .message_group_id(group.unwrap_or(dead_letter.consumer.as_str()))
-                .message_deduplication_id(dead_letter.message_id.as_str());
-        }
+        let fifo = url.ends_with(".fifo");
+        // On a standard queue too, as SQS's own redrive keeps it: it is a fair queue's tenant, and a FIFO queue's order after a redrive.
+        let group = message.group().filter(|group| !group.is_empty());
+        let group = group.or_else(|| fifo.then_some(dead_letter.consumer.as_str()));
+        let deduplication_id = fifo.then(|| dead_letter.message_id.as_str().to_owned());
+        entry = entry.set_message_group_id(group.map(str::to_owned)).set_message_deduplication_id(deduplication_id);
         Some((entry.build().ok()?, size))
     }
 }
