@@ -1,4 +1,4 @@
-//! The attributes of a dead letter: claimant's, and as many of the message's own as fit beside them and the body.
+//! The attributes of a dead letter: the message's own, all of them, and claimant's.
 
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
@@ -7,6 +7,9 @@ use claimant_core::{AttributeValue, Attributes, DeadLetter};
 
 /// Attributes that SQS allows on one message.
 const ATTRIBUTES_MAX: usize = 10;
+
+/// How many of claimant's attributes every copy has: without them it is not known for one, nor where it comes from.
+const OURS_MIN: usize = 3;
 
 /// The longest error text on a dead letter.
 const ERROR_MAX_BYTES: usize = 1_024;
@@ -23,38 +26,49 @@ const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
 /// How often the message was redriven from there.
 const REDRIVES: &str = "claimant-redrives";
 
-/// Returns the attributes of a copy of a message that had these, as many as fit into so many bytes together with claimant's, which are never left out.
+/// Returns the attributes of a copy of a message that had these, and their size: what every copy has of claimant's, all of the message's own, and as
+/// many more of claimant's as fit. `None` where the first two do not fit into so many bytes or into the number that SQS allows: the
+/// original is deleted once there is a copy, and without one of its own attributes it may have no route or no key ever after.
 pub(crate) fn attributes<'a>(
     dead_letter: &DeadLetter,
     received: &'a Attributes,
     most_bytes: usize,
-) -> Vec<(&'a str, MessageAttributeValue)> {
-    let mut attributes: Vec<_> = our_attributes(dead_letter, received);
-    let ours: usize = attributes.iter().map(|(name, value)| bytes(name, value)).sum();
-    let mut left = most_bytes.saturating_sub(ours);
-    let mut theirs: Vec<_> = received.iter().filter(|(name, _)| !name.starts_with(PREFIX)).collect();
-    theirs.sort_by_key(|(name, _)| *name);
-    let theirs = theirs.into_iter().filter_map(|(name, value)| {
-        let value = copied(value)?;
-        left = left.checked_sub(bytes(name, &value))?;
-        Some((name, value))
-    });
-    attributes.extend(theirs.take(ATTRIBUTES_MAX - attributes.len()));
-    attributes
+) -> Option<(Vec<(&'a str, MessageAttributeValue)>, usize)> {
+    let mut ours = our_attributes(dead_letter, received);
+    let mut attributes: Vec<(&str, _)> = ours.by_ref().take(OURS_MIN).collect();
+    let theirs = received.iter().filter(|(name, _)| !name.starts_with(PREFIX));
+    attributes.extend(theirs.filter_map(|(name, value)| Some((name, copied(value)?))));
+    let mut size = attributes.iter().map(|(name, value)| bytes(name, value)).sum();
+    if attributes.len() > ATTRIBUTES_MAX || size > most_bytes {
+        return None;
+    }
+    for (name, value) in ours {
+        let added = bytes(name, &value);
+        if attributes.len() < ATTRIBUTES_MAX && size + added <= most_bytes {
+            attributes.push((name, value));
+            size += added;
+        }
+    }
+    Some((attributes, size))
 }
 
-/// Returns the attributes that claimant adds to a dead letter, beside the message's own (`received`).
+/// Returns the attributes that claimant adds to a dead letter, beside the message's own (`received`): those of every copy, then the others, the
+/// most needed first.
 ///
 /// | attribute | holds |
 /// | --- | --- |
 /// | `claimant-error` | why, at most 1,024 bytes |
 /// | `claimant-outcome` | `rejected` or `conflict`: this message's work is not done; `parked`: it may be done |
-/// | `claimant-consumer` | the consumer's name |
-/// | `claimant-record` | the id of the record of its key, as the store has it |
 /// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
+/// | `claimant-first-message-id` | after a redrive: the producer's id |
+/// | `claimant-record` | the id of the record of its key, as the store has it |
+/// | `claimant-consumer` | the consumer's name |
+/// | `claimant-redrives` | after a redrive: how often it came back from a dead-letter queue |
 /// | `claimant-attempt` | which run of the handler rejected it, if one did |
-/// | `claimant-first-message-id`, `claimant-redrives` | the producer's id, and how often it came back from a dead-letter queue, if it did |
-fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'static str, MessageAttributeValue)> {
+fn our_attributes(
+    dead_letter: &DeadLetter,
+    received: &Attributes,
+) -> impl Iterator<Item = (&'static str, MessageAttributeValue)> {
     let text = |name: &str| received.get(name).and_then(AttributeValue::as_sent);
     let redriven = text(MESSAGE_ID).is_some() || text(REDRIVES).is_some();
     let counted = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
@@ -63,27 +77,26 @@ fn our_attributes(dead_letter: &DeadLetter, received: &Attributes) -> Vec<(&'sta
     let said = [
         ("claimant-error", Some(dead_letter.error.clone())),
         (OUTCOME, Some(dead_letter.reason.as_str().to_owned())),
-        ("claimant-consumer", Some(dead_letter.consumer.as_str().to_owned())),
+        (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
+        (FIRST_MESSAGE_ID, [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().find_map(text).map(str::to_owned)),
         // An id that SQS cannot carry as it is would name another record.
         (
             "claimant-record",
             dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id),
         ),
-        (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
-        ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
-        (FIRST_MESSAGE_ID, [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().find_map(text).map(str::to_owned)),
+        ("claimant-consumer", Some(dead_letter.consumer.as_str().to_owned())),
         (REDRIVES, redriven.then(|| redrives.to_string())),
+        ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
     ];
-    let said = said.into_iter().filter_map(|(name, value)| {
+    said.into_iter().filter_map(|(name, value)| {
         let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(&value?));
         // A value with its type always builds.
         Some((name, value.build().ok()?))
-    });
-    said.collect()
+    })
 }
 
 /// Returns what an attribute counts towards the size of its message: its name, type and value.
-pub(crate) fn bytes(name: &str, value: &MessageAttributeValue) -> usize {
+fn bytes(name: &str, value: &MessageAttributeValue) -> usize {
     let binary = value.binary_value().map_or(0, |bytes| bytes.as_ref().len());
     name.len() + value.data_type().len() + value.string_value().map_or(0, str::len) + binary
 }

@@ -153,22 +153,21 @@ impl<'a> SqsQueue<'a> {
         answers
     }
 
-    /// Returns a copy with as many of the original's attributes as fit beside claimant's, and its size; `None` where claimant's do not fit
-    /// beside the body. SQS refuses an empty body, which no message from SQS has: such a message stays where it is.
+    /// Returns a copy with all of the original's attributes and with claimant's, and its size; `None` where they do not fit, and the message
+    /// stays where it is. So does one with an empty body, which SQS refuses and no message from SQS has.
     fn entry_for(&self, dead_letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
         let message = self.batch.messages.get(dead_letter.index)?;
         let body = message.body();
         let room = REQUEST_MAX_BYTES.saturating_sub(body.len());
-        let attributes = letter::attributes(dead_letter, message.attributes(), room);
-        let size = body.len() + attributes.iter().map(|(name, value)| letter::bytes(name, value)).sum::<usize>();
-        if size > REQUEST_MAX_BYTES {
+        let Some((attributes, bytes)) = letter::attributes(dead_letter, message.attributes(), room) else {
             tracing::warn!(
                 message_id = dead_letter.message_id.as_str(),
-                "a message was not copied to the dead-letter queue: with claimant's attributes it would be larger than the 1 MiB that SQS \
-                 takes. It stays in its queue, whose redrive policy, if it has one, moves it as it is"
+                "a message was not copied to the dead-letter queue: with claimant's attributes and all of its own it would be larger than \
+                 the 1 MiB that SQS takes, or have more than the ten attributes. It stays in its queue, whose redrive policy, if it has \
+                 one, moves it as it is"
             );
             return None;
-        }
+        };
         let mut entry = Entry::builder().id(number.to_string()).message_body(body);
         for (name, value) in attributes {
             entry = entry.message_attributes(name, value);
@@ -185,7 +184,7 @@ impl<'a> SqsQueue<'a> {
         let group = group.or_else(|| fifo.then_some(dead_letter.consumer.as_str()));
         let deduplication_id = fifo.then(|| dead_letter.message_id.as_str().to_owned());
         entry = entry.set_message_group_id(group.map(str::to_owned)).set_message_deduplication_id(deduplication_id);
-        Some((entry.build().ok()?, size))
+        Some((entry.build().ok()?, body.len() + bytes))
     }
 }
 
