@@ -148,7 +148,9 @@ impl S3Payloads {
     /// `sqs:DeleteMessage`.
     ///
     /// Leave it off where several queues get one message (a topic with several subscriptions), since the first to finish would take
-    /// the payload from the others. A payload whose removal is not confirmed in time stays: let a lifecycle rule of the bucket
+    /// the payload from the others; and where a message can be received again while it is worked on: a standard queue's visibility timeout
+    /// has to be longer than the batching window and the function's timeout together, since such a queue confirms the deletion of what
+    /// it has delivered again, without deleting it. A payload whose removal is not confirmed in time stays: let a lifecycle rule of the bucket
     /// expire what is older than the queue keeps messages.
     #[must_use]
     pub fn remove_when_done(mut self) -> Self {
