@@ -94,7 +94,14 @@ impl<'a> SqsQueue<'a> {
     /// Deletes messages, ten in a request and the requests concurrently; returns whether SQS has confirmed each. One without a
     /// receipt handle cannot be deleted.
     async fn delete_all(&self, indexes: &[usize]) -> Confirmation {
-        let (Some(client), Some(source)) = (&self.means.client, &self.batch.source) else {
+        let Some(source) = &self.batch.source else { return Confirmation::Unconfirmed };
+        let Some(client) = &self.means.client else {
+            if !self.warned.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    "completed messages are not deleted ahead of the report, since the function has no client of SQS: it makes one \
+                     unless CLAIMANT_VISIBILITY and CLAIMANT_MAPPING_CHECK are both off"
+                );
+            }
             return Confirmation::Unconfirmed;
         };
         let entry = |index: &usize| {

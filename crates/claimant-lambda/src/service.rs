@@ -113,7 +113,6 @@ impl Service {
         consumers: impl Into<Consumers>,
         config: Option<&SdkConfig>,
     ) -> Result<Self, Error> {
-        let asks_sqs = settings.change_visibility || settings.dead_letter_queue_url.is_some();
         let router = Router::new(consumers, settings.concurrency)?.log_claims(settings.log_messages);
         Ok(Self {
             router: match settings.max_receive_count {
@@ -124,7 +123,8 @@ impl Service {
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
             means: Means {
-                client: config.filter(|_| asks_sqs).cloned().map(|config| Later::new(move || queue::client(&config))),
+                // Whatever is switched off: messages are deleted ahead of the report where something is at stake.
+                client: config.cloned().map(|config| Later::new(move || queue::client(&config))),
                 hides: settings.change_visibility,
                 dead_letters: settings.dead_letter_queue_url.clone(),
                 schedules: settings.scheduler.again.as_ref().zip(config).map(|(of, config)| Schedules::new(of, config)),

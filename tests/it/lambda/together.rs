@@ -245,16 +245,18 @@ impl PayloadSource for Shelf {
 #[tokio::test]
 async fn a_payload_stays_unless_sqs_confirms_that_its_message_is_gone() {
     let names: Vec<_> = (0..12).map(|n| format!("p{n}")).collect();
-    for (name, receipt, loss, left) in [
-        ("all are gone", None, Loss::None, 0..=0),
-        ("one is refused", Some(Some("no receipt")), Loss::None, 1..=10),
-        ("one has no receipt handle", Some(None), Loss::None, 1..=10),
-        ("no request arrives", None, Loss::Request, 12..=12),
+    let (on, off) = ("on", "off");
+    for (name, visibility, receipt, loss, left) in [
+        ("all are gone", on, None, Loss::None, 0..=0),
+        ("visibility is left to the queue", off, None, Loss::None, 0..=0),
+        ("one is refused", on, Some(Some("no receipt")), Loss::None, 1..=10),
+        ("one has no receipt handle", on, Some(None), Loss::None, 1..=10),
+        ("no request arrives", on, None, Loss::Request, 12..=12),
     ] {
         let world = World::start(&[]).await;
         let shelf = Shelf(Arc::new(Mutex::new(names.clone())));
         let consumer = Consumer::new("c", world.store.clone(), work).key(|w| &w.id).large_payloads(shelf.clone());
-        let service = world.service_of(&[], consumer);
+        let service = world.service_of(&[("CLAIMANT_VISIBILITY", visibility)], consumer);
         let batch = world.batch(QUEUE, names.iter().map(NewMessage::new).collect()).await;
         let mut event = world.event(QUEUE, &batch);
         let spoilt = event.records[11].body.clone().unwrap();
