@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::error::{BuildError, ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
 use aws_sdk_sqs::primitives::Blob;
@@ -24,7 +25,7 @@ use crate::outgoing::Outgoing;
 use crate::plan::{BACKOFF_BASE_MS, Plan, REQUEST_MAX_MS, TRIES_MAX, TryResult};
 use crate::sent::Sent;
 
-/// How long one request may take, the SDK's own retries included.
+/// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_millis(REQUEST_MAX_MS);
 
 /// What error codes have in them where the credentials are not accepted.
@@ -40,10 +41,13 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Creates a producer for the queue with this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`.
+    /// Creates a producer for the queue with this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`. Its requests
+    /// are not retried by the client, whatever its configuration says: [tries](Self::send_all) are the producer's.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self { client, queue_url: queue_url.into(), large: None, spans: None }
+        // Of retries inside of one, only the last answer would be seen: a message that may be in the queue would be said not to be.
+        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
+        Self { client: Client::from_conf(config), queue_url: queue_url.into(), large: None, spans: None }
     }
 
     /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.

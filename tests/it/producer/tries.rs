@@ -1,0 +1,29 @@
+//! Tries are the producer's, so that it sees the answer to each.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::retry::RetryConfig;
+use claimant_tests::wire::Loss;
+
+use super::{FIFO, STANDARD, World, outgoing, words};
+
+const TOO_MANY: Loss = Loss::Instead(400, r#"{"__type":"ThrottlingException"}"#);
+
+/// A client of one's own retries unless told otherwise: of what it asked for, only the last answer would be seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_in_the_queue_is_unknown_whatever_the_client_retries() {
+    for (queue, first, kind, queued) in [
+        (STANDARD, Loss::Answer, "Unknown", "a"),
+        (FIFO, Loss::Answer, "Unknown", "a"),
+        (STANDARD, TOO_MANY, "Failed", ""),
+    ] {
+        let mut world = World::start().await;
+        let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
+        world.client = Client::from_conf(world.client.config().to_builder().retry_config(retries).build());
+        world.wire.script(&[&[first][..], &[TOO_MANY; 14]].concat());
+        let results = world.producer(queue).send_all([outgoing("a")]).await;
+        assert_eq!((words(&results), world.wire.take_requests().len()), (kind.to_owned(), 5), "{queue} {results:?}");
+        assert_eq!(world.bodies(queue).join(" "), queued, "{queue}");
+    }
+}
