@@ -19,8 +19,9 @@ use claimant_core::{AttributeValue, Error, PayloadSink, SendSpan, Spans, Variabl
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::check::BYTES_MAX;
 use crate::error::{SendError, SendErrorKind};
-use crate::large::LargePayloads;
+use crate::large;
 use crate::outgoing::Outgoing;
 use crate::plan::{BACKOFF_BASE_MS, Plan, REQUEST_MAX_MS, TRIES_MAX, TryResult};
 use crate::sent::Sent;
@@ -36,7 +37,8 @@ const NOT_ACCEPTED: [&str; 3] = ["Signature", "Token", "UnrecognizedClient"];
 pub struct Producer {
     client: Client,
     queue_url: String,
-    large: Option<LargePayloads>,
+    large: Option<Arc<dyn PayloadSink>>,
+    large_over_bytes: usize,
     spans: Option<Arc<dyn Spans>>,
 }
 
@@ -47,7 +49,8 @@ impl Producer {
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         // Of retries inside of one, only the last answer would be seen: a message that may be in the queue would be said not to be.
         let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
-        Self { client: Client::from_conf(config), queue_url: queue_url.into(), large: None, spans: None }
+        let client = Client::from_conf(config);
+        Self { client, queue_url: queue_url.into(), large: None, large_over_bytes: BYTES_MAX, spans: None }
     }
 
     /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.
@@ -77,15 +80,17 @@ impl Producer {
     /// stays: let a lifecycle rule of the bucket expire it.
     #[must_use]
     pub fn large_payloads(mut self, sink: impl PayloadSink) -> Self {
-        self.large = Some(LargePayloads::new(sink));
+        self.large = Some(Arc::new(sink));
         self
     }
 
     /// Sets from which size on messages are [large](Self::large_payloads): those with more bytes than this, at most the 1 MiB that SQS
-    /// takes. 262,144 is right for consumers whose batches would not fit into the 6 MB of an invocation otherwise.
+    /// takes. 262,144 is right for consumers whose batches would not fit into the 6 MB of an invocation otherwise. Without a place for large
+    /// ones, none is.
     #[must_use]
     pub fn large_over_bytes(mut self, bytes: usize) -> Self {
-        self.large = self.large.map(|large| large.over(bytes));
+        // Larger messages than SQS takes are large whatever is set.
+        self.large_over_bytes = bytes.min(BYTES_MAX);
         self
     }
 
@@ -116,11 +121,8 @@ impl Producer {
     pub async fn send_all(&self, messages: impl IntoIterator<Item = Outgoing>) -> Vec<Result<Sent, SendError>> {
         let mut opened = Vec::new();
         let messages = messages.into_iter().map(|message| {
-            let message = match &self.large {
-                Some(large) => large.mark(message),
-                None => message,
-            };
-            self.in_span(message, &mut opened)
+            let outside = self.large.is_some() && message.bytes() > self.large_over_bytes;
+            self.in_span(Outgoing { outside, ..message }, &mut opened)
         });
         let results = self.send_planned(Plan::new(messages, self.is_fifo())).await;
         for (span, result) in opened.into_iter().zip(&results) {
@@ -200,7 +202,7 @@ impl Producer {
     /// Returns a message as it is sent, without an id in the request. The payload of a large one is written first.
     async fn entry(&self, message: &Outgoing) -> Result<EntryBuilder, TryResult> {
         let written = match &self.large {
-            Some(large) if message.outside => Some(large.write(message, REQUEST_MAX).await?),
+            Some(sink) if message.outside => Some(large::write(sink.as_ref(), message, REQUEST_MAX).await?),
             _ => None,
         };
         let mut entry = Entry::builder().message_body(written.as_ref().map_or(&message.body, |written| &written.body));

@@ -152,6 +152,10 @@ async fn the_threshold_is_the_producers_and_what_s3_refuses_fails_alone() {
     assert!(said[4].contains("10 attributes, and SQS takes 9 beside that of a large payload"), "{said:?}");
     assert!(said[5].contains("empty"), "{said:?}");
     assert_eq!((s3.keys(BUCKET).len(), sqs.depth(QUEUE).unwrap().visible), (3, 4));
+    // The same in the other order.
+    let before = producer.clone().large_over_bytes(100).large_payloads(payloads.clone());
+    assert!(before.send(outgoing("i", body("i", 200))).await.is_ok());
+    assert_eq!(s3.keys(BUCKET).len(), 4);
     // A bucket that refuses fails the large message alone, at once.
     let refusing = producer.clone().large_payloads(payloads.owned_by("111111111111")).large_over_bytes(100);
     let sent = refusing.send_all([outgoing("g", body("g", 200)), outgoing("h", body("h", 10))]).await;
