@@ -63,7 +63,7 @@ pub trait PayloadSource: Send + Sync + 'static {
 
 /// Writes payloads outside of their messages: for a producer.
 pub trait PayloadSink: Send + Sync + 'static {
-    /// Writes a payload under a new name, and returns the message that points to it.
+    /// Writes a payload under a new name, and returns the message that points to it. A producer waits for 20 s at most, at each try.
     ///
     /// Cancel safe, but for a payload that no message points to.
     ///

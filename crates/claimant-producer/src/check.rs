@@ -31,10 +31,17 @@ pub(crate) fn message(message: &Outgoing, fifo: bool) -> Result<(), SendError> {
     attributes(message)?;
     let bytes = message.bytes();
     if bytes > BYTES_MAX {
-        return refused(format!(
-            "the message has {bytes} bytes with its attributes, and SQS takes {BYTES_MAX}: give the producer a bucket for large \
-             payloads"
-        ));
+        return refused(if message.outside {
+            format!(
+                "the message has {bytes} bytes in its attributes and the pointer to its payload, and SQS takes {BYTES_MAX}: only \
+                 bodies are kept in a bucket"
+            )
+        } else {
+            format!(
+                "the message has {bytes} bytes with its attributes, and SQS takes {BYTES_MAX}: give the producer a bucket for large \
+                 payloads"
+            )
+        });
     }
     if let Some(delay) = message.delay {
         self::delay(delay, fifo)?;
@@ -243,5 +250,9 @@ mod tests {
         let attribute = |name: &str| message.clone().attribute(name, AttributeValue::bytes([0, 1]));
         assert_eq!(said(&attribute("abc"), false), "", "3, the 6 of `Binary`, and 2");
         assert!(said(&attribute("abcd"), false).contains("1048577 bytes"));
+        let outside = Outgoing { outside: true, ..attribute("abcd") };
+        assert_eq!(said(&outside, false), "");
+        let outside = outside.attribute("large", AttributeValue::text("x".repeat(BYTES_MAX)));
+        assert!(said(&outside, false).contains("only bodies are kept in a bucket"));
     }
 }

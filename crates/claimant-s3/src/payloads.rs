@@ -137,7 +137,7 @@ impl S3Payloads {
     }
 
     /// Sets how long fetching or writing one payload may take, the SDK's retries included. Unless set, 5 s. All fetches of a batch end
-    /// in the first quarter of the invocation's time.
+    /// in the first quarter of the invocation's time, and a producer gives each of its tries 20 s at most to write one.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -251,7 +251,9 @@ impl PayloadSource for S3Payloads {
 impl PayloadSink for S3Payloads {
     fn write<'a>(&'a self, payload: &'a [u8]) -> FetchFuture<'a, Result<Written, Error>> {
         let no_answer = || {
-            let why = format!("S3 did not confirm the payload within {} ms", self.timeout.as_millis());
+            let within = self.timeout.as_millis();
+            let why =
+                format!("S3 did not confirm the payload within {within} ms: S3Payloads::timeout can give it more");
             Err(Error::new(why).of_kind(ErrorKind::Unavailable))
         };
         Box::pin(async move { timeout(self.timeout, self.put(payload)).await.unwrap_or_else(|_| no_answer()) })
