@@ -71,9 +71,12 @@ fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> Filter {
             _ => ignored.push(directive.to_owned()),
         }
     }
-    // Where nothing is understood, errors are logged all the same.
+    // Where nothing is understood, it is as if nothing was asked for.
     if ignored.len() == directives().count() {
-        targets = targets.with_default(LevelFilter::ERROR);
+        targets = targets.with_default(LevelFilter::INFO);
+    }
+    if !ignored.is_empty() {
+        targets = targets.with_target(module_path!(), LevelFilter::WARN);
     }
     Filter { targets, ignored }
 }
@@ -110,6 +113,17 @@ mod tests {
         let [said, errors] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         assert!(said.contains("attempt failed") && said.contains("panic; its message is left out"), "{said}{errors}");
         assert!(!said.contains(SECRET) && !errors.contains(SECRET), "{said}{errors}");
+    }
+
+    /// Whatever else is asked for, what is ignored of it is said.
+    #[test]
+    fn a_filter_that_is_not_understood_is_named_in_the_log() {
+        const TEST: &str = "logging::tests::a_filter_that_is_not_understood_is_named_in_the_log";
+        for asked in ["[message]=debug", "error,[message]=debug", "orders=debug,[message]=debug"] {
+            let Some(ended) = child::ended_with(TEST, &[("RUST_LOG", asked)]) else { return crate::init_logs() };
+            let said = String::from_utf8_lossy(&ended.stdout);
+            assert!(said.contains("log filters") && said.contains("[message]=debug"), "{asked}: {said}");
+        }
     }
 
     fn targets(lambda_level: Option<&str>, rust_log: Option<&str>) -> Targets {
@@ -160,11 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said_and_errors_are_logged() {
+    fn what_is_not_understood_is_left_out() {
         for (asked, level, ignored) in [
             ("info,[message]=debug", Level::INFO, &["[message]=debug"][..]),
-            ("orders=loud", Level::ERROR, &["orders=loud"]),
-            ("[message{attempt=2}]=trace,a=b=c", Level::ERROR, &["[message{attempt=2}]=trace", "a=b=c"]),
+            ("orders=loud", Level::INFO, &["orders=loud"]),
+            ("[message{attempt=2}]=trace,a=b=c", Level::INFO, &["[message{attempt=2}]=trace", "a=b=c"]),
         ] {
             let filter = filter(None, Some(asked));
             assert_eq!(filter.ignored, ignored);
