@@ -60,6 +60,7 @@ pub mod payloads;
 pub mod played;
 mod probe;
 mod receiver;
+mod records;
 pub mod s3;
 pub mod scenario;
 pub mod scripted_queue;

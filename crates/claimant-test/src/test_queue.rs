@@ -4,27 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::limits::{CONCURRENCY_DEFAULT, RECEIVES_MAX_DEFAULT};
-use claimant_core::{
-    Call as StoreCall, ConsumerName, Consumers, HandlerThreads, Key, Message, Meter, Record, RecordId, Report, Router,
-    Status, Store,
-};
+use claimant_core::{ConsumerName, Consumers, HandlerThreads, Key, Message, Record, RecordId, Report, Router};
 
-use crate::backlog::End;
 use crate::clock::MovableClock;
 use crate::faulty::{Fault, FaultyStore};
 use crate::life::{self, SharedSteps};
 use crate::message::{TestMessage, reordered};
 use crate::played::{Played, Story};
 use crate::probe::{Probe, Seen};
+use crate::records::Records;
 use crate::scenario::{Kind, Scenario};
 use crate::worker::Worker;
 
 /// How long an invocation may last, unless set, and how many messages a batch has.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const BATCH_MAX: usize = 10;
-
-/// How long a look at a record may take.
-const LOOK: Duration = Duration::from_secs(20);
 
 /// A queue in memory with a consumer behind it, or with several behind [`Routes`](claimant_core::Routes), as SQS and Lambda have it: batches, receive counts, visibility timeouts, FIFO groups, a
 /// dead-letter queue. Its clock is moved on when all messages are hidden, so no test waits for a backoff or a lease.
@@ -55,10 +49,7 @@ const LOOK: Duration = Duration::from_secs(20);
 /// ```
 pub struct TestQueue {
     worker: Worker,
-    /// The consumers' own stores.
-    stores: Vec<Arc<dyn Store>>,
     faulty: FaultyStore,
-    seen: Seen,
     batch_max: usize,
 }
 
@@ -87,9 +78,10 @@ impl TestQueue {
             timeout: TIMEOUT,
             receives_max: RECEIVES_MAX_DEFAULT,
             dead_letters: true,
+            records: Records { stores, seen },
         };
         let faulty = faulty.expect("a consumer at least: a router refuses to have none");
-        Self { worker, stores, faulty, seen, batch_max: BATCH_MAX }
+        Self { worker, faulty, batch_max: BATCH_MAX }
     }
 
     /// Sets how long an invocation may last. A message that is not reported stays hidden for six times as long.
@@ -253,22 +245,9 @@ impl TestQueue {
         let key = Key::new(key).expect("a key is not empty and not too long");
         for name in self.worker.router.names().filter(|name| of(name)) {
             for id in RecordId::both(name, &key) {
-                if let Some(record) = self.look(&id).await {
+                if let Some(record) = self.worker.records.look(&id).await {
                     return Some(record);
                 }
-            }
-        }
-        None
-    }
-
-    /// Looks in all stores: an id names its consumer, so one of them at most has it.
-    async fn look(&self, id: &RecordId) -> Option<Record> {
-        let meter = Meter::default();
-        for store in &self.stores {
-            let answer = store.get(id, StoreCall { within: LOOK, meter: &meter }).await;
-            let record = answer.unwrap_or_else(|error| panic!("the store does not answer: {error}"));
-            if record.is_some() {
-                return record;
             }
         }
         None
@@ -280,19 +259,13 @@ impl TestQueue {
         let all = self.worker.backlog().all.clone();
         for queued in all {
             let id = queued.message.id().as_str();
-            let mut error = None;
-            for record_id in self.seen.records_of(id) {
-                let record = self.look(&record_id).await;
-                let done = record.as_ref().is_some_and(|record| record.status == Status::Completed);
-                assert!(
-                    done || queued.end != Some(End::Done),
-                    "{scenario}: {id} was reported as done, and its record is not completed: {record:?}"
-                );
-                error = record.and_then(|record| record.error).or(error);
+            if let Some(why) = &queued.undone {
+                panic!("{scenario}: {id} was reported as done, and {why}");
             }
+            let error = self.worker.records.error(id).await;
             stories.push(Story { queued, error });
         }
-        let twice = self.seen.completed_twice();
+        let twice = self.worker.records.seen.completed_twice();
         assert!(twice.is_empty(), "{scenario}: two owners completed {twice:?}: the store does not keep its contract");
         Played::new(scenario.to_owned(), life::taken(&self.worker.steps), stories)
     }

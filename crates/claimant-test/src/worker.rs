@@ -12,6 +12,7 @@ use crate::backlog::{Backlog, End};
 use crate::clock::MovableClock;
 use crate::life::{self, Halt, Life, SharedSteps, Step};
 use crate::receiver::Receiver;
+use crate::records::Records;
 
 /// How many of an invocation's timeouts a message stays hidden whose invocation has not reported on it.
 const HIDDEN_TIMEOUTS: u32 = 6;
@@ -29,6 +30,7 @@ pub(crate) struct Worker {
     pub(crate) receives_max: u32,
     /// Whether there is a dead-letter queue.
     pub(crate) dead_letters: bool,
+    pub(crate) records: Records,
 }
 
 /// One invocation that has begun.
@@ -63,11 +65,13 @@ impl Worker {
                 let Some(at) = self.backlog().next_visible_at(now) else { return stopped };
                 self.clock.advance(at.since(now));
             } else if twice {
-                let [one, other] = [self.begin(batch.clone()), self.begin(batch)];
+                let [one, other] = [self.begin(batch.clone()), self.begin(batch.clone())];
                 let _ = tokio::join!(self.run(one), self.run(other));
+                self.check(&batch).await;
             } else {
-                let invocation = self.begin(batch);
+                let invocation = self.begin(batch.clone());
                 stopped = self.run(invocation).await.or(stopped);
+                self.check(&batch).await;
             }
         }
         panic!("the queue is not empty after {INVOCATIONS_MAX} invocations");
@@ -94,6 +98,17 @@ impl Worker {
         };
         self.apply(&invocation.batch, &report);
         None
+    }
+
+    /// Notes which of these messages have left the queue as done and are not: now, since their keys can be used again after their windows.
+    async fn check(&self, batch: &[usize]) {
+        for index in batch {
+            let queued = self.backlog().all[*index].clone();
+            if queued.end == Some(End::Done) {
+                let undone = self.records.undone(queued.message.id().as_str()).await;
+                self.backlog().all[*index].undone = undone;
+            }
+        }
     }
 
     /// Lets an invocation go on whose messages others have done meanwhile.

@@ -202,6 +202,20 @@ async fn a_store_that_fails_is_waited_for_and_one_that_lies_is_found() {
     assert!(lied.contains("m-1 was reported as done, and its record is not completed"), "{lied}");
 }
 
+/// What was done is not blamed for what its key's record says after the window.
+#[tokio::test(start_paused = true)]
+async fn a_key_can_be_used_again_after_its_window() {
+    let handler = |_: Order, cx: Context| async move {
+        if cx.message_id() == "again" { Err(HandlerError::terminal("no use")) } else { Ok(()) }
+    };
+    let queue = TestQueue::new(Consumer::new("c", MemoryStore::new(), handler).key(|order: &Order| &order.id));
+    queue.send(&[order("a")]);
+    queue.drain().await.assert_done();
+    queue.clock().advance(Duration::from_secs(16 * 86_400));
+    queue.send(&[order("a").id("again")]);
+    assert_eq!(queue.drain().await.outcomes(), ["m-1: completed", "again: rejected"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_batch_can_be_delivered_by_hand() {
     let mails = Effects::new();

@@ -1,0 +1,52 @@
+//! The records of messages, as the consumers' own stores have them: what stands before these hides nothing from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant_core::{Call, Meter, Record, RecordId, Status, Store};
+
+use crate::probe::Seen;
+
+/// How long a look at a record may take.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// The consumers' own stores, and which records messages were claimed for.
+pub(crate) struct Records {
+    pub(crate) stores: Vec<Arc<dyn Store>>,
+    pub(crate) seen: Seen,
+}
+
+impl Records {
+    /// Looks in all stores: an id names its consumer, so one of them at most has it.
+    pub(crate) async fn look(&self, id: &RecordId) -> Option<Record> {
+        let meter = Meter::default();
+        for store in &self.stores {
+            let answer = store.get(id, Call { within: LOOK, meter: &meter }).await;
+            let record = answer.unwrap_or_else(|error| panic!("the store does not answer: {error}"));
+            if record.is_some() {
+                return record;
+            }
+        }
+        None
+    }
+
+    /// Returns what is wrong where one of a message's records is not completed; `None` where all are.
+    pub(crate) async fn undone(&self, message_id: &str) -> Option<String> {
+        for id in self.seen.records_of(message_id) {
+            let record = self.look(&id).await;
+            if !record.as_ref().is_some_and(|record| record.status == Status::Completed) {
+                return Some(format!("its record is not completed: {record:?}"));
+            }
+        }
+        None
+    }
+
+    /// Returns the last error on a message's records.
+    pub(crate) async fn error(&self, message_id: &str) -> Option<String> {
+        let mut error = None;
+        for id in self.seen.records_of(message_id) {
+            error = self.look(&id).await.and_then(|record| record.error).or(error);
+        }
+        error
+    }
+}
