@@ -20,7 +20,7 @@ pub async fn run(consumers: impl Into<Consumers>) -> Result<(), Error> {
 /// Runs consumers as [`run`] does; and an event that is no batch of a queue is one message, whose payload is the whole event, as
 /// Step Functions, EventBridge Scheduler or `sam remote invoke` send it. What its handler returns is the response, as JSON; for a
 /// duplicate, what it returned then. The response is `null` where that is nothing, and where it could not be kept: more than 65,536 bytes of JSON
-/// ([`RESULT_MAX_BYTES`](crate::record::RESULT_MAX_BYTES)), or what cannot be written as JSON. The work is done then all the same, and the
+/// ([`RESULT_MAX_BYTES`](crate::limits::RESULT_MAX_BYTES)), or what cannot be written as JSON. The work is done then all the same, and the
 /// log has an error. A failure is an error of the invocation, of the type `claimant::` and the outcome
 /// (`claimant::busy`, `claimant::rejected`), for callers that try some of them again.
 ///
