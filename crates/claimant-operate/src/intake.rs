@@ -187,6 +187,23 @@ impl Intake {
         Ok(planned)
     }
 
+    /// Lists the mappings of SQS queues of a function of a place, which is called by its name, its logical id, its program's name or its
+    /// ARN, by a name and an ARN also with a version or an alias; returns its name, too. A place that has no functions, as a table and
+    /// queues have none, stands for its account.
+    ///
+    /// # Errors
+    /// When the place has functions, and none is called so: what else has this name in the account is not meant. As for
+    /// [`list`](Self::list).
+    pub async fn list_called<'n>(&self, place: &'n Place, called: &'n str) -> Result<(&'n str, Vec<Mapping>), Error> {
+        let name = place.function(called).map_or(called, |function| &function.name);
+        let known: Vec<_> = place.functions.iter().map(|function| function.name.as_str()).collect();
+        if !known.is_empty() && !known.iter().any(|known| is_of(name, known)) {
+            let known = known.join(", ");
+            return Err(Error::invalid(format!("there is no function {name} in {}: there are {known}", place.name)));
+        }
+        Ok((name, self.list(name).await?))
+    }
+
     /// Lists the mappings of SQS queues [of a function](Mapping::is_of), [`MAPPINGS_MAX`] at most.
     ///
     /// # Errors

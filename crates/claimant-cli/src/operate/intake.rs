@@ -27,7 +27,8 @@ fails at one is said beside what was done to the others.
 Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where it is so of some mappings only or the question was \
 answered with no, 2 where nothing could be done.")]
 pub(crate) struct OnFunction {
-    /// The function, by its name or ARN; of a local cloud its logical id or its program's name will do
+    /// The function, by its name, its ARN or its logical id; of a local cloud also by its program's name. Of a stack or a local cloud it
+    /// is one of its own
     #[arg(value_name = "FUNCTION")]
     function: String,
 
@@ -56,19 +57,13 @@ pub(crate) struct OnFunction {
 /// Has the function's mappings poll, or not.
 pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Error> {
     let place = options.target.open().await?;
-    let name = place.function(&options.function).map_or(options.function.as_str(), |function| &function.name);
     let intake = Intake::of(&place);
-    let mut mappings = intake.list(name).await?;
+    let (name, mut mappings) = intake.list_called(&place, &options.function).await?;
     mappings.retain(|mapping| options.of.as_ref().is_none_or(|queue| mapping.queue == *queue));
     if mappings.is_empty() {
-        let known: Vec<_> = place.functions.iter().map(|function| function.name.as_str()).collect();
-        return Err(Error::invalid(if known.is_empty() || known.contains(&name) {
-            let of =
-                options.of.as_ref().map_or_else(|| "an SQS queue".to_owned(), |queue| format!("the SQS queue {queue}"));
-            format!("{name} has no event source mapping of {of}")
-        } else {
-            format!("there is no function {name} in {}: there are {}", place.name, known.join(", "))
-        }));
+        let of =
+            options.of.as_ref().map_or_else(|| "an SQS queue".to_owned(), |queue| format!("the SQS queue {queue}"));
+        return Err(Error::invalid(format!("{name} has no event source mapping of {of}")));
     }
     let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
     let all = if options.write.dry_run {

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::act::Act;
 use crate::console::Console;
 use crate::done::Done;
+use crate::timeline::words::sentence;
 use crate::ui::nav::Tab;
 
 /// Where mappings are paused and resumed.
@@ -38,13 +39,13 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
     let (function, enabled) = (act.fields.required("function")?, act.fields.required("enabled")? == "true");
     let intake = Intake::of(console.place());
-    let mappings = intake.list(function).await?;
+    let (_, mappings) = intake.list_called(console.place(), function).await?;
     if mappings.is_empty() {
         return Ok(Done::refused(format!("{function} has no event source mapping."), "/", json!([])));
     }
     let change = Change { enabled: Some(enabled), ..Change::default() };
     let within = if enabled { Duration::ZERO } else { OFF_WITHIN };
-    // Whoever may not delete schedules pauses all the same; a breaker's is on again at its time, which the page then says.
+    // Whoever may not delete schedules pauses all the same; a breaker's is on again at its time, which the notice then says.
     let mut all = switch(&intake, mappings, change, within).await;
     let changed = all.iter().filter(|one| one.is_changed()).count();
     if changed == 0
@@ -53,11 +54,15 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
         return Err(error);
     }
     let is_whole = changed == all.len();
-    let text = match (is_whole, enabled) {
+    let mut text = match (is_whole, enabled) {
         (false, _) => in_parts(&all),
         (true, true) => format!("{function} gets messages again."),
         (true, false) => format!("{function} gets no more messages; what is in flight ends as it would."),
     };
+    if let Some(error) = all.iter().find_map(|one| one.not_kept_off.as_ref()) {
+        let why = format!("where a breaker had paused it, a schedule switches it on again: {}", Chain(error));
+        text.push_str(&format!(" {}", sentence(&why)));
+    }
     Ok(Done::of(is_whole, text, "/", all.iter().map(Switched::to_json).collect()))
 }
 

@@ -68,6 +68,9 @@ fn lambda(request: &str) -> Option<Value> {
     if request.starts_with(&format!("PUT {MAPPINGS}/m-1")) {
         return Some(mapping("Disabling"));
     }
+    if request.starts_with(&format!("GET {MAPPINGS}/m-1")) {
+        return Some(mapping("Disabled"));
+    }
     if request.starts_with(&format!("GET {MAPPINGS} ")) {
         return Some(json!({"EventSourceMappings": [mapping("Enabled")]}));
     }

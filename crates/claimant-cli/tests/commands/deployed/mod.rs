@@ -138,6 +138,21 @@ fn all_pages_are_read_and_all_requests_signed() {
     assert_eq!((body("m-1"), body("m-2")), (json!({"Enabled": false}), json!({"Enabled": false})));
 }
 
+/// Another stack's function is not meant, whatever it is called.
+#[test]
+fn a_function_of_another_stack_is_left_alone() {
+    let server = Server::start(shop);
+    for act in [&["pause", "--yes"][..], &["resume"]] {
+        for function in ["workers", "workers:live", "arn:aws:lambda:eu-west-1:123456789012:function:workers"] {
+            let (code, out, err) = server.claimant(&[act, &[function, "--stack", "shop"]].concat());
+            assert_eq!(code, Some(2), "{act:?} {function}: {out}{err}");
+            let said = format!("there is no function {function} in the stack shop: there are worker");
+            assert!(err.contains(&said), "{act:?} {function}: {err}");
+        }
+    }
+    assert_eq!(count(&server, "PUT "), 0);
+}
+
 #[test]
 fn what_is_throttled_or_fails_is_asked_again() {
     static LISTED: AtomicUsize = AtomicUsize::new(0);
