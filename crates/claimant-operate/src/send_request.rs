@@ -2,7 +2,7 @@
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::SdkError;
-use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
+use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 
 use crate::aws::{failed, name_of_arn};
@@ -56,8 +56,8 @@ fn of_entry(answer: &SendMessageBatchOutput, id: &str, queue: &str) -> Result<St
     })
 }
 
-/// Returns whether the messages may have arrived: no answer came, or one of a service that failed on its way.
-fn is_unknown(error: &SdkError<SendMessageBatchError>) -> bool {
+/// Returns whether what was asked for may have been done: no answer came, or one of a service that failed on its way.
+pub(crate) fn is_unknown<E>(error: &SdkError<E>) -> bool {
     match error {
         SdkError::ConstructionFailure(_) => false,
         SdkError::ServiceError(answer) => answer.raw().status().is_server_error(),

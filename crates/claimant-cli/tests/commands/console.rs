@@ -243,6 +243,34 @@ fn a_function_of_another_stack_is_not_paused() {
     console.stop();
 }
 
+/// Answers as [`shop`] does, but loses what SQS says of a deletion.
+fn deleted_unheard(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.DeleteMessageBatch") { aws::CLOSE } else { shop(request) }
+}
+
+/// Nor is the copy of it thrown away, which may be all that is left.
+#[test]
+fn what_may_be_deleted_is_not_said_to_be_here() {
+    let server = Server::start(deleted_unheard);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let act = |path: &str| {
+        let form = "queue=orders-dead&id=aaaa0000-0000-4000-8000-000000000001";
+        let (status, done) = console.ask("POST", path, "application/json", form);
+        let done: Value = serde_json::from_str(&done).unwrap_or_else(|e| panic!("{e}: {status} {done}"));
+        let said = done["notice"]["text"].as_str().unwrap().to_owned();
+        assert!(said.contains("it is not known whether orders-dead deleted it"), "{path}: {done}");
+        (said, done)
+    };
+    let (said, done) = act("/dead/discard");
+    let path = done["result"]["saved"].as_str().unwrap_or_else(|| panic!("{done}"));
+    let saved = std::fs::read_to_string(path).unwrap();
+    assert!(said.contains(path) && saved.contains("aaaa0000-0000-4000-8000-000000000001"), "{said}: {saved}");
+    std::fs::remove_file(path).unwrap();
+    let (said, _) = act("/dead/redrive");
+    assert!(said.contains("it was sent to orders, and it is not known"), "{said}");
+    console.stop();
+}
+
 /// Answers as [`shop`] does, but loses what is sent: the connection is closed.
 pub(crate) fn lossy(request: &str) -> (u16, String) {
     if request.contains("AmazonSQS.SendMessageBatch") { aws::CLOSE } else { shop(request) }

@@ -62,7 +62,8 @@ impl DeadLetterQueue {
     }
 
     /// Deletes the letters that are selected. With `save`, each is first written there, whole, as one line of JSON; what cannot be
-    /// written is not deleted.
+    /// written is not deleted. What was written may be the last copy also of a letter that is a problem of the report: where no answer
+    /// came, it is not known whether it was deleted.
     ///
     /// # Errors
     /// When the queue cannot be read, or `save` cannot be written, and nothing was done before. Otherwise the report says so.
@@ -93,7 +94,7 @@ impl DeadLetterQueue {
                     for letter in chunk {
                         match left.get(&letter.message_id) {
                             None => report.done(letter, None, None),
-                            Some(why) => report.problem(letter, format!("it was not deleted: {why}"), false),
+                            Some(why) => report.problem(letter, why.as_str(), false),
                         }
                     }
                 }

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::aws::{failed, name_of_arn};
-use crate::send_request;
+use crate::send_request::{self, is_unknown};
 use crate::target::Place;
 
 /// Messages, and entries, of one request.
@@ -226,8 +226,9 @@ impl DeadLetterQueue {
     }
 
     /// Deletes messages, each by its id and receipt handle, ten a request; returns the ids of those of which SQS did not confirm
-    /// it, with the reason.
+    /// it, with what is known of each: that it was not deleted and why, or that this is not known.
     pub(super) async fn delete(&self, messages: &[(String, String)]) -> Vec<(String, String)> {
+        let not_known = format!("it is not known whether {} deleted it", self.name());
         let mut left = Vec::new();
         for chunk in messages.chunks(REQUEST_MAX) {
             let entry = |(number, (_, receipt)): (usize, &(String, String))| {
@@ -242,13 +243,14 @@ impl DeadLetterQueue {
                     for (number, (id, _)) in chunk.iter().enumerate() {
                         let number = number.to_string();
                         if !confirmed.contains(&number.as_str()) {
-                            left.push((id.clone(), why.get(number.as_str()).unwrap_or(&"no answer").to_string()));
+                            let refused = why.get(number.as_str()).map(|code| format!("it was not deleted: {code}"));
+                            left.push((id.clone(), refused.unwrap_or_else(|| not_known.clone())));
                         }
                     }
                 }
                 Err(error) => {
-                    let what = format!("a message of {} was not deleted", self.name());
-                    let why = failed(&what, "sqs:DeleteMessage", &error).to_string();
+                    let what = if is_unknown(&error) { &*not_known } else { "it was not deleted" };
+                    let why = failed(what, "sqs:DeleteMessage", &error).to_string();
                     left.extend(chunk.iter().map(|(id, _)| (id.clone(), why.clone())));
                 }
             }

@@ -178,9 +178,7 @@ impl Redrive<'_> {
             match left.get(&letter.message_id) {
                 None => self.report.done(&letter, Some(url), Some(new_id)),
                 Some(why) => {
-                    let why =
-                        format!("it was sent to {}, and is still here: it was not deleted: {why}", name_of_arn(url));
-                    self.report.problem(&letter, why, true);
+                    self.report.problem(&letter, format!("it was sent to {}, and {why}", name_of_arn(url)), true);
                 }
             }
         }

@@ -48,7 +48,8 @@ pub struct Report {
     pub progress: Progress,
     /// Letters sent back, or discarded, or that would have been: the id here, the queue's name and the new id.
     pub done: Vec<Done>,
-    /// Letters that stayed, or that are now here and there, with the reason: [`PROBLEMS_MAX`] at most.
+    /// Letters that stayed, that are now here and there, or of which it is not known whether they stayed, with the reason:
+    /// [`PROBLEMS_MAX`] at most.
     pub problems: Vec<Problem>,
     /// How many such letters there are.
     pub problem_count: usize,
@@ -80,14 +81,14 @@ pub struct Done {
     pub message_group: Option<String>,
 }
 
-/// A letter that stayed in the dead-letter queue.
+/// A letter that stayed in the dead-letter queue, or of which that is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Its id there.
     pub message_id: String,
     /// Why.
     pub why: String,
-    /// Whether it was sent all the same: it is here and there.
+    /// Whether it was sent all the same: it is there, and may be here, too.
     pub copied: bool,
 }
 

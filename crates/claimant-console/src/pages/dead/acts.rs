@@ -88,16 +88,20 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let dead = letters::open(console.place(), fields.required("queue")?).await?;
     let selection = selection(fields)?;
     let (path, mut file) = saved(dead.name())?;
-    let report = dead.discard(&selection, bounds(fields), Some(&mut file), &mut |_| ControlFlow::Continue(())).await?;
-    let is_saved = report.progress.done > 0 && !fields.has("dry_run");
-    let said = if !is_saved {
-        // OK to fail: an empty file of ours in a directory for such files.
+    let report = dead.discard(&selection, bounds(fields), Some(&mut file), &mut |_| ControlFlow::Continue(())).await;
+    // Where it failed, nothing was deleted; what was saved otherwise may be all that is left of a letter.
+    let is_saved = report.is_ok() && file.metadata().map_or(true, |file| file.len() > 0);
+    if !is_saved {
+        // OK to fail: a file of ours that nobody needs, in a directory for such files.
         let _ = std::fs::remove_file(&path);
-        format!("{} discarded.", counted(&report))
-    } else {
-        format!("{} discarded; saved in {}.", counted(&report), path.display())
+    }
+    let report = report?;
+    let saved = match (is_saved, report.progress.done) {
+        (false, _) => String::new(),
+        (true, 0) => format!("; a copy is in {}", path.display()),
+        (true, _) => format!("; saved in {}", path.display()),
     };
-    let mut done = done(see(fields), said, (&dead, &report));
+    let mut done = done(see(fields), format!("{} discarded{saved}.", counted(&report)), (&dead, &report));
     if is_saved {
         done.value["saved"] = path.display().to_string().into();
     }
