@@ -52,7 +52,7 @@ pub(crate) struct DeployedConsole {
 pub(crate) async fn run(options: DeployedConsole) -> Result<Ended, Box<dyn StdError>> {
     let mut stop = StopSignals::listen()?;
     let place = tokio::select! {
-        place = options.target.open() => place?,
+        place = options.target.open_with_dead_letters() => place?,
         () = stop.received() => return Ok(Ended::Well),
     };
     if place.is_local() {

@@ -58,9 +58,14 @@ struct World {
 
 impl World {
     async fn start() -> Self {
+        Self::of("").await
+    }
+
+    /// Starts it with more resources.
+    async fn of(more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let template = directory.path().join("template.yaml");
-        std::fs::write(&template, TEMPLATE).unwrap();
+        std::fs::write(&template, format!("{TEMPLATE}{more}")).unwrap();
         std::fs::create_dir(directory.path().join("samples")).unwrap();
         std::fs::write(directory.path().join("samples/orders.json"), SAMPLES).unwrap();
         let config = CloudConfig::new(&template, directory.path());
@@ -82,6 +87,10 @@ impl World {
 
     /// Puts a copy in the dead-letter queue that has these attributes, too.
     fn letter_of(&self, error: &str, body: &str, more: &[(&str, &str)]) {
+        self.letter_in("Dead", (error, body), more);
+    }
+
+    fn letter_in(&self, queue: &str, (error, body): (&str, &str), more: &[(&str, &str)]) {
         let said = [
             ("claimant-error", error),
             ("claimant-outcome", "rejected"),
@@ -90,7 +99,7 @@ impl World {
         ];
         let attributes = said.iter().chain(more).map(|(name, value)| text(name, value)).collect();
         let message = NewMessage { message_attributes: attributes, ..NewMessage::new(body) };
-        self.cloud.sqs().send("Dead", message).unwrap();
+        self.cloud.sqs().send(queue, message).unwrap();
     }
 
     /// Writes the record of a key that was completed two seconds ago.
@@ -264,6 +273,55 @@ async fn dead_letters_are_shown_as_text_and_acted_on() {
     );
     std::fs::remove_file(path).unwrap();
     assert!(world.bodies("Dead").is_empty());
+    world.cloud.stop().await;
+}
+
+/// Two functions that copy what they give up on to a queue of their own, beside what SQS moves.
+const COPIED: &str = "
+  Lost: {Type: AWS::SQS::Queue}
+  Given: {Type: AWS::SQS::Queue}
+  Parcels:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Lost.Arn, maxReceiveCount: 5}}
+  Returns: {Type: AWS::SQS::Queue}
+  Pack:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: pack}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Environment: {Variables: {CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Given}}
+      Events: {Parcels: {Type: SQS, Properties: {Queue: !GetAtt Parcels.Arn}}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_a_function_copied_to_another_queue_count_and_go_back() {
+    let world = World::of(COPIED).await;
+    world.letter_in("Given", ("no price", "{}"), &[]);
+    let page = world.html("/").await;
+    let row = page.split("<tr").find(|row| row.contains(">Parcels<")).unwrap();
+    assert!(row.contains(r#"<a class="bad" href="/dead">1</a>"#), "{row}");
+    let dead = world.json("/dead").await;
+    let given = dead["queues"].as_array().unwrap().iter().find(|queue| queue["name"] == "Given").unwrap();
+    assert_eq!(given["of"], json!(["Parcels"]), "{dead}");
+    let group = given["causes"][0]["group"].as_str().unwrap().to_owned();
+    let page = world.html(&format!("/dead/{group}?queue=Given")).await;
+    assert!(page.contains("Every letter of this cause goes back to Parcels,"), "{page}");
+    let said = world.notice("/dead/redrive", &format!("queue=Given&group={group}")).await;
+    assert_eq!(said, ("1 dead letter sent back to Parcels.".to_owned(), false));
+    world.cloud.stop().await;
+
+    // Of two, none is guessed.
+    let second = COPIED.split_once("  Pack:").unwrap().1.replace("Parcels", "Returns").replace("pack", "take");
+    let world = World::of(&format!("{COPIED}  Take:{second}")).await;
+    world.letter_in("Given", ("no price", "{}"), &[]);
+    let page = world.html(&format!("/dead/{group}?queue=Given")).await;
+    assert!(page.contains("They may belong to any of Parcels, Returns: "), "{page}");
+    assert!(
+        !page.contains("Send all back") && !page.contains(">Send back<") && page.contains("Edit and send"),
+        "{page}"
+    );
     world.cloud.stop().await;
 }
 

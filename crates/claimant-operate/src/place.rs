@@ -40,14 +40,24 @@ pub struct Queue {
     pub url: String,
     /// The name of its dead-letter queue, where it is known and there is one.
     pub dead_letter_queue: Option<String>,
+    /// Whether it is a dead-letter queue, whatever else names it as theirs.
+    #[serde(default)]
+    pub is_dead_letter_queue: bool,
 }
 
 impl Queue {
     /// Returns the queue at this URL, its dead-letter queue unknown.
     pub(crate) fn at(url: impl Into<String>) -> Self {
         let url = url.into();
-        Self { name: name_of_arn(&url).to_owned(), url, dead_letter_queue: None }
+        Self { name: name_of_arn(&url).to_owned(), url, dead_letter_queue: None, is_dead_letter_queue: false }
     }
+}
+
+/// Returns the URL of a queue of the same account and Region: a dead-letter queue is one, and every place that it serves.
+#[must_use]
+pub fn sibling(url: &str, name: &str) -> String {
+    let start = url.rfind('/').map_or(0, |slash| slash + 1);
+    format!("{}{name}", &url[..start])
 }
 
 /// A function.
@@ -221,13 +231,13 @@ impl Place {
         })
     }
 
-    /// Returns the dead-letter queues, each once: those that queues have, and those that functions copy to.
+    /// Returns the dead-letter queues, each once: those that queues have, those that functions copy to, and what is known to be one.
     #[must_use]
     pub fn dead_letter_queues(&self) -> Vec<&Queue> {
         let of_functions = self.functions.iter().map(|function| &function.dead_letter_queue);
         let named: Vec<_> =
             self.queues.iter().map(|queue| &queue.dead_letter_queue).chain(of_functions).flatten().collect();
-        self.queues.iter().filter(|queue| named.contains(&&queue.name)).collect()
+        self.queues.iter().filter(|queue| queue.is_dead_letter_queue || named.contains(&&queue.name)).collect()
     }
 
     /// Returns the names of the dead-letter queues of a queue: its own first, then those that functions which read it copy to.
@@ -260,5 +270,18 @@ impl SetEndpoint for aws_sdk_dynamodb::config::Builder {
             self.set_endpoint_url(Some(url.to_owned()));
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sibling_is_in_the_same_account() {
+        assert_eq!(
+            sibling("https://sqs.eu-west-1.amazonaws.com/1/orders", "dead"),
+            "https://sqs.eu-west-1.amazonaws.com/1/dead"
+        );
     }
 }

@@ -163,7 +163,7 @@ async fn queue(sqs: &aws_sdk_sqs::Client, arn: &str) -> Result<Queue, Error> {
     let url = sqs.get_queue_url().queue_name(name).set_queue_owner_aws_account_id(account.map(str::to_owned));
     let what = format!("the queue {name} cannot be found");
     let url = url.send().await.map_err(|e| failed(&what, "sqs:GetQueueUrl", &e))?;
-    Ok(Queue { name: name.to_owned(), url: url.queue_url.unwrap_or_default(), dead_letter_queue: None })
+    Ok(Queue { name: name.to_owned(), ..Queue::at(url.queue_url.unwrap_or_default()) })
 }
 
 async fn dead_letter_arn(sqs: &aws_sdk_sqs::Client, queue: &Queue) -> Result<Option<String>, Error> {

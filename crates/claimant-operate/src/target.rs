@@ -8,7 +8,7 @@ use claimant_core::Error;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
-pub use crate::place::{Account, Function, Place, Queue, StoreAddress};
+pub use crate::place::{Account, Function, Place, Queue, StoreAddress, sibling};
 use crate::{http, stack};
 
 /// Where a local cloud says what it holds, under the address of its control endpoint.

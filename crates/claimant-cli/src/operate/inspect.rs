@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use claimant_core::error::Chain;
 use claimant_core::{ConsumerName, Error};
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
 use claimant_operate::keys::{Inspection, Keys, record_lines};
@@ -18,8 +19,9 @@ use crate::output::{note, say, say_json};
 /// Explain a key: its record in words, its dead letters, and what would happen if its message came now.
 ///
 /// KEY is the id of a record, as lists and dead letters show it (order-confirmation#ord-1001), or with --consumer the key alone.
-/// What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues; the
-/// queues themselves are not read, since to look at a message is to receive it, and that counts towards maxReceiveCount.
+/// What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues that are known:
+/// those of a local cloud, of a stack, or of a queue that --queue names; the queues themselves are not read, since to look at a message
+/// is to receive it, and that counts towards maxReceiveCount.
 ///
 /// Exit codes: 0 where the key needs no one, 1 where it is stuck, parked, rejected or failed, 2 where it could not be looked at.
 #[derive(Debug, clap::Args)]
@@ -45,12 +47,14 @@ pub(crate) struct Inspect {
 
 /// Explains a key.
 pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
-    let place = options.target.open().await?;
+    let target = &options.target;
+    let place = if options.no_dead_letters { target.open().await? } else { target.open_with_dead_letters().await? };
     let ids = Keys::ids(&options.key, options.consumer.as_ref())?;
     let stores = place.open_stores(options.target.skew).await?;
     let (found, store) = find(&stores, &ids).await?;
     let inspection = store.keys.inspect(&found).await?;
-    let letters = if options.no_dead_letters { Vec::new() } else { dead_letters(&place, &inspection).await };
+    let letters =
+        if options.no_dead_letters { DeadLetters::not_wanted() } else { dead_letters(&place, &inspection).await };
     if options.output.json {
         say_json(&document(&inspection, store, &letters));
     } else {
@@ -66,50 +70,107 @@ struct Found {
     letter: DeadLetter,
 }
 
-/// The dead letters of the key; what cannot be read is told on standard error, and the rest is shown.
-async fn dead_letters(place: &Place, inspection: &Inspection) -> Vec<Found> {
-    let message = inspection.record.as_ref().map(|record| record.message_id.as_str());
-    let mut found = Vec::new();
-    for queue in &place.queues {
-        let known = place.dead_letter_queues().iter().any(|dead| dead.url == queue.url);
-        // Of a queue that was named by hand it is not known what it is; the others were.
-        if !known && place.queues.iter().any(|queue| queue.dead_letter_queue.is_some()) {
-            continue;
-        }
-        let looked = async {
-            let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
-            // Its messages may be at work: to receive them would hide them.
-            if !known && dead.sources().is_empty() {
-                if dead.moves_on_to().is_none() {
-                    let name = &queue.name;
-                    note(format!(
-                        "{name}: SQS knows it for no dead-letter queue, so it was not read: claimant dead list reads it."
-                    ));
-                }
-                return Ok(());
-            }
-            let mut each = |letter: DeadLetter| {
-                if letter.why.record.as_deref() == Some(inspection.id.as_str())
-                    || message.is_some_and(|id| letter.has_id(id))
-                {
-                    found.push(Found { queue: queue.name.clone(), letter });
-                }
-            };
-            let report =
-                dead.read(&Selection::default(), LOOKED_AT_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await?;
-            if report.more {
-                note(format!("{}: not every dead letter was looked at.", queue.name));
-            }
-            Ok::<_, Error>(())
-        };
-        if let Err(error) = looked.await {
-            note(format!("{}: {error:?}", queue.name));
-        }
-    }
-    found
+/// The dead letters of a key, as far as they were looked for.
+struct DeadLetters {
+    found: Vec<Found>,
+    looked: Looked,
 }
 
-fn print(inspection: &Inspection, store: &OpenStore, letters: &[Found]) {
+/// Which dead letters were looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    /// None: that was not wanted.
+    NotWanted,
+    /// None: there is no dead-letter queue that is known.
+    NoQueue,
+    /// Not all of them.
+    InPart,
+    /// All of them.
+    Whole,
+}
+
+impl DeadLetters {
+    const fn not_wanted() -> Self {
+        Self { found: Vec::new(), looked: Looked::NotWanted }
+    }
+
+    /// Says what was found, or why nothing was.
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self.found.iter().map(Found::line).collect();
+        let none = lines.is_empty();
+        let nothing = match (self.looked, none) {
+            (Looked::NotWanted, _) => "Its dead letters were not looked for (--no-dead-letters).",
+            (Looked::NoQueue, _) => {
+                "Its dead letters were not looked for: no dead-letter queue is known. --queue URL names one, or the queue that has it."
+            }
+            (Looked::InPart, true) => "No dead letter of it was found, but not all were looked at.",
+            (Looked::InPart, false) => "Not all dead letters were looked at.",
+            (Looked::Whole, true) => "No dead letter of it was found.",
+            (Looked::Whole, false) => return lines,
+        };
+        lines.push(nothing.to_owned());
+        lines
+    }
+}
+
+impl Found {
+    fn line(&self) -> String {
+        let Self { queue, letter } = self;
+        let error = letter.why.error.as_deref().unwrap_or("no error given");
+        let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {} ago", age(at)));
+        format!("In {queue}: {}{sent}: {}", letter.message_id, harmless(error))
+    }
+}
+
+/// The dead letters of the key; what cannot be read is told on standard error, and the rest is shown.
+async fn dead_letters(place: &Place, inspection: &Inspection) -> DeadLetters {
+    let message = inspection.record.as_ref().map(|record| record.message_id.as_str());
+    let (mut found, mut is_whole) = (Vec::new(), place.left_out.is_empty());
+    let dead = place.dead_letter_queues();
+    for queue in &dead {
+        let mut each = |letter: DeadLetter| {
+            let is_its = letter.why.record.as_deref() == Some(inspection.id.as_str());
+            if is_its || message.is_some_and(|id| letter.has_id(id)) {
+                found.push(Found { queue: queue.name.clone(), letter });
+            }
+        };
+        let read = async {
+            let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
+            let report =
+                dead.read(&Selection::default(), LOOKED_AT_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await?;
+            let is_hidden = dead.depth().hidden > 0 && !dead.is_only_looked_at();
+            Ok::<_, Error>(!report.more && !is_hidden)
+        };
+        match read.await {
+            Ok(true) => {}
+            Ok(false) => {
+                is_whole = false;
+                note(format!("{}: not every dead letter was looked at.", queue.name));
+            }
+            Err(error) => {
+                is_whole = false;
+                note(format!("{}: {}", queue.name, Chain(&error)));
+            }
+        }
+    }
+    // Of a queue that was named by hand it is not known what it is. Its messages may be at work: to receive them would hide them.
+    let by_hand = place.queues.iter().filter(|_| place.functions.is_empty() && !place.is_local());
+    for queue in by_hand.filter(|queue| !queue.is_dead_letter_queue && queue.dead_letter_queue.is_none()) {
+        is_whole = false;
+        let name = &queue.name;
+        note(format!(
+            "{name}: SQS knows it for no dead-letter queue, so it was not read: claimant dead list reads it."
+        ));
+    }
+    let looked = match (dead.is_empty(), is_whole) {
+        (true, _) => Looked::NoQueue,
+        (false, true) => Looked::Whole,
+        (false, false) => Looked::InPart,
+    };
+    DeadLetters { found, looked }
+}
+
+fn print(inspection: &Inspection, store: &OpenStore, letters: &DeadLetters) {
     let state = inspection.state.map_or("absent", |state| state.as_str());
     say(format!("{}  ({}, {state})", harmless(inspection.id.as_str()), store.name));
     say(format!("{}\n", inspection.headline()));
@@ -119,14 +180,7 @@ fn print(inspection: &Inspection, store: &OpenStore, letters: &[Found]) {
         }
         say("");
     }
-    for Found { queue, letter } in letters {
-        let error = letter.why.error.as_deref().unwrap_or("no error given");
-        let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {} ago", age(at)));
-        say(format!("In {queue}: {}{sent}: {}", letter.message_id, harmless(error)));
-    }
-    if letters.is_empty() {
-        say("No dead letter of it was found.");
-    }
+    letters.lines().iter().for_each(say);
     say("\nIf a message came now:");
     for forecast in &inspection.next {
         say(format!("  {}: {}", forecast.case, forecast.says));
@@ -139,7 +193,7 @@ fn print(inspection: &Inspection, store: &OpenStore, letters: &[Found]) {
     }
 }
 
-fn document(inspection: &Inspection, store: &OpenStore, letters: &[Found]) -> Value {
+fn document(inspection: &Inspection, store: &OpenStore, letters: &DeadLetters) -> Value {
     let letter = |found: &Found| {
         let mut letter = found.letter.to_json(false);
         letter["queue"] = found.queue.as_str().into();
@@ -147,6 +201,7 @@ fn document(inspection: &Inspection, store: &OpenStore, letters: &[Found]) -> Va
     };
     let mut document = inspection.to_json();
     document["store"] = store.name.as_str().into();
-    document["dead_letters"] = letters.iter().map(letter).collect();
+    document["dead_letters"] = letters.found.iter().map(letter).collect();
+    document["dead_letters_complete"] = (letters.looked == Looked::Whole).into();
     document
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use claimant_core::{Error, SecretUrl};
-use claimant_operate::target::{Account, Place, StoreAddress, Target};
+use claimant_operate::dead::find_dead_letter_queues;
+use claimant_operate::target::{Account, Place, Queue, StoreAddress, Target};
 
 use super::parse;
 use super::table::harmless;
@@ -58,6 +59,18 @@ impl TargetOptions {
     /// # Errors
     /// When nothing was named and no local cloud runs here, when it gives no answer, or does not have what was asked for.
     pub(crate) async fn open(&self) -> Result<Place, Error> {
+        let mut place = self.open_whole().await?;
+        if !self.queues.is_empty() {
+            place.queues.retain(|queue| self.is_named(queue));
+        }
+        Ok(place)
+    }
+
+    /// As [`open`](Self::open), with all queues that are there, of which some may be named.
+    ///
+    /// # Errors
+    /// As those of `open`.
+    pub(crate) async fn open_whole(&self) -> Result<Place, Error> {
         let account = Account { profile: self.profile.clone(), region: self.region.clone() };
         let mut place = self.target()?.open(&account).await?;
         place.left_out.iter().for_each(|one| note(harmless(one)));
@@ -70,10 +83,35 @@ impl TargetOptions {
                 return Err(Error::invalid(format!("{} has no queue {asked}: it has {}", place.name, all(&known))));
             }
         }
-        if !self.queues.is_empty() {
-            place.queues.retain(|queue| self.queues.iter().any(|asked| *asked == queue.name || *asked == queue.url));
+        Ok(place)
+    }
+
+    /// As [`open`](Self::open), with the dead-letter queues of the queues that were asked for: for what looks for dead letters.
+    ///
+    /// # Errors
+    /// As those of `open`.
+    pub(crate) async fn open_with_dead_letters(&self) -> Result<Place, Error> {
+        let mut place = self.open_whole().await?;
+        let noted = place.left_out.len();
+        find_dead_letter_queues(&mut place).await;
+        place.left_out.iter().skip(noted).for_each(|one| note(harmless(one)));
+        if self.queues.is_empty() {
+            return Ok(place);
+        }
+        let dead: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.clone()).collect();
+        let named = place.queues.iter().filter(|queue| self.is_named(queue));
+        let of_named = named.flat_map(|queue| place.dead_letter_queues_of(queue)).map(str::to_owned);
+        let of_named: Vec<String> = of_named.collect();
+        place.queues.retain(|queue| self.is_named(queue) || of_named.contains(&queue.name));
+        for queue in &mut place.queues {
+            queue.is_dead_letter_queue = dead.contains(&queue.name);
         }
         Ok(place)
+    }
+
+    /// Whether this queue was asked for by name.
+    pub(crate) fn is_named(&self, queue: &Queue) -> bool {
+        self.queues.iter().any(|asked| *asked == queue.name || *asked == queue.url)
     }
 
     fn target(&self) -> Result<Target, Error> {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::aws::{self, Server};
 use crate::deployed::{parcels_gone, paused_by_gateway, without_parcels};
@@ -20,8 +21,12 @@ struct Running {
 
 impl Running {
     fn start(server: &Server, args: &[&str]) -> Self {
+        Self::of(server, &[&["--stack", "shop"], args].concat())
+    }
+
+    fn of(server: &Server, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-        command.args(["console", "--stack", "shop"]).args(args).envs(server.variables());
+        command.arg("console").args(args).envs(server.variables());
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut first = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
@@ -80,7 +85,7 @@ fn a_stack_is_shown_as_far_as_aws_tells_and_not_changed() {
     let (status, overview) = console.ask("GET", "/", "application/json", "");
     let overview: Value = serde_json::from_str(&overview).unwrap_or_else(|e| panic!("{e}: {status} {overview}"));
     let queue = &overview["queues"][0];
-    assert_eq!((&queue["name"], &queue["dead_letter_queue"]), (&json!("orders"), &json!("orders-dead")));
+    assert_eq!((&queue["name"], &queue["dead_letter_queues"]), (&json!("orders"), &json!(["orders-dead"])));
     assert_eq!([&queue["visible"], &queue["in_flight"], &queue["delayed"]], [120, 7, 3]);
     assert_eq!(queue["counts"], Value::Null, "not known is not 0");
     let mapping = &overview["functions"][0]["mappings"][0];
@@ -269,6 +274,59 @@ fn what_may_be_deleted_is_not_said_to_be_here() {
     let (said, _) = act("/dead/redrive");
     assert!(said.contains("it was sent to orders, and it is not known"), "{said}");
     console.stop();
+}
+
+/// A queue that is named by its URL is a dead-letter queue, or has one, as it is in a stack.
+#[test]
+fn dead_letters_of_queues_that_are_named_are_shown() {
+    for queue in ["orders", "orders-dead"] {
+        let server = Server::start(shop);
+        let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{queue}");
+        let console = Running::of(&server, &["--table", "locks", "--queue", &url, "--allow-writes"]);
+        let causes = console.page("/dead?read=true");
+        assert!(causes.contains("2 letters of orders") && causes.contains("order # has no price"), "{queue}: {causes}");
+        let send = console.page("/send");
+        assert!(!send.contains("orders-dead"), "{queue}: {send}");
+        let rejected = console.page(&format!("/messages/{REJECTED}?read=true"));
+        assert!(rejected.contains("It is in the dead-letter queue orders-dead"), "{queue}: {rejected}");
+        console.stop();
+    }
+    let server = Server::start(shop);
+    let console = Running::of(&server, &["--table", "locks"]);
+    let page = console.page("/messages/none?read=true");
+    assert!(page.contains("No dead-letter queue is known") && !page.contains("It is not among"), "{page}");
+    console.stop();
+}
+
+/// Answers as [`shop`] does, and shows letters once: they are hidden then.
+fn shown_once(request: &str) -> (u16, String) {
+    static SHOWN: AtomicBool = AtomicBool::new(false);
+    let is_hidden = request.contains("AmazonSQS.ReceiveMessage") && SHOWN.fetch_or(true, Ordering::SeqCst);
+    if is_hidden { (200, json!({}).to_string()) } else { shop(request) }
+}
+
+#[test]
+fn a_key_is_not_said_to_have_no_dead_letters_where_none_was_looked_for() {
+    let server = Server::start(shown_once);
+    let inspect = |more: &[&str]| {
+        let (_, out, err) = server.claimant(&[&["inspect", "order#o-9", "--table", "locks"], more].concat());
+        assert!(out.contains("order#o-9"), "{more:?}: {out}{err}");
+        out
+    };
+    for (more, says) in [
+        (&[][..], "were not looked for: no dead-letter queue is known"),
+        (&["--no-dead-letters"], "were not looked for (--no-dead-letters)"),
+    ] {
+        let out = inspect(more);
+        assert!(out.contains(says) && !out.contains("No dead letter of it"), "{more:?}: {out}");
+        let shown: Value = serde_json::from_str(&inspect(&[more, &["--json"]].concat())).unwrap();
+        assert_eq!((&shown["dead_letters"], &shown["dead_letters_complete"]), (&json!([]), &json!(false)), "{shown}");
+    }
+    // The queue that it came from leads to its dead letters.
+    let queue = ["--queue", "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", "--json"];
+    let shown: Value = serde_json::from_str(&inspect(&queue)).unwrap();
+    let (letters, is_complete) = (shown["dead_letters"].as_array().unwrap(), &shown["dead_letters_complete"]);
+    assert_eq!((letters.len(), &letters[0]["queue"], is_complete), (1, &json!("orders-dead"), &json!(true)), "{shown}");
 }
 
 /// Answers as [`shop`] does, but loses what is sent: the connection is closed.

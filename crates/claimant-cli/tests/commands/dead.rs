@@ -49,6 +49,11 @@ impl World {
 
     /// Puts a copy in the dead-letter queue, as a function does.
     pub(crate) fn letter(&self, error: &str, outcome: &str, body: &str) {
+        self.letter_in("Dead", (error, outcome), body);
+    }
+
+    /// Puts one in this queue.
+    pub(crate) fn letter_in(&self, queue: &str, (error, outcome): (&str, &str), body: &str) {
         let said = [
             ("claimant-error", error),
             ("claimant-outcome", outcome),
@@ -63,7 +68,7 @@ impl World {
             })
             .collect();
         let message = NewMessage { message_attributes: attributes, ..NewMessage::new(body) };
-        self.cloud.sqs().send("Dead", message).unwrap();
+        self.cloud.sqs().send(queue, message).unwrap();
     }
 
     pub(crate) fn depths(&self) -> (usize, usize) {
@@ -150,6 +155,12 @@ async fn letters_are_edited_saved_and_discarded() {
         world.letter("no currency", "rejected", &format!("{{\"n\":{n}.50}}"));
     }
     let set = ["dead", "redrive", "--where", "n=0.50", "--set", "currency=EUR", "--set", "n=1", "--yes"];
+    // A value is the same in all of them, which the question says.
+    let (_, _, err) = world.claimant(&[&["dead", "redrive", "--all"][..], &set[4..8]].concat()).await;
+    assert!(
+        err.contains("Send back 3 dead letters of Dead, currency set to EUR in each, n set to 1 in each?"),
+        "{err}"
+    );
     assert_eq!(world.claimant(&set).await.0, 0);
     let sent = world.cloud.sqs().receive("Orders", 10, std::time::Duration::ZERO).await.unwrap();
     assert_eq!(sent[0].body, r#"{"n":1,"currency":"EUR"}"#);
@@ -181,14 +192,39 @@ async fn letters_are_edited_saved_and_discarded() {
     world.cloud.stop().await;
 }
 
+/// A queue without a dead-letter queue that a function reads, and one that nothing does.
+const BARE: &str = "
+  Payments: {Type: AWS::SQS::Queue}
+  Loose: {Type: AWS::SQS::Queue}
+  Charge:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: charge}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Events: {Payments: {Type: SQS, Properties: {Queue: !GetAtt Payments.Arn}}}
+";
+
 /// The queue whose messages are at work is none of them, however it is named.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_are_never_those_of_the_queue_at_work() {
-    let world = World::start().await;
+    let world = World::of(BARE).await;
     world.claimant(&["pause", "Confirm", "--yes"]).await;
+    world.claimant(&["pause", "Charge", "--yes"]).await;
+    let url_of = |queue: &str| format!("{}/000000000000/{queue}", world.cloud.endpoints().sqs.trim_end_matches('/'));
+    for queue in ["Payments", "Loose"] {
+        world.cloud.sqs().send(queue, NewMessage::new("at work")).unwrap();
+    }
+    for (act, queue) in [("discard", "Payments"), ("redrive", &*url_of("Payments"))] {
+        let (code, out, err) = world.claimant(&["dead", act, "--all", "--yes", "--queue", queue]).await;
+        assert!(code == 2 && err.contains("Payments has no dead letters: Charge reads it"), "{queue}: {out}{err}");
+    }
+    assert_eq!(world.bodies("Payments"), ["at work"]);
+    let (code, _, err) = world.claimant(&["dead", "discard", "--all", "--queue", "Loose"]).await;
+    assert!(code == 2 && err.contains("of Loose, of which nothing says that it is a dead-letter queue?"), "{err}");
     world.cloud.sqs().send("Orders", NewMessage::new("at work")).unwrap();
-    let url = format!("{}/000000000000/Orders", world.cloud.endpoints().sqs.trim_end_matches('/'));
-    for queue in ["Orders", &url] {
+    for queue in ["Orders", &url_of("Orders")] {
         world.letter("no currency", "rejected", "{}");
         let (code, out, err) = world.claimant(&["dead", "discard", "--all", "--yes", "--queue", queue]).await;
         assert_eq!((code, out.as_str()), (0, "Dead: 1 dead letter discarded.\n"), "{queue}: {err}");

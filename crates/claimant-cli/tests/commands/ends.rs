@@ -54,6 +54,49 @@ async fn the_queue_that_a_function_copies_to_is_one_of_dead_letters() {
     world.cloud.stop().await;
 }
 
+/// A function that copies what it gives up on to the dead-letter queue of another's queue.
+const SHARED: &str = "
+  Lost: {Type: AWS::SQS::Queue}
+  Parcels:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Lost.Arn, maxReceiveCount: 5}}
+  Pack:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: pack}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Environment: {Variables: {CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Dead}}
+      Events: {Parcels: {Type: SQS, Properties: {Queue: !GetAtt Parcels.Arn}}}
+";
+
+/// SQS does not know of the queues whose functions copy there.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_function_copied_goes_back_to_its_queue_where_that_is_the_only_one() {
+    let world = World::of(MORE).await;
+    world.claimant(&["pause", "Pack", "--yes"]).await;
+    for queue in [&[][..], &["--queue", "Given"], &["--queue", "Parcels"]] {
+        world.letter_in("Given", ("no price", "rejected"), "{}");
+        let (code, done) = world.json(&[&["dead", "redrive", "--all", "--yes"], queue].concat()).await;
+        let queues = done["queues"].as_array().unwrap();
+        let given = queues.iter().find(|one| one["dead_letter_queue"] == "Given").unwrap();
+        assert_eq!((code, &given["done"][0]["queue"]), (0, &json!("Parcels")), "{queue:?}: {done}");
+    }
+    assert_eq!((depth(&world, "Given"), depth(&world, "Parcels")), (0, 3));
+    world.cloud.stop().await;
+
+    let world = World::of(SHARED).await;
+    world.letter("no price", "rejected", "{}");
+    for queue in [&[][..], &["--queue", "Dead"]] {
+        let (code, done) = world.json(&[&["dead", "redrive", "--all", "--yes"], queue].concat()).await;
+        let why = done["queues"][0]["problems"][0]["why"].as_str().unwrap_or_else(|| panic!("{done}"));
+        assert!(code == 1 && why.contains("it may belong to any of Orders, Parcels"), "{done}");
+    }
+    assert_eq!((depth(&world, "Dead"), depth(&world, "Orders")), (1, 0));
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_fails_keeps_no_other_from_its_act() {
     let world = World::of(MORE).await;

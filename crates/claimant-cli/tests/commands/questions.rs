@@ -112,7 +112,7 @@ async fn letters_that_stay_are_told_after_the_question_too() {
     }
     let (code, shown) = yes(&world, "dead redrive --all --set currency=EUR").await;
     assert_eq!(world.depths(), (1, 2), "{shown}");
-    assert!(shown.contains("Send back 2 dead letters of Dead?"), "{shown}");
+    assert!(shown.contains("Send back 2 dead letters of Dead, currency set to EUR in each?"), "{shown}");
     assert!(shown.contains("the body is not JSON") && shown.contains("1 stayed"), "{shown}");
     assert_eq!(code, Some(1), "{shown}");
     for _ in 0..2 {

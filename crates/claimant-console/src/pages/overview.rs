@@ -214,8 +214,8 @@ impl Shown {
     fn queues(&self) -> impl Iterator<Item = Vec<Markup>> {
         let queues = &self.overview.queues;
         queues.iter().filter(|queue| !queue.is_dead_letter_queue).map(|queue| {
-            let dead = queues.iter().find(|other| queue.dead_letter_queue.as_ref() == Some(&other.name));
-            self::queue(queue, dead)
+            let dead = queues.iter().filter(|other| queue.dead_letter_queues.contains(&other.name));
+            self::queue(queue, &dead.collect::<Vec<_>>())
         })
     }
 
@@ -254,10 +254,12 @@ impl Shown {
     }
 }
 
-fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
+fn queue(queue: &QueueState, dead: &[&QueueState]) -> Vec<Markup> {
     let counted =
         |of: fn(&QueueCounts) -> u64| queue.counts.as_ref().map_or_else(unknown, |counts| text::count(of(counts)));
-    let dead = dead.map(QueueState::messages);
+    // Of one that could not be counted it is not known that there are none.
+    let is_known = !dead.is_empty() && dead.len() == queue.dead_letter_queues.len();
+    let dead: u64 = dead.iter().map(|queue| queue.messages()).sum();
     vec![
         html! {
             @if queue.counts.is_some() { a .plain href={ "/messages?queue=" (text::encoded(&queue.name)) } { (queue.name) } }
@@ -267,9 +269,9 @@ fn queue(queue: &QueueState, dead: Option<&QueueState>) -> Vec<Markup> {
         text::count(queue.in_flight),
         text::count(queue.delayed),
         match dead {
-            None => unknown(),
-            Some(0) => text::count(0),
-            Some(dead) => html! { a .bad href="/dead" { (text::grouped(dead)) } },
+            0 if is_known => text::count(0),
+            0 => unknown(),
+            _ => html! { a .bad href="/dead" { (text::grouped(dead)) } },
         },
         counted(|counts| counts.sent),
         counted(|counts| counts.deleted),

@@ -5,6 +5,7 @@ use claimant_core::{Clock as _, ConsumerName, Error, SystemClock};
 use claimant_operate::dead::{DeadLetterQueue, Selection};
 use claimant_operate::keys::Keys;
 use claimant_operate::open::find;
+use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -50,6 +51,9 @@ struct Letter {
     body: String,
 }
 
+/// Why a message is not looked for among dead letters.
+const NO_DEAD_LETTERS: &str = "No dead-letter queue is known here, so no dead letter was looked at.";
+
 pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Trace, Error> {
     let known = console.source().message(&id).await?.unwrap_or_default();
     let was_read = ask.query.has("read");
@@ -58,6 +62,7 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
         let looked = self::letter(console, &id).await;
         says.push(match &looked {
             Ok((Some(letter), _)) => format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause),
+            Ok((None, _)) if has_none(console.place()) => NO_DEAD_LETTERS.to_owned(),
             Ok((None, looked_at)) => format!(
                 "It is not among the dead letters: {} looked at.",
                 text::counted(*looked_at as u64, "letter was", "letters were")
@@ -89,6 +94,11 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
         step.detail = Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "));
     }
     Ok(Trace { id, outcome, says, keys, letter, was_read, steps, left_out, missing: known.missing })
+}
+
+/// Returns whether a place has no dead-letter queue, as far as is known.
+fn has_none(place: &Place) -> bool {
+    place.dead_letter_queues().is_empty() && place.left_out.is_empty()
 }
 
 fn last_outcome(facts: &[Fact]) -> Option<(&Fact, &str)> {

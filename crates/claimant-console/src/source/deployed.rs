@@ -14,7 +14,7 @@ use claimant_operate::target::{Function, Place, Queue};
 use futures_util::future::{join, join_all};
 use tokio::sync::watch;
 
-use super::overview::{FunctionState, MappingState, Overview, QueueState};
+use super::overview::{FunctionState, MappingState, Overview, QueueState, names};
 use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
 use crate::timeline::words::sentence;
 use crate::timeline::{Fact, facts_of_journal};
@@ -84,7 +84,7 @@ impl Deployed {
             let Depth { visible, in_flight, delayed } = untold.keep(depth)?;
             Some(QueueState {
                 name: queue.name.clone(),
-                dead_letter_queue: self.place.dead_letter_queues_of(queue).first().map(|name| (*name).to_owned()),
+                dead_letter_queues: names(self.place.dead_letter_queues_of(queue)),
                 is_dead_letter_queue: dead.iter().any(|other| other.name == queue.name),
                 visible,
                 in_flight,

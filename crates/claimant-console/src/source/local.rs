@@ -14,7 +14,9 @@ use tokio::task::JoinSet;
 
 use super::local_message::message;
 use super::local_messages;
-use super::overview::{ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState};
+use super::overview::{
+    ConsumerState, FunctionCounts, FunctionState, MappingState, Overview, QueueCounts, QueueState, names,
+};
 use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
 use crate::sync::lock;
 
@@ -74,8 +76,7 @@ impl LocalCloud {
         let known = self.place.queue(name);
         Ok(QueueState {
             name: name.to_owned(),
-            dead_letter_queue: known
-                .and_then(|queue| Some((*self.place.dead_letter_queues_of(queue).first()?).to_owned())),
+            dead_letter_queues: known.map_or_else(Vec::new, |queue| names(self.place.dead_letter_queues_of(queue))),
             is_dead_letter_queue: dead.iter().any(|queue| queue.name == name),
             visible: as_u64(visible),
             in_flight: as_u64(in_flight),

@@ -24,8 +24,8 @@ pub struct Overview {
 pub struct QueueState {
     /// Its name.
     pub name: String,
-    /// The name of its dead-letter queue.
-    pub dead_letter_queue: Option<String>,
+    /// The names of its dead-letter queues: its own first, then those that functions which read it copy to.
+    pub dead_letter_queues: Vec<String>,
     /// Whether it is the dead-letter queue of another.
     pub is_dead_letter_queue: bool,
     /// Messages that a receive could hand out.
@@ -106,6 +106,11 @@ pub struct ConsumerState {
     pub name: String,
     /// Outcomes by their word, each with how often; those that happened.
     pub outcomes: Vec<(String, u64)>,
+}
+
+/// Returns names as an overview keeps them.
+pub(super) fn names(names: Vec<&str>) -> Vec<String> {
+    names.into_iter().map(str::to_owned).collect()
 }
 
 impl QueueState {

@@ -9,6 +9,7 @@
 //! | `selection` | [`Selection`]: which dead letters are meant, by their [`Ids`] or otherwise |
 //! | `outgoing` | the copy that goes back to a queue, and the [`Edit`] of its body |
 //! | `queue` | [`DeadLetterQueue`]: what is asked of SQS |
+//! | `named` | what queues are that were named by their URLs alone |
 //! | `look` | letters of a local cloud, seen without receiving them |
 //! | `walk` | every letter once, as far as SQS shows it |
 //! | `pace` | how many a second |
@@ -25,6 +26,7 @@ mod fingerprint;
 mod group;
 mod letter;
 mod look;
+mod named;
 mod outgoing;
 mod pace;
 mod queue;
@@ -38,6 +40,7 @@ pub use fingerprint::Fingerprint;
 pub use group::{Group, Groups};
 pub use letter::{DeadLetter, MOVED, Origin, Why};
 pub use look::Page;
+pub use named::find_dead_letter_queues;
 pub use outgoing::Edit;
 pub use pace::RATE_MAX_PER_S;
 pub use queue::{DeadLetterQueue, Depth};

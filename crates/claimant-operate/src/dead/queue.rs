@@ -101,14 +101,23 @@ impl DeadLetterQueue {
         self.moves_on_to.as_deref()
     }
 
-    /// Opens the queue at this URL as [`open`](Self::open) does. In a local cloud, its letters are then read without being received.
+    /// Opens the queue at this URL as [`open`](Self::open) does. It then also serves the queues whose functions copy there, which SQS does
+    /// not know. In a local cloud, its letters are read without being received.
     ///
     /// # Errors
     /// As those of `open`.
     pub async fn open_in(place: &Place, url: impl Into<String>) -> Result<Self, Error> {
         let looked_at =
             place.endpoint("SQS").filter(|_| place.is_local()).map(|url| url.trim_end_matches('/').to_owned());
-        Ok(Self { looked_at, ..Self::open(place.sqs(), url).await? })
+        let mut dead = Self { looked_at, ..Self::open(place.sqs(), url).await? };
+        for queue in &place.queues {
+            let is_known = dead.sources.iter().chain([&dead.url]).any(|url| path(url) == path(&queue.url));
+            if !is_known && place.dead_letter_queues_of(queue).contains(&dead.name()) {
+                dead.sources.push(queue.url.clone());
+            }
+        }
+        dead.sources.sort();
+        Ok(dead)
     }
 
     /// Has letters that are looked at, as those of a local cloud are, come with so many bytes of their bodies at most. What is received has
@@ -152,7 +161,8 @@ impl DeadLetterQueue {
         is_fifo(&self.url)
     }
 
-    /// Returns the URLs of the queues of which this is the dead-letter queue, 1,000 at most.
+    /// Returns the URLs of the queues of which this is the dead-letter queue: 1,000 at most that SQS knows, and those that the place
+    /// knows that it was opened in.
     #[must_use]
     pub fn sources(&self) -> &[String] {
         &self.sources
@@ -290,6 +300,11 @@ impl DeadLetterQueue {
         }
         attributes(&self.client, url).await.map(drop)
     }
+}
+
+/// Returns the account and the name in a queue's URL: SQS has several hosts for one queue.
+fn path(url: &str) -> Option<&str> {
+    url.splitn(4, '/').nth(3)
 }
 
 /// Returns whether the queue at this URL keeps groups in order.

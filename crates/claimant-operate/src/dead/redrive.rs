@@ -198,7 +198,7 @@ impl Redrive<'_> {
         }
         match queue.sources() {
             [only] => Ok(only.clone()),
-            [] => Err("SQS knows no queue that it belongs to: name the destination".to_owned()),
+            [] => Err("no queue is known that it belongs to: name the destination".to_owned()),
             several => {
                 let names: Vec<_> = several.iter().map(|url| name_of_arn(url)).collect();
                 Err(format!("it may belong to any of {}: name the destination", names.join(", ")))

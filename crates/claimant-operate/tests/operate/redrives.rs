@@ -72,7 +72,7 @@ async fn a_destination_is_needed_where_several_queues_share_the_dead_letters() {
     let alone = local.open("other").await;
     local.copied("other", "no", "copied", "");
     let report = redrive(&alone, &Selection::default(), None, ALL).await;
-    assert!(report.problems[0].why.contains("no queue that it belongs to"), "{report:?}");
+    assert!(report.problems[0].why.contains("no queue is known that it belongs to"), "{report:?}");
     for (to, wanted) in [("other", "its own destination"), ("nowhere", "there is no queue at")] {
         let error =
             alone.redrive(&Selection::default(), Some(&local.url(to)), &Edit::None, ALL, &mut go_on).await.unwrap_err();

@@ -21,6 +21,9 @@ const SHOWN_MAX: usize = 10;
 /// What a question about letters of a FIFO queue is about, too.
 const BEHIND: &str = ", and what is behind them in their message groups, of which SQS shows ten at a time";
 
+/// What a question says where the queue may be one whose messages are at work.
+const NOT_KNOWN: &str = ", of which nothing says that it is a dead-letter queue";
+
 /// Which letters are meant, and how they are acted on.
 // No doc comments that clap would show as the command's own: the one above is replaced by the command's.
 #[derive(Debug, clap::Args)]
@@ -79,13 +82,20 @@ impl What {
 pub(super) struct Acts {
     verb: &'static str,
     past: &'static str,
+    /// What is done to each letter on the way, for the question.
+    with: String,
     reports: Vec<(String, Report)>,
     declined: bool,
 }
 
 impl Acts {
     pub(super) fn new(verb: &'static str, past: &'static str) -> Self {
-        Self { verb, past, reports: Vec::new(), declined: false }
+        Self { verb, past, with: String::new(), reports: Vec::new(), declined: false }
+    }
+
+    /// Has the question say what is done to each letter on the way.
+    pub(super) fn with(self, with: String) -> Self {
+        Self { with, ..self }
     }
 
     /// Acts on each queue in turn. One that fails keeps none of the others from it, nor from being reported.
@@ -145,7 +155,9 @@ impl Acts {
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
             let (is_fifo, letters) = (queue.is_fifo(), which::letters(report.progress.done));
-            let question = format!("{} {letters} of {}{}?", self.verb, queue.name(), if is_fifo { BEHIND } else { "" });
+            let not_known = if queue.sources().is_empty() { NOT_KNOWN } else { "" };
+            let behind = if is_fifo { BEHIND } else { "" };
+            let question = format!("{} {letters} of {}{not_known}{}{behind}?", self.verb, queue.name(), self.with);
             let answer = confirm::answered(&question, &what.write, stop).await?;
             if answer != Some(true) {
                 self.declined = true;

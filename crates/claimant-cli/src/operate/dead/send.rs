@@ -7,10 +7,12 @@ use std::path::PathBuf;
 
 use claimant_core::Error;
 use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, FieldPath, Observer, Selection};
+use claimant_operate::target::sibling;
 
 use super::acts::{Acts, What};
-use super::which::{self, sibling};
+use super::which;
 use crate::exit::Ended;
+use crate::operate::table::harmless;
 
 /// Send dead letters back to their queue: each is copied first, and deleted here once SQS has confirmed the copy.
 ///
@@ -34,7 +36,8 @@ pub(crate) struct Redrive {
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     body: Option<PathBuf>,
 
-    /// Set a field of JSON bodies, such as currency=EUR; the value is JSON, or else a text. May be given several times
+    /// Set a field of JSON bodies, such as currency=EUR: to the same value in every letter that is sent. The value is JSON, or else a
+    /// text. May be given several times
     #[arg(long, value_name = "FIELD=VALUE", value_parser = which::field)]
     set: Vec<(FieldPath, String)>,
 }
@@ -57,12 +60,13 @@ pub(crate) struct Discard {
 pub(super) async fn redrive(options: Redrive) -> Result<Ended, Error> {
     let Redrive { what, to, body, set } = options;
     let selection = what.selection()?;
+    let sets = set.iter().map(|(path, value)| format!(", {path} set to {value} in each")).collect::<String>();
     let edit = edit(body, set)?;
     let act = async |queue: &DeadLetterQueue, selection: &Selection, bounds: Bounds, observer: Observer<'_>| {
         let to = to.as_ref().map(|to| if to.contains("://") { to.clone() } else { sibling(queue.url(), to) });
         queue.redrive(selection, to.as_deref(), &edit, bounds, observer).await
     };
-    Acts::new("Send back", "sent back").on_each(&what, &selection, act).await
+    Acts::new("Send back", "sent back").with(harmless(&sets)).on_each(&what, &selection, act).await
 }
 
 /// Discards letters.

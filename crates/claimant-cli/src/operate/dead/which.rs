@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
-use claimant_operate::target::Queue;
+use claimant_operate::target::{Place, Queue, sibling};
 
 use crate::operate::interrupt::Stop;
 use crate::operate::options::TargetOptions;
@@ -73,7 +73,7 @@ impl Which {
 /// # Errors
 /// When there is none, or one gives no answer.
 pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>, Error> {
-    let place = target.open().await?;
+    let place = target.open_whole().await?;
     if target.queues.is_empty() && !place.left_out.is_empty() {
         let known: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
         let which = if known.is_empty() {
@@ -89,12 +89,16 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     let mut urls: Vec<String> = if target.queues.is_empty() {
         place.dead_letter_queues().into_iter().map(|queue| queue.url.clone()).collect()
     } else {
-        let of = |queue: &Queue| {
-            let dead: Vec<_> =
-                place.dead_letter_queues_of(queue).iter().map(|name| sibling(&queue.url, name)).collect();
-            if dead.is_empty() { vec![queue.url.clone()] } else { dead }
-        };
-        place.queues.iter().flat_map(of).collect()
+        let mut urls = Vec::new();
+        for queue in place.queues.iter().filter(|queue| target.is_named(queue)) {
+            let dead = place.dead_letter_queues_of(queue);
+            if dead.is_empty() {
+                check_not_at_work(&place, queue)?;
+                urls.push(queue.url.clone());
+            }
+            urls.extend(dead.iter().map(|name| sibling(&queue.url, name)));
+        }
+        urls
     };
     urls.sort();
     urls.dedup();
@@ -118,10 +122,20 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     Ok(queues)
 }
 
-/// Returns the URL of a queue of the same account and Region: a dead-letter queue is one, and every place that it serves.
-pub(crate) fn sibling(url: &str, name: &str) -> String {
-    let start = url.rfind('/').map_or(0, |slash| slash + 1);
-    format!("{}{name}", &url[..start])
+/// Checks that a queue without a dead-letter queue is none whose messages are at work: to read them would hide them from their function.
+///
+/// # Errors
+/// When a function reads it, and nothing says that it has dead letters.
+fn check_not_at_work(place: &Place, queue: &Queue) -> Result<(), Error> {
+    let is_dead = place.dead_letter_queues().iter().any(|dead| dead.url == queue.url);
+    let reader = place.functions.iter().find(|function| function.queues.contains(&queue.name));
+    match reader.filter(|_| !is_dead) {
+        None => Ok(()),
+        Some(reader) => Err(Error::invalid(format!(
+            "{} has no dead letters: {} reads it, and it has no dead-letter queue that is known",
+            queue.name, reader.name
+        ))),
+    }
 }
 
 /// Shows progress on a terminal, and ends the work in order at the first Ctrl-C.
@@ -183,13 +197,5 @@ mod tests {
         let (path, value) = field("a.b=c=d").unwrap();
         assert_eq!((path.to_string().as_str(), value.as_str()), ("a.b", "c=d"));
         assert!(field("a").is_err() && field("=b").is_err());
-    }
-
-    #[test]
-    fn a_sibling_is_in_the_same_account() {
-        assert_eq!(
-            sibling("https://sqs.eu-west-1.amazonaws.com/1/orders", "dead"),
-            "https://sqs.eu-west-1.amazonaws.com/1/dead"
-        );
     }
 }

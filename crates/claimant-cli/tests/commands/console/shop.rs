@@ -93,17 +93,17 @@ fn sqs(request: &str) -> Option<Value> {
     if is("GetQueueAttributes") && is_dead && request.contains("\"All\"") {
         return Some(json!({"Attributes": {"ApproximateNumberOfMessages": "2"}}));
     }
+    let policy = json!({"deadLetterTargetArn": arn("sqs", "orders-dead"), "maxReceiveCount": 5}).to_string();
     if is("GetQueueAttributes") && request.contains("RedrivePolicy") {
-        let policy = json!({"deadLetterTargetArn": arn("sqs", "orders-dead"), "maxReceiveCount": 5}).to_string();
         return Some(json!({"Attributes": if is_dead { json!({}) } else { json!({"RedrivePolicy": policy}) }}));
     }
     if is("GetQueueAttributes") && !is_dead {
         let [visible, hidden, delayed] =
             ["", "NotVisible", "Delayed"].map(|name| format!("ApproximateNumberOfMessages{name}"));
-        return Some(json!({"Attributes": {visible: "120", hidden: "7", delayed: "3"}}));
+        return Some(json!({"Attributes": {visible: "120", hidden: "7", delayed: "3", "RedrivePolicy": policy}}));
     }
     if is("ListDeadLetterSourceQueues") {
-        return Some(json!({"queueUrls": [queue("orders")]}));
+        return Some(json!({"queueUrls": if is_dead { vec![queue("orders")] } else { Vec::new() }}));
     }
     if is("ReceiveMessage") && is_dead {
         return Some(json!({ "Messages": letters() }));

@@ -46,18 +46,19 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     if let (Some(draft), Some(letter)) = (&draft, letters.first_mut()) {
         draft.all("body").next().unwrap_or_default().clone_into(&mut letter.sent.body);
     }
-    let sources: Vec<_> = letters::sources(place, name).iter().map(|queue| queue.name.clone()).collect();
-    // Of a queue that serves several, a letter that a function copied does not say where it came from.
+    let sources = letters::sources(&dead);
+    // Of a queue that serves several, a letter that a function copied does not say where it came from. One of SQS does, and so do all of
+    // its cause.
     let only = <&[String; 1]>::try_from(sources.as_slice()).map(|[only]| only.as_str()).ok();
-    let came_from = page.letters.first().and_then(DeadLetter::source).or(only);
+    let came_from = page.letters.first().and_then(DeadLetter::source).or(only).map(str::to_owned);
     // By this machine's clock, which may be behind that of SQS; what is shown is meant in any case.
     let until_ms = letters.iter().filter_map(|letter| letter.sent.sent_ms).fold(now_ms, u64::max);
-    let drawn = Drawn { form: console.new_form(), until: until_ms.to_string() };
+    let others: Vec<_> = place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect();
+    let to = draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned).or_else(|| came_from.clone());
+    let to = to.filter(|to| others.contains(to));
+    let drawn = Drawn { form: console.new_form(), until: until_ms.to_string(), came_from };
     Ok(Ok(Cause {
-        edit: edited.map(|_| Edit {
-            others: place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect(),
-            to: draft.as_ref().and_then(|draft| draft.get("to")).or(came_from).map(str::to_owned),
-        }),
+        edit: edited.map(|_| Edit { others, to }),
         group,
         queue: name.to_owned(),
         cause: page.letters.first().map(|letter| letter.cause()),
@@ -89,7 +90,7 @@ struct Cause {
     next: Option<u64>,
     /// Whether there may be more, and no page of them.
     more: bool,
-    /// The queues that letters go back to.
+    /// The queues of which letters are here.
     sources: Vec<String>,
     /// Where one letter is edited.
     #[serde(skip)]
@@ -106,6 +107,8 @@ struct Drawn {
     form: String,
     /// When it was drawn, in milliseconds since 1970.
     until: String,
+    /// The queue that the letters go back to, where it is known.
+    came_from: Option<String>,
 }
 
 struct Edit {
@@ -186,24 +189,28 @@ impl Cause {
         let parked = self.letters.iter().any(|letter| letter.why.outcome.as_deref() == Some("parked"));
         html! {
             div .acts {
-                (form::confirm("Send all back", &format!(
-                    "Every letter of this cause goes back to {}, and is deleted here once SQS has confirmed the copy. One that is sent later stays.", self.to()
-                ), &form::act(REDRIVE, "Send all back", &all)))
+                @if let Some(to) = &drawn.came_from {
+                    (form::confirm("Send all back", &format!(
+                        "Every letter of this cause goes back to {to}, and is deleted here once SQS has confirmed the copy. One that is sent later stays."
+                    ), &form::act(REDRIVE, "Send all back", &all)))
+                }
                 (form::confirm("Discard all", "Every letter of this cause is deleted. They are first saved to a file on this machine. One that is sent later stays.",
                     &form::act(DISCARD, "Discard all", &all)))
             }
+            @if drawn.came_from.is_none() { p .soft.small { (self.unknown()) } }
             @if parked {
                 p .soft.small { "Parked work does not run again until its key is released: follow the key of a letter." }
             }
         }
     }
 
-    /// Where letters go back to, in words.
-    fn to(&self) -> String {
-        match self.sources.as_slice() {
-            [only] => only.clone(),
-            _ => "the queue that it came from".to_owned(),
-        }
+    /// Says that it is not known where letters go back to.
+    fn unknown(&self) -> String {
+        let known = match self.sources.as_slice() {
+            [] => "No queue is known that they belong to".to_owned(),
+            several => format!("They may belong to any of {}", several.join(", ")),
+        };
+        format!("{known}: \"Edit and send\" asks for it with each, and claimant dead redrive takes it for all (--to).")
     }
 
     fn letter(&self, letter: &Letter) -> Markup {
@@ -220,9 +227,11 @@ impl Cause {
                 @if let Some(drawn) = &self.drawn {
                     @let one = self.one(letter, drawn);
                     div .acts {
-                        @let back = form::act_on(REDRIVE, "Send back", &what, &one);
-                        @if self.is_local { (back) } @else {
-                            (form::confirm_on("Send back", &what, &format!("The letter goes back to {}.", self.to()), &back))
+                        @if let Some(to) = &drawn.came_from {
+                            @let back = form::act_on(REDRIVE, "Send back", &what, &one);
+                            @if self.is_local { (back) } @else {
+                                (form::confirm_on("Send back", &what, &format!("The letter goes back to {to}."), &back))
+                            }
                         }
                         a .button href=(edit) aria-label={ "Edit and send " (what) } { "Edit and send" }
                         (form::confirm_on("Discard", &what, "The letter is deleted. It is first saved to a file on this machine.",

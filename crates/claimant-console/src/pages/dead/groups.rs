@@ -41,11 +41,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
     let read = place.is_local() || ask.query.has("read");
     let mut queues = Vec::new();
     for queue in place.dead_letter_queues() {
-        let mut shown = Shown {
-            name: queue.name.clone(),
-            of: letters::sources(place, &queue.name).iter().map(|queue| queue.name.clone()).collect(),
-            ..Shown::default()
-        };
+        let mut shown = Shown { name: queue.name.clone(), ..Shown::default() };
         // One that gives no answer keeps no other from being seen.
         shown.problem = shown.look(place, &queue.url, read).await.err().map(|error| Chain(&error).to_string());
         queues.push(shown);
@@ -85,6 +81,7 @@ struct Shown {
 impl Shown {
     async fn look(&mut self, place: &Place, url: &str, read: bool) -> Result<(), Error> {
         let dead = DeadLetterQueue::open_in(place, url).await?.with_bodies_of(0);
+        self.of = letters::sources(&dead);
         self.letters = dead.depth().visible + dead.depth().hidden + dead.depth().delayed;
         self.moves_on_after = dead.moves_on_after().filter(|_| !dead.is_only_looked_at());
         if read {

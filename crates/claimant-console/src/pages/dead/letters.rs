@@ -2,7 +2,7 @@
 
 use claimant_core::Error;
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Group, Origin};
-use claimant_operate::target::{Place, Queue};
+use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -156,9 +156,9 @@ pub(super) async fn open(place: &Place, name: &str) -> Result<DeadLetterQueue, E
     DeadLetterQueue::open_in(place, &queue.url).await
 }
 
-/// Returns the queues that a dead-letter queue serves.
-pub(super) fn sources<'p>(place: &'p Place, dead: &str) -> Vec<&'p Queue> {
-    place.queues.iter().filter(|queue| place.dead_letter_queues_of(queue).contains(&dead)).collect()
+/// Returns the names of the queues that a dead-letter queue serves.
+pub(super) fn sources(dead: &DeadLetterQueue) -> Vec<String> {
+    dead.sources().iter().map(|url| url.rsplit('/').next().unwrap_or(url).to_owned()).collect()
 }
 
 /// Draws the outcome of a letter.
