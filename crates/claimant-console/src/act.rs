@@ -11,7 +11,7 @@ use axum::response::Response;
 use claimant_core::Error;
 use futures_util::StreamExt as _;
 
-use crate::ask::Ask;
+use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::done::Done;
 use crate::fields::{FIELDS_MAX, Fields, too_many};
@@ -45,6 +45,14 @@ impl FromRequest<Console> for Act {
 }
 
 impl Act {
+    /// Returns the body, if there is one. What a program sends is what it means, to the last byte; a browser's form has lines that end as in
+    /// mail, and these end as they were typed.
+    pub(crate) fn body(&self) -> Option<String> {
+        let body = self.fields.all("body").next()?;
+        let is_typed = self.ask.reader != Reader::Program;
+        Some(if is_typed { body.replace("\r\n", "\n") } else { body.to_owned() })
+    }
+
     /// Does it, once for each form: where a form is sent again with the same in it, as by a double click, waits for what becomes of the
     /// first and has the same answer. What programs send is of no form. Returns the request with what became of it.
     pub(crate) async fn once<F>(

@@ -53,11 +53,6 @@ impl Fields {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the body that was typed, if one was: a form sends lines that end as in mail, and these end as they were typed.
-    pub(crate) fn body(&self) -> Option<String> {
-        self.all("body").next().map(|body| body.replace("\r\n", "\n"))
-    }
-
     /// Returns whether a box of this name is ticked.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value != "false")

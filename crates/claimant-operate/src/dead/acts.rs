@@ -57,7 +57,7 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = read.await;
-        let report = finish(walk, report).await;
+        let report = finish(walk, report, false).await;
         result.map(|()| report)
     }
 
@@ -74,7 +74,7 @@ impl DeadLetterQueue {
         mut save: Option<&mut (dyn Write + Send)>,
         observer: Observer<'_>,
     ) -> Result<Report, Error> {
-        selection.check()?;
+        selection.check_act()?;
         let mut walk = Walk::new(self, selection, bounds.limit, bounds.per_s.is_some());
         let (mut report, mut pace) = (Report::default(), Pace::new(bounds.per_s));
         let result = async {
@@ -106,7 +106,7 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = result.await;
-        finish(walk, report).await.ended(result, bounds.dry_run)
+        finish(walk, report, bounds.dry_run).await.ended(result, bounds.dry_run)
     }
 }
 

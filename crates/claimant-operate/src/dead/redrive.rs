@@ -31,7 +31,7 @@ impl DeadLetterQueue {
         bounds: Bounds,
         observer: Observer<'_>,
     ) -> Result<Report, Error> {
-        selection.check()?;
+        selection.check_act()?;
         if edit.is_for_one() && selection.ids.named.len() != 1 {
             return Err(Error::invalid("another body is for one letter: name it by its id"));
         }
@@ -59,7 +59,7 @@ impl DeadLetterQueue {
             Ok(())
         };
         let result = result.await;
-        finish(walk, redrive.report).await.ended(result, bounds.dry_run)
+        finish(walk, redrive.report, bounds.dry_run).await.ended(result, bounds.dry_run)
     }
 }
 

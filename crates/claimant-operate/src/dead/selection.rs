@@ -8,15 +8,18 @@ use super::field::FieldPath;
 use super::letter::DeadLetter;
 use super::report::Report;
 
-/// The fewest digits of a fingerprint that name a group.
+/// The fewest digits of a fingerprint that name a group, to look at it.
 const GROUP_DIGITS_MIN: usize = 4;
+
+/// The digits of a fingerprint: the fewest that name a group that is acted on, since fewer can be the beginning of several.
+const GROUP_DIGITS: usize = 8;
 
 /// Which dead letters are meant: those that fit every condition that is set. Without a condition, all.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// One of these ids.
     pub ids: Ids,
-    /// One of these fingerprints, each by 4 to 8 digits of its beginning.
+    /// One of these fingerprints, each by 4 to 8 digits of its beginning; by all 8 where the letters are acted on.
     pub groups: Vec<String>,
     /// One of these message groups, of a FIFO queue.
     pub message_groups: BTreeSet<String>,
@@ -113,6 +116,20 @@ impl Selection {
         }
     }
 
+    /// Checks that each group is named by all of its digits, as what is acted on is to be.
+    ///
+    /// # Errors
+    /// When one is not.
+    pub fn check_act(&self) -> Result<(), Error> {
+        self.check()?;
+        match self.groups.iter().find(|group| group.len() < GROUP_DIGITS) {
+            Some(group) => Err(Error::invalid(format!(
+                "{group} can be the beginning of several groups: an act takes all {GROUP_DIGITS} digits that the list of groups shows"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Returns whether this dead letter is meant.
     #[must_use]
     pub fn fits(&self, letter: &DeadLetter) -> bool {
@@ -198,6 +215,9 @@ mod tests {
         assert!(Selection::groups(["0af3"]).check().is_ok());
         for bad in ["", "0af", "0AF3", "zzzz"] {
             assert!(Selection::groups([bad]).check().is_err(), "{bad}");
+        }
+        for (group, is_whole) in [("0af3", false), ("0af3129", false), ("0af31299", true), ("0AF31299", false)] {
+            assert_eq!(Selection::groups([group]).check_act().is_ok(), is_whole, "{group}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
 use claimant_core::Error;
 
 use super::letter::DeadLetter;
@@ -46,6 +47,9 @@ pub(super) struct Walk<'a> {
 #[derive(Default)]
 struct Tally {
     looked_at: usize,
+    /// Of a FIFO queue: the letters of message groups of which a receive may not have shown all. It shows ten letters, those of one group
+    /// together, and none that is behind one that is hidden.
+    in_front: HashSet<String>,
     /// The ids that are asked for and of which no letter that fits was met.
     missing: BTreeSet<String>,
     /// Letters sent back that are here again.
@@ -70,7 +74,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the next letters that are selected; none at the end.
+    /// Returns the letters of the next look that are selected, perhaps none of them; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<DeadLetter>>, Error> {
         let mut quiet = 0;
         while !self.is_over() {
@@ -80,6 +84,7 @@ impl<'a> Walk<'a> {
             // Without a condition nothing is read that is not wanted.
             let count = if self.selection.is_everything() { count.min(self.left) } else { count };
             let messages = self.queue.receive(count, wait).await?;
+            self.note_cut(&messages, count);
             let nothing = messages.is_empty();
             let mut news = 0;
             let mut selected = Vec::new();
@@ -106,20 +111,35 @@ impl<'a> Walk<'a> {
                     selected.push(letter);
                 }
             }
-            if !selected.is_empty() {
+            // Also where none of them is meant: who waits sees that, and can end it.
+            if news > 0 {
                 return Ok(Some(selected));
             }
-            match news {
-                0 if nothing && quiet > 0 => return Ok(None),
-                0 if quiet >= QUIET_ROUNDS => {
+            match quiet {
+                1.. if nothing => return Ok(None),
+                QUIET_ROUNDS.. => {
                     self.tally.gave_up = true;
                     return Ok(None);
                 }
-                0 => quiet += 1,
-                _ => quiet = 0,
+                _ => quiet += 1,
             }
         }
         Ok(None)
+    }
+
+    /// Notes of a receive from a FIFO queue, of so many letters at most, that there may be more in the message group of the last one.
+    fn note_cut(&mut self, messages: &[Message], max: usize) {
+        let group = |message: &Message| message.attributes()?.get(&System::MessageGroupId).cloned();
+        let is_full = self.queue.is_fifo() && messages.len() >= max.min(REQUEST_MAX);
+        let Some(last) = messages.last().filter(|_| is_full).and_then(group) else { return };
+        let of_last = messages.iter().filter(|message| group(message).as_ref() == Some(&last));
+        self.tally.in_front.extend(of_last.filter_map(|message| message.message_id.clone()));
+    }
+
+    /// Returns whether letters may be left that were never shown, since others of their message group are hidden by this walk.
+    fn hides_some(&self) -> bool {
+        let is_found = !self.selection.ids.named.is_empty() && self.tally.missing.is_empty();
+        !is_found && !self.is_over() && self.tally.in_front.iter().any(|id| self.held.contains_key(id))
     }
 
     /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
@@ -160,9 +180,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Shows what is left again, whatever happened.
-pub(super) async fn finish(walk: Walk<'_>, mut report: Report) -> Report {
-    report.more |= walk.was_cut();
+/// Shows what is left again, whatever happened. A look before an act takes nothing out of the way of what is behind it.
+pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) -> Report {
+    report.more |= walk.was_cut() || (!is_look && walk.hides_some());
     report.progress.looked_at = walk.looked_at();
     report.came_back = walk.tally.came_back;
     if walk.left > 0 {

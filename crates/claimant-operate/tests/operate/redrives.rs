@@ -184,6 +184,35 @@ async fn groups_of_a_fifo_queue_keep_their_order() {
     assert_eq!(local.depth("dead"), (1, 0));
 }
 
+/// SQS shows none that is behind a letter that is hidden, as those are that were read and stay.
+#[tokio::test]
+async fn what_is_behind_letters_that_stay_may_fit() {
+    let local = Local::start().await;
+    let message = |group: &str, n: usize, fits: bool| NewMessage {
+        group_id: Some(group.to_owned()),
+        deduplication_id: Some(format!("{group}{n}")),
+        ..NewMessage::new(format!("{{\"fits\":{fits}}}"))
+    };
+    let of_ada = (0..12).map(|n| message("ada", n, n == 11));
+    local.moved("moves.fifo", of_ada.chain([message("bob", 0, true)])).await;
+    assert_eq!(local.depth("dead.fifo"), (13, 0));
+    let queue = local.open("dead.fifo").await;
+    let field = (FieldPath::parse("fits").unwrap(), "true".to_owned());
+    let that_fit = Selection { fields: vec![field], ..Selection::default() };
+    // A look before an act takes none away, and says nothing of it.
+    let look = redrive(&queue, &that_fit, None, Bounds { dry_run: true, ..ALL }).await;
+    assert_eq!((look.progress.done, look.more), (1, false), "{look:?}");
+    let report = redrive(&queue, &that_fit, None, ALL).await;
+    assert_eq!((report.progress.done, report.more, local.depth("dead.fifo")), (1, true, (12, 0)), "{report:?}");
+    let report = queue.discard(&that_fit, ALL, None, &mut go_on).await.unwrap();
+    assert_eq!((report.progress.done, report.more), (0, true), "{report:?}");
+    let (letters, report) = read(&queue, &Selection::default(), 100).await;
+    assert_eq!((letters.len(), report.more), (10, true), "{report:?}");
+    // Where all are taken away, what is behind them comes; and where all were shown, there is no more.
+    let report = redrive(&queue, &Selection { fields: Vec::new(), ..that_fit }, None, ALL).await;
+    assert_eq!((report.progress.done, report.more, local.depth("dead.fifo")), (12, false, (0, 0)), "{report:?}");
+}
+
 /// What comes after a letter that stayed does not overtake it.
 #[tokio::test]
 async fn a_letter_that_cannot_be_edited_holds_its_group_back() {

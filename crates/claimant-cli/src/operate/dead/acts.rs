@@ -61,7 +61,7 @@ impl What {
     /// Returns the letters that are meant.
     pub(super) fn selection(&self) -> Result<Selection, Error> {
         let selection = self.which.selection(&self.ids);
-        selection.check()?;
+        selection.check_act()?;
         if selection.is_everything() != self.all {
             return Err(Error::invalid(if self.all {
                 "--all is every dead letter: leave the other conditions out, or --all"
@@ -201,11 +201,12 @@ impl Acts {
         if report.came_back > 0 {
             say(format!("{} were given up on again at once, and stay: is the cause fixed?", report.came_back));
         }
-        if what.write.dry_run && queue.is_fifo() {
-            say("There may be more: SQS shows ten of a message group at a time.");
-        }
         if let Some(why) = &report.failed {
             say(format!("It ended early: {}.", harmless(why)));
+        } else if queue.is_fifo() && (what.write.dry_run || report.more) {
+            say(
+                "There may be more: SQS shows ten of a message group at a time, and none behind those that stay; or the limit was reached, or the command was ended.",
+            );
         } else if report.more {
             say(
                 "There may be more: the limit was reached, the command was ended, or SQS went on showing what it had shown before.",

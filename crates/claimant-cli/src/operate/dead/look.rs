@@ -56,7 +56,8 @@ pub(crate) struct List {
 
 /// Show dead letters by their ids: where they came from, why, and what was tried.
 ///
-/// Exit codes: 0 where all were found, 1 where one was not, 2 where a queue could not be read.
+/// Exit codes: 0 where all were found, 1 where one was not, 2 where a queue could not be read, 130 where Ctrl-C ended
+/// it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
     /// The ids: of the dead letters, or those that their messages had before
@@ -214,7 +215,11 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             say(format!("{}: {why}.", harmless(id)));
         }
     }
-    Ok(if missing.is_empty() { Ended::Well } else { Ended::WithFaults })
+    Ok(match (stop.is_asked(), missing.is_empty()) {
+        (true, _) => Ended::Interrupted,
+        (false, true) => Ended::Well,
+        (false, false) => Ended::WithFaults,
+    })
 }
 
 /// A letter as lines: a word and what it is.

@@ -16,7 +16,7 @@ use crate::progress::Display;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Which dead letters")]
 pub(crate) struct Which {
-    /// Of this group, as `claimant dead group` shows it; 4 of its digits are enough. May be given several times
+    /// Of this group, as `claimant dead group` shows it; to look at it, 4 of its digits are enough. May be given several times
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
 

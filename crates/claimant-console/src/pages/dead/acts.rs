@@ -47,8 +47,9 @@ fn form(console: &Console, fields: &Fields) -> String {
     }
 }
 
-async fn redriven(console: &Console, Act { fields, ask }: &Act) -> Result<Done, Error> {
+async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    let fields = &act.fields;
     let place = console.place();
     let dead = letters::open(place, fields.required("queue")?).await?;
     let selection = selection(fields)?;
@@ -61,11 +62,10 @@ async fn redriven(console: &Console, Act { fields, ask }: &Act) -> Result<Done, 
         }
         None => None,
     };
-    let edit = match ask.reader {
-        // What a program sends is what it means, to the last byte.
-        Reader::Program => fields.all("body").next().map(|body| Edit::Body(body.to_owned())),
-        Reader::Browser | Reader::OpenPage => fields.body().map(Edit::Typed),
-    };
+    let edit = act.body().map(|body| match act.ask.reader {
+        Reader::Program => Edit::Body(body),
+        Reader::Browser | Reader::OpenPage => Edit::Typed(body),
+    });
     let edit = edit.unwrap_or_default();
     let report = dead.redrive(&selection, to, &edit, bounds(fields), &mut |_| ControlFlow::Continue(())).await?;
     let mut said = format!("{} sent back", counted(&report));
@@ -116,7 +116,7 @@ fn selection(fields: &Fields) -> Result<Selection, Error> {
     let until = fields.number(UNTIL, u64::MAX, 0..=u64::MAX)?;
     let sent_until = (until != u64::MAX).then(|| Timestamp::from_millis(until));
     let selection = Selection { ids, sent_until, ..Selection::groups(group) };
-    selection.check()?;
+    selection.check_act()?;
     Ok(selection)
 }
 

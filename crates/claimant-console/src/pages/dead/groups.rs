@@ -113,7 +113,7 @@ impl Page for Dead {
     fn above(&self) -> Markup {
         html! {
             p .lead {
-                "Messages that were given up on, by their cause. Fix the cause, then send them back: what is done already is skipped as a duplicate."
+                "Messages that were given up on, by their cause. Fix the cause, then send them back: what is done already is skipped as a duplicate, where its key comes from the payload."
             }
             @if !self.read {
                 section {
