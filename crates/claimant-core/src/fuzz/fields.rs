@@ -4,7 +4,7 @@ use claimant_testkit::fuzz::{corpus, hold, json, spoilt};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::routes::read_field;
+use crate::routes::{Unreadable, read_field};
 
 /// The longest that is said: a path of these tests, and a place.
 const SAID_MAX_BYTES: usize = 200;
@@ -29,7 +29,8 @@ fn expected(value: &Value, path: &[String]) -> Result<Option<String>, ()> {
 
 /// Reads a field of any bytes: it returns, and says nothing of them.
 fn check(content: &[u8], path: &[String]) -> Result<Option<String>, String> {
-    read_field(content, path).map_err(|rejection| {
+    read_field(content, path).map_err(|unreadable| {
+        let (Unreadable::NoValue(rejection) | Unreadable::Ambiguous(rejection)) = unreadable;
         let said = rejection.to_string();
         let plain = |c: char| c.is_ascii_alphanumeric() || " -_.,()`".contains(c);
         assert!(said.len() <= SAID_MAX_BYTES && said.chars().all(plain), "{said}");

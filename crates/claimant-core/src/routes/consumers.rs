@@ -67,7 +67,8 @@ impl Consumers {
 /// ```
 ///
 /// **A message that no route takes is rejected**: it goes to the dead-letter queue as a body does that cannot be decoded. Two
-/// builder calls say otherwise: [`otherwise`](Self::otherwise), [`acknowledge_unknown`](Self::acknowledge_unknown).
+/// builder calls say otherwise: [`otherwise`](Self::otherwise), [`acknowledge_unknown`](Self::acknowledge_unknown). Neither is for a
+/// message whose value is not known, since the rule panicked or the field is there twice: it is rejected.
 ///
 /// **The order of a FIFO group holds across routes**: a message is started when all earlier ones of its group have succeeded,
 /// whichever consumers they were for. If one did not, the later ones are blocked.
@@ -94,7 +95,7 @@ impl Routes {
         Self { envelopes: Vec::new(), by, routes: Vec::new(), other: Other::Reject, spans: None }
     }
 
-    /// Returns routes by this [attribute](Message::attribute): a text or a number. A binary one is rejected.
+    /// Returns routes by this [attribute](Message::attribute): a text or a number. No route takes a binary one.
     #[must_use]
     pub fn by_attribute(name: impl Into<String>) -> Self {
         Self::new(Selector::Attribute(name.into()))
@@ -108,8 +109,8 @@ impl Routes {
     }
 
     /// Returns routes by a field of the JSON body: its name, or a path through objects such as `detail.type`. A text, a whole number
-    /// or a truth value; a body with another value there, with two, or that is not JSON, is rejected. The consumer's decoder reads
-    /// the body once more.
+    /// or a truth value. No route takes a body with another value there, or that is not JSON; one that has the field twice is rejected. The
+    /// consumer's decoder reads the body once more.
     #[must_use]
     pub fn by_field(path: impl AsRef<str>) -> Self {
         Self::new(Selector::Field(path.as_ref().split('.').map(str::to_owned).collect()))
@@ -122,7 +123,7 @@ impl Routes {
     }
 
     /// Returns routes by what this rule finds in a message; `None` if that has no value. It must not block. A panic in it rejects
-    /// the message alone.
+    /// the message alone, also with [`otherwise`](Self::otherwise).
     #[must_use]
     pub fn by(rule: impl Fn(&Message) -> Option<String> + Send + Sync + 'static) -> Self {
         Self::new(Selector::Rule(Box::new(rule)))
@@ -146,7 +147,9 @@ impl Routes {
         self
     }
 
-    /// Sets which consumer gets all that no route takes: with another value, with none, or where none can be read.
+    /// Sets which consumer gets all that no route takes: with another value, with none, or with one that cannot be a route's, such as a
+    /// binary attribute, an object, or a body that is not JSON. A message whose value is not known, since the rule panicked or the field is
+    /// there twice, is rejected all the same: it may be for one of the routes.
     #[must_use]
     pub fn otherwise(mut self, consumers: impl Into<Consumers>) -> Self {
         let consumers = consumers.into();

@@ -6,6 +6,15 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use crate::rejection::Rejection;
 
+/// Why a message has no value by which it can be routed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// What is there is none that a route can have.
+    NoValue(Rejection),
+    /// It is not known which of several it is.
+    Ambiguous(Rejection),
+}
+
 /// What is found where the path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
@@ -22,20 +31,22 @@ enum Found {
 ///
 /// # Errors
 /// When the content is not JSON, the field is there twice, or it is none of these. The error names the path, and quotes nothing.
-pub(crate) fn read(content: &[u8], path: &[String]) -> Result<Option<String>, Rejection> {
+pub(crate) fn read(content: &[u8], path: &[String]) -> Result<Option<String>, Unreadable> {
     let shown = path.join(".");
     let mut json = serde_json::Deserializer::from_slice(content);
     let found = At(path).deserialize(&mut json).and_then(|found| json.end().map(|()| found));
     match found {
         Ok(Found::Text(text)) => Ok(Some(text)),
         Ok(Found::Nothing) => Ok(None),
-        Ok(Found::NoText) => Err(Rejection::new(format!("the field `{shown}` is not a text or a whole number"))),
-        Ok(Found::Twice) => Err(Rejection::new(format!("the field `{shown}` is there twice"))),
-        Err(error) => Err(Rejection::new(format!(
+        Ok(Found::NoText) => {
+            Err(Unreadable::NoValue(Rejection::new(format!("the field `{shown}` is not a text or a whole number"))))
+        }
+        Ok(Found::Twice) => Err(Unreadable::Ambiguous(Rejection::new(format!("the field `{shown}` is there twice")))),
+        Err(error) => Err(Unreadable::NoValue(Rejection::new(format!(
             "the body is not JSON in which a field `{shown}` can be found (line {} column {})",
             error.line(),
             error.column()
-        ))),
+        )))),
     }
 }
 
@@ -148,7 +159,9 @@ mod tests {
             let path: Vec<_> = path.split('.').map(str::to_owned).collect();
             match (read(content.as_bytes(), &path), wanted) {
                 (Ok(found), Ok(wanted)) => assert_eq!(found.as_deref(), *wanted, "{content}"),
-                (Err(rejection), Err(wanted)) => {
+                (Err(unreadable), Err(wanted)) => {
+                    assert_eq!(matches!(unreadable, Unreadable::Ambiguous(_)), wanted.contains("twice"), "{content}");
+                    let (Unreadable::NoValue(rejection) | Unreadable::Ambiguous(rejection)) = unreadable;
                     let text = rejection.to_string();
                     assert!(text.contains(wanted) && !text.contains("secret"), "{content}: {text}");
                 }

@@ -18,7 +18,7 @@ mod select;
 mod table;
 
 #[cfg(test)]
-pub(crate) use field::read as read_field;
+pub(crate) use field::{Unreadable, read as read_field};
 
 pub use consumers::{Consumers, Routes, Values};
 pub use router::{Router, RouterReport};

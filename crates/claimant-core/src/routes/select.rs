@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::field;
+use super::field::{self, Unreadable};
 use crate::message::Message;
-use crate::rejection::Rejection;
 
 type Rule = Box<dyn Fn(&Message) -> Option<String> + Send + Sync>;
 
@@ -21,11 +20,14 @@ pub(crate) enum Selector {
 
 impl Selector {
     /// Returns the value by which a message is routed; `None` if it has none.
-    pub(crate) fn value<'m>(&self, message: &'m Message) -> Result<Option<Cow<'m, str>>, Rejection> {
+    pub(crate) fn value<'m>(&self, message: &'m Message) -> Result<Option<Cow<'m, str>>, Unreadable> {
         match self {
             Self::Attribute(name) => match message.attribute(name) {
                 None => Ok(None),
-                Some(_) => Ok(Some(Cow::Borrowed(message.require_sent(name)?))),
+                Some(_) => match message.require_sent(name) {
+                    Ok(value) => Ok(Some(Cow::Borrowed(value))),
+                    Err(invalid) => Err(Unreadable::NoValue(invalid.into())),
+                },
             },
             Self::Kind => Ok(message.event().and_then(|event| event.kind.as_deref()).map(Cow::Borrowed)),
             Self::Field(path) => Ok(field::read(message.content(), path)?.map(Cow::Owned)),

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::consumers::{Consumers, Node, Other, Routes};
+use super::field::Unreadable;
 use super::select::Selector;
 use crate::engine::Engine;
 use crate::envelope::Envelope;
@@ -88,10 +89,16 @@ impl Table {
 }
 
 impl Fork {
-    /// Returns where an event goes on; `None` where it is acknowledged.
+    /// Returns where an event goes on; `None` where it is acknowledged. One whose value is not known is rejected, whatever becomes of those
+    /// that no route takes: it may be for one of the routes.
     fn choose(&self, event: &Message) -> Result<Option<&Table>, Rejection> {
-        let value = catch_unwind(AssertUnwindSafe(|| self.by.value(event)))
-            .unwrap_or_else(|_| Err(Rejection::new("the rule by which messages are routed panicked")));
+        let no_route = |why: Rejection| Rejection::new(format!("it has no route: {why}"));
+        let value = match catch_unwind(AssertUnwindSafe(|| self.by.value(event))) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(Unreadable::NoValue(why))) => Err(why),
+            Ok(Err(Unreadable::Ambiguous(why))) => return Err(no_route(why)),
+            Err(_) => return Err(no_route(Rejection::new("the rule by which messages are routed panicked"))),
+        };
         let route = value.as_ref().ok().and_then(Option::as_ref).and_then(|value| self.route(value));
         match (route, &self.other) {
             (Some(table), _) => Ok(Some(table)),
@@ -100,7 +107,7 @@ impl Fork {
             (None, _) => Err(match value {
                 Ok(Some(_)) => Rejection::new(format!("there is no route for {}", self.by)),
                 Ok(None) => Rejection::new(format!("it has no route, since it lacks {}", self.by)),
-                Err(rejection) => Rejection::new(format!("it has no route: {rejection}")),
+                Err(why) => no_route(why),
             }),
         }
     }
@@ -262,11 +269,14 @@ mod tests {
         assert_eq!(found(&one(Routes::by_field("type"), "a"), message()), ["one"]);
         let by_id = Routes::by(|message| message.id().as_str().strip_prefix("m-").map(str::to_owned));
         assert_eq!(found(&one(by_id, "1"), message()), ["one"]);
-        let panicking = Routes::by(|_| panic!("secret"));
-        assert_eq!(
-            found(&one(panicking, "1"), message()),
-            ["it has no route: the rule by which messages are routed panicked"]
-        );
+        // What is not known may be for one of the routes: it is rejected where what is left over goes to a consumer, too.
+        let panicked = "it has no route: the rule by which messages are routed panicked";
+        let (twice, is_twice) = (r#"{"type":"a","type":"a"}"#, "it has no route: the field `type` is there twice");
+        for with_rest in [|routes: Routes| routes, |routes: Routes| routes.otherwise(consumer("rest"))] {
+            assert_eq!(found(&one(with_rest(Routes::by(|_| panic!("secret"))), "1"), message()), [panicked]);
+            let twice = Message::new("m-1", twice).unwrap();
+            assert_eq!(found(&one(with_rest(Routes::by_field("type")), "a"), twice), [is_twice]);
+        }
         let arn = "arn:partition:queue:region:1:orders";
         let from_orders = message().with_source_arn(arn);
         for value in [arn, "orders", "ord*"] {
