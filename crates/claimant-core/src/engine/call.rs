@@ -82,7 +82,7 @@ impl Call<'_> {
         let (mut groups, mut together) = (VecDeque::from([claimed]), true);
         while let Some(group) = groups.pop_front() {
             match self.in_transaction(store, group).await {
-                Again::Together(again) if mem::take(&mut together) => groups.push_back(again),
+                Again::Together(again) if !again.is_empty() && mem::take(&mut together) => groups.push_back(again),
                 Again::Together(again) | Again::Alone(again) => {
                     groups.extend(again.into_iter().map(|claimed| vec![claimed]));
                 }

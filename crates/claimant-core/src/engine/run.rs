@@ -159,13 +159,14 @@ impl Run<'_> {
         Context::new(About { consumer, key, fence, attempt, message: self.delivery.message.clone(), cancelled_at })
     }
 
-    /// Renews the lease of a grant that came late, and has little left of it or nothing.
+    /// Renews the lease of a grant that came late, and has little left of it or nothing; hides its message until the batch is reported:
+    /// where its handler is quick, or does not start, nothing renews it again.
     pub(crate) async fn renew_late(&self, claim: &mut Claim, lease: Duration) -> Renewed {
         if is_little(self.cx, claim, lease) { self.renew(claim, lease, None).await } else { Renewed::Held }
     }
 
-    /// Hides the message until its batch is reported, if its handler, which began then, was under a lease that was renewed: until
-    /// here it was hidden a little longer than that.
+    /// Hides the message until its batch is reported, if its lease was renewed while its handler ran, which began then: until here it
+    /// was hidden a little longer than that.
     pub(crate) async fn stay_hidden(&self, began: Instant, lease: Duration) {
         if began.elapsed() >= lease / RENEWALS_PER_LEASE {
             let rest = until(self.cx.schedule.lease_end);
@@ -191,10 +192,11 @@ impl Run<'_> {
         tracing::info_span!("message", consumer = %self.cx.name(), message_id = %message.id(), attempt, trace = message.trace())
     }
 
-    /// Renews the lease, and hides the message until another owner could take over; held only where both are.
+    /// Renews the lease, and hides the message until another owner could take over; before its handler runs, until the batch is reported.
+    /// Held only where both are.
     ///
-    /// A store that gives no answer is asked again at the next turn, as long as the lease lasts. An answer is waited for until `by`, if
-    /// that is to come: a handler that goes on after the end of its lease would run beside that of another owner.
+    /// A store that gives no answer is asked again at the next turn, as long as the lease lasts. While the handler runs, an answer is waited
+    /// for until `by`, if that is to come: one that goes on after the end of its lease would run beside that of another owner.
     pub(crate) async fn renew(&self, claim: &mut Claim, lease: Duration, by: Option<Timestamp>) -> Renewed {
         let (cx, now) = (self.cx, self.cx.now());
         let renewal = Renewal { lease_until: now.plus(lease), now, policy: cx.policy() };
@@ -212,7 +214,8 @@ impl Run<'_> {
             }
         }
         // Back any earlier, it would be a receive for nothing.
-        let hidden = lease + cx.policy().skew;
+        let lasts = lease + cx.policy().skew;
+        let hidden = if by.is_some() { lasts } else { lasts.max(until(cx.schedule.lease_end)) };
         match timeout(within(), cx.queue().hide(self.delivery.index, hidden)).await {
             Ok(HideAnswer::Lost) => Renewed::Lost,
             Ok(HideAnswer::Hidden) | Err(_) => Renewed::Held,

@@ -7,9 +7,9 @@ use claimant_core::{
     Call, Clock as _, Consumer, ConsumerName, Engine, Failure, HandlerError, Item, Items, Key, Lease, MemoryStore,
     Message, Meter, NoQueue, RecordId, Report, Schedule, Store, SystemClock, TransactionGuard,
 };
-use claimant_testkit::MovableClock;
 use claimant_testkit::batch_ledger::{BatchLedger, Draft, TransactionFault};
 use claimant_testkit::outcomes::{self, Work, World, message};
+use claimant_testkit::{DeadLetterQueue, MovableClock, ScriptedQueue};
 
 use super::many::Shared;
 use super::{TIMEOUT, words};
@@ -208,6 +208,7 @@ async fn what_is_in_one_transaction_is_entered_exactly_when_it_is_completed() {
         assert_eq!(words(&process(&engine, &deliver(1)).await), wanted, "{batch:?}, {faults:?}");
         assert_eq!(ledger.entries().join(" "), entries, "{batch:?}, {faults:?}");
         assert_eq!(sizes(&calls), called, "{batch:?}, {faults:?}");
+        assert_eq!(ledger.begun(), called.len(), "{batch:?}, {faults:?}: a transaction for each call");
         // And once, however often it comes.
         process(&engine, &deliver(2)).await;
         let again = ledger.entries();
@@ -262,6 +263,25 @@ async fn no_call_begins_under_a_lease_that_is_over() {
     let engine = Engine::with_defaults(consumer.lease(Lease::Renewed(Duration::from_secs(3)))).unwrap();
     assert_eq!(words(&process(&engine.clock(Arc::new(clock)), &fresh(2)).await), "completed completed");
     assert_eq!(ledger.begun(), 1);
+}
+
+/// Those that wait for their turns are renewed before them.
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_call_stay_hidden_until_all_rounds_are_over() {
+    let handler = |items: Items<Work>, _: TransactionGuard<Draft>| async move {
+        let (takes_ms, result) = if items.len() > 1 { (1_900, Err(HandlerError::retry("all"))) } else { (400, Ok(())) };
+        tokio::time::sleep(Duration::from_millis(takes_ms)).await;
+        result
+    };
+    let consumer = Consumer::batch_transactional("ledger", BatchLedger::default(), handler).key(|work: &Work| &work.id);
+    let engine = Engine::with_defaults(consumer.lease(Lease::Renewed(Duration::from_secs(3)))).unwrap();
+    let (engine, queue) = (engine.clock(Arc::new(MovableClock::start())), ScriptedQueue::new(DeadLetterQueue::Without));
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    assert_eq!(engine.process(&fresh(8), schedule, &queue).await.counts()["completed"], 8);
+    for index in 0..8 {
+        let last = queue.hidden().into_iter().rfind(|(of, _)| *of == index).unwrap();
+        assert!(last.1 > Duration::from_secs(4), "{last:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -300,10 +300,17 @@ async fn a_renewal_under_way_holds_up_no_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_handler_is_done_stays_hidden_until_its_batch_is() {
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, renewed, DeadLetterQueue::Without);
-    world.deliver(&["a long", "b hang"], 0).await;
-    let last = world.queue.hidden().into_iter().rfind(|(place, _)| *place == 0).unwrap();
-    assert!(last.1 >= TIMEOUT / 2, "{last:?}");
+    let breaker = |consumer: Consumer<Work>| renewed(consumer).breaker(Breaker::new("mail"));
+    // Renewed while it ran, or only before: then at its start, or before it was decided whether it starts.
+    let rows: [(outcomes::Setting, _, _); 3] =
+        [(renewed, "a long", 0), (renewed, "a ok", 1_500), (breaker, "a ok", 1_500)];
+    for (setting, first, late_ms) in rows {
+        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, setting, DeadLetterQueue::Without);
+        world.store.fail_next(Claim, Late(Duration::from_millis(late_ms)));
+        assert_eq!(words(&world.deliver(&[first, "b hang"], 0).await), "completed cancelled");
+        let last = world.queue.hidden().into_iter().rfind(|(place, _)| *place == 0).unwrap();
+        assert!(last.1 >= TIMEOUT / 2, "{first}, {late_ms} ms: {last:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
