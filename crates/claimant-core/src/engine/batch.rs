@@ -61,12 +61,14 @@ impl<'a> Batch<'a> {
         self.cx.warn_if_no_time();
         self.cx.warn_if_slower_than_its_limit();
         loop {
-            self.advance_lanes();
+            // For all stages of this turn: what one leaves because the time is over, no other one leaves because it is not.
+            let fits = self.cx.fits();
+            self.advance_lanes(fits);
             let under_way = self.claiming.in_flight() + self.running.len();
-            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), under_way);
-            self.ask_for_limit();
+            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), under_way, fits);
+            self.ask_for_limit(fits);
             self.start_claims();
-            self.start_runs();
+            self.start_runs(fits);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
             self.send_dead_letters();
             if self.lanes.can_advance() {
@@ -85,7 +87,7 @@ impl<'a> Batch<'a> {
                     }
                     return self.report();
                 }
-                self.start_suspects();
+                self.start_suspects(fits);
                 continue;
             }
             self.starts.slots.give_back();
@@ -122,8 +124,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Brings every lane to a message that needs a claim, or to its end; without time none is started.
-    fn advance_lanes(&mut self) {
+    /// Brings every lane to a message that needs a claim, or to its end; none is started where no handler fits into the time.
+    fn advance_lanes(&mut self, fits: bool) {
         loop {
             while let Some(next) = self.lanes.advance() {
                 match next {
@@ -142,7 +144,7 @@ impl<'a> Batch<'a> {
                     }
                 }
             }
-            if self.claiming.waiting() == 0 || self.cx.fits() {
+            if self.claiming.waiting() == 0 || fits {
                 return;
             }
             while let Some(work) = self.claiming.pop() {
@@ -158,9 +160,9 @@ impl<'a> Batch<'a> {
     }
 
     /// Asks for slots of the limit, where messages could run now but for it.
-    fn ask_for_limit(&mut self) {
+    fn ask_for_limit(&mut self, fits: bool) {
         let waits = if self.gate.is_shut() { 0 } else { self.claiming.waiting() + self.suspects.len() };
-        self.starts.limit.go_on(waits, self.running.waiting());
+        self.starts.limit.go_on(waits, self.running.waiting(), fits);
     }
 
     /// Claims as many keys as admission allows.
@@ -176,9 +178,9 @@ impl<'a> Batch<'a> {
         let (ahead, urgent) = (cx.shared.ahead(), self.claiming.next_has_little());
         // As many as while nothing is known: others may have all that were taken then.
         let ahead = if urgent && cx.shared.claims_early() { ahead.max(STORE_BATCH_MAX) } else { ahead };
-        // A message that came back has a request of its own, ahead or not. While no handler has returned, it may be one that ends the
-        // process: what is claimed beside it would be abandoned too.
-        let ahead = if !cx.shared.learned.durations.are_known() && self.claiming.next_is_known() { 0 } else { ahead };
+        // While no handler has returned, a message that came back may be one that ends the process: what is claimed beside it would be
+        // abandoned too.
+        let ahead = if !cx.shared.learned.durations.are_known() && self.claiming.next_came_back() { 0 } else { ahead };
         let count = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.concurrency, ahead), urgent)
             .min(self.gate.room(in_hand))
             .min(self.starts.limit.room(self.claiming.in_flight() + self.running.waiting()));
@@ -205,8 +207,9 @@ impl<'a> Batch<'a> {
     }
 
     /// Begins the turn of the next suspects.
-    fn start_suspects(&mut self) {
-        match self.suspects.start(&mut self.starts.slots, self.gate.room(0).min(self.starts.limit.room(0))) {
+    fn start_suspects(&mut self, fits: bool) {
+        let most = self.gate.room(0).min(self.starts.limit.room(0));
+        match self.suspects.start(&mut self.starts.slots, most, fits) {
             Turn::Claim(admitted) => {
                 let failed = self.claiming.start(admitted);
                 failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
@@ -261,15 +264,16 @@ impl<'a> Batch<'a> {
 
     /// Starts handlers. While the store leaves settlements without an answer, each effect that is not settled counts: it may have
     /// to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot. What was claimed before a
-    /// breaker opened is released.
-    fn start_runs(&mut self) {
+    /// breaker opened is released, or has its turn alone if its claim was answered only when this invocation probed.
+    fn start_runs(&mut self, fits: bool) {
         if self.gate.is_shut() {
             for claimed in self.running.take_waiting() {
                 self.settle(Unsettled::held_back(claimed));
             }
         }
-        let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt());
-        for claimed in self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0) {
+        let most = if self.gate.probes() { 1 } else { usize::MAX };
+        let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt()).min(most);
+        for claimed in self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0, fits) {
             self.settle(Unsettled::released(self.cx, claimed));
         }
     }
@@ -306,6 +310,7 @@ impl<'a> Batch<'a> {
     }
 
     fn report(self) -> Report {
+        debug_assert_eq!(self.claiming.waiting() + self.running.waiting(), 0, "each message has its outcome");
         let mut report = Report::new(self.messages.into_entries());
         (report.taken_over, report.pauses) = (self.suspects.taken_over, self.gate.pauses);
         let (claim, handle) = (self.claiming.longest(), self.running.longest());

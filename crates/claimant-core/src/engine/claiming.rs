@@ -90,10 +90,11 @@ impl<'a> Claiming<'a> {
         self.waiting.next_has_little(&self.cx.shared.slots.tenants)
     }
 
-    /// Returns whether the next message's key most likely has a record that is not done.
-    pub(crate) fn next_is_known(&self) -> bool {
+    /// Returns whether the next message came back: it was delivered, or its key was claimed, before.
+    pub(crate) fn next_came_back(&self) -> bool {
         let next = self.waiting.next_claim(&self.cx.shared.slots.tenants);
-        next.and_then(|next| self.waiting.get(next)).is_some_and(|work| matches!(self.likely(work), Likely::Known))
+        next.and_then(|next| self.waiting.get(next))
+            .is_some_and(|work| had_a_record(work) || matches!(kind(&work.delivery), DeliveryKind::Later))
     }
 
     /// Returns the message to see with whether a system is back: one on its last receive, which has nothing to lose, else the one
@@ -151,10 +152,9 @@ impl<'a> Claiming<'a> {
         failed
     }
 
-    /// Returns what its key most likely has, by what others like it had. What waited for its key, or has its turn as a suspect, had a
-    /// record that was not done.
+    /// Returns what its key most likely has, by what others like it had.
     fn likely(&self, work: &Work<Payload>) -> Likely {
-        if work.its_turn || work.delivery.waited.is_some() {
+        if had_a_record(work) {
             return Likely::Known;
         }
         let kind = kind(&work.delivery);
@@ -283,6 +283,11 @@ async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> Cal
     let answers: Vec<_> = pending.into_iter().zip(answers.unwrap_or_default().into_iter().chain(none)).collect();
     spans::end_all(&steps, answers.iter().map(|(_, answer)| answer), spans::claimed);
     CallEnd::Answered { answers, tries: tries + 1, took: start.elapsed() }
+}
+
+/// Returns whether its key had a record that was not done: it waited for it, or has its turn as a suspect.
+fn had_a_record(work: &Work<Payload>) -> bool {
+    work.its_turn || work.delivery.waited.is_some()
 }
 
 fn kind(delivery: &Delivery) -> DeliveryKind {

@@ -53,11 +53,11 @@ impl<'a> Gate<'a> {
     }
 
     /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them.
-    pub(crate) fn go_on(&mut self, waiting: usize, under_way: usize) {
+    pub(crate) fn go_on(&mut self, waiting: usize, under_way: usize, fits: bool) {
         let Some(way) = &mut self.way else { return };
         let (breaker, written) = (way.breaker, if waiting == 0 && under_way == 0 { way.leave() } else { None });
         self.write(written);
-        if waiting > 0 && self.is_shut() && self.is_idle() && self.cx.fits() {
+        if waiting > 0 && self.is_shut() && self.is_idle() && fits {
             let (asker, by) = (self.cx.asker(self.cx.schedule.cancel_at), self.cx.slot_by());
             self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, by).await) }));
         }

@@ -60,11 +60,12 @@ impl<'a> Limiting<'a> {
         limit.begin(slots.now())
     }
 
-    /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls.
-    pub(crate) fn go_on(&mut self, unclaimed: usize, unstarted: usize) {
+    /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls, if they still fit
+    /// into the time.
+    pub(crate) fn go_on(&mut self, unclaimed: usize, unstarted: usize, fits: bool) {
         let (cx, ahead) = (self.cx, self.ahead());
         let Some(slots) = &mut self.slots else { return };
-        let waiting = if cx.fits() { unclaimed + unstarted } else { 0 };
+        let waiting = if fits { unclaimed + unstarted } else { 0 };
         if waiting == 0 && unclaimed + unstarted > 0 {
             slots.limit.with(|slots| slots.unserved());
         }

@@ -127,10 +127,10 @@ impl<'a> Running<'a> {
     }
 
     /// Starts handlers in free slots, until they run for `max` messages; a call waits a moment for others, where more claims
-    /// are on their way. The claims whose handlers no longer fit into the time come back.
-    pub(crate) fn start(&mut self, max: usize, starts: &mut Starts<'a>, more: bool) -> Vec<Claimed> {
+    /// are on their way. Where handlers no longer fit into the time, the claims come back.
+    pub(crate) fn start(&mut self, max: usize, starts: &mut Starts<'a>, more: bool, fits: bool) -> Vec<Claimed> {
         self.linger_until = self.linger_until.filter(|_| !self.none_waits());
-        if !self.cx.fits() {
+        if !fits {
             self.linger_until = None;
             return self.take_waiting();
         }

@@ -29,11 +29,12 @@ pub(crate) struct Slots {
 /// What a message holds: each is free again when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// From the start of its handler, or from the claim where none are taken ahead, to the handler's end.
+    /// From the start of its handler, or from the claim where none are taken ahead, to the handler's end; where none starts, to the settlement.
     slot: Option<OwnedSemaphorePermit>,
-    /// From the claim to its settlement, where claims are scarce. Where they are made ahead, from the claim until it has a slot, and another
-    /// of these.
-    pub(crate) _claim: Option<OwnedSemaphorePermit>,
+    /// From the claim to its settlement, where claims are scarce.
+    claim: Option<OwnedSemaphorePermit>,
+    /// From the claim until it has a slot, where claims are made ahead.
+    ahead: Option<OwnedSemaphorePermit>,
     /// From the start of its handler to its end, where a limit counts calls at once.
     pub(crate) permit: Option<Box<Permit>>,
     /// From the claim to the end of its handler, where the message has a tenant.
@@ -47,9 +48,9 @@ impl Held {
         self.slot.is_some()
     }
 
-    /// Takes the slot that another one holds, and what that holds of claims.
+    /// Takes the slot that another one holds, with its claim if claims are scarce.
     pub(crate) fn take_slot_of(&mut self, other: Self) {
-        (self.slot, self._claim) = (other.slot, other._claim);
+        (self.slot, self.claim, self.ahead) = (other.slot, other.claim, None);
     }
 
     /// Its handler has ended: the slot is free for another one.
@@ -75,7 +76,7 @@ impl Slots {
             Some(claims) => Some(Arc::clone(claims).try_acquire_owned().ok()?),
             None => None,
         };
-        Some(Held { slot: Some(slot), _claim: claim, ..Held::default() })
+        Some(Held { slot: Some(slot), claim, ..Held::default() })
     }
 
     /// As [`take`](Self::take), when it is free; nothing if that is not by then. Who holds a claim waits for no slot, and who
@@ -86,7 +87,7 @@ impl Slots {
             Some(claims) => Some(timeout_at(by, Arc::clone(claims).acquire_owned()).await.ok()?.ok()?),
             None => None,
         };
-        Some(Held { slot: Some(slot), _claim: claim, ..Held::default() })
+        Some(Held { slot: Some(slot), claim, ..Held::default() })
     }
 
     /// Counts an invocation until what this gives is dropped.
@@ -142,7 +143,7 @@ impl<'a> SlotQueue<'a> {
     /// [`take`](Self::take) does.
     pub(crate) fn take_ahead(&mut self, in_hand: usize, by: Instant) -> Option<Held> {
         match Arc::clone(&self.slots.ahead).try_acquire_owned() {
-            Ok(ahead) => Some(Held { _claim: Some(ahead), ..Held::default() }),
+            Ok(ahead) => Some(Held { ahead: Some(ahead), ..Held::default() }),
             Err(_) if in_hand == 0 => self.take(by),
             Err(_) => None,
         }

@@ -117,11 +117,12 @@ impl<'a> Suspects<'a> {
         self.before = None;
     }
 
-    /// Begins the turn of the next suspects, so many at most. To be called when nothing is under way.
-    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>, most: usize) -> Turn {
+    /// Begins the turn of the next suspects, so many at most, if a handler still fits into the time. To be called when nothing is under
+    /// way.
+    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>, most: usize, fits: bool) -> Turn {
         let works = |suspects: Vec<Suspect>| suspects.into_iter().map(|suspect| suspect.work).collect();
         let cx = self.cx;
-        if !cx.fits() {
+        if !fits {
             return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
         }
         self.waiting.sort_by_key(suspicion);

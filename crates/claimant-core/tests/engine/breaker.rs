@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, OperateDecision, Operation, operate};
+use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, operate};
 use claimant_core::{
-    Breaker, Call, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message, Meter, OwnerToken,
-    RecordId, Records, Replaced, Store, StoreErrorKind,
+    Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message,
+    Meter, OwnerToken, RecordId, Records, Replaced, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -137,6 +137,40 @@ async fn probes_close_it_for_what_has_waited_in_any_process() {
     for report in &reports {
         assert_eq!((count(report, "retry") + count(report, "completed"), count(report, "breaker_open")), (30, 0));
     }
+}
+
+/// A store that throttles the claims of what comes after the first messages, until then.
+struct Throttles {
+    store: MemoryStore,
+    until: Instant,
+}
+
+impl Store for Throttles {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        if request.id.as_str().contains("late") && Instant::now() < self.until {
+            return Box::pin(async { Err(StoreError::new(StoreErrorKind::Throttled, "too fast")) });
+        }
+        self.store.claim(request, call)
+    }
+
+    claimant_testkit::pass_on!(self => self.store; renew, settle, get);
+}
+
+/// Claims that were on their way when it opened can be answered while it is half open.
+#[tokio::test(start_paused = true)]
+async fn half_open_it_lets_one_message_run_however_many_are_claimed() {
+    let mut world = World::new(true);
+    let until = world.start + Duration::from_secs(13);
+    world.store = FaultyStore::new(Arc::new(Throttles { store: MemoryStore::new(), until }));
+    let process = world.process_with(1, |consumer| consumer.concurrency(10).breaker(Breaker::new("mail")));
+    let report = deliver(&process, &[batch("soon", 20), batch("late", 10)].concat(), 30).await;
+    let late: Vec<_> = world.seconds().into_iter().filter(|at| *at > 1).collect();
+    assert_eq!(late, [13]);
+    assert_eq!((count(&report, "retry"), count(&report, "breaker_open")), (world.runs(), 30 - world.runs()));
 }
 
 #[tokio::test(start_paused = true)]

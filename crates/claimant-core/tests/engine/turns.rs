@@ -1,11 +1,14 @@
 //! Batches that do not fit into the time: who has a turn.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::{Consumer, Engine, MemoryStore, Message, NoQueue, Outcome, Schedule};
+use claimant_core::{Consumer, Engine, HandlerError, MemoryStore, Message, NoQueue, Outcome, Schedule};
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
+
+use super::many::Shared;
 
 /// SQS's usual limit of receives.
 const RECEIVES_MAX: u32 = 5;
@@ -76,6 +79,42 @@ async fn nothing_is_dead_lettered_without_a_run_while_there_is_room_for_it() {
     runs.sort();
     runs.dedup();
     assert_eq!(runs.len(), sent, "each ran");
+}
+
+/// What ends the process may be among what came back, also where most of that was done before.
+#[tokio::test(start_paused = true)]
+async fn while_no_handler_has_returned_what_came_back_is_claimed_in_slots_alone() {
+    const CONCURRENCY: usize = 2;
+    let (store, hangs) = (Shared::of(None), Arc::new(AtomicBool::new(false)));
+    let process = || {
+        let hangs = Arc::clone(&hangs);
+        let handler = move |work: Work, _| {
+            let hangs = Arc::clone(&hangs);
+            async move {
+                match (hangs.load(Ordering::SeqCst), work.action.as_str()) {
+                    (true, _) => std::future::pending().await,
+                    (false, "ok") => Ok(()),
+                    (false, _) => Err(HandlerError::retry("no luck")),
+                }
+            }
+        };
+        let consumer = Consumer::new("c", store.clone(), handler).key(|w: &Work| &w.id).concurrency(CONCURRENCY);
+        Engine::with_defaults(consumer).unwrap().clock(Arc::new(MovableClock::start()))
+    };
+    let deliver = async |engine: &Engine, receives: [u32; 2]| {
+        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let done = (0..12).map(|n| message(n, &format!("k{n} ok"), receives[0]));
+        let failed = (12..42).map(|n| message(n, &format!("k{n} fail"), receives[1]));
+        let batch: Vec<_> = done.chain(failed).collect();
+        engine.process(&batch, schedule, &NoQueue).await;
+    };
+    deliver(&process(), [1, 1]).await;
+    hangs.store(true, Ordering::SeqCst);
+    let before = store.0.open.load(Ordering::SeqCst);
+    let second = process();
+    let dies = tokio::time::timeout(Duration::from_secs(5), deliver(&second, [3, 2])).await;
+    assert!(dies.is_err());
+    assert_eq!(store.0.open.load(Ordering::SeqCst) - before, 12 + CONCURRENCY, "those that are done, and its own");
 }
 
 #[tokio::test(start_paused = true)]
