@@ -245,9 +245,15 @@ async fn many_take_one_request(dynamodb: &DynamoDb, tables: &str) {
     let _ = wire.take_requests();
     let (claims, words) = claim_all(&single, &keys("single", 3), 0, &METER).await;
     assert_eq!(words, ["granted 1 1"; 3]);
-    assert_eq!(wire.take_requests(), ["UpdateItem"; 3]);
+    assert_eq!(wire.take_requests(), ["PutItem"; 3]);
     complete_all(&single, claims, &METER).await;
     assert_eq!(wire.take_requests(), ["UpdateItem"; 3]);
+    // And what is most likely done is looked at first.
+    let done = keys("single", 3).into_iter().map(|key| ClaimRequest { likely: Likely::Done, ..request(&key, 10) });
+    let answers = single.claim_all(&done.collect::<Vec<_>>(), call()).await;
+    let is_done = |answer: &_| matches!(answer, Ok(BatchedClaim::Answered(ClaimAnswer::Refused(_))));
+    assert!(answers.iter().all(is_done), "{answers:?}");
+    assert_eq!(wire.take_requests(), ["GetItem"; 3]);
     // A single refusal is asked about by the claim itself, which can also take the key.
     let (_claims, words) = claim_all(&table, &["25-0".to_owned(), "new".to_owned()], 10, &METER).await;
     assert_eq!(words, ["Comp", "granted 1 1"]);
@@ -305,14 +311,14 @@ async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     }
     let asked = wire.take_requests();
     assert_eq!(asked[..2], ["BatchExecuteStatement", "BatchGetItem"]);
-    assert_eq!(asked[2..], ["UpdateItem"; 4]);
+    assert_eq!(asked[2..], ["UpdateItem", "UpdateItem", "PutItem", "PutItem"]);
     wire.script(&[Loss::Instead(400, DENIED)]);
     for _ in 0..2 {
         let (_claims, words) = claim_all(&table, &keys("b", 2), 0, &METER).await;
         assert_eq!(words.len(), 2);
     }
     let asked = wire.take_requests();
-    assert_eq!(asked, ["BatchExecuteStatement", "UpdateItem", "UpdateItem", "UpdateItem", "UpdateItem"]);
+    assert_eq!(asked, ["BatchExecuteStatement", "UpdateItem", "UpdateItem", "PutItem", "PutItem"]);
 }
 
 /// Fault 7: the SDK's own retry meets the write whose answer was lost.

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::types::{
 use claimant_core::limits::STORE_BATCH_MAX;
 use claimant_core::protocol::{ClaimRequest, Decision, Likely, Settlement, claim_of, decide, fresh_claim, held};
 use claimant_core::{
-    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Settled, StoreError, StoreErrorKind,
+    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Settled, Store as _, StoreError, StoreErrorKind,
 };
 use futures_util::future::join_all;
 
@@ -37,12 +37,17 @@ enum Statement {
 impl LockTable {
     /// Claims keys in one request: those that most likely are new with one statement each, which can only claim a key without a record.
     /// What most likely is done is read first, in one request. Others are claimed by single requests, as is a key that occurs twice,
-    /// since DynamoDB refuses a request with the same key twice, and a key that has a record and can be claimed.
+    /// since DynamoDB refuses a request with the same key twice, and a key that has a record and can be claimed. Where no request for many
+    /// is sent, each has its own.
     pub(crate) async fn claim_many(
         &self,
         requests: &[ClaimRequest],
         call: Call<'_>,
     ) -> Vec<Result<BatchedClaim, StoreError>> {
+        if !self.permitted.batches() {
+            let claims = requests.iter().map(async |request| self.claim(request, call).await);
+            return join_all(claims).await.into_iter().map(|answer| answer.map(BatchedClaim::Answered)).collect();
+        }
         let (mut new, mut done): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         for (index, request) in requests.iter().enumerate() {
             if new.iter().chain(&done).any(|other| requests[*other].id == request.id) {
@@ -55,7 +60,7 @@ impl LockTable {
             }
         }
         let mut answers: Vec<_> = requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect();
-        if new.len() + done.len() < 2 || !self.permitted.batches() {
+        if new.len() + done.len() < 2 {
             return answers;
         }
         let budget = Budget::of(call);
@@ -129,24 +134,24 @@ impl LockTable {
     ) -> HashMap<String, Option<Record>> {
         let names = &self.requests.names;
         let mut found = HashMap::new();
-        let mut keys: HashMap<String, Vec<item::Item>> = HashMap::new();
+        let mut keys: HashMap<&str, Vec<item::Item>> = HashMap::new();
         for (table, id) in wanted {
             found.insert(id.as_str().to_owned(), None);
             let key = HashMap::from([(names.id.clone(), item::text(id.as_str()))]);
-            keys.entry(table.to_owned()).or_default().push(key);
+            keys.entry(table).or_default().push(key);
         }
         let mut request = self.requests.client.batch_get_item();
-        for (table, keys) in keys {
-            let keys = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys));
+        for (table, keys) in &mut keys {
+            let keys = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(std::mem::take(keys)));
             let Ok(keys) = keys.build() else { return HashMap::new() };
-            request = request.request_items(table, keys);
+            request = request.request_items(*table, keys);
         }
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let read = match budget.send(Box::pin(request.send())).await {
             Ok(Ok(read)) => read,
             Ok(Err(error)) => {
                 if error.code() == Some(DENIED) {
-                    self.permitted.deny_batches(self.name());
+                    self.permitted.deny_batches(&keys.into_keys().collect::<Vec<_>>().join(","));
                 }
                 return HashMap::new();
             }
@@ -302,7 +307,7 @@ impl LockTable {
                 | Code::InternalServerError),
             ) => failed(StoreErrorKind::Throttled, code.as_str()),
             Some(Code::AccessDenied) => {
-                self.permitted.deny_batches(self.name());
+                self.permitted.deny_batches(response.table_name().unwrap_or(self.name()));
                 Statement::Refused
             }
             // The single request returns the better error for what is wrong with the table.

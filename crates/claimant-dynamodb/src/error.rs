@@ -6,18 +6,64 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
+/// How to fix what depends on the call and its tables.
+struct Fixes {
+    missing: String,
+    denied: String,
+}
+
 /// Returns the store error of the call `operation` on `table`, with how to fix it.
-///
-/// Built from the service's code and message and from `Display` texts only: `Debug` of an SDK error can show the request.
 pub(crate) fn store_error<E>(operation: &'static str, table: &str, error: &SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {
-    let (kind, what) = match error {
+    let missing = format!("Create the table {table:?} in this region, or set CLAIMANT_TABLE to the one that exists");
+    let fixes = Fixes { missing, denied: needed(operation, table) };
+    described(&format!("{operation} on table {table:?}"), &fixes, error)
+}
+
+/// As [`store_error`], on a table of those [before](crate::LockTable::before).
+pub(crate) fn error_before<E>(operation: &'static str, table: &str, error: &SdkError<E>) -> StoreError
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    let fixes = Fixes { missing: missing_before(table), denied: needed(operation, table) };
+    described(&format!("{operation} on table {table:?}"), &fixes, error)
+}
+
+/// Returns the store error of the transaction that moves a record from one table to another.
+pub(crate) fn error_moving<E>((from, to): (&str, &str), error: &SdkError<E>) -> StoreError
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    let missing = format!("If {to:?} is not in this region, create it. {}", missing_before(from));
+    let denied = format!("{}, and dynamodb:UpdateItem on {to:?}", needed("DeleteItem", from));
+    described(&format!("moving a record from table {from:?} to {to:?}"), &Fixes { missing, denied }, error)
+}
+
+fn missing_before(table: &str) -> String {
+    format!(
+        "If {table:?} is not there, CLAIMANT_TABLE_BEFORE names it wrongly, or too long: it names the tables that had the records until now, \
+         and once all that are left there are over, deploy without it"
+    )
+}
+
+fn needed(operation: &str, table: &str) -> String {
+    format!("The role or user that asks needs dynamodb:{operation} on the table {table:?}")
+}
+
+/// Returns the store error of the call that `what` names.
+///
+/// Built from the service's code and message and from `Display` texts only: `Debug` of an SDK error can show the request.
+fn described<E>(what: &str, fixes: &Fixes, error: &SdkError<E>) -> StoreError
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    let (kind, why) = match error {
         SdkError::ServiceError(service) => {
             let metadata = service.err().meta();
             let code = metadata.code().unwrap_or("no code");
-            let (kind, fix) = match classify(code, operation, table) {
+            let (kind, fix) = match classify(code, fixes) {
                 // A server error without a code, from DynamoDB or a proxy in front of it.
                 (StoreErrorKind::Other, fix) if service.raw().status().is_server_error() => {
                     (StoreErrorKind::Unreachable, fix)
@@ -35,10 +81,10 @@ where
         SdkError::ResponseError(_) => (StoreErrorKind::Unreachable, Chain(error).to_string()),
         _ => (StoreErrorKind::Other, Chain(error).to_string()),
     };
-    StoreError::new(kind, format!("{operation} on table {table:?} failed: {what}"))
+    StoreError::new(kind, format!("{what} failed: {why}"))
 }
 
-fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String) {
+fn classify(code: &str, fixes: &Fixes) -> (StoreErrorKind, String) {
     match code {
         // The last two are another transaction on the same item, and another Region's write of it.
         "ProvisionedThroughputExceededException"
@@ -51,19 +97,13 @@ fn classify(code: &str, operation: &str, table: &str) -> (StoreErrorKind, String
         "InternalServerError" | "ServiceUnavailable" | "TransactionInProgressException" => {
             (StoreErrorKind::Unreachable, String::new())
         }
-        "ResourceNotFoundException" => (
-            StoreErrorKind::Misconfigured,
-            format!(". Create the table {table:?} in this region, or set CLAIMANT_TABLE to the one that exists"),
-        ),
+        "ResourceNotFoundException" => (StoreErrorKind::Misconfigured, format!(". {}", fixes.missing)),
         "ValidationException" => (
             StoreErrorKind::Misconfigured,
             ". The lock table needs a partition key that is the string `id`, or the `id` of its AttributeNames, and no sort key"
                 .to_owned(),
         ),
-        "AccessDeniedException" => (
-            StoreErrorKind::Denied,
-            format!(". The role or user that asks needs dynamodb:{operation} on the table {table:?}"),
-        ),
+        "AccessDeniedException" => (StoreErrorKind::Denied, format!(". {}", fixes.denied)),
         // A request that was signed before its function was frozen, for example. Nothing was written.
         "ExpiredTokenException" | "InvalidSignatureException" => (
             StoreErrorKind::Throttled,
@@ -111,7 +151,8 @@ mod tests {
             ("TransactionInProgressException", StoreErrorKind::Unreachable),
             ("ItemCollectionSizeLimitExceededException", StoreErrorKind::Other),
         ] {
-            assert_eq!(classify(code, "GetItem", "locks").0, kind, "{code}");
+            let fixes = Fixes { missing: "Create it".to_owned(), denied: "Allow it".to_owned() };
+            assert_eq!(classify(code, &fixes).0, kind, "{code}");
         }
     }
 }

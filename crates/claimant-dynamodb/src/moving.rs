@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 
 use crate::batch::READ_MAX;
 use crate::commit::{TransactionCanceled, as_update, canceled};
-use crate::error::store_error;
+use crate::error::{error_before, error_moving};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 
@@ -27,8 +27,13 @@ impl LockTable {
     /// Moves the record of this key to its table, if it is in another one still. Only then may the key be claimed.
     pub(crate) async fn bring(&self, id: &RecordId, budget: Budget<'_>) -> Result<(), StoreError> {
         let Some(before) = self.requests.before(id) else { return Ok(()) };
-        let read = self.read_in(before, id, budget).await?;
+        let read = self.read_before(before, id, budget).await?;
         self.bring_read((before, id), read, budget).await
+    }
+
+    /// Reads a record in the table that had it before.
+    async fn read_before(&self, before: &str, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
+        self.read_in(before, id, budget, error_before).await
     }
 
     /// Moves what was read of this key in the table before.
@@ -42,7 +47,7 @@ impl LockTable {
         for round in 0..ROUNDS_MAX {
             if round > 0 {
                 tokio::time::sleep(budget.retry_wait(round)).await;
-                read = self.read_in(before, id, budget).await?;
+                read = self.read_before(before, id, budget).await?;
             }
             let Some(old) = read.take() else { return Ok(()) };
             if there.as_ref().is_some_and(|there| !outranks(&old, there)) {
@@ -81,7 +86,7 @@ impl LockTable {
     /// Reads a record for operators, where it was before too. In this order, as it can be moved meanwhile.
     pub(crate) async fn read_anywhere(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
         let old = match self.requests.before(id) {
-            Some(before) => self.read_in(before, id, budget).await?,
+            Some(before) => self.read_before(before, id, budget).await?,
             None => None,
         };
         Ok(match (self.read(id, budget).await?, old) {
@@ -135,7 +140,7 @@ impl LockTable {
             return Ok(shown.map_or_else(again, Moved::There));
         }
         let is_known = matches!(error, SdkError::ServiceError(_));
-        let error = store_error("DeleteItem", before, &error);
+        let error = error_moving((before, self.requests.tables.of(id)), &error);
         if is_known && !error.kind().is_transient() { Err(error) } else { Ok(Moved::Again(error)) }
     }
 }

@@ -33,13 +33,14 @@ impl Permitted {
         self.puts.load(Ordering::Relaxed)
     }
 
-    /// Sends a request for each key from now on.
-    pub(crate) fn deny_batches(&self, table: &str) {
+    /// Sends a request for each key from now on, since one for many was denied on these tables.
+    pub(crate) fn deny_batches(&self, tables: &str) {
         if self.batches.swap(false, Ordering::Relaxed) {
             tracing::warn!(
-                table,
+                tables,
                 "batched claims are denied, so each key has a request of its own: give the function's role \
-                 dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on the table, or set CLAIMANT_BATCH=off"
+                 dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on each table, on those of CLAIMANT_TABLE_BEFORE \
+                 BatchGetItem alone, or set CLAIMANT_BATCH=off"
             );
         }
     }

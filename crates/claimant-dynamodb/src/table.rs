@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{Builder, StalledStreamProtectionConfig};
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::get_item::GetItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
@@ -226,15 +227,16 @@ impl LockTable {
     }
 
     pub(crate) async fn read(&self, id: &RecordId, budget: Budget<'_>) -> Result<Option<Record>, StoreError> {
-        self.read_in(self.requests.tables.of(id), id, budget).await
+        self.read_in(self.requests.tables.of(id), id, budget, store_error).await
     }
 
-    /// Reads a record in this table.
+    /// Reads a record in this table. `described` returns the store error of an error.
     pub(crate) async fn read_in(
         &self,
         table: &str,
         id: &RecordId,
         budget: Budget<'_>,
+        described: fn(&'static str, &str, &SdkError<GetItemError>) -> StoreError,
     ) -> Result<Option<Record>, StoreError> {
         let Requests { client, names, .. } = &self.requests;
         let request = client
@@ -243,7 +245,7 @@ impl LockTable {
             .key(&names.id, item::text(id.as_str()))
             .consistent_read(true)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let read = budget.send(Box::pin(request.send())).await?.map_err(|e| store_error("GetItem", table, &e))?;
+        let read = budget.send(Box::pin(request.send())).await?.map_err(|e| described("GetItem", table, &e))?;
         let units = read.consumed_capacity().and_then(|c| c.capacity_units());
         budget.meter().units(0.0, units.unwrap_or_default());
         read.item().map(|i| item::record(i, names)).transpose()
