@@ -1,14 +1,21 @@
 //! What a storm came to, for the terminal.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use crate::storm::{Outcome, Row};
 
+/// In storms of at least this length, each function has been killed and stopped; in shorter ones, some has.
+const EACH_IN: Duration = Duration::from_secs(60);
+
 impl Outcome {
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong, and it was a storm.
     pub(crate) fn is_sound(&self) -> bool {
         let faulty = self.rows.iter().any(|row| !row.verdict.faults.is_empty());
-        !faulty && self.drained.is_some() && self.found.leaks == 0 && self.found.lines > 0 && self.search_sees
+        let drained = self.drained.is_some();
+        let quiet = self.found.leaks == 0 && self.found.lines > 0 && self.search_sees;
+        !faulty && drained && quiet && self.calm().is_empty()
     }
 
     fn kills(&self) -> u64 {
@@ -18,6 +25,31 @@ impl Outcome {
     fn stops(&self) -> u64 {
         self.strikes.stops.values().sum()
     }
+
+    /// What did not happen, though it is what a storm is: a calm run shows nothing.
+    fn calm(&self) -> Vec<String> {
+        let mut calm = Vec::new();
+        let line = &self.line;
+        for (times, what) in [
+            (self.kills(), "no process was killed"),
+            (self.stops(), "no process was stopped"),
+            (line.requests_lost, "no request to DynamoDB was lost"),
+            (line.answers_lost, "no answer of DynamoDB was lost"),
+        ] {
+            calm.extend((times == 0).then(|| what.to_owned()));
+        }
+        if self.storm >= EACH_IN {
+            for (strikes, what) in [(&self.strikes.kills, "killed"), (&self.strikes.stops, "stopped")] {
+                let spared = self.rows.iter().filter(|row| of(strikes, row.function) == 0);
+                calm.extend(spared.map(|row| format!("{}: no process of it was {what}", row.function)));
+            }
+        }
+        calm
+    }
+}
+
+fn of(strikes: &BTreeMap<&'static str, u64>, function: &str) -> u64 {
+    strikes.get(function).copied().unwrap_or(0)
 }
 
 impl fmt::Display for Outcome {
@@ -66,6 +98,9 @@ impl fmt::Display for Outcome {
                 writeln!(f, "FAULT: {}: {fault}", row.function)?;
             }
         }
+        for what in self.calm() {
+            writeln!(f, "FAULT: {what}: this was no storm")?;
+        }
         if self.is_sound() {
             writeln!(f, "Nothing was lost, doubled or unexpected; mails may be repeated, and never overlapped.")?;
         }
@@ -75,7 +110,6 @@ impl fmt::Display for Outcome {
 
 impl Outcome {
     fn row(&self, f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
-        let of = |strikes: &std::collections::BTreeMap<&str, u64>| strikes.get(row.function).copied().unwrap_or(0);
         let Row { function, verdict, traffic, counters } = row;
         writeln!(
             f,
@@ -87,10 +121,67 @@ impl Outcome {
             verdict.effects,
             verdict.repeated,
             traffic.dead_letters.len(),
-            of(&self.strikes.kills),
-            of(&self.strikes.stops),
+            of(&self.strikes.kills, function),
+            of(&self.strikes.stops, function),
             counters.crashes,
             counters.timeouts,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_local::lambda::FunctionCounters;
+
+    use super::*;
+    use crate::check::{Traffic, Verdict};
+    use crate::killer::Strikes;
+    use crate::line::LineCounts;
+    use crate::transcript::Found;
+
+    const FUNCTIONS: [&str; 2] = ["payment", "loyalty"];
+
+    type Change = fn(&mut Outcome);
+
+    fn storm(seconds: u64) -> Outcome {
+        let verdict = Verdict { work: 1, runs: 1, effects: 1, repeated: 0, letters_repeated: 0, faults: Vec::new() };
+        let row = |function| {
+            let (traffic, counters) = (Traffic::default(), FunctionCounters::default());
+            Row { function, verdict: verdict.clone(), traffic, counters }
+        };
+        let each = || FUNCTIONS.map(|function| (function, 3)).into();
+        Outcome {
+            storm: Duration::from_secs(seconds),
+            rows: FUNCTIONS.map(row).into(),
+            strikes: Strikes { kills: each(), stops: each() },
+            line: LineCounts { passed: 90, delayed: 5, requests_lost: 4, answers_lost: 5 },
+            redriven: BTreeMap::new(),
+            drained: Some(Duration::ZERO),
+            found: Found { lines: 7, ..Found::default() },
+            search_sees: true,
+        }
+    }
+
+    #[test]
+    fn a_calm_run_is_not_sound() {
+        assert!(storm(15).is_sound() && storm(60).is_sound());
+        let table: [(u64, Change, &str); 6] = [
+            (15, |storm| storm.strikes.kills.clear(), "no process was killed"),
+            (15, |storm| storm.strikes.stops.clear(), "no process was stopped"),
+            (15, |storm| storm.line.requests_lost = 0, "no request to DynamoDB was lost"),
+            (15, |storm| storm.line.answers_lost = 0, "no answer of DynamoDB was lost"),
+            (60, |storm| _ = storm.strikes.kills.remove("loyalty"), "loyalty: no process of it was killed"),
+            (60, |storm| _ = storm.strikes.stops.remove("payment"), "payment: no process of it was stopped"),
+        ];
+        for (seconds, change, expected) in table {
+            let mut calm = storm(seconds);
+            change(&mut calm);
+            let shown = calm.to_string();
+            assert!(!calm.is_sound() && shown.contains(&format!("FAULT: {expected}")), "{expected}: {shown}");
+            assert!(!shown.contains("Nothing was lost"), "{shown}");
+        }
+        let mut short = storm(15);
+        short.strikes.kills.remove("loyalty");
+        assert!(short.is_sound(), "a short storm need not hit each function");
     }
 }

@@ -92,6 +92,8 @@ pub(crate) struct Row {
 /// What a storm came to.
 #[derive(Debug)]
 pub(crate) struct Outcome {
+    /// How long it stormed.
+    pub(crate) storm: Duration,
     pub(crate) rows: Vec<Row>,
     pub(crate) strikes: Strikes,
     pub(crate) line: LineCounts,
@@ -170,7 +172,8 @@ pub(crate) async fn run(settings: Settings) -> Result<Outcome, Error> {
     }
     cloud.stop().await;
     worker::forget_effects();
-    Ok(Outcome { rows, strikes, line: line.counts(), redriven, drained, found: transcript.take(), search_sees })
+    let (storm, line, found) = (settings.storm, line.counts(), transcript.take());
+    Ok(Outcome { storm, rows, strikes, line, redriven, drained, found, search_sees })
 }
 
 /// The storm itself, and the calm after it.
