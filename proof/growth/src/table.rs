@@ -6,12 +6,13 @@ use claimant_outage::markdown;
 use crate::lab::Sum;
 use crate::worker::median_us;
 
-/// Up to how many times the first row a measure is called flat.
+/// Up to how many times the least of all rows before a measure is called flat: where the first row is the dearest, as a batch of one is,
+/// what comes after it would never be more than that.
 const COUNT_MOST: f64 = 1.05;
 const TIME_MOST: f64 = 1.3;
 const MEMORY_MOST: f64 = 1.3;
 
-/// Less than this is nothing, in a measure that is nothing in the first row.
+/// Less than this is nothing, in a measure that was nothing in a row before.
 const NOTHING: f64 = 0.01;
 
 /// One step of a dimension.
@@ -68,17 +69,17 @@ impl Row {
         }
     }
 
-    /// Returns what grew more than is called flat since the first row.
+    /// Returns what grew more than is called flat since it was least.
     #[must_use]
-    pub fn verdict(&self, first: &Self) -> String {
+    pub fn verdict(&self, least: &Self) -> String {
         let measures = [
-            ("requests", first.requests, self.requests, COUNT_MOST),
-            ("write units", first.write_units, self.write_units, COUNT_MOST),
-            ("read units", first.read_units, self.read_units, COUNT_MOST),
-            ("allocations", first.allocations, self.allocations, COUNT_MOST),
-            ("processor", first.cpu_us, self.cpu_us, TIME_MOST),
-            ("time", first.time_us, self.time_us, TIME_MOST),
-            ("memory", first.peak_mib, self.peak_mib, MEMORY_MOST),
+            ("requests", least.requests, self.requests, COUNT_MOST),
+            ("write units", least.write_units, self.write_units, COUNT_MOST),
+            ("read units", least.read_units, self.read_units, COUNT_MOST),
+            ("allocations", least.allocations, self.allocations, COUNT_MOST),
+            ("processor", least.cpu_us, self.cpu_us, TIME_MOST),
+            ("time", least.time_us, self.time_us, TIME_MOST),
+            ("memory", least.peak_mib, self.peak_mib, MEMORY_MOST),
         ];
         let grown = measures.into_iter().filter_map(|(name, before, now, most)| match now / before {
             _ if now < NOTHING => None,
@@ -91,6 +92,21 @@ impl Row {
             grown => format!("grows: {}", grown.join(", ")),
         }
     }
+
+    /// Returns the lesser of both, measure by measure.
+    fn or_less(&self, other: &Self) -> Self {
+        Self {
+            step: String::new(),
+            requests: self.requests.min(other.requests),
+            write_units: self.write_units.min(other.write_units),
+            read_units: self.read_units.min(other.read_units),
+            allocations: self.allocations.min(other.allocations),
+            cpu_us: self.cpu_us.min(other.cpu_us),
+            time_us: self.time_us.min(other.time_us),
+            peak_mib: self.peak_mib.min(other.peak_mib),
+            more: Vec::new(),
+        }
+    }
 }
 
 impl Table {
@@ -99,6 +115,7 @@ impl Table {
     pub fn section(&self) -> String {
         let names = ["requests", "write units", "read units", "allocations", "processor, µs", "time, µs", "peak, MiB"];
         let names = names.iter().chain(self.more).chain([&"verdict"]).copied();
+        let mut least = self.rows[0].clone();
         let rows = self.rows.iter().map(|row| {
             let first = &self.rows[0];
             let time = |now: f64, before: f64| format!("{now:.0} ({:.2} ×)", now / before);
@@ -112,7 +129,8 @@ impl Table {
                 format!("{:.1}", row.peak_mib),
             ];
             cells.extend(row.more.iter().cloned());
-            cells.push(row.verdict(first));
+            cells.push(row.verdict(&least));
+            least = least.or_less(row);
             (row.step.clone(), cells)
         });
         format!("### {}\n\n{}\n\n{}", self.title, self.text, markdown(self.step, names, rows))
@@ -123,8 +141,9 @@ impl Table {
 #[must_use]
 pub fn bounds() -> String {
     format!(
-        "A row is `flat` where no measure is more than so many times that of the first row: {COUNT_MOST} × for requests, units and \
-         allocations, {TIME_MOST} × for times, {MEMORY_MOST} × for memory. Otherwise the verdict names what grows."
+        "A row is `flat` where no measure is more than so many times the least of all rows before it: {COUNT_MOST} × for requests, units \
+         and allocations, {TIME_MOST} × for times, {MEMORY_MOST} × for memory. Otherwise the verdict names what grows, and by how much \
+         since that least."
     )
 }
 

@@ -1,6 +1,8 @@
 //! Each dimension in small: the counts are what they are in large. And the search.
 
-use claimant_growth::throughput::next;
+use std::time::Duration;
+
+use claimant_growth::throughput::{Moment, Tried, judged, next};
 use claimant_growth::{Extent, Row, Table, run};
 
 fn small() -> Extent {
@@ -63,15 +65,52 @@ fn a_verdict_names_what_grows() {
     assert_eq!(grown.verdict(&first), "grows: requests 1.50 ×, read units, from 0, memory 2.50 ×");
 }
 
+/// The first row may be the dearest, as a batch of one is: what grows after it is seen all the same.
+#[test]
+fn growth_is_seen_from_the_least_row_on() {
+    let row = |step: &str, cpu_us| Row {
+        step: step.into(),
+        requests: 0.2,
+        write_units: 2.0,
+        read_units: 0.0,
+        allocations: 100.0,
+        cpu_us,
+        time_us: 80.0,
+        peak_mib: 10.0,
+        more: Vec::new(),
+    };
+    let rows = vec![row("1", 329.0), row("100", 23.0), row("1,000", 29.0), row("10,000", 230.0)];
+    let table = Table { title: "Messages in a batch", text: String::new(), step: "batch", more: &[], rows };
+    let section = table.section();
+    let verdicts: Vec<_> = section.lines().skip(6).map(|line| line.rsplit(" | ").next().unwrap()).collect();
+    assert_eq!(verdicts, ["flat |", "flat |", "flat |", "grows: processor 10.00 × |"], "{section}");
+}
+
+#[test]
+fn a_rate_is_held_only_if_it_was_sent() {
+    let seen = |sent_per_s: u64, waiting| {
+        let moment = |s| Moment { at: Duration::from_secs(s), sent: 7_000 + s * sent_per_s, waiting };
+        (2..=6).map(moment).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(1_000, &seen(1_000, 250)), Tried::Held);
+    assert_eq!(judged(1_000, &seen(960, 0)), Tried::Held);
+    assert_eq!(judged(1_000, &seen(500, 0)), Tried::NotSent);
+    assert_eq!(judged(1_000, &seen(1_000, 251)), Tried::Filled);
+    assert_eq!(judged(1_000, &seen(500, 251)), Tried::Filled);
+    assert_eq!(judged(1_000, &[]), Tried::NotSent);
+}
+
 #[test]
 fn the_search_ends_close_to_the_highest_rate() {
     for highest in [1, 37, 200, 1_234, 40_000] {
         let mut tried = Vec::new();
         while let Some(rate) = next(&tried) {
-            tried.push((rate, rate <= highest));
+            // What is not held is not sent either, from some rate on.
+            let bad = if rate > 10_000 { Tried::NotSent } else { Tried::Filled };
+            tried.push((rate, if rate <= highest { Tried::Held } else { bad }));
             assert!(tried.len() < 20, "{tried:?}");
         }
-        let found = tried.iter().filter(|(_, empty)| *empty).map(|(rate, _)| *rate).max();
+        let found = tried.iter().filter(|(_, came)| *came == Tried::Held).map(|(rate, _)| *rate).max();
         assert!(found.is_some_and(|found| found <= highest && found * 5 >= highest * 4), "{highest}: {tried:?}");
     }
 }

@@ -6,7 +6,7 @@
 //! | `producer` | sends orders at a rate |
 //! | `database` | the embedded DynamoDB with the template's tables, and what stands in them at the end |
 //! | `way` | all of it, and what is seen of it each second |
-//! | `search` | the highest rate that keeps the queue empty |
+//! | `search` | the highest rate that is sent and keeps the queue empty |
 //! | `page` | what was measured, for the book |
 
 mod database;
@@ -24,7 +24,7 @@ use claimant_local::sqs::Counters;
 pub use database::serve;
 pub use page::page;
 pub use producer::produce;
-pub use search::next;
+pub use search::{Moment, Tried, judged, next};
 
 use database::Found;
 use way::{Sample, Way};
@@ -56,8 +56,8 @@ pub struct Settings {
 /// What came of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The rates that were tried, each with whether the queue stayed empty.
-    pub tried: Vec<(u64, bool)>,
+    /// The rates that were tried, each with what came of it.
+    pub tried: Vec<(u64, Tried)>,
     /// Each second while the rate was held.
     pub(crate) samples: Vec<Sample>,
     /// Messages that the producer has had accepted, in all.

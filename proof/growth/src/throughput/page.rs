@@ -5,7 +5,7 @@ use std::time::Duration;
 use claimant_outage::{markdown, number};
 
 use super::way::{FUNCTION_PART, PARTS, Sample};
-use super::{Outcome, Settings};
+use super::{Outcome, Settings, Tried};
 
 /// Rows of the table of minutes.
 const ROWS: usize = 10;
@@ -16,8 +16,14 @@ const MEMORY_MOST: f64 = 1.1;
 #[must_use]
 pub fn page(settings: &Settings, outcome: &Outcome) -> String {
     let Some(whole) = Span::of(&outcome.samples) else { return "Nothing was measured.".to_owned() };
-    let tried =
-        outcome.tried.iter().map(|(rate, empty)| format!("{} {}", number(*rate), if *empty { "yes" } else { "no" }));
+    let tried = outcome.tried.iter().map(|(rate, came)| {
+        let stayed_empty = match came {
+            Tried::Held => "yes",
+            Tried::Filled => "no",
+            Tried::NotSent => "not sent",
+        };
+        format!("{} {stayed_empty}", number(*rate))
+    });
     let tried = tried.collect::<Vec<_>>().join(", ");
     let (first, last) = (&outcome.samples[0], whole.last);
     let cores: f64 = whole.cores().iter().sum();

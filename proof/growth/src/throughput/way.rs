@@ -29,8 +29,6 @@ const NOWHERE: &str = "http://127.0.0.1:9";
 const READ_MAX: Duration = Duration::from_secs(1_800);
 /// Between two looks.
 const SECOND: Duration = Duration::from_secs(1);
-/// A queue is empty where what waits is less than what comes in a quarter of a second.
-const WAITING_PER_SECOND: u64 = 4;
 /// A rate that is held goes down by a twentieth when more waits than comes in a second, and then stays for so long at least.
 const STAYS: Duration = Duration::from_secs(5);
 
@@ -49,13 +47,6 @@ pub(crate) struct Sample {
     pub(super) memory_kb: [u64; PARTS.len()],
     /// Of each part, so far.
     pub(super) cpu: [Duration; PARTS.len()],
-}
-
-impl Sample {
-    /// Whether the queue was empty, for so many messages a second.
-    pub(super) fn is_empty_at(&self, rate: u64) -> bool {
-        self.visible as u64 <= rate / WAITING_PER_SECOND
-    }
 }
 
 /// Everything between a producer and a table.
