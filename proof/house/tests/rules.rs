@@ -256,6 +256,14 @@ fn of_test_targets_only_it_begins_with_an_i() {
     }
 }
 
+/// One seed is one run, the same each time: the seeds of last night have nothing more to find.
+#[test]
+fn each_night_simulates_seeds_of_its_own() {
+    let workflow = std::fs::read_to_string(source::repository().join(".github/workflows/ci.yml")).expect("it is there");
+    let seeds: Vec<_> = workflow.lines().filter(|line| line.contains("make simulate")).collect();
+    assert!(!seeds.is_empty() && seeds.iter().all(|line| line.contains("FROM=$((GITHUB_RUN_NUMBER * ")), "{seeds:?}");
+}
+
 /// The path of a checkout says nothing of what a program tests.
 #[test]
 fn the_integration_tests_are_passed_over_by_the_names_of_programs_alone() {
