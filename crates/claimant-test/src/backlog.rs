@@ -112,11 +112,15 @@ impl Backlog {
         }
     }
 
-    /// Puts messages that were deleted back, as if the queue had not got the deletion, to be received at once.
-    pub(crate) fn restore_done(&mut self, now: Timestamp) {
-        for queued in self.all.iter_mut().filter(|queued| queued.end == Some(End::Done)) {
+    /// Puts messages that were deleted back, as if the queue had not got the deletion, to be received at once. Returns the index of each,
+    /// and how many invocations had reported on it by then.
+    pub(crate) fn restore_done(&mut self, now: Timestamp) -> Vec<(usize, usize)> {
+        let mut restored = Vec::new();
+        for (index, queued) in self.all.iter_mut().enumerate().filter(|(_, queued)| queued.end == Some(End::Done)) {
             queued.end = None;
             queued.visible_at = now;
+            restored.push((index, queued.outcomes.len()));
         }
+        restored
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Conflicts, Consumer, Context, HandlerError, Lease, MemoryStore, Status, StoreErrorKind, TransactionGuard,
+    Conflicts, Consumer, Context, Fingerprint, HandlerError, Lease, MemoryStore, Status, StoreErrorKind,
+    TransactionGuard,
 };
 use claimant_test::{Call, Effects, Fault, MemoryTransactions, Scenario, TestMessage, TestQueue};
 use futures_util::FutureExt as _;
@@ -137,6 +139,20 @@ async fn a_key_or_a_fingerprint_that_changes_when_a_producer_sends_again_is_foun
     assert!(why.contains("each copy of a message ran"), "{why}");
     let by_detail = consumer().key_of(|event| event["detail"].to_string()).conflicts(Conflicts::Ignore);
     TestQueue::new(by_detail).play(&twice(), &event).await.assert_done();
+}
+
+/// Whatever its end then: what was done and is a conflict when it is delivered again lies in the dead-letter queue.
+#[tokio::test(start_paused = true)]
+async fn a_fingerprint_that_is_another_one_each_time_is_found() {
+    let made = AtomicU32::new(0);
+    let handler = |_: Order, _: Context| async { Ok::<_, HandlerError>(()) };
+    let consumer = Consumer::new("c", MemoryStore::new(), handler).key(|order: &Order| &order.id);
+    let number = move |_: &Order| Fingerprint::of_bytes(&made.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    let why = fault(consumer.fingerprint_of(1, number), Scenario::delivered_twice(), &[order("a")]).await;
+    assert!(
+        why.contains("is a conflict when it is delivered again") && why.contains("m-1: completed, conflict"),
+        "{why}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
