@@ -37,9 +37,15 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether every promise held and everything was seen that should be.
+    /// Whether the whole world was explored, every promise held and everything was seen that should be.
     #[must_use]
     pub fn is_sound(&self) -> bool {
+        self.whole && self.holds()
+    }
+
+    /// The same of as much as was explored.
+    #[must_use]
+    pub fn holds(&self) -> bool {
         self.broken.is_empty() && self.unseen.is_empty()
     }
 }
@@ -47,7 +53,7 @@ impl Found {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unique, states, depth, took, whole, .. } = self;
-        let extent = if *whole { "the whole world" } else { "a part of it" };
+        let extent = if *whole { "the whole world" } else { "only a part of the world" };
         write!(
             f,
             "{name}: {unique} unique states, {extent} ({states} met, {depth} steps deep), {:.1} s",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use claimant_model::configurations::small;
+use claimant_model::configurations::{large, small};
 use claimant_model::explore::{Extent, explore};
 use claimant_model::properties::{PROMISES, SIGHTS};
 
@@ -13,6 +13,13 @@ fn every_small_world_keeps_every_promise() {
         println!("{found}");
         assert!(found.is_sound(), "{found}");
     }
+}
+
+/// The large world has a bound, which it may outgrow.
+#[test]
+fn a_world_that_is_not_explored_whole_is_not_sound() {
+    let found = explore(large(), Extent { states_max: Some(1_000), ..Extent::whole(2) });
+    assert!(found.holds() && !found.is_sound(), "{found}");
 }
 
 #[test]
