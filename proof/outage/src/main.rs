@@ -19,6 +19,13 @@ fn main() -> Result<(), Failure> {
     let runs = all(&setting)?;
     let table = table(&setting, &runs);
     println!("{table}");
+    // Before anything is written: a page shows no run in which that is so.
+    for (means, seen) in &runs {
+        let (lost, doubled) = (seen.lost(), seen.doubled());
+        if lost + doubled > 0 {
+            return Err(format!("{}: {lost} messages are lost, and {doubled} were done twice", means.name()).into());
+        }
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if by.is_some() {
         return Ok(std::fs::write(root.join("target/outage.svg"), plot(&setting, &runs))?);

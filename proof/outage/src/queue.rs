@@ -38,6 +38,8 @@ struct Waiting {
     receives: u32,
     /// None where it is visible, or gone.
     hidden_until: Option<u64>,
+    /// Whether it is in the dead-letter queue.
+    dead: bool,
 }
 
 impl Queue {
@@ -51,13 +53,19 @@ impl Queue {
     /// Sends the next message.
     pub fn send(&mut self) {
         self.visible.push(Reverse(self.messages.len() as u32));
-        self.messages.push(Waiting { receives: 0, hidden_until: None });
+        self.messages.push(Waiting { receives: 0, hidden_until: None, dead: false });
     }
 
     /// Returns how many messages were sent.
     #[must_use]
     pub fn sent(&self) -> usize {
         self.messages.len()
+    }
+
+    /// Returns the numbers of the messages in the dead-letter queue.
+    #[must_use]
+    pub fn dead_numbers(&self) -> Vec<usize> {
+        self.messages.iter().enumerate().filter(|(_, message)| message.dead).map(|(n, _)| n).collect()
     }
 
     /// Returns how many messages are visible.
@@ -81,6 +89,7 @@ impl Queue {
             let Some(Reverse(n)) = self.visible.pop() else { break };
             let message = &mut self.messages[n as usize];
             if message.receives == self.limits.receives {
+                message.dead = true;
                 self.dead += 1;
                 continue;
             }

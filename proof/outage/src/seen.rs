@@ -24,8 +24,8 @@ pub struct Seen {
     pub sent: usize,
     /// How often each was done.
     pub done: Vec<u8>,
-    /// Messages in the dead-letter queue.
-    pub dead: usize,
+    /// The numbers of the messages in the dead-letter queue.
+    pub dead: Vec<usize>,
     /// Receives of messages.
     pub receives: u64,
     /// Calls of the downstream while it was away.
@@ -55,10 +55,12 @@ impl Seen {
         self.done.iter().filter(|times| **times > 1).count()
     }
 
-    /// Returns how many messages are neither done nor dead.
+    /// Returns how many messages are neither done nor dead. One that is both makes up for none that is lost.
     #[must_use]
     pub fn lost(&self) -> usize {
-        self.sent - self.done() - self.dead
+        let mut has_end: Vec<_> = (0..self.sent).map(|n| self.done.get(n).is_some_and(|times| *times > 0)).collect();
+        self.dead.iter().for_each(|n| has_end[*n] = true);
+        has_end.iter().filter(|has_end| !**has_end).count()
     }
 
     /// Returns the most messages in flight at the end of a second.

@@ -11,7 +11,7 @@ pub fn table(setting: &Setting, runs: &[(Means, Seen)]) -> String {
     type Row = (&'static str, fn(&Setting, &Seen) -> String);
     const ROWS: [Row; 14] = [
         ("messages sent", |_, seen| number(seen.sent as u64)),
-        ("dead-lettered", |_, seen| number(seen.dead as u64)),
+        ("dead-lettered", |_, seen| number(seen.dead.len() as u64)),
         ("lost, done twice", |_, seen| format!("{}, {}", number(seen.lost() as u64), number(seen.doubled() as u64))),
         ("in flight at once, at most", |_, seen| number(seen.in_flight_most() as u64)),
         ("time in which the queue was full of them", |setting, seen| time(seen.full(setting.in_flight_max))),

@@ -61,7 +61,7 @@ pub fn run(setting: &Setting, means: Means) -> Result<Seen, Box<dyn std::error::
         tokio::join!(world.send(), world.watch(), pollers);
         let mut seen = std::mem::take(&mut *world.seen());
         let queue = world.queue();
-        (seen.sent, seen.dead, seen.receives) = (queue.sent(), queue.dead, queue.receives);
+        (seen.sent, seen.dead, seen.receives) = (queue.sent(), queue.dead_numbers(), queue.receives);
         (seen.pauses, seen.asked) = (world.mapping.pauses(), world.table.asked());
         (seen.back, seen.empty) = (setting.away.end, world.start.elapsed());
         Ok(seen)
