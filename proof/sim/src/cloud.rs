@@ -73,29 +73,18 @@ impl Cloud {
         let (mut before, mut fruitless) = (usize::MAX, 0);
         for round in 0.. {
             sleep(Duration::from_secs(PAUSE_S)).await;
-            let redriven = {
-                let mut state = self.world.state();
-                let now = state.now_ms();
-                let scenario = &self.world.scenario;
-                // Whatever might go well the first time, and after that what must, or must be given up.
-                let redriven = state.sqs.redrive(now, |message| {
-                    let spec = event::spec(scenario, &message.body);
-                    spec.is_some_and(|spec| round == 0 || expected::ends(scenario, spec))
-                });
-                for (message, again) in &redriven {
-                    state.note(Event::Redriven { id: message.id.clone(), again: again.clone() });
-                }
-                redriven
-            };
-            if redriven.is_empty() {
+            // Whatever might go well the first time, and after that what must, or must be given up.
+            let scenario = &self.world.scenario;
+            let redriven = redrive(&self.world, |spec| round == 0 || expected::ends(scenario, spec));
+            if redriven == 0 {
                 break;
             }
             self.drain(&mut producers).await;
-            fruitless = if redriven.len() < before { 0 } else { fruitless + 1 };
+            fruitless = if redriven < before { 0 } else { fruitless + 1 };
             if fruitless >= REDRIVES_FRUITLESS {
                 break;
             }
-            before = redriven.len();
+            before = redriven;
         }
         // What is late has arrived after this.
         sleep(Duration::from_secs(PAUSE_S)).await;
@@ -191,6 +180,17 @@ impl Cloud {
     }
 }
 
+/// Moves the dead letters back that are of such messages; how many those are. What no producer sends stays.
+fn redrive(world: &World, wanted: impl Fn(&MessageSpec) -> bool) -> usize {
+    let mut state = world.state();
+    let now = state.now_ms();
+    let redriven = state.sqs.redrive(now, |message| event::spec(&world.scenario, &message.body).is_some_and(&wanted));
+    for (message, again) in &redriven {
+        state.note(Event::Redriven { id: message.id.clone(), again: again.clone() });
+    }
+    redriven.len()
+}
+
 async fn produce(world: World, place: usize, spec: MessageSpec) {
     sleep(Duration::from_millis(spec.at_ms)).await;
     let mut state = world.state();
@@ -209,6 +209,7 @@ fn timer(fault: &Fault) -> Option<(u64, Fault)> {
         | Fault::Terminate { at_ms, .. }
         | Fault::Expire { at_ms }
         | Fault::Operate { at_ms, .. }
+        | Fault::Redrive { at_ms }
         | Fault::Deploy { at_ms } => Some((at_ms, fault.clone())),
         _ => None,
     }
@@ -233,6 +234,7 @@ fn happen(world: &World, fault: &Fault) {
             }
         }
         Fault::Expire { .. } => world.expire(),
+        Fault::Redrive { .. } => _ = redrive(world, |_| true),
         Fault::Deploy { .. } => {
             let mut state = world.state();
             state.deployments += 1;

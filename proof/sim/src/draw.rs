@@ -56,7 +56,18 @@ pub fn draw(seed: u64) -> Scenario {
     limits::apply(&mut Rng::with_seed(seed.rotate_left(48)), &mut scenario);
     let mut rng = Rng::with_seed(seed.rotate_left(8));
     scenario.consumer.tenants = rarely(&mut rng, 4).then(|| rng.u32(1..=3));
+    redriven(&mut Rng::with_seed(seed.rotate_left(40)), &mut scenario);
     scenario
+}
+
+/// An operator who moves dead letters back while everything else goes on.
+fn redriven(rng: &mut Rng, scenario: &mut Scenario) {
+    if rarely(rng, 4) {
+        for _ in 0..rng.u32(1..=3) {
+            let within_ms = one(rng, &[3_000, 30_000, 150_000]);
+            scenario.faults.push(Fault::Redrive { at_ms: rng.u64(..within_ms) });
+        }
+    }
 }
 
 fn one<T: Copy>(rng: &mut Rng, of: &[T]) -> T {

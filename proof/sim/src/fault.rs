@@ -167,6 +167,11 @@ pub enum Fault {
         /// Whether the operator's process dies then.
         dies: bool,
     },
+    /// An operator moves all dead letters back, whatever else goes on.
+    Redrive {
+        /// When.
+        at_ms: u64,
+    },
     /// The function is deployed anew, with another fingerprint rule: its processes get no more invocations.
     Deploy {
         /// When.

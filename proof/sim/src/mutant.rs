@@ -86,6 +86,8 @@ pub enum Mutant {
     SlotsShared,
     /// A consumer that runs work at most once, or so many times, runs nothing, and reports that it failed.
     LeftUndone,
+    /// A handler is run once more under the claim under which it was done.
+    RunsTwice,
 }
 
 impl Mutant {

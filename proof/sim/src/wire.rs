@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use crate::calls::LOCKS;
 use crate::history::{Event, InvocationNo, RequestNo};
 use crate::intake_api;
 use crate::mutant::Mutant;
@@ -188,10 +189,6 @@ async fn travel(world: World, mut sent: Sent, sender: oneshot::Sender<Back>) {
     };
     let (there, back) = (way(1), way(2));
     sleep(there).await;
-    let throttled = |of_store: bool| {
-        let code = if of_store { "ProvisionedThroughputExceededException" } else { "ThrottlingException" };
-        (400, dynamo::error(code, "too many requests"))
-    };
     let answer = match sent.fate {
         Some(Fate::Lost) => Some(Err("simulated: the request was lost")),
         Some(Fate::Silence) => None,
@@ -226,36 +223,61 @@ async fn travel(world: World, mut sent: Sent, sender: oneshot::Sender<Back>) {
 
 /// Carries the request out.
 fn arrive(world: &World, sent: &mut Sent, sender: &oneshot::Sender<Back>) -> (u16, Value) {
+    let refused = if let Some(Fate::PartlyThrottled(bits)) = sent.fate { bits } else { 0 };
     if !sent.of_store {
-        let refused = if let Some(Fate::PartlyThrottled(bits)) = sent.fate { bits } else { 0 };
         return queue_api::serve_some(world, sent.invocation, &sent.operation, &sent.body, refused);
     }
     world.note(Event::Arrived { request: sent.request, abandoned: sender.is_closed() });
-    let kept = match (sent.fate, sent.operation.as_str()) {
-        (Some(Fate::PartlyThrottled(bits)), "BatchExecuteStatement") => keep_some(&mut sent.body, bits),
-        _ => Vec::new(),
-    };
-    if !kept.is_empty() && !kept.contains(&true) {
-        return (200, with_throttled(json!({}), &kept));
+    match sent.operation.as_str() {
+        "BatchExecuteStatement" if refused > 0 => {
+            let kept = keep_some(&mut sent.body["Statements"], refused).0;
+            if !kept.contains(&true) {
+                return (200, with_throttled(json!({}), &kept));
+            }
+            let answer = world.serve(sent.request, &sent.operation, &sent.body);
+            (answer.status, with_throttled(answer.body, &kept))
+        }
+        "BatchGetItem" if refused > 0 => {
+            let (kept, unread) = keep_some(&mut sent.body["RequestItems"][LOCKS]["Keys"], refused);
+            if !kept.contains(&true) {
+                return throttled(true);
+            }
+            let mut answer = world.serve(sent.request, &sent.operation, &sent.body);
+            if !unread.is_empty() {
+                answer.body["UnprocessedKeys"] = json!({ LOCKS: { "Keys": unread } });
+            }
+            (answer.status, answer.body)
+        }
+        _ => {
+            let answer = world.serve(sent.request, &sent.operation, &sent.body);
+            (answer.status, answer.body)
+        }
     }
-    let answer = world.serve(sent.request, &sent.operation, &sent.body);
-    (answer.status, with_throttled(answer.body, &kept))
 }
 
-/// Takes the statements out whose bit is set; tells for each if it was kept.
-fn keep_some(body: &mut Value, bits: u32) -> Vec<bool> {
-    let Some(statements) = body["Statements"].as_array_mut() else { return Vec::new() };
-    let kept: Vec<bool> = (0..statements.len()).map(|place| bits >> (place % 32) & 1 == 0).collect();
-    let mut keep = kept.iter();
-    statements.retain(|_| *keep.next().unwrap_or(&true));
-    kept
+fn throttled(of_store: bool) -> (u16, Value) {
+    let code = if of_store { "ProvisionedThroughputExceededException" } else { "ThrottlingException" };
+    (400, dynamo::error(code, "too many requests"))
+}
+
+/// Whether this place of a request for many is refused.
+pub(crate) const fn is_refused(bits: u32, place: usize) -> bool {
+    bits >> (place % 32) & 1 == 1
+}
+
+/// Takes out what is refused; tells for each if it was kept, and returns what was not.
+fn keep_some(many: &mut Value, bits: u32) -> (Vec<bool>, Vec<Value>) {
+    let Some(many) = many.as_array_mut() else { return (Vec::new(), Vec::new()) };
+    let kept: Vec<bool> = (0..many.len()).map(|place| !is_refused(bits, place)).collect();
+    let mut out = Vec::new();
+    for (one, kept) in std::mem::take(many).into_iter().zip(&kept) {
+        if *kept { many.push(one) } else { out.push(one) }
+    }
+    (kept, out)
 }
 
 /// Puts the answers of throttled statements in their places.
 fn with_throttled(mut body: Value, kept: &[bool]) -> Value {
-    if kept.is_empty() {
-        return body;
-    }
     let throttled = json!({ "Error": { "Code": "ThrottlingError", "Message": "too many requests" } });
     let answered = body["Responses"].as_array().cloned().unwrap_or_default();
     let mut answered = answered.into_iter();

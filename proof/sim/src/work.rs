@@ -65,7 +65,14 @@ impl Actor {
     ) -> impl Future<Output = Result<Option<String>, HandlerError>> + Send + use<> {
         let about = self.about(payload, cx);
         let (world, process) = (self.world.clone(), Arc::clone(&self.process));
-        Gated::handler(&self.process, about.invocation, async move { run(world, process, about, tx).await })
+        let again = (world.mutant == Some(Mutant::RunsTwice) && tx.is_none()).then(|| about.clone());
+        Gated::handler(&self.process, about.invocation, async move {
+            let result = run(world.clone(), Arc::clone(&process), about, tx).await;
+            match again {
+                Some(about) if result.is_ok() => run(world, process, about, None).await,
+                _ => result,
+            }
+        })
     }
 
     /// One call for many: their runs begin and end together.

@@ -53,7 +53,8 @@ fn is_undone(scenario: &Scenario) -> bool {
 
 /// Whether there are no more messages that abort their process than a batch can bear: three in a queue that gives up after
 /// five receives, one where the function cannot delete what is done. Not where deaths leave no trace, or fail several batches.
-/// What makes such a message look innocent again (an operator's act), and a receive that was lost to a `busy` key, count as one more.
+/// What makes such a message look innocent again (an operator's act), and a receive that was lost to a `busy` key, count as one more; so do
+/// all of them where an operator may have moved them back from the dead-letter queue.
 /// One that was lost to a fault, or by the message itself, counts as two: it can be an attempt besides, and suspects run in the
 /// order of their attempts.
 fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
@@ -61,7 +62,9 @@ fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
     let acts = |fault: &&Fault| matches!(**fault, Fault::Operate { at_ms, key, .. } if at_ms < at && scenario.keys.get(key).is_some_and(|works| aborts(works)));
     let acts = scenario.faults.iter().filter(acts).count();
     let aborts = scenario.keys.iter().filter(|works| aborts(works)).count();
-    let spent = if aborts > 0 { acts + busy + 2 * own } else { 0 };
+    let redrives =
+        scenario.faults.iter().filter(|fault| matches!(fault, Fault::Redrive { at_ms } if *at_ms < at)).count();
+    let spent = if aborts > 0 { acts + busy + 2 * own + redrives * aborts } else { 0 };
     let deletes = scenario.queue.changes_visibility || scenario.queue.letters;
     let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
     // Those that do not fit one after the other run a few at once.

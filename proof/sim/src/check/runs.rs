@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Found;
 use crate::entities::Run;
-use crate::history::{End, Event};
+use crate::history::{End, Event, InvocationNo};
 use crate::scenario::{Guarantee, Shape};
 use crate::timeline::Timeline;
 
@@ -26,6 +26,9 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
             found.add("S1", run.start, format!("{record} runs under fence {}, and has had {highest:?}", run.fence));
         }
     }
+    if timeline.scenario.consumer.guarantee != Guarantee::Optimistic {
+        once(timeline, found);
+    }
     for (record, runs) in &by_key {
         effects(timeline, record, runs, found);
         if timeline.scenario.consumer.guarantee == Guarantee::AtMostOnce && !timeline.is_operated(record) {
@@ -36,6 +39,20 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         }
     }
     order(timeline, found);
+}
+
+/// Each claim is run once: what is tried again, set aside or taken over has another fence. By invocation, since fences begin again with a
+/// record, which can be deleted within one, too.
+fn once(timeline: &Timeline<'_>, found: &mut Found) {
+    let mut claims: BTreeMap<(InvocationNo, String, u64), u64> = BTreeMap::new();
+    for run in timeline.runs.values() {
+        let record = run.record(timeline.scenario);
+        let Some(before) = claims.insert((run.invocation, record.clone(), run.fence), run.start) else { continue };
+        if timeline.record_between(&record, before, run.start).all(|state| state.is_some()) {
+            let what = format!("{record} is run again under fence {} by the same invocation", run.fence);
+            found.add("one run", run.start, what);
+        }
+    }
 }
 
 /// Effects of one key beside its completions.

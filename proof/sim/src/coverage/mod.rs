@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 69] = [
+pub const FAULTS: [&str; 70] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -87,6 +87,7 @@ pub const FAULTS: [&str; 69] = [
     "a slot of a limit is taken over from a process that let it go, or died",
     "killed while the ending of done work waits for others",
     "a key is looked at before it is claimed, and is done",
+    "a dead letter is moved back while faults go on",
 ];
 
 /// How often each occurred, and how much was simulated.

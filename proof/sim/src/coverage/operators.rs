@@ -22,4 +22,6 @@ pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
             coverage.add(54, usize::from(*came == "refused"));
         }
     }
+    let amid = timeline.history.events.iter().take_while(|(_, event)| !matches!(event, Event::FaultsStopped));
+    coverage.add(70, amid.filter(|(_, event)| matches!(event, Event::Redriven { .. })).count());
 }
