@@ -9,7 +9,7 @@
 //! | [`workload`] | the messages |
 //! | [`store`], [`units`] | the embedded DynamoDB behind latency, and what requests cost |
 //! | `correctness` | what becomes of messages when something goes wrong |
-//! | `cold` | cold starts and binary sizes |
+//! | `cold`, `runtime_api` | cold starts and binary sizes |
 //! | `figures`, `goals`, `report`, `tables`, `chart`, [`machine`], `locked` | the page about it |
 
 mod args;
@@ -26,6 +26,7 @@ pub mod machine;
 mod measure;
 pub mod process;
 mod report;
+mod runtime_api;
 pub mod store;
 mod tables;
 pub mod units;
