@@ -57,6 +57,10 @@ pub fn draw(seed: u64) -> Scenario {
     let mut rng = Rng::with_seed(seed.rotate_left(8));
     scenario.consumer.tenants = rarely(&mut rng, 4).then(|| rng.u32(1..=3));
     redriven(&mut Rng::with_seed(seed.rotate_left(40)), &mut scenario);
+    let mut rng = Rng::with_seed(seed.rotate_left(24));
+    if rng.bool() {
+        scenario.faults.extend((0..2).map(|nth| Fault::Read { nth, unread: rng.u32(1..) }));
+    }
     scenario
 }
 

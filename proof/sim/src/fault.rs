@@ -12,6 +12,13 @@ pub enum Fault {
         /// What happens to it.
         fate: Fate,
     },
+    /// Of one request to the store that reads many records, some keys are left for want of capacity.
+    Read {
+        /// Which of these.
+        nth: u32,
+        /// Which keys, by the bits.
+        unread: u32,
+    },
     /// With one request of the function to the queue.
     Queue {
         /// Which.

@@ -22,7 +22,7 @@ use crate::intake_api;
 use crate::mutant::Mutant;
 use crate::process;
 use crate::queue_api;
-use crate::scenario::Fate;
+use crate::scenario::{Fate, Fault};
 use crate::world::World;
 
 /// The shortest and the longest way of a request, one way, in microseconds.
@@ -105,7 +105,7 @@ impl Wire {
         let request = if of_store { state_ref.next_store_request() } else { state_ref.next_queue_request() };
         let calls = if of_store { state_ref.owners.calls(operation, &body) } else { Vec::new() };
         drop(state);
-        let fate = self.world.fate(of_store, request);
+        let fate = self.world.fate(of_store, request).or_else(|| self.fate_of_read(operation));
         let operation = operation.to_owned();
         self.world.note(if of_store {
             let (operation, of_operator) = (operation.clone(), self.of_operator);
@@ -119,6 +119,25 @@ impl Wire {
             None => {}
         }
         Sent { request, invocation, operation, body, fate, of_store }
+    }
+
+    /// What is to happen to this request if it reads many records: too few do to be met by chance.
+    fn fate_of_read(&self, operation: &str) -> Option<Fate> {
+        let reads = |asked: &str| asked == "BatchGetItem";
+        if !reads(operation) {
+            return None;
+        }
+        let state = self.world.state();
+        let earlier = state.history.events.iter().filter(|(_, event)| match event {
+            Event::Asked { operation, .. } => reads(operation),
+            _ => false,
+        });
+        let number = earlier.count() as u32;
+        drop(state);
+        self.world.fault_of(|fault| match *fault {
+            Fault::Read { nth, unread } if nth == number => Some(Fate::PartlyThrottled(unread)),
+            _ => None,
+        })
     }
 
     /// What Lambda's API says of the event source mapping.

@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 
 /// The fault scenarios, by their numbers.
-pub const FAULTS: [&str; 70] = [
+pub const FAULTS: [&str; 71] = [
     "killed before the claim",
     "killed after the claim applied, before the answer",
     "killed inside the handler",
@@ -88,6 +88,7 @@ pub const FAULTS: [&str; 70] = [
     "killed while the ending of done work waits for others",
     "a key is looked at before it is claimed, and is done",
     "a dead letter is moved back while faults go on",
+    "some of several records are not read, for want of capacity",
 ];
 
 /// How often each occurred, and how much was simulated.

@@ -6,6 +6,7 @@ use crate::entities::Request;
 use crate::history::{Call, Kind};
 use crate::scenario::{Fate, Guarantee};
 use crate::timeline::Timeline;
+use crate::wire::is_refused;
 
 pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
     for request in timeline.requests.values() {
@@ -21,7 +22,17 @@ pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         let partly = matches!(request.fate, Some(Fate::PartlyThrottled(_)));
         let some = partly && request.calls.len() > 1 && !request.changed.is_empty();
         coverage.add(26, usize::from(some && request.calls.len() > request.changed.len()));
+        coverage.add(71, usize::from(read_in_part(request)));
     }
+}
+
+/// Whether some of several records were read, and others not.
+fn read_in_part(request: &Request) -> bool {
+    let Some(Fate::PartlyThrottled(bits)) = request.fate.filter(|_| request.operation == "BatchGetItem") else {
+        return false;
+    };
+    let unread = (0..request.calls.len()).filter(|place| is_refused(bits, *place)).count();
+    request.arrived.is_some() && unread > 0 && unread < request.calls.len()
 }
 
 /// Whether the request ends a claim as completed.
