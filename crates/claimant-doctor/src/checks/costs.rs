@@ -48,20 +48,19 @@ pub(super) fn connections(pair: &Pair<'_>) -> Option<Answer> {
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
         let reads = |mapping: &&Mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id));
-        let all = || system.mappings.iter().filter(reads);
-        if all().next().is_none() {
+        let all: Vec<_> = system.mappings.iter().filter(reads).collect();
+        if all.is_empty() {
             continue;
         }
-        let of_certain = limit(function, are_limited(all().filter(|mapping| mapping.place.certain)));
-        let limit = agreed(of_certain, &limit(function, are_limited(all())));
+        let limit = agreed(&all, |mappings| limit(function, are_limited(mappings)));
         for answer in [json(function), retention(function), arm64(function), limit] {
             report.answer(34, &function.place, answer);
         }
     }
 }
 
-fn are_limited<'m>(mut mappings: impl Iterator<Item = &'m Mapping>) -> Option<bool> {
-    mappings.try_fold(true, |all, mapping| {
+fn are_limited(mappings: &[&Mapping]) -> Option<bool> {
+    mappings.iter().try_fold(true, |all, mapping| {
         Some(all && (mapping.concurrency.known()?.is_some() || mapping.pollers.known()?.is_some()))
     })
 }

@@ -115,24 +115,27 @@ pub(super) fn check(system: &System, report: &mut Report) {
         if all.is_empty() {
             continue;
         }
-        let certain: Vec<_> = all.iter().copied().filter(|mapping| mapping.place.certain).collect();
-        let (all, certain) = (sum_of(&all), sum_of(&certain));
-        report.answer(11, &function.place, agreed(sum_fits(function, certain), &sum_fits(function, all)));
-        report.answer(
-            12,
-            &function.place,
-            agreed(reserved(system, function, certain), &reserved(system, function, all)),
-        );
+        report.answer(11, &function.place, agreed(&all, |mappings| sum_fits(function, sum_of(mappings))));
+        report.answer(12, &function.place, agreed(&all, |mappings| reserved(system, function, sum_of(mappings))));
     }
     for queue in system.queues.iter().filter(|queue| queue.fifo.known() == Some(&true)) {
         report.answer(22, &queue.place, throughput(queue));
     }
 }
 
-/// The answer for the mappings that are certain to be there, if those that can be there as well do not change it.
-pub(super) fn agreed(certain: Answer, all: &Answer) -> Answer {
+/// The answer for the fewest mappings that can be there, if it is the same for all of them: for those that are certain, or for any one alone
+/// where none is.
+pub(super) fn agreed(all: &[&Mapping], answer: impl Fn(&[&Mapping]) -> Answer) -> Answer {
+    let certain: Vec<_> = all.iter().copied().filter(|mapping| mapping.place.certain).collect();
     let is_found = |answer: &Answer| answer.as_ref().map(Option::is_some);
-    if is_found(&certain) == is_found(all) { certain } else { None }
+    let of_all = is_found(&answer(all));
+    let agrees = |answer: &Answer| is_found(answer) == of_all;
+    if !certain.is_empty() {
+        return Some(answer(&certain)).filter(agrees).flatten();
+    }
+    let mut each = all.iter().map(|one| answer(&[*one]));
+    let first = each.next().filter(agrees)?;
+    if each.all(|answer| agrees(&answer)) { first } else { None }
 }
 
 /// `None` if a limit is not known, `Some(None)` if a mapping has none.

@@ -578,6 +578,22 @@ fn mappings_that_are_not_certain_do_not_add_up() {
     }
 }
 
+/// All that there is, is there together or not at all.
+#[test]
+fn a_function_that_is_not_certain_is_judged_as_it_would_be() {
+    let template = changed(
+        GOOD,
+        &[
+            ("    Type: AWS::Serverless::Function\n", "    Type: AWS::Serverless::Function\n    Condition: IsAny\n"),
+            ("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 4"),
+            ("ScalingConfig: {MaximumConcurrency: 10}", ""),
+        ],
+    );
+    let report = examine(&template, &in_region("eu-west-1"));
+    assert_eq!(found(&report), [(12, Warning)], "{report:#?}");
+    assert_eq!([11, 34].map(|check| report.tallies[&check].unknown), [0, 0], "{report:#?}");
+}
+
 /// A second table, and a function whose records are in both.
 #[test]
 fn each_of_several_lock_tables_is_checked() {
