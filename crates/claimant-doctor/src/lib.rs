@@ -8,6 +8,7 @@
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
 //! | `link` | what a value leads to |
+//! | `alarm` | alarms on queues |
 //! | `environment` | a function's variables |
 //! | `rights` | what a role may do |
 //! | `checks` | the checks: pure functions from the model to answers |
@@ -17,6 +18,7 @@
 //! | `output` | a report as text, JSON and SARIF |
 
 pub mod account;
+mod alarm;
 mod catalog;
 mod checks;
 mod environment;

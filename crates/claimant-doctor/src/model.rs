@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use crate::alarm::Alarm;
 pub use crate::environment::Environment;
 use crate::fact::Fact;
 pub use crate::link::Link;
@@ -209,17 +210,6 @@ pub struct Capacity {
     pub warm_write_units: Fact<u64>,
     /// Whether Contributor Insights are on.
     pub insights: Fact<bool>,
-}
-
-/// An alarm on one metric.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alarm {
-    /// Such as `ApproximateAgeOfOldestMessage`.
-    pub metric: String,
-    /// What it is about: the values of its dimensions.
-    pub of: Vec<Link>,
-    /// Whether it is certain to be there, and to act.
-    pub certain: bool,
 }
 
 /// What the last day's metrics say, by the ids of queues, functions, mappings and tables.

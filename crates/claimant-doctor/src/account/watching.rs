@@ -4,13 +4,11 @@ use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text, texts};
 use super::names::name_of;
+use crate::alarm::{SPACE, by_query};
 use crate::fact::Fact;
 use crate::model::{Alarm, Link, System};
 
-/// Where SQS's metrics are.
-const SPACE: &str = "AWS/SQS";
-
-/// Adds the alarms on queues; they stay unknown where one of them asks for metrics by a query.
+/// Adds the alarms on queues; one that asks for metrics by a query may be on any of them.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
     let input = json!({"AlarmTypes": ["MetricAlarm"], "MaxRecords": 100});
     let pages = match asker.pages(Service::CloudWatch, "DescribeAlarms", input, "NextToken").await {
@@ -21,12 +19,16 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
         }
     };
     let mut alarms = Vec::new();
+    let queues: Vec<_> = system.queues.iter().map(|queue| Link::Here(queue.place.id.to_string())).collect();
     for found in texts(&pages, "MetricAlarms").into_iter().filter(|found| found["ActionsEnabled"] != false) {
         let metrics = || found["Metrics"].as_array().into_iter().flatten();
-        // A query can be about any queue.
-        if metrics().any(|metric| text(metric, "Expression").is_some_and(|query| query.contains(SPACE))) {
-            return;
+        let by_queries = metrics().filter_map(|metric| text(metric, "Expression"));
+        let by_queries: Vec<_> = by_queries.flat_map(|query| by_query(query, &queues)).collect();
+        if !by_queries.is_empty() {
+            let name = text(&found, "AlarmName").unwrap_or("without a name");
+            asker.note(format!("which queues the alarm {name} is on: it asks by a query (check 30)"));
         }
+        alarms.extend(by_queries);
         let in_expressions = metrics().map(|metric| &metric["MetricStat"]["Metric"]);
         for metric in std::iter::once(&found).chain(in_expressions) {
             if text(metric, "Namespace") == Some(SPACE) {

@@ -1,16 +1,11 @@
 //! What tells of trouble: alarms, and Lambda's own count of what it deleted.
 
 use super::pair::Pair;
+use crate::alarm::{DEAD_LETTERS, WAITING};
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Alarm, Link, Queue, System};
 
-/// Metrics that say that a dead-letter queue has something in it. `NumberOfMessagesSent` is none: it does not count what SQS moves.
-const DEAD_LETTERS: [&str; 2] = ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"];
 const SENT: &str = "NumberOfMessagesSent";
-
-/// Metrics that say that a queue is not worked off.
-const WAITING: [&str; 3] =
-    ["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible"];
 
 /// Deleted and reported are counted in minutes: what is in flight at both ends of the day differs.
 const AUDIT_TOLERANCE: f64 = 0.01;

@@ -3,15 +3,15 @@
 use super::part::Part;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources};
+use super::scope::HOLE;
+use crate::alarm::{SPACE, by_query};
 use crate::fact::Fact;
-use crate::model::{Alarm, Watching};
-
-/// Where SQS's metrics are.
-const SPACE: &str = "AWS/SQS";
+use crate::model::{Alarm, Link, Watching};
 
 /// All alarms; not known if one of them is about something that is not known.
 pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
     let mut alarms = Vec::new();
+    let queues: Vec<_> = resources.of(QUEUE).map(|queue| Link::Here(queue.id.to_string())).collect();
     for resource in resources.of(&["AWS::CloudWatch::Alarm"]) {
         let properties = resource.properties();
         let acts = properties.at("ActionsEnabled").boolean_or(true);
@@ -24,10 +24,10 @@ pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
         // One metric, or several in an expression.
         for metric in &metrics {
             match metric.at("Expression").text() {
-                // A query can be about any queue.
-                Fact::Known(Some(query)) if query.contains(SPACE) => return Fact::Unknown,
-                Fact::Known(_) => {}
-                Fact::Unknown => return Fact::Unknown,
+                Fact::Known(Some(query)) if !query.contains(HOLE) => alarms.extend(by_query(&query, &queues)),
+                Fact::Known(None) => {}
+                // It may be a query.
+                _ => return Fact::Unknown,
             }
         }
         let stats = metrics.iter().map(|metric| metric.under(&["MetricStat", "Metric"]));

@@ -515,10 +515,22 @@ fn what_is_refused_is_unknown_and_said() {
 
 #[test]
 fn an_alarm_by_a_query_can_be_on_any_queue() {
-    let query = "SELECT MAX(ApproximateAgeOfOldestMessage) FROM SCHEMA(\"AWS/SQS\", QueueName) GROUP BY QueueName";
-    let alarms = json!([{"Metrics": [{"Id": "q1", "Expression": query, "Period": 60}]}]);
-    let report = examined(changed(&[("DescribeAlarms/MetricAlarms", alarms)])).unwrap();
-    assert!(report.findings.is_empty() && report.tallies[&30].unknown == 2, "{report:#?}");
+    for (metric, found, unknown, lines) in [
+        (
+            "ApproximateAgeOfOldestMessage",
+            0,
+            2,
+            &["which queues the alarm all is on: it asks by a query (check 30)"][..],
+        ),
+        ("NumberOfMessagesSent", 2, 0, &[]),
+    ] {
+        let query = format!("SELECT MAX({metric}) FROM SCHEMA(\"AWS/SQS\", QueueName) GROUP BY QueueName");
+        let alarms = json!([{"AlarmName": "all", "Metrics": [{"Id": "q1", "Expression": query, "Period": 60}]}]);
+        let report = examined(changed(&[("DescribeAlarms/MetricAlarms", alarms)])).unwrap();
+        let tally = report.tallies[&30];
+        assert_eq!((report.findings.len(), tally.found, tally.unknown), (found, found, unknown), "{report:#?}");
+        assert_eq!(report.not_looked_at, lines, "{metric}");
+    }
 }
 
 /// Each request to a service that cannot be reached would take its whole time.

@@ -144,9 +144,14 @@ fn an_alarm_is_on_a_queues_name_and_is_there_and_acts() {
 #[test]
 fn an_alarm_by_a_query_can_be_on_any_queue() {
     let query = |from: &str| format!("SELECT MAX(ApproximateAgeOfOldestMessage) FROM SCHEMA(\"{from}\", QueueName)");
-    for (expression, expected) in
-        [(query("AWS/SQS"), (0, 0, 1)), (query("AWS/Lambda"), (0, 1, 0)), ("!Ref Any".to_owned(), (0, 0, 1))]
-    {
+    for (expression, expected) in [
+        (query("AWS/SQS"), (0, 0, 1)),
+        (query("AWS/Lambda"), (0, 1, 0)),
+        (query("AWS/SQS").replace("ApproximateAgeOfOldestMessage", "NumberOfMessagesSent"), (0, 1, 0)),
+        (format!("!Sub '{}'", query("${Any}")), (0, 0, 1)),
+        ("!Ref Any".to_owned(), (0, 0, 1)),
+        ("m1 / 60".to_owned(), (0, 1, 0)),
+    ] {
         let quoted = if expression.starts_with('!') { expression } else { format!("'{expression}'") };
         let alarm = format!(
             "  Alarm:
