@@ -1,6 +1,7 @@
 //! Requests, answers, and what was refused.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ const PAGES_MAX: usize = 500;
 pub(super) const NO_ANSWER: &str = "no answer";
 
 /// A service of AWS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
     /// Stacks.
     CloudFormation,
@@ -38,6 +39,25 @@ pub struct Request {
     pub operation: &'static str,
     /// Its parameters, by their names in the API.
     pub input: Value,
+}
+
+impl Request {
+    /// Returns what it is about, for people.
+    pub(super) fn about(&self) -> String {
+        let keys = [
+            "StackName",
+            "FunctionName",
+            "QueueName",
+            "QueueUrl",
+            "TableName",
+            "ResourceArn",
+            "PolicySourceArn",
+            "logGroupName",
+            "logGroupNamePrefix",
+        ];
+        let found = keys.iter().find_map(|key| text(&self.input, key));
+        found.unwrap_or("this account").to_owned()
+    }
 }
 
 /// Why there is no answer.
@@ -93,13 +113,23 @@ pub trait Account {
 pub(super) struct Asker<'a, A> {
     account: &'a A,
     notes: RefCell<Vec<String>>,
-    /// Services that gave no answer, and to what.
-    silent: RefCell<Vec<(Service, Refused)>>,
+    /// Services that answered the last request.
+    answered: RefCell<BTreeSet<Service>>,
+    /// Services that are not asked again.
+    silent: RefCell<BTreeMap<Service, Silent>>,
+}
+
+/// A service that gives no answer.
+struct Silent {
+    /// To what it gave none.
+    refused: Refused,
+    /// What it was not asked about after that.
+    not_asked: BTreeSet<String>,
 }
 
 impl<'a, A> Asker<'a, A> {
     pub(super) fn new(account: &'a A) -> Self {
-        Self { account, notes: RefCell::default(), silent: RefCell::default() }
+        Self { account, notes: RefCell::default(), answered: RefCell::default(), silent: RefCell::default() }
     }
 
     pub(super) fn note(&self, note: String) {
@@ -110,23 +140,38 @@ impl<'a, A> Asker<'a, A> {
     }
 
     pub(super) fn into_notes(self) -> Vec<String> {
-        self.notes.into_inner()
+        let mut notes = self.notes.into_inner();
+        let silent = self.silent.into_inner().into_values();
+        for Silent { refused, not_asked } in silent.filter(|one| !one.not_asked.is_empty()) {
+            let not_asked = not_asked.into_iter().collect::<Vec<_>>().join(", ");
+            notes.push(format!("{not_asked}: not asked about after {} of {}", refused.operation, refused.about));
+        }
+        notes
     }
 }
 
 impl<A: Account> Asker<'_, A> {
-    /// The answer. A service that gives none is not asked again: each request would take as long.
+    /// The answer. A service that gives none is not asked again, for each request would take as long; one that answered before has another
+    /// chance.
     pub(super) async fn ask(&self, service: Service, operation: &'static str, input: Value) -> Result<Value, Refused> {
-        let silent = self.silent.borrow().iter().find(|(silent, _)| *silent == service).cloned();
-        if let Some((_, refused)) = silent {
-            return Err(refused);
+        let request = Request { service, operation, input };
+        if let Some(Silent { refused, not_asked }) = self.silent.borrow_mut().get_mut(&service) {
+            not_asked.insert(request.about());
+            return Err(refused.clone());
         }
-        let mut answer = self.account.ask(Request { service, operation, input }).await;
-        if let Err(refused) = &mut answer
-            && refused.code.starts_with(NO_ANSWER)
-        {
-            refused.code.push_str(" (this service is not asked again)");
-            self.silent.borrow_mut().push((service, refused.clone()));
+        let mut answer = self.account.ask(request).await;
+        let mut answered = self.answered.borrow_mut();
+        match &mut answer {
+            Err(refused) if refused.code.starts_with(NO_ANSWER) => {
+                if !answered.remove(&service) {
+                    refused.code.push_str(" (this service is not asked again)");
+                    let silent = Silent { refused: refused.clone(), not_asked: BTreeSet::new() };
+                    self.silent.borrow_mut().insert(service, silent);
+                }
+            }
+            _ => {
+                answered.insert(service);
+            }
         }
         answer
     }

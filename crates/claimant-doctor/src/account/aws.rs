@@ -128,7 +128,7 @@ fn is_transient(status: Option<u16>, code: &str) -> bool {
 impl Account for Aws {
     async fn ask(&self, request: Request) -> Result<Value, Refused> {
         let sent = wire::sent(&request);
-        let refused = |code: String| Refused { operation: request.operation, about: wire::about(&request), code };
+        let refused = |code: String| Refused { operation: request.operation, about: request.about(), code };
         let operation = self.signed(&sent).await.map_err(|e| refused(with_causes(&*e)))?;
         let mut pauses = PAUSES_MS.into_iter();
         loop {

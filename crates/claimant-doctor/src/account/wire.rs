@@ -105,22 +105,6 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|b| if unreserved(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
-/// What a request is about, for people.
-pub(super) fn about(request: &Request) -> String {
-    let keys = [
-        "StackName",
-        "FunctionName",
-        "QueueName",
-        "QueueUrl",
-        "TableName",
-        "PolicySourceArn",
-        "logGroupName",
-        "logGroupNamePrefix",
-    ];
-    let found = keys.iter().find_map(|key| text(&request.input, key));
-    found.unwrap_or("this account").to_owned()
-}
-
 /// The answer as JSON, or the service's code and message; some name the code in the header `x-amzn-errortype` alone.
 pub(super) fn received(from: Service, status: u16, error_type: &str, body: &[u8]) -> Result<Value, String> {
     let is_xml = matches!(service(from).2, Protocol::Form(_));

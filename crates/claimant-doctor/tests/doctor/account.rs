@@ -536,14 +536,14 @@ fn an_alarm_by_a_query_can_be_on_any_queue() {
 /// Each request to a service that cannot be reached would take its whole time.
 #[test]
 fn a_service_without_an_answer_is_asked_once() {
-    let operations = ["SimulatePrincipalPolicy", "DescribeTable", "GetQueueUrl", "ListMetrics"];
+    let operations = ["SimulatePrincipalPolicy", "DescribeTable", "GetQueueUrl", "DescribeAlarms"];
     for operation in operations {
         let script =
             Script { answers: changed(&[(operation, json!("no answer: timed out"))]), asked: RefCell::default() };
         let report = examined_by(&script).unwrap();
         assert!(report.findings.is_empty(), "{operation}: {report:#?}");
         let asked = script.asked.borrow().iter().filter(|asked| **asked == operation).count();
-        let [line] = &*report.not_looked_at else { panic!("{operation}: {:#?}", report.not_looked_at) };
+        let [line, rest @ ..] = &*report.not_looked_at else { panic!("{operation}: {:#?}", report.not_looked_at) };
         assert!(asked == 1 && line.contains("not asked again"), "{asked}: {line}");
     }
 }
@@ -585,3 +585,28 @@ fn an_account_that_shows_nothing_is_an_error() {
     let empty = examined(changed(&[("ListStackResources/StackResourceSummaries", json!([]))])).unwrap();
     assert!(empty.tallies.is_empty() && empty.not_looked_at[0].contains("there is no function"), "{empty:#?}");
 }
+        assert!(rest.iter().all(|line| line.contains("not asked about after")), "{operation}: {rest:#?}");
+/// One request of many that takes too long silences no service, and what is not asked for is named.
+#[test]
+fn functions_behind_a_service_without_an_answer_are_named() {
+    let named = |names: &[&str]| {
+        let of = |name: &&str| json!({"ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": name});
+        json!(names.iter().map(of).collect::<Vec<_>>())
+    };
+    let report = examined(changed(&[
+        ("ListStackResources/StackResourceSummaries", named(&["worker", "x2", "x3", "x4", "x5"])),
+        ("GetFunction x2", json!("no answer: timed out")),
+        ("GetFunction x3", json!("no answer: timed out")),
+    ]));
+    assert_eq!(
+        report.unwrap().not_looked_at,
+        [
+            "GetFunction of x2: no answer: timed out",
+            "GetFunction of x3: no answer: timed out (this service is not asked again)",
+            "x4, x5: not asked about after GetFunction of x3",
+        ]
+    );
+    let report = examined(changed(&[("GetFunctionRecursionConfig", json!("no answer: timed out"))])).unwrap();
+    assert_eq!(report.not_looked_at, ["GetFunctionRecursionConfig of worker: no answer: timed out"]);
+}
+
