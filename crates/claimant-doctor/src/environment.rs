@@ -12,6 +12,8 @@ pub struct Environment {
     pub variables: BTreeMap<String, Fact<Link>>,
     /// Whether there can be others.
     pub is_open: bool,
+    /// Whether claimant's variables in it are SAM's globals, and none is the function's own.
+    pub is_inherited: bool,
     /// What claimant has against its own variables, and does not start with.
     pub faults: Fact<Vec<String>>,
 }

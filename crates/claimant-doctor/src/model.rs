@@ -191,7 +191,7 @@ pub struct Table {
     pub recovery: Fact<bool>,
     /// Whether it outlives its stack: deletion protection, or a policy to retain it.
     pub protected: Fact<bool>,
-    /// Whether a policy of its own may let roles in; in an account that is not asked for.
+    /// Whether a policy of its own may let roles in: it has one, or that is not known.
     pub has_policy: bool,
     /// What it can take.
     pub capacity: Capacity,

@@ -4,6 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fact::Fact;
 
+/// What claimant does with its records in a lock table.
+pub(crate) const ON_TABLES: [&str; 6] = [
+    "dynamodb:UpdateItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:PartiQLInsert",
+    "dynamodb:PartiQLUpdate",
+    "dynamodb:BatchGetItem",
+];
+
 /// What a role may do.
 #[derive(Debug, Clone, Default)]
 pub enum Rights {

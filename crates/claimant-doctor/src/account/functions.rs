@@ -10,7 +10,7 @@ use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
 use crate::model::{Environment, Function, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
-use crate::rights::Rights;
+use crate::rights::{ON_TABLES, Rights};
 
 const ON_QUEUES: [&str; 5] = [
     "sqs:ReceiveMessage",
@@ -18,14 +18,6 @@ const ON_QUEUES: [&str; 5] = [
     "sqs:GetQueueAttributes",
     "sqs:ChangeMessageVisibility",
     "sqs:SendMessage",
-];
-const ON_TABLES: [&str; 6] = [
-    "dynamodb:UpdateItem",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "dynamodb:PartiQLInsert",
-    "dynamodb:PartiQLUpdate",
-    "dynamodb:BatchGetItem",
 ];
 
 fn place(id: &str) -> Place {
@@ -112,12 +104,14 @@ fn is_of(mapping: &Value, arn: &str) -> bool {
 /// The variables that checks look at; the values of the others are of no concern, and stay behind.
 fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environment {
     let (variables, error) = (&found["Environment"]["Variables"], &found["Environment"]["Error"]);
-    // Those that are encrypted with a key that these credentials may not use are left out.
+    // Those whose key these credentials may not use, or that is disabled, are left out.
     if error.is_object() {
-        asker.note(format!(
-            "the variables of {name}: {}: they are encrypted with a key that these credentials may not use (kms:Decrypt)",
-            text(error, "ErrorCode").unwrap_or("no code")
-        ));
+        let code = text(error, "ErrorCode").unwrap_or("no code");
+        let why = match code.contains("AccessDenied") {
+            true => "they are encrypted with a key that these credentials may not use (kms:Decrypt)",
+            false => text(error, "Message").unwrap_or("Lambda leaves them out"),
+        };
+        asker.note(format!("the variables of {name}: {code}: {why}"));
     }
     let is_open = error.is_object();
     let arn = text(found, "FunctionArn").unwrap_or_default();
@@ -145,7 +139,12 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
     let own = all().filter(|(name, _)| is_own(name));
     let own: Vec<_> =
         own.filter_map(|(name, value)| Some((name.clone(), Fact::Known(value.as_str()?.to_owned())))).collect();
-    Environment { variables: all().filter_map(of).collect(), is_open, faults: faults(&own, is_open) }
+    Environment {
+        variables: all().filter_map(of).collect(),
+        is_open,
+        is_inherited: false,
+        faults: faults(&own, is_open),
+    }
 }
 
 /// A mapping from a queue; nothing for other sources.
@@ -190,12 +189,16 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, inde
     let mut answers = BTreeMap::new();
     for (actions, resources) in wanted(system, index, &read.partition) {
         for (arn, id) in resources {
+            let has_policy = system.tables.iter().any(|table| *table.place.id == *id && table.has_policy);
             let input = json!({"PolicySourceArn": role, "ActionNames": actions, "ResourceArns": [arn]});
             let Some(answer) = asker.get(Service::Iam, "SimulatePrincipalPolicy", input).await else { continue };
             for result in texts(std::slice::from_ref(&answer), "EvaluationResults") {
                 if let (Some(action), Some(decision)) = (text(&result, "EvalActionName"), text(&result, "EvalDecision"))
                 {
-                    let open = open(&result, action);
+                    let mut open = open(&result, action);
+                    if has_policy && decision == "implicitDeny" {
+                        open.insert("the table's own policy");
+                    }
                     if decision == "allowed" || open.is_empty() {
                         answers.insert((action.to_owned(), id.clone()), decision == "allowed");
                     } else {
@@ -214,17 +217,23 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, inde
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
 /// What a denial depends on that only a request has, or that IAM does not evaluate here. IAM names the keys of all statements of the role,
-/// whatever action they are about: a key of another service is none of this one's requests.
+/// whatever action they are about: a key of another service is none of this one's requests. Those of Lambda are, of any that a function makes
+/// (`lambda:SourceFunctionArn`).
 fn open<'r>(result: &'r Value, action: &str) -> BTreeSet<&'r str> {
     let service = action.split(':').next().unwrap_or_default();
     let matters = |key: &&str| {
         let of = key.split(':').next().unwrap_or_default();
-        of == *key || of.eq_ignore_ascii_case("aws") || of.eq_ignore_ascii_case(service)
+        of == *key || ["aws", "lambda", service].iter().any(|one| of.eq_ignore_ascii_case(one))
     };
     let by_resource = result["ResourceSpecificResults"].as_array().into_iter().flatten();
-    let missing = std::iter::once(result).chain(by_resource).filter_map(|one| one["MissingContextValues"].as_array());
+    let results: Vec<_> = std::iter::once(result).chain(by_resource).collect();
+    let missing = results.iter().filter_map(|one| one["MissingContextValues"].as_array());
     let mut open: BTreeSet<_> = missing.flatten().filter_map(Value::as_str).filter(matters).collect();
-    // Conditions of the organization's policies are evaluated without the keys that they ask for, and those are not named.
+    // Conditions of these are evaluated without the keys that they ask for, and those are not named.
+    let is_refused = |one: &Value| one["PermissionsBoundaryDecisionDetail"]["AllowedByPermissionsBoundary"] == "false";
+    if results.iter().any(|one| is_refused(one)) {
+        open.insert("the permissions boundary");
+    }
     if text(&result["OrganizationsDecisionDetail"], "AllowedByOrganizations") == Some("false") {
         open.insert("the organization's policies");
     }
@@ -233,9 +242,9 @@ fn open<'r>(result: &'r Value, action: &str) -> BTreeSet<&'r str> {
 
 fn not_decided(id: &str, open: &BTreeSet<&str>) -> String {
     let on = open.iter().copied().collect::<Vec<_>>().join(", ");
-    let of_template =
-        if open.contains(LEADING_KEYS) { "of a template it is known (checks 18 and 28)" } else { "check 18" };
-    format!("what roles may do with {id}, as far as it depends on {on}: {of_template}")
+    let checks = if id.split(':').nth(2) == Some("sqs") { "check 18" } else { "checks 18 and 28" };
+    let of_template = if open.contains(LEADING_KEYS) { " (of a template it is known)" } else { "" };
+    format!("what roles may do with {id}, as far as it depends on {on}: {checks}{of_template}")
 }
 
 type Wanted = Vec<(&'static [&'static str], Vec<(String, String)>)>;

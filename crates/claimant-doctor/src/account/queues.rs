@@ -26,14 +26,16 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
             false => asker.note(format!("the queue {}: it is in another Region than its function", link.text())),
         }
     }
-    let mut seen = BTreeSet::new();
+    // All others are dead-letter queues, where SQS puts messages without any role.
+    let of_roles: BTreeSet<String> = open.iter().cloned().collect();
+    let (mut seen, mut with_keys) = (BTreeSet::new(), BTreeSet::new());
     while let Some(arn) = open.pop() {
         if !seen.insert(arn.clone()) {
             continue;
         }
         let Some(queue) = queue(asker, &arn).await else { continue };
-        if matches!(queue.key, Fact::Known(Some(Key::Own { .. }))) {
-            asker.note(format!("whether roles may use the key of {arn}: its policy is not asked for (check 19)"));
+        if matches!(queue.key, Fact::Known(Some(Key::Own { .. }))) && of_roles.contains(&arn) {
+            with_keys.insert(arn);
         }
         if let Some(Some(redrive)) = queue.redrive.known()
             && let Some(target) = redrive.target.known()
@@ -41,6 +43,11 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
             open.push(target.text().to_owned());
         }
         system.queues.push(queue);
+    }
+    if !with_keys.is_empty() {
+        let queues = with_keys.into_iter().collect::<Vec<_>>().join(", ");
+        asker
+            .note(format!("whether roles may use the keys of {queues}: policies of keys are not asked for (check 19)"));
     }
     // What cannot be read is not described here.
     let known: BTreeSet<String> = system.queues.iter().map(|queue| queue.place.id.to_string()).collect();

@@ -26,6 +26,7 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
     let ttl = asker.get(Service::DynamoDb, "DescribeTimeToLive", input()).await;
     let backups = asker.get(Service::DynamoDb, "DescribeContinuousBackups", input()).await;
     let insights = asker.get(Service::DynamoDb, "DescribeContributorInsights", input()).await;
+    let has_policy = has_policy(asker, text(found, "TableArn").unwrap_or(name)).await;
     let is_fixed = text(&found["BillingModeSummary"], "BillingMode") != Some("PAY_PER_REQUEST");
     let replicas = found["Replicas"].as_array().is_some_and(|replicas| !replicas.is_empty());
     let recovery = |answer: Value| {
@@ -39,7 +40,7 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
         recovery: backups.map(recovery).into(),
         // The policies of its stack are not seen from here.
         protected: if found["DeletionProtectionEnabled"] == true { Fact::Known(true) } else { Fact::Unknown },
-        has_policy: false,
+        has_policy,
         capacity: Capacity {
             provisioned: Fact::Known(is_fixed),
             // Whether something scales it is another service's knowledge.
@@ -49,6 +50,18 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
         },
         eventual_replicas: Fact::Known(replicas && text(found, "MultiRegionConsistency") != Some("STRONG")),
     })
+}
+
+/// Whether the table with this ARN has a policy of its own, or that is not known.
+async fn has_policy<A: Account>(asker: &Asker<'_, A>, arn: &str) -> bool {
+    match asker.ask(Service::DynamoDb, "GetResourcePolicy", json!({"ResourceArn": arn})).await {
+        Ok(_) => true,
+        Err(refused) if refused.code.starts_with("PolicyNotFound") => false,
+        Err(refused) => {
+            asker.note(refused.to_string());
+            true
+        }
+    }
 }
 
 fn key(found: &Value) -> Option<Vec<String>> {

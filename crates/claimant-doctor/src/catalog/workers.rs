@@ -76,7 +76,8 @@ pub(super) const CHECKS: [Check; 13] = [
               ChangeMessageVisibility, claimant's backoff has no effect; without SendMessage, its dead letters stay. Without \
               UpdateItem on the lock table, handlers run and nothing is completed; without GetItem, a write whose answer is \
               lost is not looked up.",
-        fine: "Where the queue's or the table's own policy admits the role.",
+        fine: "Where the queue's or the table's own policy admits the role, or where a function without records has CLAIMANT_TABLE \
+               from Globals.",
         source: "https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSLambdaSQSQueueExecutionRole.html",
     },
     Check {

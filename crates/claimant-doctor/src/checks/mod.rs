@@ -5,6 +5,7 @@ mod batches;
 mod costs;
 mod dead_letters;
 mod pair;
+mod records;
 mod rights;
 mod scaling;
 mod settings;
@@ -44,7 +45,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
 type OfSystem = fn(&System, &mut Report);
 
 const OF_SYSTEMS: &[OfSystem] =
-    &[dead_letters::check, scaling::check, tables::check, alarms::check, costs::check, settings::check];
+    &[dead_letters::check, scaling::check, records::check, tables::check, alarms::check, costs::check, settings::check];
 
 /// Runs all checks.
 pub fn run(system: &System) -> Report {

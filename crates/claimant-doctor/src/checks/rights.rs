@@ -4,16 +4,10 @@ use super::pair::{Pair, home};
 use crate::environment::RESUME_ROLE;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
-use crate::model::{Function, Key, Link, Queue, System};
+use crate::model::{Function, Key, Queue};
 
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
-
-/// What a consumer does with its records, and what becomes of its messages without it.
-const ON_RECORDS: [(&str, Level, &str); 2] = [
-    ("dynamodb:UpdateItem", Level::Error, "nothing that is done is recorded, and its messages end as dead letters"),
-    ("dynamodb:GetItem", Level::Warning, "what became of a write without an answer is not known"),
-];
 
 const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
@@ -42,12 +36,6 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
         if !*function.is_consumer().known()? {
             return FINE;
         }
-        let records = records(pair.system, function);
-        if let Some(Some(found)) = &records
-            && found.level == Level::Error
-        {
-            return records;
-        }
         if let Some(letters) = dead_letter_queue(pair) {
             let lacking = lacking(function, &["sqs:SendMessage"], letters)?;
             if lacking.is_some() {
@@ -63,7 +51,7 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
         }
         let action = "sqs:ChangeMessageVisibility";
         if function.is_set("CLAIMANT_VISIBILITY", "off") || lacking(function, &[action], queue)?.is_none() {
-            return records;
+            return FINE;
         }
         found(
             Level::Warning,
@@ -96,48 +84,6 @@ fn allow(actions: &[&str], queue: &Queue) -> String {
     format!("Effect: Allow, Action: [{}], Resource: !GetAtt {}.Arn", actions.join(", "), queue.place.id)
 }
 
-/// Whether a consumer may use its records, in each of its lock tables.
-fn records(system: &System, function: &Function) -> Answer {
-    let Some(tables) = function.environment.get("CLAIMANT_TABLE").filter(|_| !function.has_records_elsewhere()) else {
-        return FINE;
-    };
-    // They can be in another store, too.
-    let tables = tables.known().filter(|_| !function.environment.is_open)?;
-    let mut all_known = true;
-    for (action, level, then) in ON_RECORDS {
-        for table in tables.each() {
-            match on_records(system, function, action, table) {
-                Fact::Known(true) => {}
-                Fact::Known(false) => {
-                    let (name, id) = (&function.place.id, table.text());
-                    return found(
-                        level,
-                        format!("the role of {name} may not {action} on {id}: {then}"),
-                        format!(
-                            "Effect: Allow, Action: [dynamodb:UpdateItem, dynamodb:GetItem], Resource: the ARN of {id}"
-                        ),
-                    );
-                }
-                Fact::Unknown => all_known = false,
-            }
-        }
-    }
-    all_known.then_some(None)
-}
-
-fn on_records(system: &System, function: &Function, action: &str, table: &Link) -> Fact<bool> {
-    let described = system.tables.iter().find(|one| table.is(&one.place.id));
-    // The table's own policy may do what the role's does not; and one that is named here may be described under another name.
-    let may_be_allowed = || match described {
-        Some(table) => table.has_policy,
-        None => function.rights.allow_somewhere(action) != Fact::Known(false),
-    };
-    match function.rights.allow(action, table.text()) {
-        Fact::Known(false) if may_be_allowed() => Fact::Unknown,
-        known => known,
-    }
-}
-
 /// Where claimant sends dead letters, if that is described here.
 fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<&'a Queue> {
     let link = pair.function?.environment.get(DEAD_LETTER_QUEUE)?.known()?;
@@ -147,15 +93,16 @@ fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<&'a Queue> {
 pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
         let (queue, function) = (pair.queue?, pair.function?);
-        if let Some(answer) = key_right(function, queue, "kms:Decrypt") {
-            return answer;
+        let mut wanted = vec![(queue, "kms:Decrypt")];
+        let is_consumer = function.is_consumer();
+        if let Some(letters) = dead_letter_queue(pair).filter(|_| is_consumer == Fact::Known(true)) {
+            // A sender needs both.
+            wanted.extend([(letters, "kms:GenerateDataKey"), (letters, "kms:Decrypt")]);
         }
-        let letters = if *function.is_consumer().known()? { dead_letter_queue(pair) } else { None };
-        let Some(letters) = letters else { return FINE };
-        // A sender needs both.
-        let mut answers =
-            ["kms:GenerateDataKey", "kms:Decrypt"].map(|action| key_right(function, letters, action)).into_iter();
-        answers.find_map(|answer| answer).unwrap_or(FINE)
+        let answers = wanted.into_iter().filter_map(|(queue, action)| key_right(function, queue, action));
+        let sends = (is_consumer == Fact::Unknown).then_some(None);
+        // What is missing goes before what is not known.
+        answers.chain(sends).min_by_key(|answer| !matches!(answer, Some(Some(_)))).unwrap_or(FINE)
     };
     Some(answer())
 }
@@ -279,24 +226,5 @@ fn may_pause(function: &Function) -> Answer {
         Level::Warning,
         format!("the role of {} may not {lacking}: an open breaker pauses nothing", function.place.id),
         format!("allow it {lacking}, as claimant's docs/breaker.md has it; or leave {RESUME_ROLE} out"),
-    )
-}
-
-pub(super) fn cheap_rights(function: &Function, table: &str) -> Answer {
-    let for_many = ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"];
-    let batched = !function.is_set("CLAIMANT_BATCH", "off");
-    let mut lacking = Vec::new();
-    for action in ["dynamodb:PutItem"].into_iter().chain(for_many.into_iter().filter(|_| batched)) {
-        if !*function.rights.allow(action, table).known()? {
-            lacking.push(action);
-        }
-    }
-    if lacking.is_empty() {
-        return FINE;
-    }
-    found(
-        Level::Warning,
-        format!("the role of {} may not {} on {table}", function.place.id, lacking.join(", ")),
-        format!("Effect: Allow, Action: [{}], Resource: !GetAtt {table}.Arn", lacking.join(", ")),
     )
 }

@@ -1,6 +1,6 @@
 //! The lock table.
 
-use super::rights;
+use super::records;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{System, Table, TableHistory};
 
@@ -16,7 +16,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
             continue;
         }
         for function in consumers {
-            report.answer(28, &function.place, rights::cheap_rights(function, &table.place.id));
+            report.answer(28, &function.place, records::in_batches(function, table));
         }
         report.answer(24, &table.place, shape(table));
         report.answer(25, &table.place, protection(table));

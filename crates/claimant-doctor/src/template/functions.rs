@@ -76,6 +76,8 @@ fn environment(resources: &Resources<'_>, places: [&Part<'_>; 2]) -> Environment
     for place in places {
         let entries = place.under(&["Environment", "Variables"]).entries();
         environment.is_open |= entries.known().is_none();
+        // The function's own are the last.
+        environment.is_inherited = !entries.known().into_iter().flatten().any(|(name, _)| is_own(name));
         // What is `AWS::NoValue` is not there.
         let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
         for (name, part) in entries.known().into_iter().flatten().filter(is_there) {

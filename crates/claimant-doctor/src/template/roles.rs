@@ -34,7 +34,7 @@ const KNOWN: [(&str, &[&str]); 6] = [
 ];
 
 /// SAM's policy templates about queues, keys and tables: what they allow, and the parameter that names on what.
-const SAM: [(&str, &str, &[&str]); 8] = [
+const SAM: [(&str, &str, &[&str]); 9] = [
     (
         "SQSPollerPolicy",
         "QueueName",
@@ -42,7 +42,8 @@ const SAM: [(&str, &str, &[&str]); 8] = [
     ),
     ("SQSSendMessagePolicy", "QueueName", &["sqs:sendmessage"]),
     ("KMSDecryptPolicy", "KeyId", &["kms:decrypt"]),
-    ("KMSEncryptPolicy", "KeyId", &["kms:encrypt", "kms:generatedatakey"]),
+    ("KMSEncryptPolicy", "KeyId", &["kms:encrypt"]),
+    ("KMSEncryptPolicy_v2", "KeyId", &["kms:encrypt", "kms:generatedatakey"]),
     (
         "DynamoDBCrudPolicy",
         "TableName",

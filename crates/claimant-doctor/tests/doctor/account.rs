@@ -128,6 +128,7 @@ fn good() -> Value {
         "DescribeTimeToLive": {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at"}},
         "DescribeContinuousBackups": {"ContinuousBackupsDescription": {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}},
         "DescribeContributorInsights": {"ContributorInsightsStatus": "DISABLED"},
+        "GetResourcePolicy": "PolicyNotFoundException (status 400)",
         "SimulatePrincipalPolicy": [],
         "DescribeAlarms": {"MetricAlarms": [
             {"Namespace": "AWS/SQS", "MetricName": "ApproximateAgeOfOldestMessage", "Dimensions": [{"Name": "QueueName", "Value": "orders"}]},
@@ -388,33 +389,76 @@ fn what_iam_does_not_decide_here_is_said() {
     for says in ["the role of worker may pause its intake", "roles may do with locks"] {
         assert!(report.not_looked_at.iter().any(|line| line.contains(says)), "{says}: {:#?}", report.not_looked_at);
     }
-    let orders =
-        "roles may do with arn:aws:sqs:eu-west-1:123456789012:orders, as far as it depends on aws:SourceVpc: check 18";
-    for (key, is_found) in [("dynamodb:LeadingKeys", true), ("ses:FromAddress", true), ("aws:SourceVpc", false)] {
+    for (key, is_found) in [
+        ("dynamodb:LeadingKeys", true),
+        ("ses:FromAddress", true),
+        ("aws:SourceVpc", false),
+        ("lambda:SourceFunctionArn", false),
+    ] {
+        let orders = format!("roles may do with {QUEUE}, as far as it depends on {key}: check 18");
         answers["SimulatePrincipalPolicy"] = json!({"depends": ["sqs:ReceiveMessage", key]});
         let report = examined(answers.clone()).unwrap();
         assert_eq!(report.findings.iter().any(|finding| finding.check.number == 18), is_found, "{key}: {report:#?}");
-        assert_eq!(report.not_looked_at.iter().any(|line| line.contains(orders)), !is_found, "{key}: {report:#?}");
+        assert_eq!(report.not_looked_at.iter().any(|line| line.contains(&orders)), !is_found, "{key}: {report:#?}");
     }
-    let mut result = decisions(
-        &json!({"ResourceArns": [QUEUE], "ActionNames": ["sqs:ReceiveMessage"]}),
-        &json!(["sqs:ReceiveMessage"]),
-    );
-    result["EvaluationResults"][0]["OrganizationsDecisionDetail"] = json!({"AllowedByOrganizations": "false"});
-    answers["SimulatePrincipalPolicy"] = json!({ "as_it_is": result });
-    let report = examined(answers).unwrap();
-    assert!(report.findings.is_empty(), "{report:#?}");
-    assert!(report.not_looked_at.iter().any(|line| line.contains("the organization's policies")), "{report:#?}");
+    for (detail, allowed, says) in [
+        ("OrganizationsDecisionDetail", "AllowedByOrganizations", "the organization's policies"),
+        ("PermissionsBoundaryDecisionDetail", "AllowedByPermissionsBoundary", "the permissions boundary"),
+    ] {
+        let mut result = decisions(
+            &json!({"ResourceArns": [QUEUE], "ActionNames": ["sqs:ReceiveMessage"]}),
+            &json!(["sqs:ReceiveMessage"]),
+        );
+        result["EvaluationResults"][0][detail] = json!({allowed: "false"});
+        answers["SimulatePrincipalPolicy"] = json!({ "as_it_is": result });
+        let report = examined(answers.clone()).unwrap();
+        assert!(report.findings.is_empty(), "{report:#?}");
+        assert!(report.not_looked_at.iter().any(|line| line.contains(says)), "{report:#?}");
+    }
+}
+
+/// IAM is not told of it, and of another account's table it decides alone.
+#[test]
+fn a_tables_own_policy_may_admit_the_role() {
+    let of_other = "arn:aws:dynamodb:eu-west-1:222222222222:table/locks";
+    for (table, policy) in [
+        ("locks", json!({"Policy": "{}"})),
+        (of_other, json!({"Policy": "{}"})),
+        (of_other, json!("AccessDeniedException")),
+    ] {
+        let report = examined(changed(&[
+            ("GetFunction/Configuration/Environment/Variables/CLAIMANT_TABLE", json!(table)),
+            ("GetResourcePolicy", policy),
+            ("SimulatePrincipalPolicy", json!({"allowed_on": "arn:aws:sqs:"})),
+        ]))
+        .unwrap();
+        assert!(report.findings.is_empty(), "{table}: {report:#?}");
+        assert_eq!((report.tallies[&18].unknown, report.tallies[&28].unknown), (1, 1), "{table}: {report:#?}");
+        let says =
+            format!("roles may do with {table}, as far as it depends on the table's own policy: checks 18 and 28");
+        assert!(report.not_looked_at.contains(&format!("what {says}")), "{:#?}", report.not_looked_at);
+    }
 }
 
 /// What AWS leaves out is neither taken for what is not there, nor passed over.
 #[test]
 fn what_is_encrypted_is_not_looked_at_and_said() {
-    let error = json!({"Error": {"ErrorCode": "AccessDeniedException", "Message": "no kms:Decrypt"}});
+    let error = |code: &str| json!({"Error": {"ErrorCode": code, "Message": "the key is off"}});
     let filters = format!("{MAPPING}/KMSKeyArn");
     let key = || json!("arn:aws:kms:eu-west-1:123456789012:key/k");
     for (path, value, says, check) in [
-        ("GetFunction/Configuration/Environment", error, "the variables of worker: AccessDeniedException", 37),
+        (
+            "GetFunction/Configuration/Environment",
+            error("AccessDeniedException"),
+            "the variables of worker: AccessDeniedException: they are encrypted with a key that these credentials may not use",
+            37,
+        ),
+        (
+            "GetFunction/Configuration/Environment",
+            error("KMSDisabledException"),
+            "the variables of worker: KMSDisabledException: the key is off",
+            37,
+        ),
         (filters.as_str(), key(), "the filters of m-1: they are encrypted", 15),
     ] {
         let report = examined(changed(&[(path, value)])).unwrap();
@@ -422,6 +466,20 @@ fn what_is_encrypted_is_not_looked_at_and_said() {
         assert!(report.not_looked_at.iter().any(|line| line.contains(says)), "{path}: {:#?}", report.not_looked_at);
         assert_eq!((report.tallies[&check].fine, report.tallies[&check].unknown), (0, 1), "{path}: {report:#?}");
     }
+}
+
+/// A queue's redrive uses no role's rights: only a role that sends there itself needs its key.
+#[test]
+fn keys_of_queues_that_roles_use_are_said_not_to_be_asked_for() {
+    let mut answers = changed(&[
+        ("GetQueueAttributes orders/Attributes/KmsMasterKeyId", json!("k")),
+        ("GetQueueAttributes letters/Attributes/KmsMasterKeyId", json!("k")),
+    ]);
+    let line =
+        |of: &str| [format!("whether roles may use the keys of {of}: policies of keys are not asked for (check 19)")];
+    assert_eq!(examined(answers.clone()).unwrap().not_looked_at, line(&format!("{LETTERS}, {QUEUE}")));
+    answers["GetFunction"]["Configuration"]["Environment"]["Variables"]["CLAIMANT_DEAD_LETTER_QUEUE_URL"] = Value::Null;
+    assert_eq!(examined(answers).unwrap().not_looked_at, line(QUEUE));
 }
 
 /// Of queues and tables of another account, that account's are judged, and those of the same name here are not.
@@ -500,6 +558,7 @@ fn what_is_refused_is_unknown_and_said() {
         "DescribeTimeToLive",
         "DescribeContinuousBackups",
         "DescribeContributorInsights",
+        "GetResourcePolicy",
         "SimulatePrincipalPolicy",
         "DescribeAlarms",
         "DescribeLogGroups",
@@ -545,7 +604,32 @@ fn a_service_without_an_answer_is_asked_once() {
         let asked = script.asked.borrow().iter().filter(|asked| **asked == operation).count();
         let [line, rest @ ..] = &*report.not_looked_at else { panic!("{operation}: {:#?}", report.not_looked_at) };
         assert!(asked == 1 && line.contains("not asked again"), "{asked}: {line}");
+        assert!(rest.iter().all(|line| line.contains("not asked about after")), "{operation}: {rest:#?}");
     }
+}
+
+/// One request of many that takes too long silences no service, and what is not asked for is named.
+#[test]
+fn functions_behind_a_service_without_an_answer_are_named() {
+    let named = |names: &[&str]| {
+        let of = |name: &&str| json!({"ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": name});
+        json!(names.iter().map(of).collect::<Vec<_>>())
+    };
+    let report = examined(changed(&[
+        ("ListStackResources/StackResourceSummaries", named(&["worker", "x2", "x3", "x4", "x5"])),
+        ("GetFunction x2", json!("no answer: timed out")),
+        ("GetFunction x3", json!("no answer: timed out")),
+    ]));
+    assert_eq!(
+        report.unwrap().not_looked_at,
+        [
+            "GetFunction of x2: no answer: timed out",
+            "GetFunction of x3: no answer: timed out (this service is not asked again)",
+            "x4, x5: not asked about after GetFunction of x3",
+        ]
+    );
+    let report = examined(changed(&[("GetFunctionRecursionConfig", json!("no answer: timed out"))])).unwrap();
+    assert_eq!(report.not_looked_at, ["GetFunctionRecursionConfig of worker: no answer: timed out"]);
 }
 
 /// Whoever has to sign in again is not sent to look for permissions.
@@ -585,28 +669,3 @@ fn an_account_that_shows_nothing_is_an_error() {
     let empty = examined(changed(&[("ListStackResources/StackResourceSummaries", json!([]))])).unwrap();
     assert!(empty.tallies.is_empty() && empty.not_looked_at[0].contains("there is no function"), "{empty:#?}");
 }
-        assert!(rest.iter().all(|line| line.contains("not asked about after")), "{operation}: {rest:#?}");
-/// One request of many that takes too long silences no service, and what is not asked for is named.
-#[test]
-fn functions_behind_a_service_without_an_answer_are_named() {
-    let named = |names: &[&str]| {
-        let of = |name: &&str| json!({"ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": name});
-        json!(names.iter().map(of).collect::<Vec<_>>())
-    };
-    let report = examined(changed(&[
-        ("ListStackResources/StackResourceSummaries", named(&["worker", "x2", "x3", "x4", "x5"])),
-        ("GetFunction x2", json!("no answer: timed out")),
-        ("GetFunction x3", json!("no answer: timed out")),
-    ]));
-    assert_eq!(
-        report.unwrap().not_looked_at,
-        [
-            "GetFunction of x2: no answer: timed out",
-            "GetFunction of x3: no answer: timed out (this service is not asked again)",
-            "x4, x5: not asked about after GetFunction of x3",
-        ]
-    );
-    let report = examined(changed(&[("GetFunctionRecursionConfig", json!("no answer: timed out"))])).unwrap();
-    assert_eq!(report.not_looked_at, ["GetFunctionRecursionConfig of worker: no answer: timed out"]);
-}
-

@@ -213,6 +213,13 @@ const CASES: &[Case] = &[
         "may not dynamodb:UpdateItem on Table: nothing that is done is recorded",
     ),
     (&[("dynamodb:UpdateItem, ", ""), ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: locks")], 18, Error, "on locks"),
+    // Whether the queue is described here or not.
+    (
+        &[("dynamodb:UpdateItem, ", ""), ("Queue: !GetAtt Orders.Arn", "Queue: !ImportValue x")],
+        18,
+        Error,
+        "may not dynamodb:UpdateItem on Table",
+    ),
     (&[("dynamodb:GetItem, ", "")], 18, Warning, "may not dynamodb:GetItem on Table"),
     (&[("Action: sqs:SendMessage", "Action: sqs:TagQueue")], 18, Error, "is to send dead letters to Letters"),
     (
@@ -224,6 +231,18 @@ const CASES: &[Case] = &[
     (&[LETTERS_KEY], 19, Error, "Letters is encrypted with Key, and the role of Worker may not kms:GenerateDataKey"),
     (
         &[("KmsMasterKeyId: !Ref Key", ""), LETTERS_KEY, ("Action: kms:Decrypt", "Action: kms:GenerateDataKey")],
+        19,
+        Error,
+        "Letters is encrypted with Key, and the role of Worker may not kms:Decrypt",
+    ),
+    // What is missing goes before what is not known.
+    (
+        &[
+            ("KmsMasterKeyId: !Ref Key", ""),
+            LETTERS_KEY,
+            ("Action: kms:Decrypt", "Action: kms:GenerateDataKey"),
+            ("Resource: !GetAtt Key.Arn", "Resource: 'arn:aws:kms:eu-west-1:123456789012:key/x'"),
+        ],
         19,
         Error,
         "Letters is encrypted with Key, and the role of Worker may not kms:Decrypt",
@@ -439,7 +458,7 @@ fn what_cannot_be_known_is_never_a_finding() {
     let report = examine(&changed(GOOD, &one_account), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&20].unknown == 1, "it can be its own account: {report:#?}");
     let policy = [
-        ("dynamodb:UpdateItem, ", ""),
+        ("dynamodb:PutItem, dynamodb:UpdateItem, ", ""),
         (
             "    DeletionPolicy: Retain\n    Properties:",
             "    DeletionPolicy: Retain\n    Properties:\n      ResourcePolicy: {PolicyDocument: {}}",
@@ -447,7 +466,7 @@ fn what_cannot_be_known_is_never_a_finding() {
     ];
     let report = examine(&changed(GOOD, &policy), &in_region("eu-west-1"));
     assert!(
-        report.findings.is_empty() && report.tallies[&18].unknown == 1,
+        report.findings.is_empty() && [18, 28].map(|check| report.tallies[&check].unknown) == [1, 1],
         "the table may admit the role: {report:#?}"
     );
     let formula = ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'");
@@ -592,6 +611,43 @@ fn a_function_that_is_not_certain_is_judged_as_it_would_be() {
     let report = examine(&template, &in_region("eu-west-1"));
     assert_eq!(found(&report), [(12, Warning)], "{report:#?}");
     assert_eq!([11, 34].map(|check| report.tallies[&check].unknown), [0, 0], "{report:#?}");
+}
+
+/// SAM's globals name the table for all functions, also for those without records.
+#[test]
+fn a_table_of_globals_alone_is_no_error() {
+    let actions = "[dynamodb:PutItem, dynamodb:UpdateItem, dynamodb:GetItem, dynamodb:PartiQLInsert, dynamodb:PartiQLUpdate, dynamodb:BatchGetItem]";
+    for (own, allowed, expected) in [
+        ("A: b", "dynamodb:Scan", &[(18, Warning), (28, Warning)][..]),
+        ("CLAIMANT_CONCURRENCY: '2'", "dynamodb:Scan", &[(18, Error), (28, Warning)]),
+        ("A: b", "dynamodb:PutItem", &[(18, Error), (28, Warning)]),
+    ] {
+        let template = changed(
+            GOOD,
+            &[
+                ("CLAIMANT_TABLE: !Ref Table", own),
+                ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", ""),
+                (
+                    "Globals:\n  Function:\n",
+                    "Globals:\n  Function:\n    Environment: {Variables: {CLAIMANT_TABLE: !Ref Table}}\n",
+                ),
+                (actions, allowed),
+            ],
+        );
+        assert_eq!(found(&examine(&template, &in_region("eu-west-1"))), expected, "{own} {allowed}");
+    }
+}
+
+/// However many queues it reads.
+#[test]
+fn the_rights_on_records_are_asked_for_once_for_each_function() {
+    let second = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Worker}
+";
+    let report = examine(&changed(&format!("{GOOD}{second}"), &[("dynamodb:UpdateItem, ", "")]), &Options::default());
+    let all = report.findings.iter().filter(|finding| finding.what.contains("UpdateItem"));
+    assert_eq!(all.count(), 1, "{report:#?}");
 }
 
 /// A second table, and a function whose records are in both.
