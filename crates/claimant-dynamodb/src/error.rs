@@ -43,8 +43,8 @@ where
 
 fn missing_before(table: &str) -> String {
     format!(
-        "If {table:?} is not there, CLAIMANT_TABLE_BEFORE names it wrongly, or too long: it names the tables that had the records until now, \
-         and once all that are left there are over, deploy without it"
+        "If there is no table {table:?} since CLAIMANT_TABLE_BEFORE names it wrongly, correct it: without its records, keys run again. If it was \
+         deleted since all its records were over, deploy without the variable"
     )
 }
 

@@ -39,8 +39,8 @@ impl Permitted {
             tracing::warn!(
                 tables,
                 "batched claims are denied, so each key has a request of its own: give the function's role \
-                 dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on each table, on those of CLAIMANT_TABLE_BEFORE \
-                 BatchGetItem alone, or set CLAIMANT_BATCH=off"
+                 dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on each table (BatchGetItem alone on tables of \
+                 CLAIMANT_TABLE_BEFORE), or set CLAIMANT_BATCH=off"
             );
         }
     }
@@ -50,8 +50,8 @@ impl Permitted {
         if self.puts.swap(false, Ordering::Relaxed) {
             tracing::warn!(
                 table,
-                "dynamodb:PutItem is denied, so a message that comes alone is claimed by dynamodb:UpdateItem, which takes \
-                 more processor time: give the function's role dynamodb:PutItem on the table"
+                "dynamodb:PutItem is denied, so a new key that has a request of its own is claimed by dynamodb:UpdateItem, which \
+                 takes more processor time: give the function's role dynamodb:PutItem on the table"
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::admission;
 use super::call::AfterCall;
@@ -24,6 +24,9 @@ use crate::backoff;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::report::{Latencies, Outcome, Report};
 use crate::store::StoreError;
+
+/// Before a turn that begins as the last one ended: nothing of this batch will wake it.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// One batch in progress.
 pub(crate) struct Batch<'a> {
@@ -81,6 +84,11 @@ impl<'a> Batch<'a> {
                 continue;
             }
             if self.is_idle() && !self.starts.slots.is_waiting() {
+                if self.claiming.waiting() + self.running.waiting() > 0 {
+                    // Another invocation opened the breaker or took the limit's turn between two stages of this turn.
+                    sleep(LOOK_AGAIN).await;
+                    continue;
+                }
                 if self.suspects.is_empty() {
                     if self.starts.limit.leave() {
                         continue;

@@ -43,7 +43,7 @@ pub(super) const CHECKS: [Check; 14] = [
         name: "batch-rights",
         title: "The role may use PutItem, PartiQL and BatchGetItem on the lock table",
         why: "Without the last two each claim and each completion is a request of its own: 25 times as many. Without PutItem, \
-              the claim of a message that comes alone takes more processor time.",
+              the claim of a new key that has a request of its own takes more processor time.",
         fine: "With CLAIMANT_BATCH=off, which asks for PutItem alone, or where messages come one by one.",
         source: PARTIQL,
     },
