@@ -145,9 +145,11 @@ pub(crate) fn refused(what: &str, error: &SqlError) -> String {
         }
         "42501" => format!("{what} was denied: did the handler set a role that may not write {table}?"),
         "25006" => format!("{what} was denied: did the handler make its transaction read-only?"),
-        // Without one, a lease ends after the handler is cancelled.
+        // Without a lease of its own, a consumer's handler is cancelled before that.
         "25P03" | "4031" => {
-            "it was idle for as long as its lease, so the server ended it: leave .lease(…) out".to_owned()
+            "it was idle for too long, so the server ended it: leave .lease(…) out, and the connection's \
+             time limits as they are"
+                .to_owned()
         }
         "25P02" => "a statement of the handler had failed, and the handler continued".to_owned(),
         code => format!("the database refused {what} (code {code})"),
