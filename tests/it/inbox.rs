@@ -2,6 +2,7 @@
 
 mod attempts;
 mod breaker;
+mod connections;
 mod crashes;
 mod intake;
 mod limit;

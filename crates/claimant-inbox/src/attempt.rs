@@ -13,6 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 
+use crate::connections::AtServer;
 use crate::context::InboxContext;
 use crate::error;
 use crate::inbox::close;
@@ -68,11 +69,10 @@ enum HandlerRun {
     StillRunning,
 }
 
-/// A transaction that has locked a row, its number, and that of its connection at the server.
+/// A transaction that has locked a row.
 struct LockedRow {
     transaction: Transaction,
-    number: i64,
-    backend: i64,
+    at_server: AtServer,
 }
 
 impl Worker {
@@ -98,9 +98,9 @@ impl Worker {
     ) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
-            return self.mark_dead(taken, why).await;
+            return self.mark_dead(taken, why, end_of(STATEMENT_MAX)).await;
         }
-        let LockedRow { transaction, number, backend } = match self.lock_row(taken).await {
+        let LockedRow { transaction, at_server } = match self.lock_row(taken).await {
             Ok(Some(held)) => held,
             Ok(None) => {
                 let why = "an earlier message of its group is to be processed first, or another worker has its row";
@@ -119,7 +119,7 @@ impl Worker {
         let ran = self.run(taken, &lent, Arc::clone(slot)).await;
         drop(turn);
         let transaction = lent.take().and_then(AnyTransaction::unpack::<Transaction>);
-        let locked = transaction.map(|transaction| LockedRow { transaction, number, backend });
+        let locked = transaction.map(|transaction| LockedRow { transaction, at_server });
         seen.health = match &ran {
             HandlerRun::Returned(Ok(())) => Health::Answered,
             HandlerRun::Returned(Err(failure)) => self.shared.downstream.health_in(failure),
@@ -139,15 +139,14 @@ impl Worker {
                 AttemptOutcome::Unknown
             }
             (HandlerRun::Returned(Ok(())), Some(locked)) => self.finish(taken, locked).await,
-            (HandlerRun::Returned(Ok(())), None) => {
-                let why =
-                    "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
-                self.fail(taken, Failure::retry(why)).await
-            }
             (HandlerRun::Returned(Err(failure)), Some(locked)) => {
                 self.roll_back(taken, locked, end_of(STATEMENT_MAX), failure).await
             }
-            (HandlerRun::Returned(Err(failure)), None) => self.fail(taken, failure).await,
+            (HandlerRun::Returned(result), None) => {
+                let why =
+                    "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
+                self.end_and_fail(taken, at_server, result.err().unwrap_or_else(|| Failure::retry(why))).await
+            }
         }
     }
 
@@ -161,8 +160,8 @@ impl Worker {
         let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;
         match rows.first() {
             Some(row) => {
-                let (number, backend) = (column(row, "transaction")?, column(row, "backend")?);
-                Ok(Some(LockedRow { transaction, number, backend }))
+                let at_server = AtServer { transaction: column(row, "transaction")?, backend: column(row, "backend")? };
+                Ok(Some(LockedRow { transaction, at_server }))
             }
             None => {
                 transaction::give_up(transaction, until).await;
@@ -199,7 +198,8 @@ impl Worker {
     /// Marks the row done in the handler's own transaction, and commits that.
     async fn finish(&self, taken: &Taken, mut locked: LockedRow) -> AttemptOutcome {
         let until = end_of(STATEMENT_MAX);
-        let closing = Closing { transaction: Some(locked.number), ..self.closing(taken, EntryStatus::Done) };
+        let closing =
+            Closing { transaction: Some(locked.at_server.transaction), ..self.closing(taken, EntryStatus::Done) };
         let closed = transaction::rows(&mut locked.transaction, until, "ending a message", rows::close(closing)).await;
         match closed.and_then(|rows| rows::written(&rows)) {
             Ok(1) => {}
@@ -212,32 +212,33 @@ impl Worker {
         match transaction::commit(locked.transaction, until).await {
             Ok(()) => AttemptOutcome::Done,
             // If it was committed after all, the row is done, and this writes nothing.
-            Err(error) => self.fail(taken, error::uncommitted(&error)).await,
+            Err(error) => self.fail(taken, error::uncommitted(&error), end_of(STATEMENT_MAX)).await,
         }
     }
 
     /// Rolls back, and records why the attempt failed. A rollback waits behind a statement whose answer the handler did not wait for. Where that
     /// does not end in time, the server is to end it: the row is locked until then.
     async fn roll_back(&self, taken: &Taken, locked: LockedRow, until: Instant, failure: Failure) -> AttemptOutcome {
-        let mut rollback = Box::pin(locked.transaction.rollback());
-        // Where it fails, the connection has failed, and the transaction with it.
-        if timeout_at(until, &mut rollback).await.is_ok() {
-            return self.fail(taken, failure).await;
+        // An error can be that of the statement before it: sqlx then rolls back what is dropped.
+        if timeout_at(until, locked.transaction.rollback()).await.is_ok() {
+            return self.fail(taken, failure, end_of(STATEMENT_MAX)).await;
         }
-        let end = async {
-            transaction::end_statement(&self.pool, locked.backend, end_of(STATEMENT_MAX)).await;
-            // Only now: on a connection that is back in the pool, the statement in flight is another's.
-            drop(rollback);
-        };
-        tokio::join!(self.fail(taken, failure), end).0
+        self.end_and_fail(taken, locked.at_server, failure).await
+    }
+
+    /// Has the server end the transaction, which has the row locked, and records why the attempt failed.
+    async fn end_and_fail(&self, taken: &Taken, at_server: AtServer, failure: Failure) -> AttemptOutcome {
+        let until = end_of(STATEMENT_MAX);
+        self.shared.connections.end(&self.pool, at_server, until).await;
+        self.fail(taken, failure, until).await
     }
 
     /// Records why an attempt failed, and when the next one is due.
-    async fn fail(&self, taken: &Taken, failure: Failure) -> AttemptOutcome {
+    async fn fail(&self, taken: &Taken, failure: Failure, until: Instant) -> AttemptOutcome {
         let Failure { why, kind, retry_after, .. } = failure;
         let is_final = kind == FailureKind::Terminal;
         if is_final || taken.attempt >= self.attempts_max {
-            return self.mark_dead(taken, &why).await;
+            return self.mark_dead(taken, &why, until).await;
         }
         tracing::warn!(error = why, "attempt failed");
         let now = self.clock.now();
@@ -245,7 +246,7 @@ impl Worker {
         let delay = delay.min(Duration::from_secs(AFTER_MAX_S));
         let error = bounded(&why, ERROR_MAX_BYTES);
         let statement = rows::again(taken, Some(error), false, now.plus(delay), now);
-        match link::rows(&self.pool, end_of(STATEMENT_MAX), "recording a failure", statement).await {
+        match link::rows(&self.pool, until, "recording a failure", statement).await {
             Ok(rows) if rows.is_empty() => AttemptOutcome::Unknown,
             Ok(_) => AttemptOutcome::Failed,
             Err(error) => outcome_not_written(&error),
@@ -253,9 +254,9 @@ impl Worker {
     }
 
     /// Marks a row dead, for an operator to decide.
-    async fn mark_dead(&self, taken: &Taken, why: &str) -> AttemptOutcome {
+    async fn mark_dead(&self, taken: &Taken, why: &str, until: Instant) -> AttemptOutcome {
         let closing = Closing { error: Some(bounded(why, ERROR_MAX_BYTES)), ..self.closing(taken, EntryStatus::Dead) };
-        match close(&self.pool, closing, end_of(STATEMENT_MAX)).await {
+        match close(&self.pool, closing, until).await {
             Ok(StateChange::Applied) => {
                 tracing::error!(error = why, "message is dead: it is not tried again until an operator retries it");
                 AttemptOutcome::Dead
@@ -263,12 +264,12 @@ impl Worker {
             Ok(StateChange::WrongState) => {
                 tracing::warn!(
                     error = why,
-                    "the last attempt failed: its message is done all the same, or was taken again"
+                    "the message could not be marked dead: it is done all the same, discarded, or taken again"
                 );
                 AttemptOutcome::Unknown
             }
             Err(error) => {
-                tracing::warn!(error = why, "the last attempt failed");
+                tracing::warn!(error = why, "the message could not be marked dead");
                 outcome_not_written(&error)
             }
         }

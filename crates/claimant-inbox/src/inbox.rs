@@ -10,9 +10,9 @@ use claimant_sql::parts::migrate;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::connections::Connections;
 use crate::error;
 use crate::intake::Intake;
 use crate::limits::STATEMENT_MAX_MS;
@@ -45,14 +45,14 @@ use crate::worker::Worker;
 #[derive(Clone)]
 pub struct Inbox {
     pool: PgPool,
-    /// One for each connection of the pool, for the handlers of all workers.
-    connections: Arc<Semaphore>,
+    connections: Arc<Connections>,
 }
 
 impl Inbox {
     /// Opens the database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
     /// at most this many connections, opened when they are needed: if the server is down, calls fail, not this. Workers
-    /// need one for each message that they handle at once, all workers of the inbox together.
+    /// need one for each message that they handle at once, all workers of the inbox together, and now and then one beside these, to end a
+    /// handler's transaction at the server.
     ///
     /// Needs a Tokio runtime.
     ///
@@ -94,16 +94,16 @@ impl Inbox {
     }
 
     /// Creates an inbox on the caller's pool. Its connections need a `lock_timeout` of about a second, READ COMMITTED, and a
-    /// `synchronous_commit` other than `off`, as [`PostgresStore::pool_options`] sets them. Let its `after_release` close
+    /// `synchronous_commit` other than `off`, as [`PostgresStore::pool_options`] sets them; handlers wait
+    /// for locks as the server's settings say, whatever its `after_connect` sets. Let its `after_release` close
     /// connections that return with an open transaction: sqlx (0.9) leaves one open whose `BEGIN` was cut off, as by a time
     /// limit, and what is stored on it later is not committed. Pools that an inbox [opens itself](Self::from_env) do so.
     ///
     /// Make one for a pool, and clone it: its workers then take no message for which the others leave no connection.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        // OK because a u32 fits any usize.
-        let connections = (pool.options().get_max_connections() as usize).clamp(1, Semaphore::MAX_PERMITS);
-        Self { pool, connections: Arc::new(Semaphore::new(connections)) }
+        let connections = Arc::new(Connections::of(&pool));
+        Self { pool, connections }
     }
 
     /// Returns the pool, to inspect or close it.

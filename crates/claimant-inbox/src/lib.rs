@@ -10,6 +10,7 @@
 //! | `attempt`, `handlers`, `context` | one attempt, from its transaction to its end; handlers by event type; their context |
 //! | `rows` | every statement of the worker, and how the order is kept |
 //! | `transaction`, `link` | [`Transaction`]; one statement within its time |
+//! | `connections` | how many connections handlers may have; the one beside the pool |
 //! | `values`, `error`, `migrations`, `limits` | columns, errors, the table (also as plain SQL in `migrations/`), bounds |
 //!
 //! ```no_run
@@ -59,8 +60,8 @@
 //! beside it are tried again without it.
 //!
 //! The handler's transaction holds the row's lock from before the handler runs until the row's end is committed with the handler's
-//! work. A handler's failure, panic or timeout rolls it back. A statement that is then in flight, and does not end within 2 s, is ended at the
-//! server together with its connection, by one connection more than the pool has.
+//! work. A handler's failure, panic or timeout rolls it back. Where a statement is then in flight and does not end within 2 s, or the handler
+//! returned and kept the transaction, the server ends it together with its connection: that takes one connection beside the pool, one at a time.
 //!
 //! An event type without a handler is a failure like any other: retried, since a worker that knows the type may be deployed soon,
 //! and dead in the end. A message whose body does not decode as its handler's type is dead at once.
@@ -103,6 +104,7 @@
 //! `DELETE`; for `migrate` the rights to create tables.
 
 mod attempt;
+mod connections;
 mod context;
 mod downstream;
 mod error;

@@ -131,10 +131,12 @@ const HOLD: &str = "SELECT id FROM claimant_inbox WHERE id = $1 FOR UPDATE";
 /// Ends a locked row, and clears `waiting` of the next one in its group. No worker parks rows behind a locked one, so this
 /// statement sees all that were parked. If `$8` is set, it applies only in that transaction: a handler that ended its
 /// transaction has not ended its row.
-const CLOSE: &str = "WITH closed AS (UPDATE claimant_inbox SET status = $3, open = $4 AND group_name IS NOT NULL, \
+///
+/// From here on the transaction waits a second for locks, also in its commit, where the server has no other limit: it is the worker's again.
+const CLOSE: &str = "WITH own AS MATERIALIZED (SELECT set_config('lock_timeout', '1s', true)), closed AS (UPDATE claimant_inbox SET status = $3, open = $4 AND group_name IS NOT NULL, \
     waiting = false, cut_off = false, error = CASE WHEN $3 = 'DONE' THEN NULL ELSE coalesce($5, error) END, \
     attempts = least(attempts, $6), updated_at = $7, finished_at = $7 \
-    WHERE id = $1 AND ($2::bigint IS NULL OR fence = $2) AND ($8::bigint IS NULL OR txid_current() = $8) \
+    FROM own WHERE id = $1 AND ($2::bigint IS NULL OR fence = $2) AND ($8::bigint IS NULL OR txid_current() = $8) \
     AND (status = 'PENDING' OR status = 'DEAD' AND $3 = 'DISCARDED') RETURNING consumer, group_name, id, open), \
     next AS (UPDATE claimant_inbox SET waiting = false WHERE waiting AND id = (SELECT n.id FROM closed c \
     JOIN claimant_inbox n ON n.consumer = c.consumer AND n.group_name = c.group_name AND n.id > c.id \

@@ -133,7 +133,7 @@ impl<'a> WorkerLoop<'a> {
             tokio::select! {
                 Some(ended) = self.in_flight.join_next() => self.end(ended),
                 () = self.way.next() => {}
-                () = self.worker.shared.has_connection(), if open && lacks_connection => {
+                () = self.worker.shared.connections.has_one(), if open && lacks_connection => {
                     (lacks_connection, self.next_take) = (false, Instant::now());
                 }
                 () = sleep_until(wake_at.unwrap_or(self.next_take)), if wake_at.is_some() => {}
@@ -176,18 +176,13 @@ impl<'a> WorkerLoop<'a> {
         most.min(self.way.room(under_way))
     }
 
-    /// Returns whether there is a free slot.
-    fn has_room(&self) -> bool {
-        self.room() > 0
-    }
-
     fn may_take(&self) -> bool {
-        self.has_room() && self.next_take <= Instant::now() && !(self.once() && self.idle)
+        self.room() > 0 && self.next_take <= Instant::now() && !(self.once() && self.idle)
     }
 
     /// Returns when there may be something to be done.
     fn wake_at(&self, open: bool) -> Option<Instant> {
-        let next_take = Some(self.next_take).filter(|_| open && self.has_room() && !(self.once() && self.idle));
+        let next_take = Some(self.next_take).filter(|_| open && self.room() > 0 && !(self.once() && self.idle));
         let begin_by = self.deadlines.map(|deadlines| deadlines.begin_by).filter(|_| open);
         [next_take, begin_by, self.way.wake_at()].into_iter().flatten().min()
     }
@@ -268,62 +263,4 @@ impl<'a> WorkerLoop<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
-    use claimant_core::{
-        Call, Claim, ClaimAnswer, HandlerError, Limit, Record, RecordId, Renewed, Settled, Store, StoreFuture,
-        TransactionGuard,
-    };
-    use sqlx::PgPool;
-    use sqlx::postgres::PgConnectOptions;
-    use tokio::sync::Semaphore;
-
-    use super::*;
-    use crate::context::InboxContext;
-    use crate::transaction::Transaction;
-
-    /// A store that gives no answer.
-    struct Silent;
-
-    impl Store for Silent {
-        fn claim<'a>(&'a self, _: &'a ClaimRequest, _: Call<'a>) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-            Box::pin(pending())
-        }
-
-        fn renew<'a>(
-            &'a self,
-            _: &'a mut Claim,
-            _: Renewal,
-            _: Call<'a>,
-        ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-            Box::pin(pending())
-        }
-
-        fn settle<'a>(&'a self, _: Claim, _: &'a Settlement, _: Call<'a>) -> StoreFuture<'a, Settled> {
-            Box::pin(pending())
-        }
-
-        fn get<'a>(&'a self, _: &'a RecordId, _: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-            Box::pin(pending())
-        }
-    }
-
-    async fn handler(_: u64, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
-        Ok(())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_run_returns_in_its_time_where_the_store_of_its_limit_is_silent() {
-        let pool = PgPool::connect_lazy_with(PgConnectOptions::new());
-        let worker = Worker::new(pool, Arc::new(Semaphore::new(1)), "orders".to_owned()).on("ok", handler);
-        let worker = worker.limit(Limit::new("mail").per_second(1), Silent).checked().expect("it can run");
-        let (shared, begun) = (Arc::clone(&worker.shared), Instant::now());
-        let deadlines = Deadlines { begin_by: begun, return_by: begun + Duration::from_secs(1) };
-        let mut run = WorkerLoop::new(worker, &shared, u64::MAX, Some(deadlines));
-        // It has asked for a slot.
-        run.way.found(1);
-        run.way.go_on(Some(1));
-        assert_eq!(run.work(pending()).await.expect("nothing failed"), Summary::default());
-        assert_eq!(begun.elapsed(), Duration::from_secs(1));
-    }
-}
+mod tests;

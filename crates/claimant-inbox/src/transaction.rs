@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use claimant_core::StoreError;
-use claimant_sql::parts::kill;
 use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgPool, PgTransaction};
+use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{explain, no_answer};
@@ -17,7 +16,8 @@ use crate::link::{Statement, end_of};
 /// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
 /// `query(…).execute(&mut **transaction)`, and `transaction.begin()` for a savepoint.
 ///
-/// Its statements wait for locks as the server's settings say, as long as the handler has time.
+/// Its statements wait for locks as the server's settings say, as long as the handler has time. Its commit waits a second for those of what is
+/// checked only then, such as a deferred foreign key.
 ///
 /// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. If a handler ends it by a statement
 /// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.
@@ -93,22 +93,4 @@ pub(crate) async fn commit(transaction: Transaction, until: Instant) -> Result<(
 pub(crate) async fn give_up(transaction: Transaction, until: Instant) {
     // Where this fails, the connection has failed, and the transaction with it.
     let _ = timeout_at(until, transaction.rollback()).await;
-}
-
-/// Ends the statement in flight on the connection with this number at the server, and its transaction. By a connection beside the pool's,
-/// which handlers can have all.
-pub(crate) async fn end_statement(pool: &PgPool, backend: i64, until: Instant) {
-    const OPERATION: &str = "ending a statement of the handler";
-    let options = pool.connect_options();
-    let end = async {
-        let mut own = options.connect().await?;
-        own.execute(AssertSqlSafe(kill(backend))).await?;
-        own.close().await
-    };
-    let error = match timeout_at(until, end).await {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => explain(OPERATION, &error),
-        Err(_) => no_answer(OPERATION),
-    };
-    tracing::warn!(%error, "the server goes on with a statement of the handler: its row is locked until that ends");
 }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use sqlx::PgPool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::connections::Connections;
 use crate::context::InboxContext;
 use crate::downstream::Downstream;
 use crate::handlers::Handlers;
@@ -70,15 +71,15 @@ pub struct Worker {
 pub(crate) struct Shared {
     pub(crate) downstream: Downstream,
     slots: OnceLock<Arc<Semaphore>>,
-    /// The pool's, for the handlers of all workers of the inbox.
-    connections: Arc<Semaphore>,
+    /// The inbox's.
+    pub(crate) connections: Arc<Connections>,
 }
 
 /// One of a worker's slots, and a connection for it.
 pub(crate) type Slot = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl Shared {
-    fn new(downstream: Downstream, connections: Arc<Semaphore>) -> Self {
+    fn new(downstream: Downstream, connections: Arc<Connections>) -> Self {
         Self { downstream, slots: OnceLock::new(), connections }
     }
 
@@ -88,22 +89,16 @@ impl Shared {
         while taken.len() < wanted
             && let Some(Ok(slot)) = self.slots.get().map(|slots| Arc::clone(slots).try_acquire_owned())
         {
-            let Ok(connection) = Arc::clone(&self.connections).try_acquire_owned() else { return (taken, true) };
+            let Some(connection) = self.connections.take() else { return (taken, true) };
             taken.push((slot, connection));
         }
         (taken, false)
-    }
-
-    /// Waits until there is a connection for a handler.
-    pub(crate) async fn has_connection(&self) {
-        // It is never closed.
-        let _ = self.connections.acquire().await;
     }
 }
 
 impl Worker {
     /// Creates the worker of this consumer, which shares the pool's connections with other workers.
-    pub(crate) fn new(pool: PgPool, connections: Arc<Semaphore>, consumer: String) -> Self {
+    pub(crate) fn new(pool: PgPool, connections: Arc<Connections>, consumer: String) -> Self {
         Self {
             pool,
             consumer,
@@ -285,9 +280,8 @@ mod tests {
     async fn running_handlers_leave_a_connection_to_the_store_of_a_limit_or_a_breaker() {
         for (connections, wanted, alone, beside) in [(10, 10, 10, 9), (10, 9, 9, 9), (2, 10, 2, 1), (1, 1, 1, 1)] {
             let pool = PgPoolOptions::new().max_connections(connections).connect_lazy_with(PgConnectOptions::new());
-            let worker = Worker::new(pool, Arc::new(Semaphore::new(1)), "orders".to_owned())
-                .on("ok", handler)
-                .concurrency(wanted);
+            let all = Arc::new(Connections::of(&pool));
+            let worker = Worker::new(pool, all, "orders".to_owned()).on("ok", handler).concurrency(wanted);
             assert_eq!(worker.checked().unwrap().concurrency, alone);
             let limited = worker.clone().limit(Limit::new("mail").at_once(10), MemoryStore::new());
             for worker in [limited, worker.breaker(Breaker::new("mail"), MemoryStore::new())] {

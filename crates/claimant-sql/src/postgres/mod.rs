@@ -7,7 +7,6 @@ use claimant_core::{Error, StoreError, Variables};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres};
 
-use crate::dialect::Dialect as _;
 use crate::migrations::Migrations;
 use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
@@ -118,12 +117,6 @@ impl PostgresStore {
         ];
         migrate(&self.pool, &Migrations::of_records::<Postgres>(files)).await
     }
-}
-
-/// Returns the statement that ends the statement in flight on the connection with this number, and its transaction.
-#[must_use]
-pub fn kill(connection: i64) -> String {
-    Postgres::kill(connection)
 }
 
 /// Creates a table in PostgreSQL, or brings it up to date.

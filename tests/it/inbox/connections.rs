@@ -1,0 +1,57 @@
+//! What workers share: the connections of their inbox, and one beside these.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claimant::{HandlerError, TransactionGuard};
+use claimant_inbox::{Inbox, InboxContext, Summary, Transaction, Worker};
+
+use super::world::{CONSUMER, Work, World, body, record, run};
+
+/// Takes longer than an attempt waits for a connection.
+async fn long(_: Work, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    Ok(())
+}
+
+/// A message waits until the other worker leaves it one, and loses no attempt meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn workers_of_one_inbox_share_its_connections() {
+    let world = World::start(2).await;
+    let work = |id: &str| record(id, &body(id, "long"));
+    let payments = world.inbox.intake("payments", |work: &Work| &work.kind).key(|work| &work.id);
+    world.deliver(vec![work("a")]).await;
+    world.deliver_to(payments, vec![work("b"), work("c")]).await;
+    let (orders, payments) = (world.inbox.worker(CONSUMER), world.inbox.worker("payments"));
+    let worker = |worker: Worker| worker.on("long", long).clock(Arc::new(world.clock.clone()));
+    let (orders, payments) = (worker(orders), worker(payments));
+    let (one, two) = tokio::join!(run(&orders), run(&payments));
+    assert_eq!(one, Summary { done: 1, ..Summary::default() });
+    assert_eq!(two, Summary { done: 2, ..Summary::default() });
+}
+
+/// They are ended by one connection at a time: where each took its own, a server that is full anyway would refuse some.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn handlers_that_are_cut_off_at_once_take_one_connection_more_together() {
+    let world = World::start(1).await;
+    // Eight of the pool and that one; the server counts one that has ended for a moment.
+    world
+        .sql(
+            "CREATE ROLE few LOGIN PASSWORD 'few' CONNECTION LIMIT 11; GRANT ALL ON ALL TABLES IN SCHEMA public TO few; \
+             GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO few",
+        )
+        .await;
+    let url = world.server.url().replace("claimant:claimant@", "few:few@");
+    let world = World { inbox: Inbox::connect(&url, 8).await.unwrap(), ..world };
+    let worker = world.worker().timeout(Duration::from_millis(500));
+    // The first eight open the connections, so that the others are cut off at one moment.
+    for (kind, summary) in
+        [("slow", Summary { done: 8, ..Summary::default() }), ("sleep", Summary { failed: 8, ..Summary::default() })]
+    {
+        let ids = (0..8).map(|n| format!("{kind}{n}"));
+        world.deliver(ids.map(|id| record(&id, &body(&id, kind))).collect()).await;
+        assert_eq!(run(&worker).await, summary);
+    }
+}
