@@ -49,8 +49,8 @@ impl Worker {
     /// an attempt begins only while a handler's whole timeout is left, and the time to write its end. What a silent store keeps of a
     /// [limit](Self::limit) or a [breaker](Self::breaker) by then is free again when its lease ends.
     ///
-    /// Does not wait for what is due later. Needs a Tokio runtime; handlers are its tasks. Cancel safe: dropping the future
-    /// cancels the handlers and rolls back their work; their attempts count.
+    /// Does not wait for what is due later, and ends where other workers of the inbox have all connections for that long. Needs a Tokio runtime;
+    /// handlers are its tasks. Cancel safe: dropping the future cancels the handlers and rolls back their work; their attempts count.
     ///
     /// # Errors
     /// When the settings are not usable, when the time is shorter than a handler's timeout and the writing of its end, or
@@ -108,11 +108,11 @@ impl<'a> WorkerLoop<'a> {
         let mut shutdown = pin!(shutdown);
         let mut open = true;
         let mut broken = None;
-        let mut lacks_connection = false;
+        let (mut lacks_connection, mut starved) = (false, false);
         loop {
             open &= self.rest > 0 && self.deadlines.is_none_or(|deadlines| Instant::now() < deadlines.begin_by);
             open &= !self.is_held_back();
-            if self.way.go_on(open.then(|| self.room())) {
+            if self.way.go_on((open && !lacks_connection).then(|| self.room())) {
                 self.next_take = Instant::now();
             }
             if open && self.may_take() {
@@ -124,6 +124,7 @@ impl<'a> WorkerLoop<'a> {
                     self.idle = true;
                     false
                 });
+                starved = self.warn_if_starved(lacks_connection, starved);
                 continue;
             }
             if self.in_flight.is_empty() && (!open || (self.once() && self.idle)) {
@@ -176,6 +177,19 @@ impl<'a> WorkerLoop<'a> {
         most.min(self.way.room(under_way))
     }
 
+    /// Returns whether it has no message, since there was no connection for one, and logs it unless that was so before.
+    fn warn_if_starved(&self, lacks_connection: bool, before: bool) -> bool {
+        let starved = lacks_connection && self.in_flight.is_empty();
+        if starved && !before {
+            tracing::warn!(
+                consumer = self.worker.consumer,
+                "no messages are taken: handlers of the inbox have all {} connections of its pool",
+                self.worker.pool.options().get_max_connections()
+            );
+        }
+        starved
+    }
+
     fn may_take(&self) -> bool {
         self.room() > 0 && self.next_take <= Instant::now() && !(self.once() && self.idle)
     }
@@ -207,10 +221,10 @@ impl<'a> WorkerLoop<'a> {
     /// Returns whether it took none because other workers have all connections.
     async fn take_due(&mut self) -> Result<bool, StoreError> {
         let (worker, soon) = (Arc::clone(&self.worker), self.way.soon());
-        // OK because the smaller of the two fits a usize.
-        let (mut slots, lacks) = worker.shared.take(self.rest.min(self.room().min(soon) as u64) as usize);
-        let rows = slots.len();
-        if rows == 0 && soon > 0 {
+        // Looking takes a connection, too. OK because the smaller of the two fits a usize.
+        let (mut slots, lacks) = worker.shared.take(self.rest.min(self.room().min(soon.max(1)) as u64) as usize);
+        let rows = slots.len().min(soon);
+        if slots.is_empty() {
             // Other runs of this process have them all, of this worker or of others.
             (self.idle, self.next_take) = (self.once() && !lacks, Instant::now() + worker.poll);
             return Ok(lacks);

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant::{HandlerError, TransactionGuard};
-use claimant_inbox::{Inbox, InboxContext, Summary, Transaction, Worker};
+use claimant::{HandlerError, Limit, TransactionGuard};
+use claimant_core::MemoryStore;
+use claimant_inbox::{Inbox, InboxContext, Limits, Summary, Transaction, Worker};
 
 use super::world::{CONSUMER, Work, World, body, record, run};
+use crate::lambda::world::Logs;
 
 /// Takes longer than an attempt waits for a connection.
 async fn long(_: Work, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
@@ -29,6 +31,31 @@ async fn workers_of_one_inbox_share_its_connections() {
     let (one, two) = tokio::join!(run(&orders), run(&payments));
     assert_eq!(one, Summary { done: 1, ..Summary::default() });
     assert_eq!(two, Summary { done: 2, ..Summary::default() });
+}
+
+/// Otherwise it would look like one for which nothing is due.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_worker_that_gets_no_connection_of_others_says_so_once() {
+    let (world, logs) = (World::start(1).await, Logs::record());
+    let payments = world.inbox.intake("payments", |work: &Work| &work.kind).key(|work| &work.id);
+    world.deliver(vec![record("a", &body("a", "long"))]).await;
+    world.deliver_to(payments, vec![record("b", &body("b", "long"))]).await;
+    let worker = |name: &str| world.inbox.worker(name).on("long", long).clock(Arc::new(world.clock.clone()));
+    let (orders, payments) = (worker(CONSUMER), worker("payments").poll(Duration::from_millis(100)));
+    // This one only looks at first.
+    let limited = worker("payments").limit(Limit::new("mail").at_once(1), MemoryStore::new());
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        // Their attempts may take 44 s, and 46 s.
+        let limited = limited.run_once(Limits::within(Duration::from_secs(48)));
+        let (one, two) = tokio::join!(payments.run_once(Limits::within(Duration::from_secs(46))), limited);
+        (one.unwrap(), two.unwrap())
+    };
+    let (one, two) = tokio::join!(run(&orders), late);
+    assert_eq!((one, two), (Summary { done: 1, ..Summary::default() }, Default::default()));
+    let text = logs.text();
+    assert_eq!(text.matches("have all 1 connections").count(), 2, "{text}");
 }
 
 /// They are ended by one connection at a time: where each took its own, a server that is full anyway would refuse some.
