@@ -23,6 +23,8 @@ const OUTCOME: &str = "claimant-outcome";
 const MESSAGE_ID: &str = "claimant-message-id";
 /// The id that the producer's message had, where this one is a copy that was redriven from a dead-letter queue.
 const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
+/// The consumer's name.
+const CONSUMER: &str = "claimant-consumer";
 /// How often the message was redriven from there.
 const REDRIVES: &str = "claimant-redrives";
 
@@ -60,10 +62,10 @@ pub(crate) fn attributes<'a>(
 /// | `claimant-error` | why, at most 1,024 bytes |
 /// | `claimant-outcome` | `rejected` or `conflict`: this message's work is not done; `parked`: it may be done |
 /// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
+/// | `claimant-record` | the id of the record of its key, as the store has it: it begins with the consumer's name |
 /// | `claimant-first-message-id` | after a redrive: the producer's id |
-/// | `claimant-record` | the id of the record of its key, as the store has it |
-/// | `claimant-consumer` | the consumer's name |
 /// | `claimant-redrives` | after a redrive: how often it came back from a dead-letter queue |
+/// | `claimant-consumer` | the consumer's name; in the place of `claimant-record` where that is not there |
 /// | `claimant-attempt` | which run of the handler rejected it, if one did |
 fn our_attributes(
     dead_letter: &DeadLetter,
@@ -74,18 +76,19 @@ fn our_attributes(
     let counted = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
     // A redrive of SQS leaves a copy as it is, and counts nothing; `claimant dead redrive` counts, and removes the outcome.
     let redrives = counted.saturating_add(u32::from(text(OUTCOME).is_some()));
+    // An id that SQS cannot carry as it is would name another record.
+    let record = dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id);
+    let has_record = record.is_some();
+    let consumer = |at_last: bool| (at_last == has_record).then(|| dead_letter.consumer.as_str().to_owned());
     let said = [
         ("claimant-error", Some(dead_letter.error.clone())),
         (OUTCOME, Some(dead_letter.reason.as_str().to_owned())),
         (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
+        ("claimant-record", record),
+        (CONSUMER, consumer(false)),
         (FIRST_MESSAGE_ID, [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().find_map(text).map(str::to_owned)),
-        // An id that SQS cannot carry as it is would name another record.
-        (
-            "claimant-record",
-            dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id),
-        ),
-        ("claimant-consumer", Some(dead_letter.consumer.as_str().to_owned())),
         (REDRIVES, redriven.then(|| redrives.to_string())),
+        (CONSUMER, consumer(true)),
         ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
     ];
     said.into_iter().filter_map(|(name, value)| {

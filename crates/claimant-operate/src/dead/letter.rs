@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
-use claimant_core::Timestamp;
 use claimant_core::message::SENT_AGAIN_OF;
+use claimant_core::{RecordId, Timestamp};
 use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
@@ -106,11 +106,14 @@ impl DeadLetter {
             (None, true) => Origin::Copied,
             (None, false) => Origin::Sent,
         };
+        let record = text("claimant-record");
+        // Where the copy had no room for it.
+        let of_record = || Some(RecordId::from_stored(record.as_deref()?).ok()?.consumer().to_owned());
         let said = Why {
-            consumer: text("claimant-consumer"),
+            consumer: text("claimant-consumer").or_else(of_record),
             outcome: text("claimant-outcome"),
             error: text("claimant-error"),
-            record: text("claimant-record"),
+            record,
             attempt: text("claimant-attempt").and_then(|attempt| attempt.parse().ok()),
         };
         // What a message that SQS moved says of itself is what it was given up on for before it was redriven.
@@ -290,6 +293,19 @@ mod tests {
         }
         let whole = letter.to_json(true).to_string();
         assert!(whole.contains("secret") && whole.contains("t-1"), "{whole}");
+    }
+
+    /// With six attributes of its own, the copy has no room for it; redriven, with five: both are of one group.
+    #[test]
+    fn a_copy_without_its_consumer_has_that_of_its_record() {
+        let said = [("claimant-error", "no price"), ("claimant-outcome", "rejected")];
+        let of = |more: &[(&str, &str)]| letter(&[], &[&said[..], more].concat());
+        let named = of(&[("claimant-record", "order#ord-7"), ("claimant-consumer", "order")]);
+        for record in ["order#ord-7", &format!("order~{}", "0".repeat(64))] {
+            let unnamed = of(&[("claimant-record", record)]);
+            assert_eq!((unnamed.why.consumer.as_deref(), &unnamed.fingerprint), (Some("order"), &named.fingerprint));
+        }
+        assert_eq!(of(&[("claimant-record", "ord-7")]).why.consumer, None);
     }
 
     #[test]
