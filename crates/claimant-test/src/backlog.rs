@@ -15,8 +15,6 @@ pub(crate) struct Queued {
     /// What each invocation that reported on it said, in their order.
     pub(crate) outcomes: Vec<&'static str>,
     pub(crate) end: Option<End>,
-    /// What was wrong when it had left the queue as done, if it was not done then.
-    pub(crate) undone: Option<String>,
 }
 
 /// How a message left the queue.
@@ -41,8 +39,7 @@ pub(crate) struct Backlog {
 impl Backlog {
     pub(crate) fn push(&mut self, message: Message, copy_of: usize, visible_at: Timestamp) {
         let receives = message.receive_count() - 1;
-        let (outcomes, end, undone) = (Vec::new(), None, None);
-        self.all.push(Queued { message, copy_of, receives, visible_at, outcomes, end, undone });
+        self.all.push(Queued { message, copy_of, receives, visible_at, outcomes: Vec::new(), end: None });
     }
 
     /// Receives up to this many messages, and hides them for this long. One that was received too often is moved instead.

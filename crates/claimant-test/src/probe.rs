@@ -54,6 +54,11 @@ impl Seen {
         noted.completed.insert(record, (owner, settlement.now.plus(settlement.policy.window)));
     }
 
+    /// Returns whether a record was completed, and its window is over.
+    pub(crate) fn is_over(&self, record: &RecordId, now: Timestamp) -> bool {
+        self.noted().completed.get(record.as_str()).is_some_and(|(_, until)| now >= *until)
+    }
+
     /// Returns the records that two owners have completed within one window: nothing a store may let happen.
     pub(crate) fn completed_twice(&self) -> Vec<String> {
         self.noted().twice.clone()

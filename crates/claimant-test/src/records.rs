@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Call, Meter, Record, RecordId, Status, Store};
+use claimant_core::{Call, Meter, Record, RecordId, Status, Store, Timestamp};
 
 use crate::probe::Seen;
 
@@ -30,9 +30,10 @@ impl Records {
         None
     }
 
-    /// Returns what is wrong where one of a message's records is not completed; `None` where all are.
-    pub(crate) async fn undone(&self, message_id: &str) -> Option<String> {
-        for id in self.seen.records_of(message_id) {
+    /// Returns what is wrong where one of a message's records is not completed; `None` where all are, or were for their window: their keys
+    /// can be used again then.
+    pub(crate) async fn undone(&self, message_id: &str, now: Timestamp) -> Option<String> {
+        for id in self.seen.records_of(message_id).into_iter().filter(|id| !self.seen.is_over(id, now)) {
             let record = self.look(&id).await;
             if !record.as_ref().is_some_and(|record| record.status == Status::Completed) {
                 return Some(format!("its record is not completed: {record:?}"));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use claimant_core::limits::{CONCURRENCY_DEFAULT, RECEIVES_MAX_DEFAULT};
 use claimant_core::{ConsumerName, Consumers, HandlerThreads, Key, Message, Record, RecordId, Report, Router};
 
+use crate::backlog::End;
 use crate::clock::MovableClock;
 use crate::faulty::{Fault, FaultyStore};
 use crate::life::{self, SharedSteps};
@@ -260,7 +261,9 @@ impl TestQueue {
         let all = self.worker.backlog().all.clone();
         for queued in all {
             let id = queued.message.id().as_str();
-            if let Some(why) = &queued.undone {
+            if queued.end == Some(End::Done)
+                && let Some(why) = self.worker.records.undone(id, self.worker.router.now()).await
+            {
                 panic!("{scenario}: {id} was reported as done, and {why}");
             }
             let error = self.worker.records.error(id).await;

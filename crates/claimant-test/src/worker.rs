@@ -67,11 +67,8 @@ impl Worker {
             } else if twice {
                 let [one, other] = [self.begin(batch.clone()), self.begin(batch.clone())];
                 let _ = tokio::join!(self.run(one), self.run(other));
-                self.check(&batch).await;
             } else {
-                let invocation = self.begin(batch.clone());
-                stopped = self.run(invocation).await.or(stopped);
-                self.check(&batch).await;
+                stopped = self.run(self.begin(batch)).await.or(stopped);
             }
         }
         panic!("the queue is not empty after {INVOCATIONS_MAX} invocations");
@@ -98,17 +95,6 @@ impl Worker {
         };
         self.apply(&invocation.batch, &report);
         None
-    }
-
-    /// Notes which of these messages have left the queue as done and are not: now, since their keys can be used again after their windows.
-    async fn check(&self, batch: &[usize]) {
-        for index in batch {
-            let queued = self.backlog().all[*index].clone();
-            if queued.end == Some(End::Done) {
-                let undone = self.records.undone(queued.message.id().as_str()).await;
-                self.backlog().all[*index].undone = undone;
-            }
-        }
     }
 
     /// Lets an invocation go on whose messages others have done meanwhile.

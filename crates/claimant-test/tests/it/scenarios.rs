@@ -15,11 +15,11 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize)]
-struct Order {
-    id: String,
+pub(super) struct Order {
+    pub(super) id: String,
 }
 
-fn order(id: &str) -> TestMessage {
+pub(super) fn order(id: &str) -> TestMessage {
     TestMessage::json(&json!({ "id": id }))
 }
 
@@ -50,7 +50,7 @@ fn booking() -> (Consumer<Order>, Arc<Mutex<Vec<String>>>) {
 }
 
 /// What panicked says.
-fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
+pub(super) fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
     panic.downcast_ref::<String>().unwrap().clone()
 }
 
