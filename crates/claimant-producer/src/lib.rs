@@ -44,11 +44,13 @@
 //! | `id` | ids made from keys |
 //! | `large` | payloads that are kept outside of their messages |
 //! | `plan` | pure: which messages are sent next, and in which batch |
-//! | `producer` | [`Producer`]: the requests, and what their answers mean |
+//! | `producer` | [`Producer`]: the requests |
+//! | `answer` | what their answers mean |
 //! | `schedule` | pure: what a schedule is made of, and whether one that is there is the same (feature `scheduler`) |
 //! | `scheduler` | `Scheduler`: messages that are sent at a time of their own (feature `scheduler`) |
 //! | `sent`, `error` | [`Sent`], [`SendError`] |
 
+mod answer;
 mod check;
 mod error;
 mod id;

@@ -1,4 +1,4 @@
-//! Sends requests to SQS and interprets the answers.
+//! Sends requests to SQS.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::retry::RetryConfig;
-use aws_sdk_sqs::error::{BuildError, ProvideErrorMetadata as _, SdkError};
-use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
+use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::builders::SendMessageBatchRequestEntryBuilder as EntryBuilder;
 use aws_sdk_sqs::types::{
     MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry as Entry,
 };
-use claimant_core::error::Chain;
 use claimant_core::{AttributeValue, Error, PayloadSink, SendSpan, Spans, Variables};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::answer::{outcomes, refusal, unknown};
 use crate::check::BYTES_MAX;
 use crate::error::{SendError, SendErrorKind};
 use crate::large;
@@ -28,9 +27,6 @@ use crate::sent::Sent;
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_millis(REQUEST_MAX_MS);
-
-/// What error codes have in them where the credentials are not accepted.
-const NOT_ACCEPTED: [&str; 3] = ["Signature", "Token", "UnrecognizedClient"];
 
 /// Sends messages to one queue. Cheap to clone.
 #[derive(Clone)]
@@ -241,78 +237,6 @@ fn attribute(value: &AttributeValue) -> Result<MessageAttributeValue, BuildError
 /// Returns a delay in whole seconds, rounded up: checked to be 900 at most.
 fn whole_seconds(delay: Duration) -> i32 {
     i32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(i32::MAX)
-}
-
-/// Returns the result of each message; for one that the answer does not name, it is unknown.
-fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<TryResult> {
-    let unnamed = || TryResult::Again(unknown("SQS's answer does not name the message"));
-    let mut outcomes: Vec<_> = (0..count).map(|_| unnamed()).collect();
-    let index = |id: &str| id.parse::<usize>().ok().filter(|n| *n < count);
-    for sent in output.successful() {
-        if let Some(n) = index(sent.id()) {
-            let sequence_number = sent.sequence_number().map(str::to_owned);
-            outcomes[n] = TryResult::Sent(Sent { message_id: sent.message_id().to_owned(), sequence_number });
-        }
-    }
-    for failed in output.failed() {
-        if let Some(n) = index(failed.id()) {
-            let code = failed.code();
-            outcomes[n] = if failed.sender_fault() && !is_throttle(code) {
-                TryResult::Refused(SendError::new(SendErrorKind::Refused, format!("SQS refused the message: {code}")))
-            } else {
-                TryResult::Again(SendError::new(
-                    SendErrorKind::Failed,
-                    format!("SQS failed to take the message: {code}"),
-                ))
-            };
-        }
-    }
-    outcomes
-}
-
-/// Returns the result of a request that failed as a whole.
-fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
-    let SdkError::ServiceError(service) = error else {
-        return match error {
-            SdkError::ConstructionFailure(_) => {
-                TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
-            }
-            _ => TryResult::Again(unknown(&Chain(error).to_string())),
-        };
-    };
-    let code = service.err().code().unwrap_or("no code");
-    if is_throttle(code) {
-        return TryResult::Again(SendError::new(
-            SendErrorKind::Failed,
-            format!("SQS failed to take the message: {code}"),
-        ));
-    }
-    if service.raw().status().is_server_error() {
-        return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
-    }
-    let refused = |hint| SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}"));
-    // Of these three it is known that they hold for each message: none is tried alone.
-    if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
-        TryResult::Refused(refused(": there is no queue with this URL in the client's Region"))
-    } else if code.contains("AccessDenied") {
-        let hint = ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own";
-        TryResult::Refused(refused(hint))
-    } else if NOT_ACCEPTED.iter().any(|word| code.contains(word)) {
-        TryResult::Refused(refused(": the credentials are not accepted: are they the right ones, and still valid?"))
-    } else {
-        TryResult::RequestRefused(refused(""))
-    }
-}
-
-fn unknown(why: &str) -> SendError {
-    SendError::new(
-        SendErrorKind::Unknown,
-        format!("{why}; the message may be in the queue: send it again with the same key"),
-    )
-}
-
-fn is_throttle(code: &str) -> bool {
-    code.contains("Throttl") || code == "OverLimit"
 }
 
 impl fmt::Debug for Producer {

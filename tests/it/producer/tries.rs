@@ -10,6 +10,28 @@ use super::{FIFO, STANDARD, World, outgoing, words};
 
 const TOO_MANY: Loss = Loss::Instead(400, r#"{"__type":"ThrottlingException"}"#);
 
+/// Whatever the code, what says "later" is tried again: the client would have done that, which no longer retries.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_client_would_have_retried_is_tried_again() {
+    for first in [
+        Loss::Instead(400, r#"{"__type":"RequestTimeout"}"#),
+        Loss::Instead(408, "{}"),
+        Loss::Instead(429, "{}"),
+        Loss::Instead(400, r#"{"__type":"TooManyRequestsException"}"#),
+        Loss::Instead(400, r#"{"__type":"RequestLimitExceeded"}"#),
+        Loss::Instead(400, r#"{"__type":"SlowDown"}"#),
+    ] {
+        let world = World::start().await;
+        world.wire.script(&[first]);
+        let results = world.producer(STANDARD).send_all([outgoing("a")]).await;
+        assert_eq!(
+            (words(&results), world.wire.take_requests().len()),
+            ("sent".to_owned(), 2),
+            "{first:?} {results:?}"
+        );
+    }
+}
+
 /// A client of one's own retries unless told otherwise: of what it asked for, only the last answer would be seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_be_in_the_queue_is_unknown_whatever_the_client_retries() {

@@ -1,0 +1,92 @@
+//! What SQS's answers mean for each message of a request.
+
+use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
+use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
+use claimant_core::error::Chain;
+
+use crate::error::{SendError, SendErrorKind};
+use crate::plan::TryResult;
+use crate::sent::Sent;
+
+/// What error codes have in them where the credentials are not accepted.
+const NOT_ACCEPTED: [&str; 3] = ["Signature", "Token", "UnrecognizedClient"];
+
+/// What error codes have in them where SQS, or what is in front of it, takes no more for now.
+const THROTTLED: [&str; 6] =
+    ["Throttl", "OverLimit", "TooManyRequests", "LimitExceeded", "SlowDown", "PriorRequestNotComplete"];
+
+/// Returns the result of each message; for one that the answer does not name, it is unknown.
+pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<TryResult> {
+    let unnamed = || TryResult::Again(unknown("SQS's answer does not name the message"));
+    let mut outcomes: Vec<_> = (0..count).map(|_| unnamed()).collect();
+    let index = |id: &str| id.parse::<usize>().ok().filter(|n| *n < count);
+    for sent in output.successful() {
+        if let Some(n) = index(sent.id()) {
+            let sequence_number = sent.sequence_number().map(str::to_owned);
+            outcomes[n] = TryResult::Sent(Sent { message_id: sent.message_id().to_owned(), sequence_number });
+        }
+    }
+    for failed in output.failed() {
+        if let Some(n) = index(failed.id()) {
+            let code = failed.code();
+            outcomes[n] = if failed.sender_fault() && !is_throttle(code) {
+                TryResult::Refused(SendError::new(SendErrorKind::Refused, format!("SQS refused the message: {code}")))
+            } else {
+                TryResult::Again(SendError::new(
+                    SendErrorKind::Failed,
+                    format!("SQS failed to take the message: {code}"),
+                ))
+            };
+        }
+    }
+    outcomes
+}
+
+/// Returns the result of a request that failed as a whole.
+pub(crate) fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
+    let SdkError::ServiceError(service) = error else {
+        return match error {
+            SdkError::ConstructionFailure(_) => {
+                TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
+            }
+            _ => TryResult::Again(unknown(&Chain(error).to_string())),
+        };
+    };
+    let (code, status) = (service.err().code().unwrap_or("no code"), service.raw().status());
+    if is_throttle(code) || status.as_u16() == 429 {
+        return TryResult::Again(SendError::new(
+            SendErrorKind::Failed,
+            format!("SQS failed to take the message: {code}"),
+        ));
+    }
+    if status.is_server_error() {
+        return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
+    }
+    if code.contains("RequestTimeout") || status.as_u16() == 408 {
+        return TryResult::Again(unknown(&format!("SQS did not get the whole request in time: {code}")));
+    }
+    let refused = |hint| SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}"));
+    // Of these three it is known that they hold for each message: none is tried alone.
+    if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
+        TryResult::Refused(refused(": there is no queue with this URL in the client's Region"))
+    } else if code.contains("AccessDenied") {
+        let hint = ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own";
+        TryResult::Refused(refused(hint))
+    } else if NOT_ACCEPTED.iter().any(|word| code.contains(word)) {
+        TryResult::Refused(refused(": the credentials are not accepted: are they the right ones, and still valid?"))
+    } else {
+        TryResult::RequestRefused(refused(""))
+    }
+}
+
+/// Returns the error of a message that may be in the queue.
+pub(crate) fn unknown(why: &str) -> SendError {
+    SendError::new(
+        SendErrorKind::Unknown,
+        format!("{why}; the message may be in the queue: send it again with the same key"),
+    )
+}
+
+fn is_throttle(code: &str) -> bool {
+    THROTTLED.iter().any(|word| code.contains(word))
+}
