@@ -8,7 +8,7 @@ use claimant_core::AttributeValue;
 use claimant_core::trace::is_root;
 
 use crate::error::{SendError, SendErrorKind};
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Outgoing, POINTER_MAX_BYTES};
 
 /// The largest message, and the largest sum of a batch: 1 MiB of bodies and attributes.
 pub(crate) const BYTES_MAX: usize = 1_048_576;
@@ -31,10 +31,11 @@ pub(crate) fn message(message: &Outgoing, fifo: bool) -> Result<(), SendError> {
     attributes(message)?;
     let bytes = message.bytes();
     if bytes > BYTES_MAX {
-        return refused(if message.outside {
+        let attributes = message.attribute_bytes();
+        return refused(if attributes + POINTER_MAX_BYTES > BYTES_MAX {
             format!(
-                "the message has {bytes} bytes in its attributes and the pointer to its payload, and SQS takes {BYTES_MAX}: only \
-                 bodies are kept in a bucket"
+                "the message's attributes have {attributes} bytes, and SQS takes {BYTES_MAX} with the body, or the pointer to it: \
+                 only bodies are kept in a bucket"
             )
         } else {
             format!(
@@ -252,7 +253,10 @@ mod tests {
         assert!(said(&attribute("abcd"), false).contains("1048577 bytes"));
         let outside = Outgoing { outside: true, ..attribute("abcd") };
         assert_eq!(said(&outside, false), "");
-        let outside = outside.attribute("large", AttributeValue::text("x".repeat(BYTES_MAX)));
-        assert!(said(&outside, false).contains("only bodies are kept in a bucket"));
+        // Whether there is a bucket or not.
+        for message in [outside, message] {
+            let large = message.attribute("large", AttributeValue::text("x".repeat(BYTES_MAX)));
+            assert!(said(&large, false).contains("only bodies are kept in a bucket"));
+        }
     }
 }

@@ -10,7 +10,7 @@ use claimant_core::{AttributeValue, Attributes, Context, Key};
 use crate::id;
 
 /// No pointer to a payload is longer, with its attribute.
-const POINTER_MAX_BYTES: usize = 512;
+pub(crate) const POINTER_MAX_BYTES: usize = 512;
 
 /// A message to be sent: its business key and its body.
 ///
@@ -119,12 +119,17 @@ impl Outgoing {
 
     /// Returns the size that counts towards the limits of SQS: the body, and names, types and values of the attributes.
     pub(crate) fn bytes(&self) -> usize {
+        let body = if self.outside { POINTER_MAX_BYTES } else { self.body.len() };
+        body + self.attribute_bytes()
+    }
+
+    /// Returns what of that its attributes have.
+    pub(crate) fn attribute_bytes(&self) -> usize {
         let attribute = |(name, value): (&str, &AttributeValue)| {
             let value_bytes = value.as_sent().map_or_else(|| value.as_bytes().map_or(0, <[u8]>::len), str::len);
             name.len() + value.data_type().len() + value_bytes
         };
-        let body = if self.outside { POINTER_MAX_BYTES } else { self.body.len() };
-        body + self.attributes.iter().map(attribute).sum::<usize>()
+        self.attributes.iter().map(attribute).sum()
     }
 }
 
