@@ -32,7 +32,8 @@ pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Servic
     let aws = &own_process(aws);
     let table = lock_table(aws).batched(scenario.consumer.batched);
     let consumers = consumers(world, process, &table);
-    let service = Service::with_aws(&settings(scenario), consumers, Some(aws));
+    // As `Service::new` has it.
+    let service = Service::with_aws(&settings(scenario), consumers, scenario.asks_aws().then_some(aws));
     let clock: Arc<Process> = Arc::clone(process);
     let service = service.expect("scenarios keep within the bounds of the settings").clock(clock);
     let Some(thread) = process.thread() else { return service };

@@ -280,6 +280,14 @@ impl Scenario {
         self.consumer.routes.is_some_and(|routes| routes.ignores_unknown)
     }
 
+    /// Whether its function asks AWS for anything, by its settings. One that does not has no client of SQS, and deletes nothing.
+    #[must_use]
+    pub fn asks_aws(&self) -> bool {
+        let (queue, function) = (&self.queue, &self.function);
+        let asks_sqs = queue.changes_visibility || queue.letters;
+        asks_sqs || queue.schedules || function.pauses || function.mapping_reports.is_some()
+    }
+
     /// Whether there is nothing in this message that must be rejected, whatever else is sent.
     #[must_use]
     pub fn accepts(&self, spec: &MessageSpec) -> bool {

@@ -65,7 +65,6 @@ fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
     let redrives =
         scenario.faults.iter().filter(|fault| matches!(fault, Fault::Redrive { at_ms } if *at_ms < at)).count();
     let spent = if aborts > 0 { acts + busy + 2 * own + redrives * aborts } else { 0 };
-    let deletes = scenario.queue.changes_visibility || scenario.queue.letters;
     let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
     // Those that do not fit one after the other run a few at once.
     let takes = scenario.keys.iter().filter_map(|works| works.last()).map(|work| match work {
@@ -74,7 +73,7 @@ fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
         _ => 0,
     });
     let fits = takes.sum::<u64>() * 2 <= scenario.function.timeout_ms;
-    scenario.function.per_process == 1 && traced && fits && aborts + spent <= if deletes { 3 } else { 1 }
+    scenario.function.per_process == 1 && traced && fits && aborts + spent <= if scenario.asks_aws() { 3 } else { 1 }
 }
 
 fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
