@@ -61,13 +61,11 @@ fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> Filter {
     let quiet = VERBOSE_CRATES.iter().filter(|_| verbose).map(|target| (*target, LevelFilter::INFO));
     let (mut targets, mut ignored) = (Targets::new().with_targets(quiet), Vec::new());
     for directive in directives() {
-        match directive.parse::<Targets>() {
-            Ok(one) if !directive.contains('[') => {
-                targets = match one.default_level() {
-                    Some(level) => targets.with_default(level),
-                    None => targets.with_targets(one),
-                };
-            }
+        let parsed = directive.parse::<Targets>().ok().filter(|_| !directive.contains('['));
+        match parsed.map(|one| (one.default_level(), one)) {
+            Some((Some(level), _)) => targets = targets.with_default(level),
+            // A word that is no level, as `warning`, would be a target, and the only one that is logged.
+            Some((None, one)) if directive.contains('=') => targets = targets.with_targets(one),
             _ => ignored.push(directive.to_owned()),
         }
     }
@@ -168,9 +166,6 @@ mod tests {
         let own = targets(None, Some("warn,orders=debug"));
         assert!(own.would_enable("orders::mail", &Level::DEBUG) && !own.would_enable("other", &Level::INFO));
         assert!(own.would_enable("other", &Level::WARN) && !own.would_enable("orders", &Level::TRACE));
-        // As with `EnvFilter`: a target without a level is logged whole, and nothing else is.
-        let alone = targets(None, Some("orders"));
-        assert!(alone.would_enable("orders", &Level::TRACE) && !alone.would_enable("other", &Level::ERROR));
     }
 
     #[test]
@@ -178,6 +173,8 @@ mod tests {
         for (asked, level, ignored) in [
             ("info,[message]=debug", Level::INFO, &["[message]=debug"][..]),
             ("orders=loud", Level::INFO, &["orders=loud"]),
+            ("warning", Level::INFO, &["warning"]),
+            ("debug,orders", Level::DEBUG, &["orders"]),
             ("[message{attempt=2}]=trace,a=b=c", Level::INFO, &["[message{attempt=2}]=trace", "a=b=c"]),
         ] {
             let filter = filter(None, Some(asked));

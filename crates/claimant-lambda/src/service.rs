@@ -103,8 +103,9 @@ impl Service {
     }
 
     /// Creates a service as [`new`](Self::new) does, with this AWS configuration, without setting up logs and the panic hook, and
-    /// with handlers on the caller's threads. Without a configuration, visibility stays as it is, rejected messages go to the dead-letter queue by redrive, and the mapping is not
-    /// checked.
+    /// with handlers on the caller's threads. Without a configuration, visibility stays as it is, rejected messages go to the dead-letter queue by redrive, the mapping is not
+    /// checked, and nothing is deleted ahead of the report: neither payloads of messages that are done, nor these before one runs again that may
+    /// have ended its process.
     ///
     /// # Errors
     /// As for [`new`](Self::new).

@@ -161,7 +161,7 @@ pub(crate) async fn remove_finished(
     if removed < total {
         tracing::warn!(
             payloads = total - removed,
-            "payloads of completed messages were not removed, since their deletion, or that of their messages, was not confirmed in time: a rule that lets them expire removes them"
+            "payloads of completed messages were not removed, since their deletion, or that of their messages, was not confirmed: a rule that lets them expire removes them"
         );
     }
 }
