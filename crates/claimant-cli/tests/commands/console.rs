@@ -67,6 +67,13 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    /// Ends it where a test fails: it holds what the test prints to open.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+    }
+}
+
 /// How many requests of these operations AWS got.
 fn asked(server: &Server, operations: &[&str]) -> usize {
     let requests = server.requests.lock().unwrap();
@@ -248,6 +255,76 @@ fn a_function_of_another_stack_is_not_paused() {
     console.stop();
 }
 
+/// Answers as [`shop`] does, of a stack with a second function: it reads `parcels`, and copies what it gives up on to `orders-dead`, too.
+fn shared(request: &str) -> (u16, String) {
+    let arn = |service: &str, name: &str| format!("arn:aws:{service}:eu-west-1:123456789012:{name}");
+    let answer = if request.starts_with("GET /2015-03-31/functions") {
+        let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead";
+        let function = |name: &str, variables: Value| {
+            let arn = arn("lambda", &format!("function:{name}"));
+            json!({"FunctionName": name, "FunctionArn": arn, "Environment": {"Variables": variables}})
+        };
+        let pack = function("pack", json!({ "CLAIMANT_DEAD_LETTER_QUEUE_URL": url }));
+        json!({"Functions": [function("worker", json!({"CLAIMANT_TABLE": "locks"})), pack]})
+    } else if request.starts_with(&format!("GET {MAPPINGS} ")) {
+        let mapping = |id: &str, queue: &str, function: &str| {
+            let function = arn("lambda", &format!("function:{function}"));
+            json!({"UUID": id, "EventSourceArn": arn("sqs", queue), "FunctionArn": function, "State": "Enabled"})
+        };
+        json!({"EventSourceMappings": [mapping("m-1", "orders", "worker"), mapping("m-2", "parcels", "pack")]})
+    } else if request.contains("AmazonSQS.GetQueueUrl") && request.contains("parcels") {
+        json!({"QueueUrl": "https://sqs.eu-west-1.amazonaws.com/123456789012/parcels"})
+    } else if request.contains("AmazonSQS.GetQueueAttributes") && request.contains("parcels") {
+        json!({"Attributes": {}})
+    } else {
+        return shop(request);
+    };
+    (200, answer.to_string())
+}
+
+/// Whose letters are here does not depend on which queues are looked at.
+#[test]
+fn what_a_function_copied_may_be_of_a_queue_that_is_not_shown() {
+    for queue in [&[][..], &["--queue", "orders"], &["--queue", "orders-dead"]] {
+        let server = Server::start(shared);
+        let console = Running::start(&server, &[queue, &["--allow-writes"]].concat());
+        let causes = console.page("/dead?read=true");
+        assert!(causes.contains("2 letters of orders, parcels"), "{queue:?}: {causes}");
+        let form = "queue=orders-dead&id=aaaa0000-0000-4000-8000-000000000001";
+        let (_, done) = console.ask("POST", "/dead/redrive", "application/json", form);
+        assert!(done.contains("may belong to any of orders, parcels"), "{queue:?}: {done}");
+        assert_eq!(asked(&server, &CHANGES), 0, "{queue:?}");
+        console.stop();
+    }
+}
+
+/// Answers as [`shop`] does, of a stack whose only function reads the dead letters of another stack's queue.
+fn watched(request: &str) -> (u16, String) {
+    let (status, answer) = shop(request);
+    let is_list = request.starts_with(&format!("GET {MAPPINGS} "));
+    (status, if is_list { answer.replace(":orders\"", ":orders-dead\"") } else { answer })
+}
+
+#[test]
+fn a_dead_letter_queue_that_a_function_reads_is_one() {
+    let server = Server::start(watched);
+    let (code, out, err) =
+        server.claimant(&["dead", "list", "--stack", "shop", "--queue", "orders-dead", "--limit", "1", "--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {code:?} {out}{err}"));
+    assert_eq!(shown["queues"][0]["queue"], "orders-dead", "{shown}");
+}
+
+/// A queue and its dead-letter queue are one and the same to what looks for dead letters.
+#[test]
+fn a_dead_letter_queue_that_is_named_twice_is_read_once() {
+    let server = Server::start(shop);
+    let queue = |name: &str| format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+    let (orders, dead) = (queue("orders"), queue("orders-dead"));
+    let (_, out, err) = server.claimant(&["dead", "list", "--queue", &orders, "--queue", &dead, "--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!(shown["queues"].as_array().map(Vec::len), Some(1), "{shown}");
+}
+
 /// Answers as [`shop`] does, but loses what SQS says of a deletion.
 fn deleted_unheard(request: &str) -> (u16, String) {
     if request.contains("AmazonSQS.DeleteMessageBatch") { aws::CLOSE } else { shop(request) }
@@ -289,6 +366,16 @@ fn dead_letters_of_queues_that_are_named_are_shown() {
         assert!(!send.contains("orders-dead"), "{queue}: {send}");
         let rejected = console.page(&format!("/messages/{REJECTED}?read=true"));
         assert!(rejected.contains("It is in the dead-letter queue orders-dead"), "{queue}: {rejected}");
+        // It goes back to the queue that it belongs to, whether that was named or not.
+        let (before, _) = causes.split_once("\">order # has no price").unwrap();
+        let link = before.rsplit("href=\"/dead/").next().unwrap();
+        let (group, id) = (link.split('?').next().unwrap(), "aaaa0000-0000-4000-8000-000000000001");
+        let page = console.page(&format!("/dead/{group}?queue=orders-dead&edit={id}"));
+        assert!(page.contains("<option value=\"orders\" selected"), "{queue}: {page}");
+        let form = format!("queue=orders-dead&group={group}&id={id}&body=x&to=orders");
+        let (_, done) = console.ask("POST", "/dead/redrive", "application/json", &form);
+        assert!(done.contains("1 dead letter sent back to orders."), "{queue}: {done}");
+        assert_eq!(asked(&server, &["SendMessageBatch"]), 1, "{queue}");
         console.stop();
     }
     let server = Server::start(shop);

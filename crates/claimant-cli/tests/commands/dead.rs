@@ -194,10 +194,19 @@ async fn letters_are_edited_saved_and_discarded() {
     world.cloud.stop().await;
 }
 
-/// A queue without a dead-letter queue that a function reads, and one that nothing does.
+/// A queue without a dead-letter queue that a function reads, one that nothing does, and one that a function without a queue copies to.
 const BARE: &str = "
   Payments: {Type: AWS::SQS::Queue}
   Loose: {Type: AWS::SQS::Queue}
+  Given: {Type: AWS::SQS::Queue}
+  Idle:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: idle}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Environment: {Variables: {CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Given}}
   Charge:
     Type: AWS::Serverless::Function
     Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: charge}}
@@ -215,7 +224,7 @@ async fn dead_letters_are_never_those_of_the_queue_at_work() {
     world.claimant(&["pause", "Confirm", "--yes"]).await;
     world.claimant(&["pause", "Charge", "--yes"]).await;
     let url_of = |queue: &str| format!("{}/000000000000/{queue}", world.cloud.endpoints().sqs.trim_end_matches('/'));
-    for queue in ["Payments", "Loose"] {
+    for queue in ["Payments", "Loose", "Given"] {
         world.cloud.sqs().send(queue, NewMessage::new("at work")).unwrap();
     }
     for (act, queue) in [("discard", "Payments"), ("redrive", &*url_of("Payments"))] {
@@ -225,6 +234,8 @@ async fn dead_letters_are_never_those_of_the_queue_at_work() {
     assert_eq!(world.bodies("Payments"), ["at work"]);
     let (code, _, err) = world.claimant(&["dead", "discard", "--all", "--queue", "Loose"]).await;
     assert!(code == 2 && err.contains("of Loose, of which nothing says that it is a dead-letter queue?"), "{err}");
+    let (code, _, err) = world.claimant(&["dead", "discard", "--all", "--queue", "Given"]).await;
+    assert!(code == 2 && err.contains("of Given?"), "{err}");
     world.cloud.sqs().send("Orders", NewMessage::new("at work")).unwrap();
     for queue in ["Orders", &url_of("Orders")] {
         world.letter("no currency", "rejected", "{}");

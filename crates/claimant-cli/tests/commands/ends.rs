@@ -55,6 +55,27 @@ async fn the_queue_that_a_function_copies_to_is_one_of_dead_letters() {
     world.cloud.stop().await;
 }
 
+/// A dead-letter queue that has one.
+const CHAIN: &str = "
+  Last: {Type: AWS::SQS::Queue}
+  Lost:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Last.Arn, maxReceiveCount: 5}}
+  Parcels:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Lost.Arn, maxReceiveCount: 5}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_queue_that_has_one_is_itself_meant() {
+    let world = World::of(CHAIN).await;
+    for (named, meant) in [("Parcels", "Lost"), ("Lost", "Lost"), ("Last", "Last")] {
+        let (_, listed) = world.json(&["dead", "list", "--queue", named]).await;
+        assert_eq!(queues(&listed), [json!(meant)], "{named}: {listed}");
+    }
+    world.cloud.stop().await;
+}
+
 /// A function that copies what it gives up on to the dead-letter queue of another's queue.
 const SHARED: &str = "
   Lost: {Type: AWS::SQS::Queue}

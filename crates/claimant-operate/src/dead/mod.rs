@@ -9,6 +9,8 @@
 //! | `selection` | [`Selection`]: which dead letters are meant, by their [`Ids`] or otherwise |
 //! | `outgoing` | the copy that goes back to a queue, and the [`Edit`] of its body |
 //! | `queue` | [`DeadLetterQueue`]: what is asked of SQS |
+//! | `depth` | [`Depth`]: how many messages it holds |
+//! | `sources` | the queues that a dead-letter queue serves |
 //! | `named` | what queues are that were named by their URLs alone |
 //! | `look` | letters of a local cloud, seen without receiving them |
 //! | `walk` | every letter once, as far as SQS shows it |
@@ -21,6 +23,7 @@
 //! receive count grows. Of a local cloud letters are read without that ([`DeadLetterQueue::open_in`]).
 
 mod acts;
+mod depth;
 mod field;
 mod fingerprint;
 mod group;
@@ -33,8 +36,10 @@ mod queue;
 mod redrive;
 mod report;
 mod selection;
+mod sources;
 mod walk;
 
+pub use depth::Depth;
 pub use field::FieldPath;
 pub use fingerprint::Fingerprint;
 pub use group::{Group, Groups};
@@ -43,7 +48,7 @@ pub use look::Page;
 pub use named::find_dead_letter_queues;
 pub use outgoing::Edit;
 pub use pace::RATE_MAX_PER_S;
-pub use queue::{DeadLetterQueue, Depth};
+pub use queue::DeadLetterQueue;
 pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report};
 pub use selection::{Ids, Selection};
 pub use walk::LOOKED_AT_MAX;

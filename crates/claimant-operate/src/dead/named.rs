@@ -18,7 +18,7 @@ pub async fn find_dead_letter_queues(place: &mut Place) {
     let mut found = Vec::new();
     for (queue, asked) in place.queues.iter_mut().zip(asked) {
         match asked {
-            Ok(dead) if !dead.sources().is_empty() => queue.is_dead_letter_queue = true,
+            Ok(dead) if dead.is_known() => queue.is_dead_letter_queue = true,
             Ok(of) => {
                 queue.dead_letter_queue = of.moves_on_to().map(str::to_owned);
                 found.extend(of.moves_on_to().map(|name| Queue::at(sibling(&queue.url, name))));

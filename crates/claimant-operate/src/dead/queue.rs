@@ -13,6 +13,8 @@ use claimant_core::{Error, ErrorKind};
 use futures_util::future::join_all;
 use serde_json::Value;
 
+use super::depth::Depth;
+use super::sources;
 use crate::aws::{failed, name_of_arn};
 use crate::send_request::{self, is_unknown};
 use crate::target::Place;
@@ -36,6 +38,8 @@ pub struct DeadLetterQueue {
     client: Client,
     url: String,
     sources: Vec<String>,
+    /// Whether the place that it was opened in says that it is a dead-letter queue.
+    is_named: bool,
     depth: Depth,
     /// The name of the queue that its own letters go to.
     moves_on_to: Option<String>,
@@ -47,17 +51,6 @@ pub struct DeadLetterQueue {
     body_max: Option<usize>,
 }
 
-/// How many messages a queue holds, as SQS counts them: about.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Depth {
-    /// Those that can be read now.
-    pub visible: u64,
-    /// Those that are hidden now: somebody reads them, or a reader died within the last minutes.
-    pub hidden: u64,
-    /// Those that were sent with a delay.
-    pub delayed: u64,
-}
-
 impl DeadLetterQueue {
     /// Opens the queue at this URL: two requests, which read its attributes and the queues that it serves.
     ///
@@ -67,12 +60,7 @@ impl DeadLetterQueue {
     pub async fn open(client: Client, url: impl Into<String>) -> Result<Self, Error> {
         let url = url.into();
         let attributes = attributes(&client, &url).await?;
-        let number = |name| attributes.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let depth = Depth {
-            visible: number(Name::ApproximateNumberOfMessages),
-            hidden: number(Name::ApproximateNumberOfMessagesNotVisible),
-            delayed: number(Name::ApproximateNumberOfMessagesDelayed),
-        };
+        let depth = Depth::of(&attributes);
         let policy = attributes.get(&Name::RedrivePolicy).and_then(|text| serde_json::from_str::<Value>(text).ok());
         let receives = policy.as_ref().map(|policy| &policy["maxReceiveCount"]);
         let target = policy.as_ref().and_then(|policy| policy["deadLetterTargetArn"].as_str());
@@ -87,6 +75,7 @@ impl DeadLetterQueue {
             client,
             url,
             sources: sources.queue_urls,
+            is_named: false,
             depth,
             moves_on_to: target.map(|arn| name_of_arn(arn).to_owned()),
             moves_on_after: receives.and_then(|n| n.try_into().ok()),
@@ -95,7 +84,8 @@ impl DeadLetterQueue {
         })
     }
 
-    /// Returns the name of the queue that its own letters go to, if it has one. A queue that has one and serves none is no dead-letter queue.
+    /// Returns the name of the queue that its own letters go to, if it has one. A queue that has one, and is not
+    /// [known](Self::is_known) for a dead-letter queue, is none.
     #[must_use]
     pub fn moves_on_to(&self) -> Option<&str> {
         self.moves_on_to.as_deref()
@@ -110,14 +100,20 @@ impl DeadLetterQueue {
         let looked_at =
             place.endpoint("SQS").filter(|_| place.is_local()).map(|url| url.trim_end_matches('/').to_owned());
         let mut dead = Self { looked_at, ..Self::open(place.sqs(), url).await? };
-        for queue in &place.queues {
-            let is_known = dead.sources.iter().chain([&dead.url]).any(|url| path(url) == path(&queue.url));
-            if !is_known && place.dead_letter_queues_of(queue).contains(&dead.name()) {
-                dead.sources.push(queue.url.clone());
+        for queue in sources::of_functions(place, &dead.url) {
+            if !dead.sources.iter().chain([&dead.url]).any(|url| sources::is_same(url, &queue)) {
+                dead.sources.push(queue);
             }
         }
         dead.sources.sort();
+        dead.is_named = place.dead_letter_queues().iter().any(|queue| sources::is_same(&queue.url, &dead.url));
         Ok(dead)
+    }
+
+    /// Returns whether SQS, or the place that it was opened in, says that it is a dead-letter queue.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.is_named || !self.sources.is_empty()
     }
 
     /// Has letters that are looked at, as those of a local cloud are, come with so many bytes of their bodies at most. What is received has
@@ -179,6 +175,11 @@ impl DeadLetterQueue {
     #[must_use]
     pub const fn moves_on_after(&self) -> Option<u32> {
         self.moves_on_after
+    }
+
+    /// Returns how many messages it holds now: about.
+    pub(super) async fn depth_now(&self) -> Result<Depth, Error> {
+        Ok(Depth::of(&attributes(&self.client, &self.url).await?))
     }
 
     /// Receives messages and hides them, ten a request and up to 80 at once, waiting this long for the first.
@@ -280,11 +281,12 @@ impl DeadLetterQueue {
     /// Returns the URL of the queue with this ARN.
     pub(super) async fn url_of(&self, arn: &str) -> Result<String, Error> {
         let name = name_of_arn(arn);
-        if let Some(url) = self.sources.iter().find(|url| name_of_arn(url) == name) {
+        if let Some(url) = sources::with_arn(&self.sources, arn) {
             return Ok(url.clone());
         }
-        // A dead-letter queue is in the account and the Region of its queues.
-        let answer = self.client.get_queue_url().queue_name(name).send().await;
+        let request = self.client.get_queue_url().queue_name(name);
+        let account = sources::account_of(arn).map(str::to_owned);
+        let answer = request.set_queue_owner_aws_account_id(account).send().await;
         let answer =
             answer.map_err(|error| failed(&format!("the queue {name} was not found"), "sqs:GetQueueUrl", &error))?;
         answer.queue_url.ok_or_else(|| Error::new(format!("the queue {name} has no URL")))
@@ -300,11 +302,6 @@ impl DeadLetterQueue {
         }
         attributes(&self.client, url).await.map(drop)
     }
-}
-
-/// Returns the account and the name in a queue's URL: SQS has several hosts for one queue.
-fn path(url: &str) -> Option<&str> {
-    url.splitn(4, '/').nth(3)
 }
 
 /// Returns whether the queue at this URL keeps groups in order.

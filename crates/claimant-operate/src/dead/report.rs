@@ -62,8 +62,8 @@ pub struct Report {
     /// The ids that were asked for and of which no letter was read that fits; empty where the limit was reached.
     pub missing: BTreeSet<String>,
     /// Whether there may be more letters that fit: the limit was reached, the observer ended it, SQS went on showing only what it
-    /// had shown before, or it failed; or, of a FIFO queue, letters that stay had others of their message group behind them, which SQS
-    /// does not show meanwhile. Of these a dry run says nothing.
+    /// had shown before, or it failed; or, of a FIFO queue that holds more than was shown, letters that stay may have others of their
+    /// message group behind them, which SQS does not show meanwhile. Of these a dry run says nothing.
     pub more: bool,
     /// Why it ended early, if something had been done by then. Otherwise that is the act's error.
     pub failed: Option<String>,

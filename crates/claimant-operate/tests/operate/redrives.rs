@@ -213,6 +213,25 @@ async fn what_is_behind_letters_that_stay_may_fit() {
     assert_eq!((report.progress.done, report.more, local.depth("dead.fifo")), (12, false, (0, 0)), "{report:?}");
 }
 
+/// A full receive may have shown all there is.
+#[tokio::test]
+async fn where_all_letters_were_shown_there_are_no_more_behind_those_that_stay() {
+    let local = Local::start().await;
+    let message = |n: usize| NewMessage {
+        group_id: Some(format!("g{n}")),
+        deduplication_id: Some(n.to_string()),
+        ..NewMessage::new(format!("{{\"fits\":{}}}", n < 9))
+    };
+    local.moved("moves.fifo", (0..10).map(message)).await;
+    let queue = local.open("dead.fifo").await;
+    let (letters, report) = read(&queue, &Selection::default(), 100).await;
+    assert_eq!((letters.len(), report.more), (10, false), "{report:?}");
+    let field = (FieldPath::parse("fits").unwrap(), "true".to_owned());
+    let that_fit = Selection { fields: vec![field], ..Selection::default() };
+    let report = redrive(&queue, &that_fit, None, ALL).await;
+    assert_eq!((report.progress.done, report.more, local.depth("dead.fifo")), (9, false, (1, 0)), "{report:?}");
+}
+
 /// What comes after a letter that stayed does not overtake it.
 #[tokio::test]
 async fn a_letter_that_cannot_be_edited_holds_its_group_back() {

@@ -155,7 +155,7 @@ impl Acts {
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
             let (is_fifo, letters) = (queue.is_fifo(), which::letters(report.progress.done));
-            let not_known = if queue.sources().is_empty() { NOT_KNOWN } else { "" };
+            let not_known = if queue.is_known() { "" } else { NOT_KNOWN };
             let behind = if is_fifo { BEHIND } else { "" };
             let question = format!("{} {letters} of {}{not_known}{}{behind}?", self.verb, queue.name(), self.with);
             let answer = confirm::answered(&question, &what.write, stop).await?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
-use claimant_operate::target::{Place, Queue, sibling};
+use claimant_operate::target::{Place, sibling};
 
 use crate::operate::interrupt::Stop;
 use crate::operate::options::TargetOptions;
@@ -92,11 +92,12 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
         let mut urls = Vec::new();
         for queue in place.queues.iter().filter(|queue| target.is_named(queue)) {
             let dead = place.dead_letter_queues_of(queue);
-            if dead.is_empty() {
-                check_not_at_work(&place, queue)?;
+            let is_dead = place.dead_letter_queues().iter().any(|dead| dead.url == queue.url);
+            if dead.is_empty() || is_dead {
                 urls.push(queue.url.clone());
+            } else {
+                urls.extend(dead.iter().map(|name| sibling(&queue.url, name)));
             }
-            urls.extend(dead.iter().map(|name| sibling(&queue.url, name)));
         }
         urls
     };
@@ -108,32 +109,35 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
             place.name
         )));
     }
-    let mut queues = Vec::new();
+    let mut queues: Vec<DeadLetterQueue> = Vec::new();
     for url in urls {
-        let queue = DeadLetterQueue::open_in(&place, url).await?;
-        // A queue that letters come from was named, and its messages are at work.
-        let meant = queue.moves_on_to().filter(|_| queue.sources().is_empty()).map(|name| sibling(queue.url(), name));
-        match meant {
-            Some(url) if queues.iter().any(|known: &DeadLetterQueue| known.url() == url) => {}
-            Some(url) => queues.push(DeadLetterQueue::open_in(&place, url).await?),
-            None => queues.push(queue),
+        let mut queue = DeadLetterQueue::open_in(&place, url).await?;
+        if !queue.is_known() {
+            match queue.moves_on_to() {
+                // A queue that letters come from was named, and its messages are at work.
+                Some(name) => queue = DeadLetterQueue::open_in(&place, sibling(queue.url(), name)).await?,
+                None => check_not_at_work(&place, &queue)?,
+            }
+        }
+        if !queues.iter().any(|known| known.url() == queue.url()) {
+            queues.push(queue);
         }
     }
     Ok(queues)
 }
 
-/// Checks that a queue without a dead-letter queue is none whose messages are at work: to read them would hide them from their function.
+/// Checks that a queue that is not known for a dead-letter queue is none whose messages are at work: to read them would hide them from
+/// their function.
 ///
 /// # Errors
-/// When a function reads it, and nothing says that it has dead letters.
-fn check_not_at_work(place: &Place, queue: &Queue) -> Result<(), Error> {
-    let is_dead = place.dead_letter_queues().iter().any(|dead| dead.url == queue.url);
-    let reader = place.functions.iter().find(|function| function.queues.contains(&queue.name));
-    match reader.filter(|_| !is_dead) {
+/// When a function reads it.
+fn check_not_at_work(place: &Place, queue: &DeadLetterQueue) -> Result<(), Error> {
+    let name = queue.name();
+    match place.functions.iter().find(|function| function.queues.iter().any(|read| read == name)) {
         None => Ok(()),
         Some(reader) => Err(Error::invalid(format!(
-            "{} has no dead letters: {} reads it, and it has no dead-letter queue that is known",
-            queue.name, reader.name
+            "{name} has no dead letters: {} reads it, and it has no dead-letter queue that is known",
+            reader.name
         ))),
     }
 }

@@ -55,11 +55,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     let selection = selection(fields)?;
     let to = match fields.get("to") {
         Some("") => return Err(Error::invalid("choose the queue that the message goes to")),
-        Some(name) => {
-            let known =
-                place.queue(name).ok_or_else(|| Error::invalid(format!("{} has no queue {name}", place.name)))?;
-            Some(known.url.as_str())
-        }
+        Some(name) => Some(letters::destination(place, &dead, name)?),
         None => None,
     };
     let edit = act.body().map(|body| match act.ask.reader {
@@ -67,7 +63,8 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
         Reader::Browser | Reader::OpenPage => Edit::Typed(body),
     });
     let edit = edit.unwrap_or_default();
-    let report = dead.redrive(&selection, to, &edit, bounds(fields), &mut |_| ControlFlow::Continue(())).await?;
+    let report =
+        dead.redrive(&selection, to.as_deref(), &edit, bounds(fields), &mut |_| ControlFlow::Continue(())).await?;
     let mut said = format!("{} sent back", counted(&report));
     let queues: std::collections::BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
     if !queues.is_empty() {

@@ -53,12 +53,12 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     let came_from = page.letters.first().and_then(DeadLetter::source).or(only).map(str::to_owned);
     // By this machine's clock, which may be behind that of SQS; what is shown is meant in any case.
     let until_ms = letters.iter().filter_map(|letter| letter.sent.sent_ms).fold(now_ms, u64::max);
-    let others: Vec<_> = place.queues.iter().map(|queue| queue.name.clone()).filter(|other| other != name).collect();
+    let others = letters::destinations(place, &dead);
     let to = draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned).or_else(|| came_from.clone());
     let to = to.filter(|to| others.contains(to));
-    let drawn = Drawn { form: console.new_form(), until: until_ms.to_string(), came_from };
+    let drawn = Drawn { form: console.new_form(), until: until_ms.to_string(), came_from, others };
     Ok(Ok(Cause {
-        edit: edited.map(|_| Edit { others, to }),
+        edit: edited.map(|_| Edit { to }),
         group,
         queue: name.to_owned(),
         cause: page.letters.first().map(|letter| letter.cause()),
@@ -109,12 +109,12 @@ struct Drawn {
     until: String,
     /// The queue that the letters go back to, where it is known.
     came_from: Option<String>,
+    /// Where a letter can go.
+    others: Vec<String>,
 }
 
 struct Edit {
-    /// Where a letter can go.
-    others: Vec<String>,
-    /// Where it goes, as it was chosen.
+    /// Where a letter goes, as it was chosen.
     to: Option<String>,
 }
 
@@ -197,7 +197,7 @@ impl Cause {
                 (form::confirm("Discard all", "Every letter of this cause is deleted. They are first saved to a file on this machine. One that is sent later stays.",
                     &form::act(DISCARD, "Discard all", &all)))
             }
-            @if drawn.came_from.is_none() { p .soft.small { (self.unknown()) } }
+            @if drawn.came_from.is_none() { p .soft.small { (self.unknown(drawn)) } }
             @if parked {
                 p .soft.small { "Parked work does not run again until its key is released: follow the key of a letter." }
             }
@@ -205,11 +205,14 @@ impl Cause {
     }
 
     /// Says that it is not known where letters go back to.
-    fn unknown(&self) -> String {
+    fn unknown(&self, drawn: &Drawn) -> String {
         let known = match self.sources.as_slice() {
             [] => "No queue is known that they belong to".to_owned(),
             several => format!("They may belong to any of {}", several.join(", ")),
         };
+        if drawn.others.is_empty() {
+            return format!("{known}: claimant dead redrive takes it (--to).");
+        }
         format!("{known}: \"Edit and send\" asks for it with each, and claimant dead redrive takes it for all (--to).")
     }
 
@@ -233,7 +236,9 @@ impl Cause {
                                 (form::confirm_on("Send back", &what, &format!("The letter goes back to {to}."), &back))
                             }
                         }
-                        a .button href=(edit) aria-label={ "Edit and send " (what) } { "Edit and send" }
+                        @if !drawn.others.is_empty() {
+                            a .button href=(edit) aria-label={ "Edit and send " (what) } { "Edit and send" }
+                        }
                         (form::confirm_on("Discard", &what, "The letter is deleted. It is first saved to a file on this machine.",
                             &form::act_on(DISCARD, "Discard it", &format!("({what})"), &one)))
                     }
@@ -250,7 +255,8 @@ impl Cause {
     fn edit(&self, letter: &Letter, edit: &Edit) -> Markup {
         let rows = letter.sent.body.lines().take(24).count().clamp(6, 24);
         let none = edit.to.is_none().then_some(("", "Choose a queue"));
-        let to = none.into_iter().chain(edit.others.iter().map(|queue| (queue.as_str(), queue.as_str())));
+        let others = self.drawn.iter().flat_map(|drawn| &drawn.others);
+        let to = none.into_iter().chain(others.map(|queue| (queue.as_str(), queue.as_str())));
         html! {
             (facts(letter))
             form .edit.card method="post" action=(REDRIVE) {

@@ -161,6 +161,33 @@ pub(super) fn sources(dead: &DeadLetterQueue) -> Vec<String> {
     dead.sources().iter().map(|url| url.rsplit('/').next().unwrap_or(url).to_owned()).collect()
 }
 
+/// Returns the names of the queues that a letter can be sent to: those that its dead-letter queue serves, and the others of the place.
+pub(super) fn destinations(place: &Place, dead: &DeadLetterQueue) -> Vec<String> {
+    let mut names = sources(dead);
+    for queue in place.queues.iter().filter(|queue| queue.name != dead.name()) {
+        if !names.contains(&queue.name) {
+            names.push(queue.name.clone());
+        }
+    }
+    names
+}
+
+/// Returns the URL of one of these by its name.
+///
+/// # Errors
+/// When there is none, or there are several, in several accounts.
+pub(super) fn destination(place: &Place, dead: &DeadLetterQueue, name: &str) -> Result<String, Error> {
+    let served: Vec<_> = dead.sources().iter().zip(sources(dead)).filter(|(_, of)| of == name).collect();
+    match (served.as_slice(), place.queue(name)) {
+        ([(url, _)], _) => Ok((*url).clone()),
+        ([], Some(queue)) => Ok(queue.url.clone()),
+        ([], None) => Err(Error::invalid(format!("{} has no queue {name}", place.name))),
+        _ => Err(Error::invalid(format!(
+            "there are several queues {name}, in several accounts: claimant dead redrive takes the URL of one (--to)"
+        ))),
+    }
+}
+
 /// Draws the outcome of a letter.
 pub(crate) fn outcome(outcome: Option<&str>) -> Markup {
     html! {
