@@ -53,8 +53,11 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let stores = place.open_stores(options.target.skew).await?;
     let (found, store) = find(&stores, &ids).await?;
     let inspection = store.keys.inspect(&found).await?;
-    let letters =
-        if options.no_dead_letters { DeadLetters::not_wanted() } else { dead_letters(&place, &inspection).await };
+    let letters = if options.no_dead_letters {
+        DeadLetters::not_wanted()
+    } else {
+        dead_letters(&place, !target.queues.is_empty(), &inspection).await
+    };
     if options.output.json {
         say_json(&document(&inspection, store, &letters));
     } else {
@@ -81,8 +84,10 @@ struct DeadLetters {
 enum Looked {
     /// None: that was not wanted.
     NotWanted,
-    /// None: there is no dead-letter queue that is known.
+    /// None: there is no dead-letter queue that is known, and no queue was named.
     NoQueue,
+    /// None: there is no dead-letter queue that is known of the queues that were named.
+    NoneOfNamed,
     /// Not all of them.
     InPart,
     /// All of them.
@@ -101,8 +106,10 @@ impl DeadLetters {
         let nothing = match (self.looked, none) {
             (Looked::NotWanted, _) => "Its dead letters were not looked for (--no-dead-letters).",
             (Looked::NoQueue, _) => {
-                "Its dead letters were not looked for: no dead-letter queue is known. --queue URL names one, or the queue that has it."
+                "Its dead letters were not looked for: no dead-letter queue is known. With --table or --store, and without --stack, --queue URL \
+                 names one, or the queue that has it."
             }
+            (Looked::NoneOfNamed, _) => "Its dead letters were not looked for: no dead-letter queue is known.",
             (Looked::InPart, true) => "No dead letter of it was found, but not all were looked at.",
             (Looked::InPart, false) => "Not all dead letters were looked at.",
             (Looked::Whole, true) => "No dead letter of it was found.",
@@ -123,7 +130,7 @@ impl Found {
 }
 
 /// The dead letters of the key; what cannot be read is told on standard error, and the rest is shown.
-async fn dead_letters(place: &Place, inspection: &Inspection) -> DeadLetters {
+async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection) -> DeadLetters {
     let message = inspection.record.as_ref().map(|record| record.message_id.as_str());
     let (mut found, mut is_whole) = (Vec::new(), place.left_out.is_empty());
     let dead = place.dead_letter_queues();
@@ -159,10 +166,11 @@ async fn dead_letters(place: &Place, inspection: &Inspection) -> DeadLetters {
         is_whole = false;
         let name = &queue.name;
         note(format!(
-            "{name}: SQS knows it for no dead-letter queue, so it was not read: claimant dead list reads it."
+            "{name}: nothing says that it is a dead-letter queue, so it was not read: if it is one, claimant dead list reads it."
         ));
     }
     let looked = match (dead.is_empty(), is_whole) {
+        (true, _) if is_named => Looked::NoneOfNamed,
         (true, _) => Looked::NoQueue,
         (false, true) => Looked::Whole,
         (false, false) => Looked::InPart,

@@ -325,6 +325,26 @@ fn a_dead_letter_queue_that_is_named_twice_is_read_once() {
     assert_eq!(shown["queues"].as_array().map(Vec::len), Some(1), "{shown}");
 }
 
+/// Answers as [`shop`] does, but whose dead letters a queue has may not be asked.
+fn sources_refused(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.ListDeadLetterSourceQueues") { shop("") } else { shop(request) }
+}
+
+#[test]
+fn what_a_queue_is_that_may_not_be_asked_is_not_known() {
+    let server = Server::start(sources_refused);
+    let named = ["--table", "locks", "--queue", "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"];
+    let console = Running::of(&server, &named);
+    let page = console.page("/messages/none?read=true");
+    assert!(page.contains("No dead-letter queue is known here") && !page.contains("It is not among"), "{page}");
+    assert!(page.contains("Whether orders is a dead-letter queue, or has one, is not known"), "{page}");
+    console.stop();
+    let (_, out, err) = server.claimant(&[&["inspect", "order#o-9"], &named[..]].concat());
+    assert!(err.contains("whether orders is a dead-letter queue, or has one, is not known"), "{err}");
+    assert!(err.contains("if it is one") && !err.contains("SQS knows it for no"), "{err}");
+    assert!(out.contains("no dead-letter queue is known.\n") && !out.contains("--queue"), "{out}");
+}
+
 /// Answers as [`shop`] does, but loses what SQS says of a deletion.
 fn deleted_unheard(request: &str) -> (u16, String) {
     if request.contains("AmazonSQS.DeleteMessageBatch") { aws::CLOSE } else { shop(request) }
@@ -401,7 +421,7 @@ fn a_key_is_not_said_to_have_no_dead_letters_where_none_was_looked_for() {
         out
     };
     for (more, says) in [
-        (&[][..], "were not looked for: no dead-letter queue is known"),
+        (&[][..], "no dead-letter queue is known. With --table or --store, and without --stack, --queue URL names"),
         (&["--no-dead-letters"], "were not looked for (--no-dead-letters)"),
     ] {
         let out = inspect(more);
@@ -610,7 +630,8 @@ fn letters_of_a_queue_that_is_left_out_are_not_passed_over() {
     let dead: Value = serde_json::from_str(&dead).unwrap();
     assert!(dead["left_out"][0].as_str().is_some_and(|one| one.contains("parcels")), "{dead}");
     let page = console.page(&format!("/messages/{DONE}?read=true"));
-    assert!(page.contains("It is not among the dead letters") && page.contains("parcels, which is left out"), "{page}");
+    assert!(page.contains("No dead-letter queue is known here") && !page.contains("It is not among"), "{page}");
+    assert!(page.contains("parcels, which is left out"), "{page}");
     console.stop();
 }
 

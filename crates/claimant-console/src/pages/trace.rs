@@ -5,7 +5,6 @@ use claimant_core::{Clock as _, ConsumerName, Error, SystemClock};
 use claimant_operate::dead::{DeadLetterQueue, Selection};
 use claimant_operate::keys::Keys;
 use claimant_operate::open::find;
-use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -62,7 +61,7 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
         let looked = self::letter(console, &id).await;
         says.push(match &looked {
             Ok((Some(letter), _)) => format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause),
-            Ok((None, _)) if has_none(console.place()) => NO_DEAD_LETTERS.to_owned(),
+            Ok((None, _)) if console.place().dead_letter_queues().is_empty() => NO_DEAD_LETTERS.to_owned(),
             Ok((None, looked_at)) => format!(
                 "It is not among the dead letters: {} looked at.",
                 text::counted(*looked_at as u64, "letter was", "letters were")
@@ -94,11 +93,6 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
         step.detail = Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "));
     }
     Ok(Trace { id, outcome, says, keys, letter, was_read, steps, left_out, missing: known.missing })
-}
-
-/// Returns whether a place has no dead-letter queue, as far as is known.
-fn has_none(place: &Place) -> bool {
-    place.dead_letter_queues().is_empty() && place.left_out.is_empty()
 }
 
 fn last_outcome(facts: &[Fact]) -> Option<(&Fact, &str)> {
