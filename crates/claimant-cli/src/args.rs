@@ -43,7 +43,8 @@ pub(crate) enum Command {
     Dead(Box<Dead>),
     /// Stop messages to a function: its event source mappings poll no more.
     ///
-    /// What is in flight ends as it would. Asks first, then waits until nothing is in flight, for as long as --wait says.
+    /// What runs ends as it would. Asks first, then waits until the mappings are off, for as long as --wait says: invocations can run on for as
+    /// long as their timeout.
     Pause(OnFunction),
     /// Let messages in to a function again.
     Resume(OnFunction),
