@@ -66,7 +66,6 @@ impl Point {
 
 /// What functions are started in.
 struct Lab {
-    listener: TcpListener,
     store: Store,
     mailbox: String,
 }
@@ -83,8 +82,7 @@ pub(crate) async fn run(options: &Cold) -> Result<Vec<Figures>, Error> {
         let (asked, answered) = (Point::default(), Point::default());
         functions.push((path, Figures { title, bytes, asked, answered }));
     }
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
-    let lab = Lab { listener, store: Store::start(&[TABLE]).await?, mailbox: mailbox().await.map_err(failed)? };
+    let lab = Lab { store: Store::start(&[TABLE]).await?, mailbox: mailbox().await.map_err(failed)? };
     eprintln!("bench: cold starts");
     let mut orders = 0;
     for round in 0..WARM_UPS + options.starts {
@@ -123,7 +121,9 @@ impl Lab {
     /// One start up to the first request for work, or, with an event, up to the answer to it; and the processor time that it took.
     async fn start(&self, path: &Path, event: Option<Bytes>) -> Result<(Duration, Option<Duration>), Error> {
         let failed = |e: std::io::Error| Error::new(format!("{} did not start", path.display())).caused_by(e);
-        let address = self.listener.local_addr().map_err(failed)?;
+        // One for each start: the last function may have asked once more before it was ended.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
         let mut command = Command::new(path);
         command
             .env_clear()
@@ -141,7 +141,7 @@ impl Lab {
         let is_answer = event.is_some();
         let since = Instant::now();
         let mut child = command.spawn().map_err(failed)?;
-        let came = timeout(START_MAX, reached(&self.listener, event)).await;
+        let came = timeout(START_MAX, reached(&listener, event)).await;
         let time = since.elapsed();
         let silent = || Error::new(format!("{} asked for no work, or gave no answer", path.display()));
         let answer = came.map_err(|_| silent())?.map_err(|e| silent().caused_by(e))?;
