@@ -204,7 +204,7 @@ fn the_engine_alone() {
         |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 0.0, read_units: 0.0 };
     // 2,200 bytes of a batch are the future that drives it, in a box.
     let bounds =
-        [(1, bound(128.0, 39_000.0, 2.0)), (10, bound(58.0, 21_500.0, 20.0)), (1_000, bound(49.0, 17_700.0, 2_000.0))];
+        [(1, bound(128.0, 39_000.0, 2.0)), (10, bound(58.0, 21_800.0, 20.0)), (1_000, bound(49.0, 17_700.0, 2_000.0))];
     let mut faults = Vec::new();
     for (size, bound) in bounds {
         let function = Function::new(one_thread(), MemoryStore::new(), 10);
@@ -221,7 +221,7 @@ fn with_a_lock_table() {
         |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 2.0, read_units: 0.0 };
     let done = |allocations, bytes, requests| Bound { allocations, bytes, requests, write_units: 0.0, read_units: 1.0 };
     let bounds = [
-        (1, 10, Load::Fresh, fresh(950.0, 160_000.0, 2.0)),
+        (1, 10, Load::Fresh, fresh(950.0, 161_500.0, 2.0)),
         (10, 10, Load::Fresh, fresh(166.0, 41_000.0, 2.0)),
         // Every other batch is one of copies: they are claimed first, and read when that is refused.
         (10, 10, Load::SentAgain, done(183.0, 32_000.0, 2.0)),
