@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::{DeadLetter, Entry, Message, Timestamp};
+use claimant_core::{DeadLetter, Entry, Message, MessageId, Timestamp};
 
 /// One message in the queue, and its story.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub(crate) struct Queued {
     /// What each invocation that reported on it said, in their order.
     pub(crate) outcomes: Vec<&'static str>,
     pub(crate) end: Option<End>,
+    /// What was wrong when it had left the queue as done, if it was not done then.
+    pub(crate) undone: Option<String>,
 }
 
 /// How a message left the queue.
@@ -39,7 +41,8 @@ pub(crate) struct Backlog {
 impl Backlog {
     pub(crate) fn push(&mut self, message: Message, copy_of: usize, visible_at: Timestamp) {
         let receives = message.receive_count() - 1;
-        self.all.push(Queued { message, copy_of, receives, visible_at, outcomes: Vec::new(), end: None });
+        let (outcomes, end, undone) = (Vec::new(), None, None);
+        self.all.push(Queued { message, copy_of, receives, visible_at, outcomes, end, undone });
     }
 
     /// Receives up to this many messages, and hides them for this long. One that was received too often is moved instead.
@@ -88,6 +91,12 @@ impl Backlog {
     /// Deletes a message as done.
     pub(crate) fn delete(&mut self, index: usize) {
         self.all[index].end.get_or_insert(End::Done);
+    }
+
+    /// Returns the id of a message that was deleted as done.
+    pub(crate) fn done(&self, index: usize) -> Option<MessageId> {
+        let queued = &self.all[index];
+        (queued.end == Some(End::Done)).then(|| queued.message.id().clone())
     }
 
     /// Applies what an invocation reports of a message.

@@ -22,6 +22,8 @@ struct Noted {
     records: BTreeMap<String, RecordId>,
     /// Who completed each record, and until when that keeps others out.
     completed: BTreeMap<String, (String, Timestamp)>,
+    /// Until when each record that was seen completed keeps others out, whoever completed it.
+    windows: BTreeMap<String, Timestamp>,
     /// The records that were completed by another owner in that time.
     twice: Vec<String>,
 }
@@ -51,12 +53,19 @@ impl Seen {
         if before.is_some_and(|(other, until)| *other != owner && settlement.now < *until) {
             noted.twice.push(record.clone());
         }
-        noted.completed.insert(record, (owner, settlement.now.plus(settlement.policy.window)));
+        let until = settlement.now.plus(settlement.policy.window);
+        noted.windows.insert(record.clone(), until);
+        noted.completed.insert(record, (owner, until));
+    }
+
+    /// Notes until when a completed record keeps others out.
+    pub(crate) fn note_window(&self, record: &RecordId, until: Timestamp) {
+        self.noted().windows.insert(record.as_str().to_owned(), until);
     }
 
     /// Returns whether a record was completed, and its window is over.
     pub(crate) fn is_over(&self, record: &RecordId, now: Timestamp) -> bool {
-        self.noted().completed.get(record.as_str()).is_some_and(|(_, until)| now >= *until)
+        self.noted().windows.get(record.as_str()).is_some_and(|until| now >= *until)
     }
 
     /// Returns the records that two owners have completed within one window: nothing a store may let happen.

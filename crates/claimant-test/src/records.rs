@@ -34,9 +34,11 @@ impl Records {
     /// can be used again then.
     pub(crate) async fn undone(&self, message_id: &str, now: Timestamp) -> Option<String> {
         for id in self.seen.records_of(message_id).into_iter().filter(|id| !self.seen.is_over(id, now)) {
-            let record = self.look(&id).await;
-            if !record.as_ref().is_some_and(|record| record.status == Status::Completed) {
-                return Some(format!("its record is not completed: {record:?}"));
+            match self.look(&id).await {
+                Some(record) if record.status == Status::Completed => {
+                    self.seen.note_window(&id, Timestamp::from_millis(record.expires_at_s.saturating_mul(1_000)));
+                }
+                record => return Some(format!("its record is not completed: {record:?}")),
             }
         }
         None

@@ -67,8 +67,10 @@ impl Worker {
             } else if twice {
                 let [one, other] = [self.begin(batch.clone()), self.begin(batch.clone())];
                 let _ = tokio::join!(self.run(one), self.run(other));
+                self.check(&batch).await;
             } else {
-                stopped = self.run(self.begin(batch)).await.or(stopped);
+                stopped = self.run(self.begin(batch.clone())).await.or(stopped);
+                self.check(&batch).await;
             }
         }
         panic!("the queue is not empty after {INVOCATIONS_MAX} invocations");
@@ -95,6 +97,16 @@ impl Worker {
         };
         self.apply(&invocation.batch, &report);
         None
+    }
+
+    /// Notes which of these messages have left the queue as done and are not: now, since others may do them later.
+    async fn check(&self, batch: &[usize]) {
+        for index in batch {
+            let Some(id) = self.backlog().done(*index) else { continue };
+            if let Some(why) = self.records.undone(id.as_str(), self.router.now()).await {
+                self.backlog().all[*index].undone.get_or_insert(why);
+            }
+        }
     }
 
     /// Lets an invocation go on whose messages others have done meanwhile.

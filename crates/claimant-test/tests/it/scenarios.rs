@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Conflicts, Consumer, Context, Fingerprint, HandlerError, Lease, MemoryStore, Status, StoreErrorKind,
+    Conflicts, Consumer, Context, Fingerprint, HandlerError, Lease, MemoryStore, Status, Store, StoreErrorKind,
     TransactionGuard,
 };
 use claimant_test::{Call, Effects, Fault, MemoryTransactions, Scenario, TestMessage, TestQueue};
@@ -218,6 +218,14 @@ async fn a_store_that_fails_is_waited_for_and_one_that_lies_is_found() {
     assert!(lied.contains("m-1 was reported as done, and its record is not completed"), "{lied}");
 }
 
+/// A store of two queues.
+#[derive(Clone, Default)]
+struct Shared(Arc<MemoryStore>);
+
+impl Store for Shared {
+    claimant_test::pass_on!(self => self.0; claims_max, claims_outlive_owners, claim, renew, settle, get);
+}
+
 /// What was done is not blamed for what its key's record says after the window.
 #[tokio::test(start_paused = true)]
 async fn a_key_can_be_used_again_after_its_window() {
@@ -230,6 +238,18 @@ async fn a_key_can_be_used_again_after_its_window() {
     queue.clock().advance(Duration::from_secs(16 * 86_400));
     queue.send(&[order("a").id("again")]);
     assert_eq!(queue.drain().await.outcomes(), ["m-1: completed", "again: rejected"]);
+
+    // Also where the first one only found it done.
+    let store = Shared::default();
+    let queue = |store: Shared| TestQueue::new(Consumer::new("c", store, handler).key(|order: &Order| &order.id));
+    let (one, other) = (queue(store.clone()), queue(store));
+    one.send(&[order("b")]);
+    one.drain().await.assert_done();
+    other.send(&[order("b")]);
+    other.drain().await.assert_done();
+    other.clock().advance(Duration::from_secs(16 * 86_400));
+    other.send(&[order("b").id("again")]);
+    assert_eq!(other.drain().await.outcomes(), ["m-1: duplicate", "again: rejected"]);
 }
 
 #[tokio::test(start_paused = true)]
