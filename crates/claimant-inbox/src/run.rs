@@ -26,6 +26,14 @@ struct Deadlines {
     return_by: Instant,
 }
 
+/// Whether a worker has no message, since there was no connection for one.
+#[derive(Debug, Clone, Copy)]
+enum Starved {
+    No,
+    Since(Instant),
+    Logged,
+}
+
 /// The state of a running worker.
 struct WorkerLoop<'a> {
     worker: Arc<Worker>,
@@ -108,13 +116,14 @@ impl<'a> WorkerLoop<'a> {
         let mut shutdown = pin!(shutdown);
         let mut open = true;
         let mut broken = None;
-        let (mut lacks_connection, mut starved) = (false, false);
+        let (mut lacks_connection, mut starved) = (false, Starved::No);
         loop {
             open &= self.rest > 0 && self.deadlines.is_none_or(|deadlines| Instant::now() < deadlines.begin_by);
             open &= !self.is_held_back();
             if self.way.go_on((open && !lacks_connection).then(|| self.room())) {
                 self.next_take = Instant::now();
             }
+            starved = self.warn_if_starved(starved);
             if open && self.may_take() {
                 lacks_connection = self.take_due().await.unwrap_or_else(|error| {
                     open = !self.once() && error::may_pass(&error);
@@ -124,13 +133,18 @@ impl<'a> WorkerLoop<'a> {
                     self.idle = true;
                     false
                 });
-                starved = self.warn_if_starved(lacks_connection, starved);
+                starved = match starved {
+                    _ if !lacks_connection || !self.in_flight.is_empty() => Starved::No,
+                    Starved::No => Starved::Since(Instant::now()),
+                    before => before,
+                };
                 continue;
             }
             if self.in_flight.is_empty() && (!open || (self.once() && self.idle)) {
                 break;
             }
-            let wake_at = self.wake_at(open);
+            let warn_at = if let Starved::Since(begun) = starved { Some(begun + BEGIN_MAX) } else { None };
+            let wake_at = self.wake_at(open).into_iter().chain(warn_at).min();
             tokio::select! {
                 Some(ended) = self.in_flight.join_next() => self.end(ended),
                 () = self.way.next() => {}
@@ -140,6 +154,9 @@ impl<'a> WorkerLoop<'a> {
                 () = sleep_until(wake_at.unwrap_or(self.next_take)), if wake_at.is_some() => {}
                 () = &mut shutdown, if open => open = false,
             }
+        }
+        if self.once() && matches!(starved, Starved::Since(_)) && self.summary == Summary::default() {
+            self.warn_of_starvation();
         }
         match self.deadlines {
             // What is not written or let go by then ends with its lease.
@@ -177,17 +194,23 @@ impl<'a> WorkerLoop<'a> {
         most.min(self.way.room(under_way))
     }
 
-    /// Returns whether it has no message, since there was no connection for one, and logs it unless that was so before.
-    fn warn_if_starved(&self, lacks_connection: bool, before: bool) -> bool {
-        let starved = lacks_connection && self.in_flight.is_empty();
-        if starved && !before {
-            tracing::warn!(
-                consumer = self.worker.consumer,
-                "no messages are taken: handlers of the inbox have all {} connections of its pool",
-                self.worker.pool.options().get_max_connections()
-            );
+    /// Logs that it gets no connection, once it has waited so long for one: workers that look for messages have theirs for some milliseconds.
+    fn warn_if_starved(&self, starved: Starved) -> Starved {
+        match starved {
+            Starved::Since(begun) if begun.elapsed() >= BEGIN_MAX => {
+                self.warn_of_starvation();
+                Starved::Logged
+            }
+            starved => starved,
         }
-        starved
+    }
+
+    fn warn_of_starvation(&self) {
+        tracing::warn!(
+            consumer = self.worker.consumer,
+            "no messages are taken: other workers of the inbox and handlers have all {} connections of its pool",
+            self.worker.pool.options().get_max_connections()
+        );
     }
 
     fn may_take(&self) -> bool {

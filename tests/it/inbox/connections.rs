@@ -52,10 +52,33 @@ async fn a_worker_that_gets_no_connection_of_others_says_so_once() {
         let (one, two) = tokio::join!(payments.run_once(Limits::within(Duration::from_secs(46))), limited);
         (one.unwrap(), two.unwrap())
     };
-    let (one, two) = tokio::join!(run(&orders), late);
+    // This one does not end for it.
+    let audit = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let worker = worker("audit").poll(Duration::from_millis(100));
+        worker.run_until(tokio::time::sleep(Duration::from_secs(7))).await.unwrap()
+    };
+    let (one, two, three) = tokio::join!(run(&orders), late, audit);
     assert_eq!((one, two), (Summary { done: 1, ..Summary::default() }, Default::default()));
+    assert_eq!(three, Summary::default());
     let text = logs.text();
-    assert_eq!(text.matches("have all 1 connections").count(), 2, "{text}");
+    assert_eq!(text.matches("have all 1 connections").count(), 3, "{text}");
+}
+
+/// One that works or looks has connections for some milliseconds, which is nothing to be warned of.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_worker_that_waits_shortly_for_a_connection_says_nothing() {
+    let (world, logs) = (World::start(1).await, Logs::record());
+    let ids = (0..40).map(|n| format!("k{n}"));
+    world.deliver(ids.map(|id| record(&id, &body(&id, "ok"))).collect()).await;
+    let (orders, payments) = (world.worker(), world.inbox.worker("payments").on("long", long));
+    let payments = payments.poll(Duration::from_millis(20)).clock(Arc::new(world.clock.clone()));
+    let within = || tokio::time::sleep(Duration::from_secs(3));
+    let (one, two) = tokio::join!(orders.run_until(within()), payments.run_until(within()));
+    assert_eq!((one.unwrap(), two.unwrap()), (Summary { done: 40, ..Summary::default() }, Summary::default()));
+    let text = logs.text();
+    assert!(!text.contains("no messages are taken"), "{text}");
 }
 
 /// They are ended by one connection at a time: where each took its own, a server that is full anyway would refuse some.
@@ -63,7 +86,7 @@ async fn a_worker_that_gets_no_connection_of_others_says_so_once() {
 #[ignore = "needs PostgreSQL: make test"]
 async fn handlers_that_are_cut_off_at_once_take_one_connection_more_together() {
     let world = World::start(1).await;
-    // Eight of the pool and that one; the server counts one that has ended for a moment.
+    // Eight of the pool and that one; the server counts one that has ended for a moment, and is then asked again.
     world
         .sql(
             "CREATE ROLE few LOGIN PASSWORD 'few' CONNECTION LIMIT 11; GRANT ALL ON ALL TABLES IN SCHEMA public TO few; \
