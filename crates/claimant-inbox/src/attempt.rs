@@ -226,10 +226,11 @@ impl Worker {
         self.end_and_fail(taken, locked.at_server, failure).await
     }
 
-    /// Has the server end the transaction, which has the row locked, and records why the attempt failed.
+    /// Has the server end the transaction, which has the row locked, and records why the attempt failed, also where the server gave no answer
+    /// to the first: the row can be free.
     async fn end_and_fail(&self, taken: &Taken, at_server: AtServer, failure: Failure) -> AttemptOutcome {
         let until = end_of(STATEMENT_MAX);
-        self.shared.connections.end(&self.pool, at_server, until).await;
+        self.shared.connections.end(&self.pool, at_server, until - STATEMENT_MAX / 4).await;
         self.fail(taken, failure, until).await
     }
 

@@ -132,7 +132,8 @@ const HOLD: &str = "SELECT id FROM claimant_inbox WHERE id = $1 FOR UPDATE";
 /// statement sees all that were parked. If `$8` is set, it applies only in that transaction: a handler that ended its
 /// transaction has not ended its row.
 ///
-/// From here on the transaction waits a second for locks, also in its commit, where the server has no other limit: it is the worker's again.
+/// From here on the transaction waits a second for each lock, also in its commit, where the server has no other limit: it is the handler's no
+/// more. So does that in which an operator discards a message, whatever the pool's own limit is.
 const CLOSE: &str = "WITH own AS MATERIALIZED (SELECT set_config('lock_timeout', '1s', true)), closed AS (UPDATE claimant_inbox SET status = $3, open = $4 AND group_name IS NOT NULL, \
     waiting = false, cut_off = false, error = CASE WHEN $3 = 'DONE' THEN NULL ELSE coalesce($5, error) END, \
     attempts = least(attempts, $6), updated_at = $7, finished_at = $7 \

@@ -16,8 +16,8 @@ use crate::link::{Statement, end_of};
 /// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
 /// `query(…).execute(&mut **transaction)`, and `transaction.begin()` for a savepoint.
 ///
-/// Its statements wait for locks as the server's settings say, as long as the handler has time. Its commit waits a second for those of what is
-/// checked only then, such as a deferred foreign key.
+/// Its statements wait for locks as the server's settings say, as long as the handler has time. Its commit waits a second for each
+/// one of what is checked only then, such as a deferred foreign key, and is given up after two seconds in all.
 ///
 /// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. If a handler ends it by a statement
 /// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.
