@@ -1,7 +1,7 @@
 //! Breakers: a process that knows one open runs nothing, and one that probes runs one message after the other. The intake is never off
 //! without a return to come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Found;
 use crate::calls::BREAKER;
@@ -42,11 +42,16 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     // What the record is, and what each request found when it arrived: by the order of events, since it may change within the
     // same millisecond (seed 400676).
     let (mut record, mut read) = (None, BTreeMap::new());
+    // What arrived when nobody waited for it any more: no process learns what came of it (seed 923143).
+    let mut unheard = BTreeSet::new();
     for (at, event) in &timeline.history.events {
         match event {
             Event::Changed { id, after, .. } if is_breaker(id) => record = after.as_ref(),
-            Event::Arrived { request, .. } => {
+            Event::Arrived { request, abandoned, .. } => {
                 read.insert(*request, record);
+                if *abandoned {
+                    unheard.insert(*request);
+                }
             }
             _ => {}
         }
@@ -60,7 +65,9 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
                 known.entry(run.process_run).and_modify(|knows| *knows = answered(*knows, run));
             }
             _ => {
-                if let Some((process_run, no)) = asker(timeline, event) {
+                if let Some((process_run, no)) = asker(timeline, event)
+                    && !unheard.contains(&no)
+                {
                     let knows = known.entry(process_run).or_insert(Knows::Nothing);
                     *knows = after(timeline, *knows, (*at, event), no, read.get(&no).copied().flatten());
                 }
