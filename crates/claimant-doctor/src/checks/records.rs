@@ -34,7 +34,7 @@ fn records(system: &System, function: &Function) -> Answer {
                 Fact::Known(false) => {
                     let (name, id) = (&function.place.id, table.text());
                     return found(
-                        if may_have_none(function) { Level::Warning } else { level },
+                        if may_have_none(function, id) { Level::Warning } else { level },
                         format!("the role of {name} may not {action} on {id}: {then}"),
                         format!(
                             "Effect: Allow, Action: [dynamodb:UpdateItem, dynamodb:GetItem], Resource: the ARN of {id}"
@@ -48,10 +48,10 @@ fn records(system: &System, function: &Function) -> Answer {
     all_known.then_some(None)
 }
 
-/// Whether a function may have no records: SAM's globals name the table for each, and its role names nothing that is done with one.
-fn may_have_none(function: &Function) -> bool {
-    let names_nothing = || ON_TABLES.iter().all(|one| function.rights.allow_somewhere(one) == Fact::Known(false));
-    function.environment.is_inherited && names_nothing()
+/// Whether a function may have no records: SAM's globals name the table for each, and its role may do nothing with that one.
+fn may_have_none(function: &Function, table: &str) -> bool {
+    let may_do_nothing = || ON_TABLES.iter().all(|one| function.rights.allow(one, table) == Fact::Known(false));
+    function.environment.is_inherited && may_do_nothing()
 }
 
 fn on_records(system: &System, function: &Function, action: &str, table: &Link) -> Fact<bool> {

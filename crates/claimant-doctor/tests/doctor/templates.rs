@@ -616,9 +616,15 @@ fn a_function_that_is_not_certain_is_judged_as_it_would_be() {
 /// SAM's globals name the table for all functions, also for those without records.
 #[test]
 fn a_table_of_globals_alone_is_no_error() {
+    /// On another table.
+    const OF_ITS_OWN: &str = "'dynamodb:*'
+                Resource: arn:aws:dynamodb:eu-west-1:111122223333:table/customers
+              - Effect: Allow
+                Action: dynamodb:Scan";
     let actions = "[dynamodb:PutItem, dynamodb:UpdateItem, dynamodb:GetItem, dynamodb:PartiQLInsert, dynamodb:PartiQLUpdate, dynamodb:BatchGetItem]";
     for (own, allowed, expected) in [
         ("A: b", "dynamodb:Scan", &[(18, Warning), (28, Warning)][..]),
+        ("A: b", OF_ITS_OWN, &[(18, Warning), (28, Warning)]),
         ("CLAIMANT_CONCURRENCY: '2'", "dynamodb:Scan", &[(18, Error), (28, Warning)]),
         ("A: b", "dynamodb:PutItem", &[(18, Error), (28, Warning)]),
     ] {

@@ -100,10 +100,16 @@ impl DeadLetterQueue {
         let looked_at =
             place.endpoint("SQS").filter(|_| place.is_local()).map(|url| url.trim_end_matches('/').to_owned());
         let mut dead = Self { looked_at, ..Self::open(place.sqs(), url).await? };
-        for queue in sources::of_functions(place, &dead.url) {
-            if !dead.sources.iter().chain([&dead.url]).any(|url| sources::is_same(url, &queue)) {
-                dead.sources.push(queue);
+        let mut is_sure = !dead.sources.is_empty();
+        for source in sources::of_functions(place, &dead.url) {
+            if !dead.sources.iter().chain([&dead.url]).any(|url| sources::is_same(url, &source.url)) {
+                is_sure |= !source.is_guessed;
+                dead.sources.push(source.url);
             }
+        }
+        // A guess beside others says that a letter may be another queue's. Alone, it is no place to send letters to.
+        if !is_sure && dead.sources.len() == 1 {
+            dead.sources.clear();
         }
         dead.sources.sort();
         dead.is_named = place.dead_letter_queues().iter().any(|queue| sources::is_same(&queue.url, &dead.url));

@@ -3,13 +3,26 @@
 use crate::aws::name_of_arn;
 use crate::target::{Place, sibling};
 
-/// Returns the queues of the functions that copy to the dead-letter queue at this URL, which SQS does not know. Those that the place does
-/// not show are among them.
-pub(super) fn of_functions(place: &Place, dead: &str) -> Vec<String> {
+/// Where letters may have come from, and whether that is a guess: functions name their queues without an account.
+pub(super) struct Source {
+    pub(super) url: String,
+    pub(super) is_guessed: bool,
+}
+
+/// Returns the queues of the functions that copy to the dead-letter queue at this URL, which SQS does not know: all that have the name. One that
+/// the place does not show, or could not ask about, is guessed to be in the dead-letter queue's account.
+pub(super) fn of_functions(place: &Place, dead: &str) -> Vec<Source> {
     let copying =
         place.functions.iter().filter(|function| function.dead_letter_queue.as_deref() == Some(name_of_arn(dead)));
-    let url = |name: &String| place.queue(name).map_or_else(|| sibling(dead, name), |queue| queue.url.clone());
-    copying.flat_map(|function| function.queues.iter().map(url)).collect()
+    let mut found = Vec::new();
+    for name in copying.flat_map(|function| &function.queues) {
+        let known: Vec<_> = place.queues.iter().filter(|queue| queue.name == *name).collect();
+        if known.is_empty() {
+            found.push(Source { url: sibling(dead, name), is_guessed: true });
+        }
+        found.extend(known.iter().map(|queue| Source { url: queue.url.clone(), is_guessed: false }));
+    }
+    found
 }
 
 /// Returns whether two URLs are of one queue: SQS has several hosts for it.
