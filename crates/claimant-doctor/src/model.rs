@@ -285,6 +285,11 @@ impl System {
         self.functions.iter().find(|function| link.is(&function.place.id))
     }
 
+    /// Returns the mappings that have this function read their queues, certain to be there or not.
+    pub fn mappings_of<'a>(&'a self, function: &'a Function) -> impl Iterator<Item = &'a Mapping> {
+        self.mappings.iter().filter(|mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id)))
+    }
+
     /// Returns the mappings of a queue that are certain to be there.
     pub fn readers<'a>(&'a self, queue: &'a Link) -> impl Iterator<Item = &'a Mapping> {
         self.mappings.iter().filter(|mapping| mapping.place.certain && mapping.queue.known() == Some(queue))

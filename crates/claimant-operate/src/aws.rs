@@ -1,5 +1,6 @@
 //! What errors of the AWS SDKs mean to the person who asked.
 
+use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
@@ -26,6 +27,24 @@ const ABSENT: [&str; 4] =
 /// Returns the last part of an ARN or of a queue's URL: its name.
 pub(crate) fn name_of_arn(arn: &str) -> &str {
     arn.rsplit([':', '/']).next().unwrap_or(arn)
+}
+
+/// Returns the account in a queue's ARN.
+pub(crate) fn account_of(arn: &str) -> Option<&str> {
+    arn.rsplit(':').nth(1)
+}
+
+/// Asks SQS for the URL of the queue with this ARN.
+///
+/// # Errors
+/// When there is none, the permission `sqs:GetQueueUrl` is missing, or no answer comes.
+pub(crate) async fn queue_url(sqs: &Client, arn: &str) -> Result<String, Error> {
+    let name = name_of_arn(arn);
+    let account = account_of(arn).map(str::to_owned);
+    let request = sqs.get_queue_url().queue_name(name).set_queue_owner_aws_account_id(account);
+    let what = format!("the queue {name} cannot be found");
+    let answer = request.send().await.map_err(|error| failed(&what, "sqs:GetQueueUrl", &error))?;
+    answer.queue_url.ok_or_else(|| Error::new(format!("the queue {name} has no URL")))
 }
 
 /// Returns an error that says what could not be done, why, and how to fix it. `permission` is the action that the request needs.

@@ -8,7 +8,7 @@ use claimant_core::{Error, ErrorKind};
 use futures_util::future::try_join_all;
 use serde_json::Value;
 
-use crate::aws::{failed, name_of_arn};
+use crate::aws::{failed, name_of_arn, queue_url};
 use crate::intake::is_of;
 use crate::lambda::{EventSourceMapping, Function as Found, Lambda};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
@@ -158,12 +158,7 @@ async fn sources(lambda: &Lambda) -> Result<Vec<(String, String)>, Error> {
 
 /// The queue with this ARN, its dead-letter queue unknown.
 async fn queue(sqs: &aws_sdk_sqs::Client, arn: &str) -> Result<Queue, Error> {
-    let mut parts = arn.rsplit(':');
-    let (name, account) = (parts.next().unwrap_or(arn), parts.next());
-    let url = sqs.get_queue_url().queue_name(name).set_queue_owner_aws_account_id(account.map(str::to_owned));
-    let what = format!("the queue {name} cannot be found");
-    let url = url.send().await.map_err(|e| failed(&what, "sqs:GetQueueUrl", &e))?;
-    Ok(Queue { name: name.to_owned(), ..Queue::at(url.queue_url.unwrap_or_default()) })
+    Ok(Queue { name: name_of_arn(arn).to_owned(), ..Queue::at(queue_url(sqs, arn).await?) })
 }
 
 async fn dead_letter_arn(sqs: &aws_sdk_sqs::Client, queue: &Queue) -> Result<Option<String>, Error> {

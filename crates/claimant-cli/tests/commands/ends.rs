@@ -76,23 +76,6 @@ async fn a_dead_letter_queue_that_has_one_is_itself_meant() {
     world.cloud.stop().await;
 }
 
-/// A function that copies what it gives up on to the dead-letter queue of another's queue.
-const SHARED: &str = "
-  Lost: {Type: AWS::SQS::Queue}
-  Parcels:
-    Type: AWS::SQS::Queue
-    Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt Lost.Arn, maxReceiveCount: 5}}
-  Pack:
-    Type: AWS::Serverless::Function
-    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: pack}}
-    Properties:
-      Handler: bootstrap
-      Runtime: provided.al2023
-      Timeout: 3
-      Environment: {Variables: {CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Dead}}
-      Events: {Parcels: {Type: SQS, Properties: {Queue: !GetAtt Parcels.Arn}}}
-";
-
 /// SQS does not know of the queues whose functions copy there.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_function_copied_goes_back_to_its_queue_where_that_is_the_only_one() {
@@ -108,7 +91,8 @@ async fn what_a_function_copied_goes_back_to_its_queue_where_that_is_the_only_on
     assert_eq!((depth(&world, "Given"), depth(&world, "Parcels")), (0, 3));
     world.cloud.stop().await;
 
-    let world = World::of(SHARED).await;
+    // It copies to the dead-letter queue of another queue.
+    let world = World::of(&MORE.replace("!Ref Given", "!Ref Dead")).await;
     world.letter("no price", "rejected", "{}");
     for queue in [&[][..], &["--queue", "Dead"]] {
         let (code, done) = world.json(&[&["dead", "redrive", "--all", "--yes"], queue].concat()).await;

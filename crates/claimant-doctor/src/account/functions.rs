@@ -105,7 +105,8 @@ fn is_of(mapping: &Value, arn: &str) -> bool {
 fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environment {
     let (variables, error) = (&found["Environment"]["Variables"], &found["Environment"]["Error"]);
     // Those whose key these credentials may not use, or that is disabled, are left out.
-    if error.is_object() {
+    let is_open = error.is_object();
+    if is_open {
         let code = text(error, "ErrorCode").unwrap_or("no code");
         let why = match code.contains("AccessDenied") {
             true => "they are encrypted with a key that these credentials may not use (kms:Decrypt)",
@@ -113,7 +114,6 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
         };
         asker.note(format!("the variables of {name}: {code}: {why}"));
     }
-    let is_open = error.is_object();
     let arn = text(found, "FunctionArn").unwrap_or_default();
     let of = |(name, value): (&String, &Value)| {
         let value = value.as_str()?;
@@ -252,12 +252,8 @@ type Wanted = Vec<(&'static [&'static str], Vec<(String, String)>)>;
 /// What to ask for a function: actions, and the ARNs and ids of what they are on.
 fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
     let function = &system.functions[index];
-    let mut queues: Vec<_> = system
-        .mappings
-        .iter()
-        .filter(|mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id)))
-        .filter_map(|mapping| system.queue(mapping.queue.known()?))
-        .collect();
+    let mut queues: Vec<_> =
+        system.mappings_of(function).filter_map(|mapping| system.queue(mapping.queue.known()?)).collect();
     let letters = function.environment.get("CLAIMANT_DEAD_LETTER_QUEUE_URL").and_then(Fact::known);
     queues.extend(letters.and_then(|letters| system.queue(letters)));
     let of_queues = queues.iter().map(|queue| (queue.place.id.to_string(), queue.place.id.to_string())).collect();

@@ -2,7 +2,7 @@
 
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
-use crate::model::{Function, Link, Mapping, System, Table};
+use crate::model::{Function, Link, System, Table};
 use crate::rights::ON_TABLES;
 
 /// What a consumer does with its records, and what becomes of its messages without it.
@@ -14,9 +14,8 @@ const ON_RECORDS: [(&str, Level, &str); 2] = [
 /// Asks once for each function that reads a queue, whether that is described here or not.
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
-        let reads = |mapping: &Mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id));
         let has_table = !function.has_records_elsewhere() && function.environment.get("CLAIMANT_TABLE").is_some();
-        if has_table && system.mappings.iter().any(reads) {
+        if has_table && system.mappings_of(function).next().is_some() {
             report.answer(18, &function.place, records(system, function));
         }
     }

@@ -110,8 +110,7 @@ pub(super) fn groups(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
-        let reads = |mapping: &&Mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id));
-        let all: Vec<_> = system.mappings.iter().filter(reads).collect();
+        let all: Vec<_> = system.mappings_of(function).collect();
         if all.is_empty() {
             continue;
         }

@@ -27,7 +27,8 @@ impl Depth {
     }
 
     /// Returns how many these are together.
-    pub(super) const fn total(self) -> u64 {
+    #[must_use]
+    pub const fn total(self) -> u64 {
         self.visible + self.hidden + self.delayed
     }
 }

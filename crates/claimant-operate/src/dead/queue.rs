@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::depth::Depth;
 use super::sources;
-use crate::aws::{failed, name_of_arn};
+use crate::aws::{failed, name_of_arn, queue_url};
 use crate::send_request::{self, is_unknown};
 use crate::target::Place;
 
@@ -170,6 +170,12 @@ impl DeadLetterQueue {
         &self.sources
     }
 
+    /// Returns the names of these queues, in the same order.
+    #[must_use]
+    pub fn source_names(&self) -> Vec<&str> {
+        self.sources.iter().map(|url| name_of_arn(url)).collect()
+    }
+
     /// Returns how many messages it held when it was opened: about.
     #[must_use]
     pub const fn depth(&self) -> Depth {
@@ -286,16 +292,10 @@ impl DeadLetterQueue {
 
     /// Returns the URL of the queue with this ARN.
     pub(super) async fn url_of(&self, arn: &str) -> Result<String, Error> {
-        let name = name_of_arn(arn);
-        if let Some(url) = sources::with_arn(&self.sources, arn) {
-            return Ok(url.clone());
+        match sources::with_arn(&self.sources, arn) {
+            Some(url) => Ok(url.clone()),
+            None => queue_url(&self.client, arn).await,
         }
-        let request = self.client.get_queue_url().queue_name(name);
-        let account = sources::account_of(arn).map(str::to_owned);
-        let answer = request.set_queue_owner_aws_account_id(account).send().await;
-        let answer =
-            answer.map_err(|error| failed(&format!("the queue {name} was not found"), "sqs:GetQueueUrl", &error))?;
-        answer.queue_url.ok_or_else(|| Error::new(format!("the queue {name} has no URL")))
     }
 
     /// Checks that there is a queue at this URL, other than this one.

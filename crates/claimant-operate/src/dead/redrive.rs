@@ -199,10 +199,7 @@ impl Redrive<'_> {
         match queue.sources() {
             [only] => Ok(only.clone()),
             [] => Err("no queue is known that it belongs to: name the destination".to_owned()),
-            several => {
-                let names: Vec<_> = several.iter().map(|url| name_of_arn(url)).collect();
-                Err(format!("it may belong to any of {}: name the destination", names.join(", ")))
-            }
+            _ => Err(format!("it may belong to any of {}: name the destination", queue.source_names().join(", "))),
         }
     }
 }

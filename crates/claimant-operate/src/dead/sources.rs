@@ -1,6 +1,6 @@
 //! The queues that a dead-letter queue serves, by their URLs.
 
-use crate::aws::name_of_arn;
+use crate::aws::{account_of, name_of_arn};
 use crate::target::{Place, sibling};
 
 /// Where letters may have come from, and whether that is a guess: functions name their queues without an account.
@@ -34,11 +34,6 @@ pub(super) fn is_same(a: &str, b: &str) -> bool {
 pub(super) fn with_arn<'a>(urls: &'a [String], arn: &str) -> Option<&'a String> {
     let (account, name) = (account_of(arn)?, name_of_arn(arn));
     urls.iter().find(|url| path(url) == Some(&*format!("{account}/{name}")))
-}
-
-/// Returns the account in a queue's ARN.
-pub(super) fn account_of(arn: &str) -> Option<&str> {
-    arn.rsplit(':').nth(1)
 }
 
 /// Returns the account and the name in a queue's URL.

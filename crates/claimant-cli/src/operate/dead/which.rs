@@ -89,10 +89,10 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     let mut urls: Vec<String> = if target.queues.is_empty() {
         place.dead_letter_queues().into_iter().map(|queue| queue.url.clone()).collect()
     } else {
-        let mut urls = Vec::new();
+        let (mut urls, all_dead) = (Vec::new(), place.dead_letter_queues());
         for queue in place.queues.iter().filter(|queue| target.is_named(queue)) {
             let dead = place.dead_letter_queues_of(queue);
-            let is_dead = place.dead_letter_queues().iter().any(|dead| dead.url == queue.url);
+            let is_dead = all_dead.iter().any(|dead| dead.url == queue.url);
             if dead.is_empty() || is_dead {
                 urls.push(queue.url.clone());
             } else {

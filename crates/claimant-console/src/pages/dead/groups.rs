@@ -82,7 +82,7 @@ impl Shown {
     async fn look(&mut self, place: &Place, url: &str, read: bool) -> Result<(), Error> {
         let dead = DeadLetterQueue::open_in(place, url).await?.with_bodies_of(0);
         self.of = letters::sources(&dead);
-        self.letters = dead.depth().visible + dead.depth().hidden + dead.depth().delayed;
+        self.letters = dead.depth().total();
         self.moves_on_after = dead.moves_on_after().filter(|_| !dead.is_only_looked_at());
         if read {
             // One by one, and without their bodies: a queue can hold gigabytes, and each change draws this page again.

@@ -158,7 +158,7 @@ pub(super) async fn open(place: &Place, name: &str) -> Result<DeadLetterQueue, E
 
 /// Returns the names of the queues that a dead-letter queue serves.
 pub(super) fn sources(dead: &DeadLetterQueue) -> Vec<String> {
-    dead.sources().iter().map(|url| url.rsplit('/').next().unwrap_or(url).to_owned()).collect()
+    dead.source_names().into_iter().map(str::to_owned).collect()
 }
 
 /// Returns the names of the queues that a letter can be sent to: those that its dead-letter queue serves, and the others of the place.
@@ -177,7 +177,7 @@ pub(super) fn destinations(place: &Place, dead: &DeadLetterQueue) -> Vec<String>
 /// # Errors
 /// When there is none, or there are several, in several accounts.
 pub(super) fn destination(place: &Place, dead: &DeadLetterQueue, name: &str) -> Result<String, Error> {
-    let served: Vec<_> = dead.sources().iter().zip(sources(dead)).filter(|(_, of)| of == name).collect();
+    let served: Vec<_> = dead.sources().iter().zip(dead.source_names()).filter(|(_, of)| *of == name).collect();
     match (served.as_slice(), place.queue(name)) {
         ([(url, _)], _) => Ok((*url).clone()),
         ([], Some(queue)) => Ok(queue.url.clone()),
