@@ -23,9 +23,9 @@ help: ## Show this list
 
 # By their names: for the whole workspace, cargo would also build what only tests need.
 run: ## Start the local cloud, send it a sample workload, and show what became of it; POSTGRES=throwaway: with inventory
-	$(if $(filter-out throwaway,$(POSTGRES)),$(error POSTGRES is throwaway or not set; a database of your own goes into DATABASE_URL))
-	cargo build --locked --bins -p claimant-cli $(FUNCTIONS)$(if $(POSTGRES), -p claimant-servers)
-	@$(if $(POSTGRES),$(BUILT)/debug/claimant-server postgres) scripts/run
+	$(if $(filter-out throwaway env:%,$(POSTGRES)),$(error POSTGRES is throwaway, or env:NAME, where the variable NAME has the URL of a database of yours))
+	cargo build --locked --bins -p claimant-cli $(FUNCTIONS)$(if $(filter throwaway,$(POSTGRES)), -p claimant-servers)
+	@$(if $(filter throwaway,$(POSTGRES)),POSTGRES=env:DATABASE_URL $(BUILT)/debug/claimant-server postgres) scripts/run
 
 dev: ## Start the local cloud and leave it up; Ctrl-C stops it
 	cargo build --locked --bins -p claimant-cli $(FUNCTIONS)

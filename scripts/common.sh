@@ -11,8 +11,9 @@ BUILT=${CARGO_TARGET_DIR:-$ROOT/target}
 # `cargo lambda` finds its subcommand here.
 export PATH=$TOOLS/bin:$PATH
 export SAM_CLI_TELEMETRY=0
-# A proxy has no way to our own servers.
-export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
+# A proxy has no way to our own servers, nor to those that the person names. Programs read the one or the other.
+not_proxied=127.0.0.1,localhost${NO_PROXY:+,$NO_PROXY}${no_proxy:+,$no_proxy}
+export NO_PROXY=$not_proxied no_proxy=$not_proxied
 
 say() { printf '%s\n' "$*" >&2; }
 

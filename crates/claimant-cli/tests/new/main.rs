@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod built;
+mod scripts;
 mod shape;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -303,43 +303,4 @@ fn outside_a_workspace_it_is_a_whole_project() {
     assert!(git.contains("by git: https://git.example/claimant"), "{git}");
     let manifest = fs::read_to_string(here.path().join("by-git/Cargo.toml")).unwrap();
     assert!(manifest.contains("claimant = { git = \"https://git.example/claimant\" }"), "{manifest}");
-}
-
-#[test]
-fn invoke_says_what_is_missing_and_does_not_wait_for_it() {
-    let invoke = |function: &str, event: &str| {
-        // No server listens on port 1 of 127.0.0.1.
-        let output =
-            Command::new(root().join("scripts/invoke")).args([function, event]).env("WATCH_PORT", "1").output();
-        let output = output.unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        String::from_utf8(output.stderr).unwrap()
-    };
-    for (function, event, wanted) in [
-        ("no-such-function", "order", &["no function no-such-function", "order-confirmation"][..]),
-        ("payment", "no-such-event", &["no event no-such-event", "payment.json"]),
-        ("payment", "payment", &["nothing listens on port 1", "make watch"]),
-    ] {
-        let said = invoke(function, event);
-        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{function} {event}: {said}");
-    }
-}
-
-#[test]
-fn run_shows_no_list_of_processes_the_password_of_a_database() {
-    let directory = TempDir::new().unwrap();
-    let programs = directory.path().join("debug");
-    fs::create_dir(&programs).unwrap();
-    for program in ["claimant", "inventory"] {
-        let path = programs.join(program);
-        fs::write(&path, format!("#!/bin/sh\necho {program} \"$@\"\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let mut run = Command::new(root().join("scripts/run"));
-    run.arg("--quiet").env("CARGO_TARGET_DIR", directory.path()).env("DATABASE_URL", "postgres://u:s3cret@h/d");
-    let Output { stdout, stderr, .. } = run.output().unwrap();
-    let said = String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap();
-    assert!(!said.contains("s3cret"), "{said}");
-    let called = ["inventory migrate", "claimant local --workload --parameter DatabaseUrl=env:DATABASE_URL --quiet"];
-    assert!(called.iter().all(|line| said.lines().any(|other| other == *line)), "{said}");
 }

@@ -1,0 +1,202 @@
+//! The scripts of the repository, as people start them: beside stubs in the place of what they call.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::root;
+
+/// What scripts call that every machine has; `timeout` is not among it, nor a browser.
+const PROGRAMS: [&str; 14] =
+    ["bash", "cat", "chmod", "cp", "cut", "dirname", "env", "ln", "mkdir", "perl", "rm", "sha256sum", "sleep", "uname"];
+
+/// A clone with nothing but scripts, on a machine with nothing but what they call.
+struct Clone(TempDir);
+
+impl Clone {
+    fn new() -> Self {
+        let clone = Self(TempDir::new().unwrap());
+        for directory in [".tools/bin", "bin", "scripts", "scripts/pins"] {
+            fs::create_dir_all(clone.path(directory)).unwrap();
+        }
+        for entry in fs::read_dir(root().join("scripts")).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), clone.path("scripts").join(entry.file_name())).unwrap();
+            }
+        }
+        for program in PROGRAMS {
+            let places = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+                .map(|place| place.join(program))
+                .collect::<Vec<_>>();
+            let place = places.iter().find(|place| place.exists()).unwrap_or_else(|| panic!("there is no {program}"));
+            symlink(place, clone.path("bin").join(program)).unwrap();
+        }
+        clone
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        fs::write(self.path(path), text).unwrap();
+    }
+
+    /// Puts a program there that does this.
+    fn stub(&self, path: &str, does: &str) {
+        self.file(path, &format!("#!/bin/sh\n{does}\n"));
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A command in it, such as one of its scripts.
+    fn command(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(self.path(program));
+        command.args(args).env_clear().env("PATH", self.path("bin")).current_dir(self.0.path());
+        command
+    }
+}
+
+/// Runs it to its end; returns its exit code and all that it said.
+fn ended(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn invoke_says_what_is_missing_and_does_not_wait_for_it() {
+    let invoke = |function: &str, event: &str| {
+        // No server listens on port 1 of 127.0.0.1.
+        let output =
+            Command::new(root().join("scripts/invoke")).args([function, event]).env("WATCH_PORT", "1").output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (function, event, wanted) in [
+        ("no-such-function", "order", &["no function no-such-function", "order-confirmation"][..]),
+        ("payment", "no-such-event", &["no event no-such-event", "payment.json"]),
+        ("payment", "payment", &["nothing listens on port 1", "make watch"]),
+    ] {
+        let said = invoke(function, event);
+        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{function} {event}: {said}");
+    }
+}
+
+/// Where it is not there, as on macOS.
+#[test]
+fn invoke_ends_after_its_time_without_the_program_timeout() {
+    let clone = Clone::new();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    clone.stub("scripts/tools", "");
+    clone.file("functions/payment/Cargo.toml", "");
+    clone.file("tests/events/payment.json", "{}");
+    for (cargo, code, wanted) in
+        [("echo answered", 0, "answered"), ("exec sleep 100", 1, "no answer from payment within 1 s")]
+    {
+        clone.stub("bin/cargo", cargo);
+        let mut invoke = clone.command("scripts/invoke", &["payment", "payment"]);
+        let (ended, said) = ended(invoke.env("WATCH_PORT", &port).env("INVOKE_TIMEOUT", "1"));
+        assert!(ended == Some(code) && said.contains(wanted), "{cargo}: {ended:?} {said}");
+    }
+}
+
+/// A clone whose programs are built: they say how they were called.
+fn built() -> Clone {
+    let clone = Clone::new();
+    for program in ["claimant", "inventory"] {
+        clone.stub(
+            &format!("target/debug/{program}"),
+            &format!("echo {program} \"$@\" \"${{CLAIMANT_DATABASE_URL:+with a URL}}\""),
+        );
+    }
+    clone
+}
+
+#[test]
+fn run_shows_no_list_of_processes_the_password_of_a_database() {
+    let clone = built();
+    let mut run = clone.command("scripts/run", &["--quiet"]);
+    let (code, said) = ended(run.env("POSTGRES", "env:STOCK_URL").env("STOCK_URL", "postgres://u:s3cret@h/d"));
+    assert!(code == Some(0) && !said.contains("s3cret"), "{said}");
+    let called =
+        ["inventory migrate with a URL", "claimant local --workload --parameter DatabaseUrl=env:STOCK_URL --quiet "];
+    assert!(called.iter().all(|line| said.lines().any(|other| other == *line)), "{said}");
+}
+
+/// A shell has `DATABASE_URL` for another project, as many tools want it.
+#[test]
+fn run_touches_a_database_only_where_it_is_named() {
+    let clone = built();
+    let with = |postgres: &str| {
+        let mut run = clone.command("scripts/run", &[]);
+        let url = "postgres://nobody:s3cret@127.0.0.1:1/shop";
+        ended(run.envs([("POSTGRES", postgres), ("DATABASE_URL", url), ("REDIS_URL", "redis://h")]))
+    };
+    assert_eq!(with(""), (Some(0), "claimant local --workload \n".to_owned()));
+    for (postgres, wanted) in [
+        ("DATABASE_URL", "POSTGRES is env:NAME"),
+        ("env:DATABASE URL", "POSTGRES is env:NAME"),
+        ("env:NOT_SET", "the variable NOT_SET has no URL"),
+        ("env:REDIS_URL", "the variable REDIS_URL has no URL"),
+    ] {
+        let (code, said) = with(postgres);
+        assert!(code == Some(1) && said.contains(wanted) && !said.contains("local --workload"), "{postgres}: {said}");
+    }
+}
+
+#[test]
+fn what_a_person_has_no_proxy_for_stays_so() {
+    let clone = Clone::new();
+    let script = "source scripts/common.sh; echo \"$NO_PROXY $no_proxy\"";
+    for (variables, wanted) in [
+        (&[][..], "127.0.0.1,localhost"),
+        (&[("NO_PROXY", ".corp.example")], "127.0.0.1,localhost,.corp.example"),
+        (&[("NO_PROXY", ".a"), ("no_proxy", ".b")], "127.0.0.1,localhost,.a,.b"),
+    ] {
+        let (_, said) = ended(clone.command("bin/bash", &["-c", script]).envs(variables.iter().copied()));
+        assert_eq!(said, format!("{wanted} {wanted}\n"));
+    }
+}
+
+fn is_there(path: &Path) -> bool {
+    fs::metadata(path).is_ok()
+}
+
+/// As after an upgrade of Python, whose links lead nowhere then.
+#[test]
+fn tools_are_made_again_where_their_python_is_gone() {
+    let clone = Clone::new();
+    clone.file("scripts/pins/requirements.txt", "");
+    let venv = "for at; do :; done; case \"$*\" in *venv*) mkdir -p \"$at/bin\"; for name in python pip sam; do printf '#!/bin/sh\\n' >\"$at/bin/$name\"; chmod +x \"$at/bin/$name\"; done ;; esac";
+    clone.stub("bin/python3", venv);
+    let tools = || ended(&mut clone.command("scripts/tools", &["python"]));
+    let python = clone.path(".tools/venv/bin/python");
+    let (code, said) = tools();
+    assert!(code == Some(0) && said.contains("tools: cargo-lambda and sam") && is_there(&python), "{code:?} {said}");
+    assert_eq!(tools(), (Some(0), String::new()));
+    fs::remove_file(&python).unwrap();
+    symlink("/nowhere/python3.11", &python).unwrap();
+    let (code, said) = tools();
+    assert!(code == Some(0) && is_there(&python) && is_there(&clone.path(".tools/bin/sam")), "{code:?} {said}");
+}
+
+#[test]
+fn a_browser_that_was_unpacked_is_found_where_the_clone_is_now() {
+    let clone = Clone::new();
+    clone.file("scripts/pins/axe/package-lock.json", "{}");
+    clone.stub("bin/npm", "");
+    clone.stub(".tools/chromium/browser", "exec /old/place/chromium/root/usr/lib/chromium/chromium-headless-shell");
+    let browser = clone.path(".tools/bin/browser");
+    symlink("/old/place/chromium/browser", &browser).unwrap();
+    let (code, said) = ended(&mut clone.command("scripts/tools", &["browser"]));
+    assert!(code == Some(0) && is_there(&browser), "{code:?} {said}");
+    let starts = fs::read_to_string(&browser).unwrap();
+    assert!(starts.contains(clone.path(".tools/chromium/root").to_str().unwrap()), "{starts}");
+}
