@@ -54,9 +54,13 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
             run_command(&cloud, &options, &mut stop).await
         }
         None => {
-            let _announced = running::announce(&cloud.endpoints().control);
+            let control = &cloud.endpoints().control;
+            let announced = running::announce(control);
             console.lines().iter().for_each(say);
             description(&cloud, &options).iter().for_each(say);
+            if let Err(e) = &announced {
+                say(format!("\nCommands find this cloud with --local={control} only: it could not be announced: {e}"));
+            }
             say("\nReady. Ctrl-C stops everything.\n");
             stop.received().await;
             say("\nStopping.");

@@ -21,27 +21,31 @@ const FILES_MAX: usize = 1_000;
 const NEW: &str = "new";
 
 /// A cloud that can be found until this is dropped.
-pub(crate) struct Announced(Option<(PathBuf, File)>);
+pub(crate) struct Announced {
+    path: PathBuf,
+    /// Locked as long as it is open.
+    _file: File,
+}
 
 impl Drop for Announced {
     fn drop(&mut self) {
         // OK to fail: who finds the file sees that no process holds it.
-        let _ = self.0.as_ref().map(|(path, _)| fs::remove_file(path));
+        let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Makes a cloud of this process known by its control endpoint. Where that cannot be written, it is found by its address only.
-pub(crate) fn announce(url: &str) -> Announced {
-    let written = directory().and_then(|directory| {
-        let path = directory.join(std::process::id().to_string());
-        let new = path.with_extension(NEW);
-        fs::write(&new, url)?;
-        let file = File::open(&new)?;
-        file.try_lock()?;
-        fs::rename(&new, &path)?;
-        Ok((path, file))
-    });
-    Announced(written.ok())
+/// Makes a cloud of this process known by its control endpoint.
+///
+/// # Errors
+/// When that cannot be written: then the cloud is found by its address only.
+pub(crate) fn announce(url: &str) -> io::Result<Announced> {
+    let path = directory()?.join(std::process::id().to_string());
+    let new = path.with_extension(NEW);
+    fs::write(&new, url)?;
+    let file = File::open(&new)?;
+    file.try_lock()?;
+    fs::rename(&new, &path)?;
+    Ok(Announced { path, _file: file })
 }
 
 /// Returns the control endpoints of the clouds that run.
@@ -73,12 +77,18 @@ fn url_of(path: &Path) -> Option<String> {
     Some(url.trim().to_owned())
 }
 
-/// Returns the directory, made where it is not there. An error where another user could write to it.
+/// Returns the directory: that of the session, or in the temporary directory where the session has none, or one of another user or of
+/// long ago, as after `su` and in containers.
 fn directory() -> io::Result<PathBuf> {
-    let directory = match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
-        Some(path) => PathBuf::from(path).join("claimant"),
-        None => std::env::temp_dir().join(format!("claimant-{}", geteuid().as_raw())),
-    };
+    let of_session = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
+    match of_session.and_then(|path| private(PathBuf::from(path).join("claimant")).ok()) {
+        Some(directory) => Ok(directory),
+        None => private(std::env::temp_dir().join(format!("claimant-{}", geteuid().as_raw()))),
+    }
+}
+
+/// Makes a directory where it is not there. An error where another user could write to it.
+fn private(directory: PathBuf) -> io::Result<PathBuf> {
     match DirBuilder::new().mode(0o700).create(&directory) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
         _ => {}

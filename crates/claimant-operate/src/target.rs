@@ -101,9 +101,11 @@ async fn local(control: &str) -> Result<Place, Error> {
     })
 }
 
-/// Credentials that the local endpoints do not check, and none of the environment's.
+/// Credentials that the local endpoints do not check, and none of the environment's; nor the kinds of endpoints that a profile asks for:
+/// with them the SDK refuses an endpoint that is named.
 async fn local_aws(region: String) -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "local cloud");
     let config = claimant_aws::config_of(None, Some(&region)).await.into_builder();
+    let config = config.use_fips(false).use_dual_stack(false);
     config.credentials_provider(aws_credential_types::provider::SharedCredentialsProvider::new(credentials)).build()
 }

@@ -220,13 +220,15 @@ fn beside(name: &str, options: &[&str], script: &str) -> Command {
     local.env("CLAIMANT_LOCAL_URL", "http://127.0.0.1:1");
     // Of a real account, which some SDKs prefer to the access key.
     local.envs(["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN"].map(|name| (name, "prod")));
+    local.envs(["AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"].map(|name| (name, "true")));
     local
 }
 
 /// Each reads the output to its end, which is when no process of the command holds it open any more.
 #[test]
 fn a_command_has_the_clouds_variables_and_its_end_is_the_clouds() {
-    let table: [(&[&str], &str, i32, &str); 7] = [
+    let table: [(&[&str], &str, i32, &str); 8] = [
+        (&[], "echo \"$AWS_USE_FIPS_ENDPOINT $AWS_USE_DUALSTACK_ENDPOINT\"", 0, "false false\n"),
         (
             &[],
             "echo \"$AWS_ACCESS_KEY_ID ${AWS_PROFILE-} ${AWS_DEFAULT_PROFILE-} ${AWS_SESSION_TOKEN-}\"",
@@ -331,6 +333,33 @@ fn a_cloud_that_is_gone_is_not_found_though_another_process_has_its_number() {
     local.kill().unwrap();
     local.wait().unwrap();
     assert!(list().1.contains("no local cloud runs here") && !file.exists());
+}
+
+/// As after `su`, in containers and under WSL.
+#[test]
+fn a_cloud_is_found_where_the_session_has_no_directory() {
+    let stage = stage("no-session");
+    let (gone, temporary, file) = (stage.join("gone/9999"), stage.join("tmp"), stage.join("greeter"));
+    std::fs::create_dir_all(&temporary).unwrap();
+    for (temporary, found) in [(&temporary, true), (&file, false)] {
+        let command = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+            command.env_clear().env("XDG_RUNTIME_DIR", &gone).env("TMPDIR", temporary).env("HOME", &stage);
+            command.stdin(Stdio::null());
+            command
+        };
+        let mut local = command();
+        local.args(["local", "--template"]).arg(stage.join("template.yaml")).arg("--binaries").arg(&stage);
+        let mut local = local.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(local.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let said: Vec<_> = lines.take_while(|line| !line.starts_with("Ready.")).collect();
+        let errors = text(&command().arg("list").output().unwrap().stderr);
+        local.kill().unwrap();
+        local.wait().unwrap();
+        let hidden =
+            said.iter().any(|line| line.starts_with("Commands find this cloud with --local=http://127.0.0.1:"));
+        assert_eq!((hidden, errors.contains("no local cloud runs here")), (!found, !found), "{said:?} {errors}");
+    }
 }
 
 #[test]

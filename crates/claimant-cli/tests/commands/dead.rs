@@ -80,11 +80,16 @@ impl World {
         self.cloud.sqs().messages(queue).unwrap().into_iter().map(|message| message.body).collect()
     }
 
-    /// Runs the command on this cloud; returns its exit code, standard output and standard error.
-    pub(crate) async fn claimant(&self, args: &[&str]) -> (i32, String, String) {
+    /// The command on this cloud.
+    pub(crate) fn command(&self, args: &[&str]) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
         command.args(args).arg(format!("--local={}", self.cloud.endpoints().control));
-        let Output { status, stdout, stderr } = command.output().await.unwrap();
+        command
+    }
+
+    /// Runs the command on this cloud; returns its exit code, standard output and standard error.
+    pub(crate) async fn claimant(&self, args: &[&str]) -> (i32, String, String) {
+        let Output { status, stdout, stderr } = self.command(args).output().await.unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (status.code().unwrap(), text(stdout), text(stderr))
     }

@@ -28,6 +28,24 @@ async fn a_key_that_is_none_is_told_before_the_others_are_acted_on() {
     world.cloud.stop().await;
 }
 
+/// As where FIPS is required: the SDK refuses an endpoint that is named with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kinds_of_endpoints_that_a_profile_asks_for_are_not_asked_of_a_local_cloud() {
+    let world = World::of(TABLE).await;
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".aws")).unwrap();
+    let config = "[default]\nuse_fips_endpoint = true\nuse_dualstack_endpoint = true\n";
+    std::fs::write(home.path().join(".aws/config"), config).unwrap();
+    for args in [["list"].as_slice(), &["dead", "list"]] {
+        let mut command = world.command(args);
+        let command = command.env("HOME", home.path()).env_remove("AWS_CONFIG_FILE");
+        let output = command.output().await.unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && !err.contains("FIPS"), "{args:?}: {err}");
+    }
+    world.cloud.stop().await;
+}
+
 /// Answers as [`shop`] does, but has an item without attributes, which is no record.
 fn spoilt(request: &str) -> (u16, String) {
     match request.contains("DynamoDB_20120810.GetItem") && request.contains("order#bad") {

@@ -13,7 +13,8 @@ const PASSED_ON: [&str; 4] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_L
 /// By which a function writes lines for each message.
 const LOG_MESSAGES: &str = "CLAIMANT_LOG_MESSAGES";
 
-/// The variables that point an SDK at the endpoints. The credentials are not secrets: the endpoints check none.
+/// The variables that point an SDK at the endpoints, whatever the person's profile has. The credentials are not secrets: the endpoints
+/// check none.
 pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
     let variables = [
         ("AWS_ENDPOINT_URL_DYNAMODB", endpoints.dynamodb.as_str()),
@@ -25,6 +26,9 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
         ("AWS_DEFAULT_REGION", REGION),
         ("AWS_ACCESS_KEY_ID", "local"),
         ("AWS_SECRET_ACCESS_KEY", "local"),
+        // With either, SDKs refuse an endpoint that is named.
+        ("AWS_USE_FIPS_ENDPOINT", "false"),
+        ("AWS_USE_DUALSTACK_ENDPOINT", "false"),
     ];
     let s3 = endpoints.s3.as_deref().map(|url| ("AWS_ENDPOINT_URL_S3", url));
     variables.into_iter().chain(s3).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

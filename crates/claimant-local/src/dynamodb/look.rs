@@ -48,7 +48,7 @@ pub(super) fn look(operation: &str, request: &[u8]) -> Look {
         "PutItem" => {
             let item = &request["Item"];
             let key = request["ExpressionAttributeNames"]["#id"].as_str().and_then(|name| text(&item[name]));
-            if let Some(record) = key.filter(|key| key.contains(['#', '~'])) {
+            if let Some(record) = key.filter(|key| is_record(key)) {
                 tie(&mut ties, item.as_object().into_iter().flat_map(|item| item.values()).filter_map(text), record);
             }
         }
@@ -57,7 +57,7 @@ pub(super) fn look(operation: &str, request: &[u8]) -> Look {
         "TransactWriteItems" => {
             let updates = request["TransactItems"].as_array().into_iter().flatten().map(|item| &item["Update"]);
             updates.for_each(|update| tie_update(&mut ties, update));
-            ties.retain(|(_, record)| record.contains('#'));
+            ties.retain(|(_, record)| is_record(record));
         }
         _ => {}
     }
@@ -99,6 +99,11 @@ fn tie<'a>(ties: &mut Vec<(String, String)>, values: impl Iterator<Item = &'a st
     ties.extend(messages.map(|message| (message.to_owned(), record.to_owned())));
 }
 
+/// Whether an id has a consumer and a key, in the clear or hashed, as records' have.
+fn is_record(id: &str) -> bool {
+    id.contains(['#', '~'])
+}
+
 fn is_message_id(text: &str) -> bool {
     let hyphens = [8, 13, 18, 23];
     let plain = |(at, byte): (usize, u8)| if hyphens.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() };
@@ -132,6 +137,8 @@ mod tests {
         let own_put = json!({ "Item": {"id": {"S": "card#1"}, "m": {"S": ID}} });
         let own = json!({ "Key": {"id": {"S": "card-1"}}, "ExpressionAttributeValues": {":m": {"S": ID}} });
         let commit = json!({ "TransactItems": [{ "Update": update }, { "Update": own }, { "Put": {} }] });
+        let hashed = json!({ "Key": {"id": {"S": "orders~ab12"}}, "ExpressionAttributeValues": {":m": {"S": ID}} });
+        let hashed = json!({ "TransactItems": [{ "Update": own }, { "Update": hashed }] });
         let settle =
             json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":owner": {"S": "0123"}} });
         let update_ended =
@@ -143,6 +150,7 @@ mod tests {
             ("PutItem", own_put, Target::Settlements, vec![]),
             ("UpdateItem", update, Target::Claims, tied.clone()),
             ("TransactWriteItems", commit, Target::Settlements, tied),
+            ("TransactWriteItems", hashed, Target::Settlements, vec![(ID.to_owned(), "orders~ab12".to_owned())]),
             ("UpdateItem", settle, Target::Settlements, vec![]),
             ("BatchExecuteStatement", update_ended, Target::Settlements, vec![]),
             ("TransactWriteItems", json!({}), Target::Settlements, vec![]),

@@ -9,7 +9,7 @@ const TARGET: &str = "claimant_core";
 const FATAL: &str = "FATAL";
 
 /// Returns what has a function with these variables write no line for a claim, such as `RUST_LOG=warn`. `claimant::lambda::run`
-/// reads them so. A filter that cannot be parsed hides nothing.
+/// reads them so.
 pub(crate) fn hidden_by(environment: &[(String, String)]) -> Option<String> {
     let value = |wanted: &str| {
         let found = environment.iter().find(|(name, value)| name == wanted && !value.trim().is_empty());
@@ -19,7 +19,7 @@ pub(crate) fn hidden_by(environment: &[(String, String)]) -> Option<String> {
     let given = ["AWS_LAMBDA_LOG_LEVEL", "RUST_LOG"].into_iter().find_map(|name| Some((name, value(name)?)));
     let (name, asked) = given.unwrap_or(("RUST_LOG", "info"));
     let asked_for = if asked.eq_ignore_ascii_case(FATAL) { "error" } else { asked };
-    let targets: Targets = asked_for.replace(' ', "").parse().ok()?;
+    let targets = filter(asked_for);
     let shows = |level: LevelFilter| level.into_level().is_some_and(|level| targets.would_enable(TARGET, &level));
     if shows(least) {
         None
@@ -28,6 +28,22 @@ pub(crate) fn hidden_by(environment: &[(String, String)]) -> Option<String> {
     } else {
         Some(format!("{name}={asked}"))
     }
+}
+
+/// Returns what a function makes of these levels, and levels of targets. It ignores the rest: a word that is no level, such as `warning`,
+/// is no target. Where it understands nothing, it is as if nothing was asked for.
+fn filter(asked: &str) -> Targets {
+    let (mut targets, mut understood) = (Targets::new(), false);
+    for directive in asked.split(',').map(str::trim).filter(|directive| !directive.contains('[')) {
+        let Ok(one) = directive.parse::<Targets>() else { continue };
+        match one.default_level() {
+            Some(level) => targets = targets.with_default(level),
+            None if directive.contains('=') => targets = targets.with_targets(one),
+            None => continue,
+        }
+        understood = true;
+    }
+    if understood { targets } else { targets.with_default(LevelFilter::INFO) }
 }
 
 #[cfg(test)]
@@ -43,6 +59,9 @@ mod tests {
             ("on", "warn, claimant_core=info", "", None),
             ("on", "debug", "INFO", None),
             ("on", "info,[message]=debug", "", None),
+            ("on", "warning", "", None),
+            ("on", "orders=loud,my_app", "", None),
+            ("on", "warn,my_app", "", Some("RUST_LOG=warn,my_app")),
             ("on", "warn", "", Some("RUST_LOG=warn")),
             ("on", "my_app=debug", "", Some("RUST_LOG=my_app=debug")),
             ("on", "debug", "FATAL", Some("AWS_LAMBDA_LOG_LEVEL=FATAL")),

@@ -78,10 +78,10 @@ impl Faults {
         self.0.end(id).ok_or_else(|| Error::new(format!("there is no fault {id}: list them to see their numbers")))
     }
 
-    /// Ends all faults; returns those that acted until now.
+    /// Ends all faults, and lets all processes go on that any of them froze; returns those that acted until now.
     pub fn end_all(&self) -> Vec<Fault> {
-        let active: Vec<_> = lock(&self.0.list).active().map(|fault| fault.id).collect();
-        active.into_iter().filter_map(|id| self.0.end(id)).collect()
+        let all = self.all().into_iter().rev();
+        all.filter_map(|fault| self.0.end(fault.id).filter(|_| !fault.is_over())).collect()
     }
 
     /// Returns whether a fault does this to a request now, and counts it.
@@ -97,7 +97,7 @@ impl Faults {
 async fn end_after(faults: Weak<Inner>, id: u64, period: Duration) {
     tokio::time::sleep(period).await;
     if let Some(faults) = faults.upgrade() {
-        faults.end(id);
+        faults.expire(id);
     }
 }
 

@@ -60,11 +60,11 @@ impl Inner {
         match fault.spec.frozen_s {
             None => function.kill(process),
             Some(seconds) => {
-                let frozen = function.freeze(process, true);
+                let frozen = function.freeze(process, fault.id);
                 if frozen {
                     let (faults, name) = (Arc::downgrade(self), function.name().to_owned());
                     let period = Duration::from_secs(seconds.into());
-                    tokio::spawn(resume_after(faults, name, process, period));
+                    tokio::spawn(thaw_after(faults, name, process, fault.id, period));
                 }
                 frozen
             }
@@ -80,16 +80,22 @@ impl Inner {
         })
     }
 
-    pub(super) fn end(&self, id: u64) -> Option<Fault> {
+    /// Has a fault act no more. What it froze stays so for its time.
+    pub(super) fn expire(&self, id: u64) -> Option<Fault> {
         let (fault, acted) = lock(&self.list).end(wall_clock_ms(), id)?;
-        for function in self.functions().iter().filter(|function| fault.freezes(function.name())) {
-            // Those that it left frozen; at others there is nothing to do.
-            for process in function.pids() {
-                function.freeze(process, false);
-            }
-        }
         if acted {
             self.journal.note(|| What::FaultEnded { fault: id }, |event| event);
+        }
+        Some(fault)
+    }
+
+    /// Has a fault act no more, and lets go on what it left frozen.
+    pub(super) fn end(&self, id: u64) -> Option<Fault> {
+        let fault = self.expire(id)?;
+        for function in self.functions().iter().filter(|function| fault.freezes(function.name())) {
+            for process in function.pids() {
+                function.thaw(process, id);
+            }
         }
         Some(fault)
     }
@@ -102,11 +108,11 @@ impl Inner {
     }
 }
 
-/// Lets a process go on after a while.
-async fn resume_after(faults: Weak<Inner>, function: String, process: u32, period: Duration) {
+/// Lets a process go on after a while, unless it was let go on before.
+async fn thaw_after(faults: Weak<Inner>, function: String, process: u32, fault: u64, period: Duration) {
     tokio::time::sleep(period).await;
     let Some(faults) = faults.upgrade() else { return };
     if let Some(found) = faults.functions().iter().find(|found| found.name() == function) {
-        found.freeze(process, false);
+        found.thaw(process, fault);
     }
 }

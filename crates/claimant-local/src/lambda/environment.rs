@@ -249,6 +249,9 @@ fn command(config: &FunctionConfig, executable: &Path, api: &RuntimeApi) -> Comm
         .env("AWS_REGION", REGION)
         .env("AWS_DEFAULT_REGION", REGION)
         .env("TZ", ":UTC")
+        // On Lambda there are no profiles. With HOME, the SDK would find the person's, and take from them what suits no endpoint here.
+        .env("AWS_CONFIG_FILE", "/dev/null")
+        .env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
         .envs(config.environment.iter().map(|(name, value)| (name, value)))
         // Lambda does not let a function's own variables override these.
         .env("AWS_LAMBDA_RUNTIME_API", api.address.to_string())

@@ -127,14 +127,20 @@ impl Function {
         found
     }
 
-    /// Stops a process of it where it is, or lets it go on; returns whether that was a change.
-    pub fn freeze(&self, process: u32, frozen: bool) -> bool {
-        let found = self.0.processes.freeze(process, frozen);
+    /// Stops a process of it where it is, for the fault of this number; returns whether it ran.
+    pub(crate) fn freeze(&self, process: u32, fault: u64) -> bool {
+        let found = self.0.processes.freeze(process, fault);
         if found {
-            let what = || if frozen { What::ProcessFrozen } else { What::ProcessResumed };
-            self.journal().note(what, |event| event.process(&self.name().into(), process));
+            self.journal().note(|| What::ProcessFrozen, |event| event.process(&self.name().into(), process));
         }
         found
+    }
+
+    /// Lets a process of it go on that this fault stopped; does nothing to others.
+    pub(crate) fn thaw(&self, process: u32, fault: u64) {
+        if self.0.processes.thaw(process, fault) {
+            self.journal().note(|| What::ProcessResumed, |event| event.process(&self.name().into(), process));
+        }
     }
 
     /// Cuts every invocation, kills and reaps every process. The function cannot be invoked again.

@@ -15,7 +15,8 @@ pub(super) struct Processes(Arc<Mutex<BTreeMap<u32, State>>>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Runs,
-    Frozen,
+    /// By the fault of this number.
+    Frozen(u64),
     Killed,
 }
 
@@ -42,13 +43,18 @@ impl Processes {
         signal(id, Signal::KILL)
     }
 
-    /// Stops one where it is, with all that it started, or lets it go on; returns whether that was a change.
-    pub(super) fn freeze(&self, id: u32, frozen: bool) -> bool {
+    /// Stops one where it is, with all that it started; returns whether it ran.
+    pub(super) fn freeze(&self, id: u32, fault: u64) -> bool {
+        self.change(id, State::Runs, State::Frozen(fault), Signal::STOP)
+    }
+
+    /// Lets one go on that this fault froze; returns whether it had.
+    pub(super) fn thaw(&self, id: u32, fault: u64) -> bool {
+        self.change(id, State::Frozen(fault), State::Runs, Signal::CONT)
+    }
+
+    fn change(&self, id: u32, from: State, to: State, sent: Signal) -> bool {
         let mut processes = lock(&self.0);
-        let (from, to, sent) = match frozen {
-            true => (State::Runs, State::Frozen, Signal::STOP),
-            false => (State::Frozen, State::Runs, Signal::CONT),
-        };
         let Some(state) = processes.get_mut(&id).filter(|state| **state == from) else { return false };
         *state = to;
         signal(id, sent)

@@ -167,13 +167,17 @@ fn build(path: &Path) -> Option<Build> {
     })
 }
 
-/// False for a program of another architecture: `sam build` and cargo-lambda often build for arm64.
+/// False for a program of another architecture or system: `sam build` and cargo-lambda build for Linux, often for arm64.
 fn runs_here(path: &Path) -> bool {
-    let own = std::env::current_exe().ok().and_then(|own| machine(&own));
-    match (machine(path), own) {
-        (Some(machine), Some(own)) => machine == own,
-        _ => true,
-    }
+    // This program cannot be read where it was built again since it started.
+    let own = std::env::current_exe().ok().and_then(|own| head(&own));
+    runs_beside(head(path).as_deref(), own.as_deref())
+}
+
+/// Whether a program that begins so runs where this one does: an ELF file only beside one of the same architecture.
+fn runs_beside(program: Option<&[u8]>, own: Option<&[u8]>) -> bool {
+    let (Some(of), Some(own)) = (program.and_then(machine), own) else { return true };
+    machine(own) == Some(of)
 }
 
 fn head(path: &Path) -> Option<Vec<u8>> {
@@ -183,8 +187,7 @@ fn head(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// The architecture that an ELF file is for.
-fn machine(path: &Path) -> Option<[u8; 2]> {
-    let head = head(path)?;
+fn machine(head: &[u8]) -> Option<[u8; 2]> {
     head.starts_with(b"\x7fELF").then(|| head.get(18..20))??.try_into().ok()
 }
 
@@ -198,7 +201,7 @@ fn is_whole(build: &Build) -> Result<(), &'static str> {
         return Ok(());
     }
     if !runs_here(&build.path) {
-        return Err("is for another architecture");
+        return Err("is for another architecture or system");
     }
     let number = |at: usize, bytes: usize| {
         let field = head.get(at..at + bytes)?;
@@ -247,6 +250,22 @@ mod tests {
         foreign[18] ^= 0xff;
         executable(&path, &foreign);
         assert!(!runs_here(&path));
+    }
+
+    #[test]
+    fn a_program_of_another_system_does_not_run_here() {
+        let elf = |machine: u8| [&b"\x7fELF"[..], &[0; 14], &[machine, 0], &[0; 44]].concat();
+        let (x86, arm, mac) = (elf(62), elf(183), b"\xcf\xfa\xed\xfe".to_vec());
+        for (program, own, runs) in [
+            (&x86[..], Some(&x86[..]), true),
+            (&arm, Some(&x86), false),
+            (&x86, Some(&mac), false),
+            (&mac, Some(&mac), true),
+            (b"#!/bin/sh\n", Some(&mac), true),
+            (&x86, None, true),
+        ] {
+            assert_eq!(runs_beside(Some(program), own), runs, "{program:?} beside {own:?}");
+        }
     }
 
     #[test]

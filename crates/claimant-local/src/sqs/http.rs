@@ -116,7 +116,8 @@ fn action(headers: &HeaderMap) -> Result<&str, Fault> {
 /// Refuses a client of the older protocol, in its own form.
 fn query_protocol() -> Response {
     let fault = Fault::not_imitated(
-        "the query protocol: update the client to one that speaks AWS JSON 1.0 (AWS CLI 2.13, SDKs since late 2023)",
+        "the query protocol: take a client that speaks AWS JSON 1.0 (AWS SDKs since late 2023; the AWS CLI and the SDK for Python \
+         since mid 2024), or claimant send",
     );
     let (code, message) = (fault.code.query_code(), &fault.message);
     let xml = format!(

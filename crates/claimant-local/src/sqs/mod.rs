@@ -26,7 +26,7 @@
 //! | --- | --- |
 //! | `AddPermission`, `RemovePermission` | `UnsupportedOperation` |
 //! | `ReceiveRequestAttemptId` of `ReceiveMessage` | `UnsupportedOperation` |
-//! | the query protocol (XML) of AWS CLI before 2.13 and of SDKs before late 2023 | `AWS.SimpleQueueService.UnsupportedOperation`, in XML |
+//! | the query protocol (XML) of SDKs before late 2023, and of the AWS CLI and the SDK for Python before mid 2024 | `AWS.SimpleQueueService.UnsupportedOperation`, in XML |
 //! | queues of another account or Region | `QueueDoesNotExist`, `InvalidAddress` |
 //!
 //! Accepted, and otherwise than at AWS:

@@ -86,10 +86,9 @@ async fn a_frozen_process_goes_on_when_the_fault_is_ended() {
         let pid: u32 = bench.logs.until("waiting ", 1).await[0].parse().unwrap();
         let spec = FaultSpec { process: Some(pid), frozen_s: Some(900), ..of_process(Act::Freeze, When::Now) };
         let fault = bench.faults.begin(spec).unwrap();
-        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        until("the process is stopped", || state().contains(") T ")).await;
+        until("the process is stopped", || is_stopped(pid)).await;
         std::fs::write(&go, "").unwrap();
-        assert!(state().contains(") T "), "it does nothing");
+        assert!(is_stopped(pid), "it does nothing");
         assert!(fault.is_over(), "it has acted, and the process is frozen");
         bench.faults.end(fault.id).unwrap();
     };
@@ -97,6 +96,47 @@ async fn a_frozen_process_goes_on_when_the_fault_is_ended() {
     assert!(matches!(answer, Invocation::Response(_)), "{answer:?}");
     let words = bench.words();
     assert!(words.iter().any(|word| word == "process_frozen") && words.iter().any(|word| word == "process_resumed"));
+}
+
+fn is_stopped(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ")
+}
+
+#[tokio::test]
+async fn a_process_stays_frozen_for_its_time_though_its_fault_is_over_before() {
+    let bench = Bench::new();
+    let spec = FaultSpec { seconds: Some(1), frozen_s: Some(900), ..of_process(Act::Freeze, When::Batch) };
+    bench.faults.begin(spec).unwrap();
+    let act = async {
+        until("a process is stopped", || bench.function.pids().into_iter().any(is_stopped)).await;
+        until("its fault is over", || bench.faults.all()[0].is_over()).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(bench.function.pids().into_iter().all(is_stopped), "{:?}", bench.words());
+        assert!(bench.faults.end_all().is_empty(), "it is over, and what it froze goes on");
+    };
+    let event = json!({"do": "echo"});
+    let (answer, ()) = tokio::join!(bench.invoke(&event), act);
+    assert!(matches!(answer, Invocation::Response(_)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_process_that_is_frozen_again_is_the_later_faults() {
+    let bench = Bench::new();
+    bench.invoke(&json!({"do": "echo"})).await;
+    let pid = bench.function.pids()[0];
+    let freeze = |seconds| {
+        let spec = FaultSpec { process: Some(pid), frozen_s: Some(seconds), ..of_process(Act::Freeze, When::Now) };
+        bench.faults.begin(spec).unwrap().id
+    };
+    let first = freeze(1);
+    bench.faults.end(first).unwrap();
+    let second = freeze(900);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    bench.faults.end(first).unwrap();
+    until("it is stopped", || is_stopped(pid)).await;
+    assert_eq!(bench.words().iter().filter(|word| *word == "process_resumed").count(), 1);
+    bench.faults.end(second).unwrap();
+    until("it goes on", || !is_stopped(pid)).await;
 }
 
 #[tokio::test]

@@ -106,6 +106,8 @@ async fn an_event_arrives_with_lambdas_headers_and_variables() {
         ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/confirm"),
         ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
         ("TZ", ":UTC"),
+        ("AWS_CONFIG_FILE", "/dev/null"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
         ("LAMBDA_TASK_ROOT", root.to_str().unwrap()),
         ("PATH", std::env::var("PATH").unwrap().as_str()),
     ] {
