@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 /// The variable that names the control endpoint of a cloud, for commands that it runs and for those who choose one of several.
 pub(crate) const VARIABLE: &str = "CLAIMANT_LOCAL_URL";
 
-/// Files that are looked at.
+/// Files of a directory that are looked at.
 const FILES_MAX: usize = 1_000;
 
 /// What the name of a file ends with until it is locked.
@@ -39,7 +39,7 @@ impl Drop for Announced {
 /// # Errors
 /// When that cannot be written: then the cloud is found by its address only.
 pub(crate) fn announce(url: &str) -> io::Result<Announced> {
-    let path = directory()?.join(std::process::id().to_string());
+    let path = of_session().map_or_else(temporary, Ok)?.join(std::process::id().to_string());
     let new = path.with_extension(NEW);
     fs::write(&new, url)?;
     let file = File::open(&new)?;
@@ -50,8 +50,9 @@ pub(crate) fn announce(url: &str) -> io::Result<Announced> {
 
 /// Returns the control endpoints of the clouds that run.
 pub(crate) fn found() -> Vec<String> {
-    let Ok(entries) = directory().and_then(fs::read_dir) else { return Vec::new() };
-    let mut urls: Vec<_> = entries.flatten().take(FILES_MAX).filter_map(|entry| url_of(&entry.path())).collect();
+    let entries = of_session().into_iter().chain(temporary()).filter_map(|directory| fs::read_dir(directory).ok());
+    let entries = entries.flat_map(|entries| entries.flatten().take(FILES_MAX));
+    let mut urls: Vec<_> = entries.filter_map(|entry| url_of(&entry.path())).collect();
     urls.sort();
     urls
 }
@@ -77,14 +78,15 @@ fn url_of(path: &Path) -> Option<String> {
     Some(url.trim().to_owned())
 }
 
-/// Returns the directory: that of the session, or in the temporary directory where the session has none, or one of another user or of
-/// long ago, as after `su` and in containers.
-fn directory() -> io::Result<PathBuf> {
-    let of_session = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
-    match of_session.and_then(|path| private(PathBuf::from(path).join("claimant")).ok()) {
-        Some(directory) => Ok(directory),
-        None => private(std::env::temp_dir().join(format!("claimant-{}", geteuid().as_raw()))),
-    }
+/// Returns the session's directory. It may have none, or one of another user or of long ago, as after `su` and in containers.
+fn of_session() -> Option<PathBuf> {
+    let of_session = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty())?;
+    private(PathBuf::from(of_session).join("claimant")).ok()
+}
+
+/// Returns the one in the temporary directory, where a cloud is that found no session's.
+fn temporary() -> io::Result<PathBuf> {
+    private(std::env::temp_dir().join(format!("claimant-{}", geteuid().as_raw())))
 }
 
 /// Makes a directory where it is not there. An error where another user could write to it.

@@ -47,7 +47,7 @@ struct Filter {
 }
 
 /// Returns what these variables ask for: levels, and levels of targets. Not `EnvFilter`, which takes more and brings a compiler of regular
-/// expressions into each function.
+/// expressions into each function. The local cloud's `faults::claims` goes by the same.
 fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> Filter {
     let asked = match lambda_level {
         Some(level) if level.eq_ignore_ascii_case(FATAL) => "error",

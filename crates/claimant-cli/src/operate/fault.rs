@@ -263,7 +263,11 @@ impl End {
         for id in self.ids {
             ended.push(faults.end(id).await?);
         }
-        self.shared.print(&ended);
+        if ended.is_empty() && !self.shared.output.json {
+            say("No fault acted any more. What any of them froze goes on.");
+        } else {
+            self.shared.print(&ended);
+        }
         Ok(())
     }
 }

@@ -228,7 +228,12 @@ fn beside(name: &str, options: &[&str], script: &str) -> Command {
 #[test]
 fn a_command_has_the_clouds_variables_and_its_end_is_the_clouds() {
     let table: [(&[&str], &str, i32, &str); 8] = [
-        (&[], "echo \"$AWS_USE_FIPS_ENDPOINT $AWS_USE_DUALSTACK_ENDPOINT\"", 0, "false false\n"),
+        (
+            &[],
+            "echo \"$AWS_USE_FIPS_ENDPOINT $AWS_USE_DUALSTACK_ENDPOINT $AWS_IGNORE_CONFIGURED_ENDPOINT_URLS\"",
+            0,
+            "false false false\n",
+        ),
         (
             &[],
             "echo \"$AWS_ACCESS_KEY_ID ${AWS_PROFILE-} ${AWS_DEFAULT_PROFILE-} ${AWS_SESSION_TOKEN-}\"",
@@ -340,8 +345,12 @@ fn a_cloud_that_is_gone_is_not_found_though_another_process_has_its_number() {
 fn a_cloud_is_found_where_the_session_has_no_directory() {
     let stage = stage("no-session");
     let (gone, temporary, file) = (stage.join("gone/9999"), stage.join("tmp"), stage.join("greeter"));
-    std::fs::create_dir_all(&temporary).unwrap();
-    for (temporary, found) in [(&temporary, true), (&file, false)] {
+    let session = stage.join("session");
+    for directory in [&temporary, &session] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    // The terminal that looks for it has a directory in the second case, and the cloud's had none.
+    for (temporary, looks, found) in [(&temporary, &gone, true), (&temporary, &session, true), (&file, &gone, false)] {
         let command = || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
             command.env_clear().env("XDG_RUNTIME_DIR", &gone).env("TMPDIR", temporary).env("HOME", &stage);
@@ -353,7 +362,7 @@ fn a_cloud_is_found_where_the_session_has_no_directory() {
         let mut local = local.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(local.stdout.take().unwrap()).lines().map(Result::unwrap);
         let said: Vec<_> = lines.take_while(|line| !line.starts_with("Ready.")).collect();
-        let errors = text(&command().arg("list").output().unwrap().stderr);
+        let errors = text(&command().env("XDG_RUNTIME_DIR", looks).arg("list").output().unwrap().stderr);
         local.kill().unwrap();
         local.wait().unwrap();
         let hidden =

@@ -382,6 +382,8 @@ async fn faults_are_switched_on_listed_and_ended() {
     let (code, ended) = world.json(&["fault", "end", "1"]).await;
     assert!(code == 0 && ended["faults"][0]["ended_ms"].is_number(), "{ended}");
     assert_eq!(world.json(&["fault", "end", "--all"]).await.1["faults"].as_array().unwrap().len(), 2);
+    let (code, out, _) = world.claimant(&["fault", "end", "--all"]).await;
+    assert_eq!((code, out.as_str()), (0, "No fault acted any more. What any of them froze goes on.\n"));
     let active = world.cloud.faults().all().into_iter().filter(|fault| !fault.is_over()).count();
     assert_eq!((active, world.cloud.faults().all().len()), (0, 3));
     world.cloud.stop().await;

@@ -185,6 +185,12 @@ fn tools_are_made_again_where_their_python_is_gone() {
     symlink("/nowhere/python3.11", &python).unwrap();
     let (code, said) = tools();
     assert!(code == Some(0) && is_there(&python) && is_there(&clone.path(".tools/bin/sam")), "{code:?} {said}");
+    // A newer one starts, and does not find what was installed for the older one.
+    fs::remove_file(&python).unwrap();
+    clone.stub(".tools/venv/bin/python", "[ \"$2\" != 'import pip' ]");
+    let (code, said) = tools();
+    assert!(code == Some(0) && said.contains("tools: cargo-lambda and sam"), "{code:?} {said}");
+    assert_eq!(tools(), (Some(0), String::new()));
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
         // With either, SDKs refuse an endpoint that is named.
         ("AWS_USE_FIPS_ENDPOINT", "false"),
         ("AWS_USE_DUALSTACK_ENDPOINT", "false"),
+        // With this, they do as if none was named.
+        ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false"),
     ];
     let s3 = endpoints.s3.as_deref().map(|url| ("AWS_ENDPOINT_URL_S3", url));
     variables.into_iter().chain(s3).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

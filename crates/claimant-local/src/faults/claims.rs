@@ -18,7 +18,8 @@ pub(crate) fn hidden_by(environment: &[(String, String)]) -> Option<String> {
     let least = if value("CLAIMANT_LOG_MESSAGES") == Some("on") { LevelFilter::INFO } else { LevelFilter::DEBUG };
     let given = ["AWS_LAMBDA_LOG_LEVEL", "RUST_LOG"].into_iter().find_map(|name| Some((name, value(name)?)));
     let (name, asked) = given.unwrap_or(("RUST_LOG", "info"));
-    let asked_for = if asked.eq_ignore_ascii_case(FATAL) { "error" } else { asked };
+    let fatal = name == "AWS_LAMBDA_LOG_LEVEL" && asked.eq_ignore_ascii_case(FATAL);
+    let asked_for = if fatal { "error" } else { asked };
     let targets = filter(asked_for);
     let shows = |level: LevelFilter| level.into_level().is_some_and(|level| targets.would_enable(TARGET, &level));
     if shows(least) {
@@ -30,11 +31,13 @@ pub(crate) fn hidden_by(environment: &[(String, String)]) -> Option<String> {
     }
 }
 
-/// Returns what a function makes of these levels, and levels of targets. It ignores the rest: a word that is no level, such as `warning`,
-/// is no target. Where it understands nothing, it is as if nothing was asked for.
+/// Returns what a function makes of these levels, and levels of targets, as `claimant_lambda`'s `logging` has it. It ignores the rest: a
+/// word that is no level, such as `warning`, is no target. Where it understands nothing, it is as if nothing was asked for.
 fn filter(asked: &str) -> Targets {
     let (mut targets, mut understood) = (Targets::new(), false);
-    for directive in asked.split(',').map(str::trim).filter(|directive| !directive.contains('[')) {
+    let directives =
+        asked.split(',').map(str::trim).filter(|directive| !directive.is_empty() && !directive.contains('['));
+    for directive in directives {
         let Ok(one) = directive.parse::<Targets>() else { continue };
         match one.default_level() {
             Some(level) => targets = targets.with_default(level),
@@ -60,6 +63,8 @@ mod tests {
             ("on", "debug", "INFO", None),
             ("on", "info,[message]=debug", "", None),
             ("on", "warning", "", None),
+            ("on", "info,", "", None),
+            ("on", "fatal", "", None),
             ("on", "orders=loud,my_app", "", None),
             ("on", "warn,my_app", "", Some("RUST_LOG=warn,my_app")),
             ("on", "warn", "", Some("RUST_LOG=warn")),
