@@ -9,6 +9,7 @@
 //! | [`message`], [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `rules`, `options`, `tuning`, `batched` | a named handler, its rules and its options |
 //! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
+//! | [`own_attributes`] | the names of the attributes that claimant itself writes |
 //! | [`payloads`] | payloads that are kept outside of their messages |
 //! | `deadline`, [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`routes`] | several consumers in one function, and which message goes to which |
@@ -54,6 +55,7 @@ pub mod memory;
 pub mod message;
 mod meter;
 mod options;
+pub mod own_attributes;
 mod payload;
 pub mod payloads;
 pub mod protocol;

@@ -7,9 +7,7 @@ use crate::attributes::{AttributeValue, Attributes, missing, mistyped};
 use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 use crate::key::{InvalidValue, MessageId};
-
-/// The attribute of a message that a schedule has sent to its queue again: the id of the first one.
-pub const SENT_AGAIN_OF: &str = "claimant-sent-again-of";
+use crate::own_attributes::SENT_AGAIN_OF;
 
 /// One message of a batch, checked at the edge: its id is there and bounded. Clones are cheap: they share what was delivered.
 ///

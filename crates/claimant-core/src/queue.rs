@@ -86,7 +86,7 @@ pub trait Queue: Send + Sync {
     }
 
     /// Schedules messages to be sent to their own queue again, each as it was received and at its time, within this time, with the
-    /// attribute [`SENT_AGAIN_OF`](crate::message::SENT_AGAIN_OF): its [first id](crate::Message::first_id). A message that has such a
+    /// attribute [`SENT_AGAIN_OF`](crate::own_attributes::SENT_AGAIN_OF): its [first id](crate::Message::first_id). A message that has such a
     /// schedule already gets no second one. Answers for each, in their order: [`Confirmation::Confirmed`] only once its schedule was seen
     /// to be there, since the message is then reported successful and deleted. One without an answer counts as unconfirmed.
     fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {

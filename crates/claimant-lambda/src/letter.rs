@@ -2,7 +2,9 @@
 
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
-use claimant_core::message::SENT_AGAIN_OF;
+use claimant_core::own_attributes::{
+    ATTEMPT, CONSUMER, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF, is_own,
+};
 use claimant_core::{AttributeValue, Attributes, DeadLetter};
 
 /// Attributes that SQS allows on one message.
@@ -14,20 +16,6 @@ const OURS_MIN: usize = 3;
 /// The longest error text on a dead letter.
 const ERROR_MAX_BYTES: usize = 1_024;
 
-/// The prefix of the attributes that claimant adds to a dead letter.
-const PREFIX: &str = "claimant-";
-
-/// What became of the message: whether its work may be done.
-const OUTCOME: &str = "claimant-outcome";
-/// The id that the message had in its own queue: a copy has a new one.
-const MESSAGE_ID: &str = "claimant-message-id";
-/// The id that the producer's message had, where this one is a copy that was redriven from a dead-letter queue.
-const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
-/// The consumer's name.
-const CONSUMER: &str = "claimant-consumer";
-/// How often the message was redriven from there.
-const REDRIVES: &str = "claimant-redrives";
-
 /// Returns the attributes of a copy of a message that had these, and their size: what every copy has of claimant's, all of the message's own, and as
 /// many more of claimant's as fit. `None` where the first two do not fit into so many bytes or into the number that SQS allows: the
 /// original is deleted once there is a copy, and without one of its own attributes it may have no route or no key ever after.
@@ -38,7 +26,7 @@ pub(crate) fn attributes<'a>(
 ) -> Option<(Vec<(&'a str, MessageAttributeValue)>, usize)> {
     let mut ours = our_attributes(dead_letter, received);
     let mut attributes: Vec<(&str, _)> = ours.by_ref().take(OURS_MIN).collect();
-    let theirs = received.iter().filter(|(name, _)| !name.starts_with(PREFIX));
+    let theirs = received.iter().filter(|(name, _)| !is_own(name));
     attributes.extend(theirs.filter_map(|(name, value)| Some((name, copied(value)?))));
     let mut size = attributes.iter().map(|(name, value)| bytes(name, value)).sum();
     if attributes.len() > ATTRIBUTES_MAX || size > most_bytes {
@@ -81,15 +69,15 @@ fn our_attributes(
     let has_record = record.is_some();
     let consumer = |at_last: bool| (at_last == has_record).then(|| dead_letter.consumer.as_str().to_owned());
     let said = [
-        ("claimant-error", Some(dead_letter.error.clone())),
+        (ERROR, Some(dead_letter.error.clone())),
         (OUTCOME, Some(dead_letter.reason.as_str().to_owned())),
         (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
-        ("claimant-record", record),
+        (RECORD, record),
         (CONSUMER, consumer(false)),
         (FIRST_MESSAGE_ID, [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().find_map(text).map(str::to_owned)),
         (REDRIVES, redriven.then(|| redrives.to_string())),
         (CONSUMER, consumer(true)),
-        ("claimant-attempt", dead_letter.attempt.map(|attempt| attempt.to_string())),
+        (ATTEMPT, dead_letter.attempt.map(|attempt| attempt.to_string())),
     ];
     said.into_iter().filter_map(|(name, value)| {
         let value = MessageAttributeValue::builder().data_type("String").string_value(sendable(&value?));

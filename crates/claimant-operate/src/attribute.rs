@@ -6,10 +6,8 @@ use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use claimant_core::own_attributes::is_own;
 use serde::{Deserialize, Deserializer};
-
-/// The prefix of the attributes that claimant adds to a message.
-pub(crate) const PREFIX: &str = "claimant-";
 
 /// An attribute.
 #[derive(Deserialize)]
@@ -37,6 +35,6 @@ pub(crate) fn of_producer<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, MessageAttributeValue>, D::Error> {
     let all = BTreeMap::<String, Attribute>::deserialize(deserializer)?;
-    let theirs = all.into_iter().filter(|(name, _)| !name.starts_with(PREFIX));
+    let theirs = all.into_iter().filter(|(name, _)| !is_own(name));
     Ok(theirs.filter_map(|(name, attribute)| Some((name, attribute.value()?))).collect())
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 #[cfg(feature = "scheduler")]
-use claimant_core::message::{Message, SENT_AGAIN_OF};
+use claimant_core::Message;
+use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_core::{AttributeValue, Attributes, Context, Key};
 
 use crate::id;
@@ -96,9 +97,15 @@ impl Outgoing {
     }
 
     /// Adds a message attribute, or replaces the one of this name. SQS accepts at most ten.
+    ///
+    /// `claimant-sent-again-of` is left out: it says which message the one that was received is a copy of. A new message that has it, as where
+    /// a handler passes on all attributes that it received, would be taken for another copy, and have its key where no rule makes one.
     #[must_use]
     pub fn attribute(mut self, name: impl Into<String>, value: AttributeValue) -> Self {
-        self.attributes.set(name, value);
+        let name = name.into();
+        if name != SENT_AGAIN_OF {
+            self.attributes.set(name, value);
+        }
         self
     }
 
@@ -137,5 +144,18 @@ impl Outgoing {
 impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Outgoing({} bytes)", self.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_no_copy_of_the_one_whose_attributes_it_has() {
+        let received = ["tenant", SENT_AGAIN_OF].map(|name| (name, AttributeValue::text("1")));
+        let message = Outgoing::new(Key::new("k").unwrap(), "");
+        let message = received.into_iter().fold(message, |message, (name, value)| message.attribute(name, value));
+        assert_eq!(message.attributes.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["tenant"]);
     }
 }

@@ -27,7 +27,7 @@
 #[doc(inline)]
 pub use claimant_core::intake::{Intake, IntakeFuture, is_early_enough};
 #[doc(inline)]
-pub use claimant_core::message::SENT_AGAIN_OF;
+pub use claimant_core::own_attributes::SENT_AGAIN_OF;
 #[doc(inline)]
 pub use claimant_core::{
     Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerResult, HandlerThreads, HideAnswer,

@@ -7,7 +7,7 @@ use aws_config::retry::RetryConfig;
 use aws_sdk_sqs::config::{Credentials, Region};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use claimant::{Clock, Consumer, Context, HandlerError, SystemClock};
-use claimant_core::message::SENT_AGAIN_OF;
+use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
 use claimant_tests::wire::Loss;

@@ -185,7 +185,7 @@ async fn a_copy_has_all_attributes_of_its_own_or_is_not_made() {
         let world = World::start(&["dead"]).await;
         let url = world.sqs.queue_url("dead");
         let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
-        let name = |n: usize| ["a", "b", "c", "d", "page", "job", "type", "tenant"][n].to_owned();
+        let name = |n: usize| ["claimant-id", "b", "c", "d", "page", "job", "type", "tenant"][n].to_owned();
         let attributes = (0..own).map(|n| (name(n), text("theirs")));
         let before = ["claimant-message-id", "claimant-redrives"].map(|name| (name.to_owned(), text("1")));
         // What only looks like claimant's is not copied.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::limits::VISIBILITY_MAX_S;
-use claimant_core::message::SENT_AGAIN_OF;
+use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_core::{
     AttributeValue, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore,
     Message, Outcome, Queue, QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,

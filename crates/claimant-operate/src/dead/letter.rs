@@ -4,20 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
-use claimant_core::message::SENT_AGAIN_OF;
+use claimant_core::own_attributes::{
+    ATTEMPT, CONSUMER, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF, is_own,
+};
 use claimant_core::{RecordId, Timestamp};
 use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
-use crate::attribute::PREFIX;
 use crate::aws::name_of_arn;
-
-/// The id that the message had in its own queue.
-pub(crate) const MESSAGE_ID: &str = "claimant-message-id";
-/// The id of the producer's message.
-pub(crate) const FIRST_MESSAGE_ID: &str = "claimant-first-message-id";
-/// How often the message was sent back from a dead-letter queue.
-pub(crate) const REDRIVES: &str = "claimant-redrives";
 
 /// The outcome of a message that SQS moved after too many receives: no function said why.
 pub const MOVED: &str = "moved";
@@ -100,21 +94,20 @@ impl DeadLetter {
         let number = |name| system.get(&name).and_then(|text: &String| text.parse().ok());
         let attributes: BTreeMap<_, _> = message.message_attributes.unwrap_or_default().into_iter().collect();
         let text = |name: &str| attributes.get(name).and_then(|value| value.string_value()).map(str::to_owned);
-        let origin = match (system.get(&System::DeadLetterQueueSourceArn), attributes.contains_key("claimant-outcome"))
-        {
+        let origin = match (system.get(&System::DeadLetterQueueSourceArn), attributes.contains_key(OUTCOME)) {
             (Some(source), _) => Origin::Moved { source: source.clone() },
             (None, true) => Origin::Copied,
             (None, false) => Origin::Sent,
         };
-        let record = text("claimant-record");
+        let record = text(RECORD);
         // Where the copy had no room for it.
         let of_record = || Some(RecordId::from_stored(record.as_deref()?).ok()?.consumer().to_owned());
         let said = Why {
-            consumer: text("claimant-consumer").or_else(of_record),
-            outcome: text("claimant-outcome"),
-            error: text("claimant-error"),
+            consumer: text(CONSUMER).or_else(of_record),
+            outcome: text(OUTCOME),
+            error: text(ERROR),
             record,
-            attempt: text("claimant-attempt").and_then(|attempt| attempt.parse().ok()),
+            attempt: text(ATTEMPT).and_then(|attempt| attempt.parse().ok()),
         };
         // What a message that SQS moved says of itself is what it was given up on for before it was redriven.
         let redriven = u32::from(matches!(origin, Origin::Moved { .. }) && said.outcome.is_some());
@@ -174,7 +167,7 @@ impl DeadLetter {
     /// Returns the names and types of the attributes that its producer gave it, and the value of each that is a text or a number:
     /// to be shown as its body is.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
-        let theirs = self.content.attributes.iter().filter(|(name, _)| !name.starts_with(PREFIX));
+        let theirs = self.content.attributes.iter().filter(|(name, _)| !is_own(name));
         theirs.map(|(name, value)| (name.as_str(), value.data_type(), value.string_value()))
     }
 
@@ -224,7 +217,7 @@ impl DeadLetter {
         });
         if whole {
             json["body"] = self.body().into();
-            let attributes = self.content.attributes.iter().filter(|(name, _)| !name.starts_with(PREFIX));
+            let attributes = self.content.attributes.iter().filter(|(name, _)| !is_own(name));
             json["attributes"] = attributes.map(|(name, value)| (name.clone(), attribute_json(value))).collect();
         }
         json

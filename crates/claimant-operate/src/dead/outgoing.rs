@@ -7,11 +7,11 @@ use aws_sdk_sqs::types::{
     SendMessageBatchRequestEntry as Entry,
 };
 use claimant_core::Error;
+use claimant_core::own_attributes::{FIRST_MESSAGE_ID, MESSAGE_ID, REDRIVES, is_own};
 use sha2::{Digest as _, Sha256};
 
 use super::field::FieldPath;
-use super::letter::{DeadLetter, FIRST_MESSAGE_ID, MESSAGE_ID, Origin, REDRIVES};
-use crate::attribute::PREFIX;
+use super::letter::{DeadLetter, Origin};
 use crate::text::has_same_lines;
 
 /// Attributes that SQS allows on one message.
@@ -76,7 +76,7 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
         return Err(Error::invalid("SQS takes no empty body"));
     }
     let mut attributes: BTreeMap<&str, MessageAttributeValue> = BTreeMap::new();
-    for (name, value) in letter.content.attributes.iter().filter(|(name, _)| !name.starts_with(PREFIX)) {
+    for (name, value) in letter.content.attributes.iter().filter(|(name, _)| !is_own(name)) {
         attributes.insert(name, value.clone());
     }
     let mut bytes = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();

@@ -54,6 +54,23 @@ async fn what_sqs_moved_goes_back_to_where_it_came_from_and_counts() {
     }
 }
 
+/// An insurer's claimants: no attribute of claimant's, though it begins as they do.
+#[tokio::test]
+async fn what_only_begins_as_an_attribute_of_ours_is_the_producers() {
+    let local = Local::start().await;
+    let theirs = MessageAttribute { data_type: "String".to_owned(), value: AttributeValue::Text("c-7".to_owned()) };
+    let message_attributes = [("claimant-id".to_owned(), theirs)].into();
+    local.moved("orders", [NewMessage { message_attributes, ..NewMessage::new("moved") }]).await;
+    let queue = local.open("dead").await;
+    let (letters, _) = read(&queue, &Selection::default(), 10).await;
+    let shown: Vec<_> = letters[0].attributes().collect();
+    assert_eq!(shown, [("claimant-id", "String", Some("c-7"))]);
+    assert_eq!(letters[0].to_json(true)["attributes"]["claimant-id"]["text"], "c-7");
+    assert_eq!(redrive(&queue, &Selection::default(), None, ALL).await.progress.done, 1);
+    let back = local.receive("orders", 100).await;
+    assert_eq!((said(&back[0], "claimant-id"), said(&back[0], "claimant-redrives")), (Some("c-7"), Some("1")));
+}
+
 #[tokio::test]
 async fn a_destination_is_needed_where_several_queues_share_the_dead_letters() {
     let local = Local::start().await;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use claimant_core::own_attributes::ERROR;
 use claimant_core::{ConsumerName, Key, RecordId};
 use claimant_local::cloud::{Cloud, CloudConfig};
 use claimant_local::dynamodb::Item;
@@ -207,7 +208,7 @@ impl TestCloud {
         let each = letters.into_iter().map(|letter| {
             let taken = self.cloud.sqs().delete(&redrive.dead_letter_queue, &letter.receipt_handle);
             taken.unwrap_or_else(|error| panic!("a dead letter cannot be deleted: {error:?}"));
-            let why = letter.message_attributes.get("claimant-error").map(|attribute| reason(&attribute.value));
+            let why = letter.message_attributes.get(ERROR).map(|attribute| reason(&attribute.value));
             (letter.body, why.unwrap_or_default())
         });
         each.collect()
