@@ -1,5 +1,6 @@
 //! Payloads that are kept outside of their messages, which only point to them.
 
+use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
@@ -7,8 +8,12 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::sync::watch;
+use tokio::time::timeout;
+
 use crate::attributes::AttributeValue;
 use crate::error::Error;
+use crate::limits::ROOM_TURN_MAX_MS;
 use crate::message::Message;
 use crate::queue::Confirmation;
 use crate::rejection::Rejection;
@@ -32,7 +37,7 @@ pub trait PayloadSource: Send + Sync + 'static {
     fn pointer(&self, message: &Message) -> Result<Option<Pointer>, Rejection>;
 
     /// Fetches a payload within this time. It takes the bytes from `room` before it reads them, so that what a batch has in memory
-    /// is bounded.
+    /// is bounded: what has been received most has its room first. A fetch that fails gives it back.
     ///
     /// # Errors
     /// When the payload cannot be had, now or ever: see [`FetchError`].
@@ -109,24 +114,68 @@ impl fmt::Debug for Pointer {
     }
 }
 
-/// How many more bytes of payloads a batch may have in memory.
+/// How many more bytes of payloads a batch may have in memory, as one of its fetches sees it: each has its turn, in the order of the
+/// batch's fetches.
 #[derive(Debug)]
-pub struct Room(AtomicUsize);
+pub struct Room {
+    shared: watch::Sender<Shared>,
+    turn: usize,
+    taken: AtomicUsize,
+}
+
+/// What the fetches of a batch share.
+#[derive(Debug)]
+struct Shared {
+    left_bytes: usize,
+    /// The turns of the fetches that have neither taken room nor ended.
+    waiting: BTreeSet<usize>,
+}
 
 impl Room {
-    /// Returns room for this many bytes.
+    /// Returns room for this many bytes, for one fetch.
     #[must_use]
-    pub const fn new(bytes: usize) -> Self {
-        Self(AtomicUsize::new(bytes))
+    pub fn new(bytes: usize) -> Self {
+        let shared = Shared { left_bytes: bytes, waiting: BTreeSet::from([0]) };
+        Self { shared: watch::Sender::new(shared), turn: 0, taken: AtomicUsize::new(0) }
     }
 
-    /// Takes room for a payload of this size, once its size is known and before it is read.
+    /// Returns what each of so many fetches has to take its part of this room, in their order.
+    pub(crate) fn of_each(bytes: usize, fetches: usize) -> impl Iterator<Item = Self> {
+        let shared = watch::Sender::new(Shared { left_bytes: bytes, waiting: (0..fetches).collect() });
+        (0..fetches).map(move |turn| Self { shared: shared.clone(), turn, taken: AtomicUsize::new(0) })
+    }
+
+    /// Takes room for a payload of this size, once its size is known and before it is read. Waits for the fetches before this one to do
+    /// so, or to end; for half a second at most, since one that hangs would hold up all others.
     ///
     /// # Errors
     /// [`FetchError::NoRoom`] when there is too little left.
-    pub fn take(&self, bytes: usize) -> Result<(), FetchError> {
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        taken.map(|_| ()).map_err(|_| FetchError::NoRoom)
+    pub async fn take(&self, bytes: usize) -> Result<(), FetchError> {
+        let turn = self.turn;
+        let mut shared = self.shared.subscribe();
+        let is_next = |shared: &Shared| shared.waiting.first().is_none_or(|first| *first >= turn);
+        let has_waited = async { shared.wait_for(is_next).await.is_ok() };
+        // Late or not, it is its turn.
+        let _: Result<bool, _> = timeout(Duration::from_millis(ROOM_TURN_MAX_MS), has_waited).await;
+        let mut has_room = false;
+        self.shared.send_modify(|shared| {
+            // Those that were waited for in vain are waited for no more.
+            shared.waiting = shared.waiting.split_off(&(turn + 1));
+            if let Some(left) = shared.left_bytes.checked_sub(bytes) {
+                (shared.left_bytes, has_room) = (left, true);
+                self.taken.fetch_add(bytes, Ordering::Relaxed);
+            }
+        });
+        if has_room { Ok(()) } else { Err(FetchError::NoRoom) }
+    }
+
+    /// Ends the fetch: without its payload, it gives back what it took.
+    pub(crate) fn end(self, is_fetched: bool) {
+        let unused = if is_fetched { 0 } else { self.taken.into_inner() };
+        self.shared.send_modify(|shared| {
+            shared.waiting.remove(&self.turn);
+            shared.left_bytes += unused;
+        });
     }
 }
 
@@ -158,10 +207,25 @@ impl StdError for FetchError {}
 mod tests {
     use super::*;
 
-    #[test]
-    fn room_is_taken_whole_or_not_at_all() {
+    #[tokio::test(start_paused = true)]
+    async fn room_is_taken_whole_or_not_at_all() {
         let room = Room::new(10);
-        assert_eq!([room.take(4), room.take(7), room.take(6)], [Ok(()), Err(FetchError::NoRoom), Ok(())]);
-        assert_eq!((room.take(1), room.take(0)), (Err(FetchError::NoRoom), Ok(())));
+        let taken = [room.take(4).await, room.take(7).await, room.take(6).await];
+        assert_eq!(taken, [Ok(()), Err(FetchError::NoRoom), Ok(())]);
+        assert_eq!((room.take(1).await, room.take(0).await), (Err(FetchError::NoRoom), Ok(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn room_is_taken_in_turns_and_one_that_hangs_is_waited_for_once() {
+        let rooms: Vec<_> = Room::of_each(10, 4).collect();
+        let start = tokio::time::Instant::now();
+        for room in &rooms[1..3] {
+            assert_eq!(room.take(4).await, Ok(()));
+            assert_eq!(start.elapsed().as_millis() / 10, u128::from(ROOM_TURN_MAX_MS / 10));
+        }
+        assert_eq!(rooms[0].take(4).await, Err(FetchError::NoRoom));
+        let mut rooms = rooms.into_iter();
+        rooms.nth(1).unwrap().end(false);
+        assert_eq!(rooms.nth(1).unwrap().take(6).await, Ok(()), "with what was given back");
     }
 }

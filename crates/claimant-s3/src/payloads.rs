@@ -177,7 +177,7 @@ impl S3Payloads {
         let too_large = || FetchError::Rejected(pointer::too_large(length, self.payload_max_bytes));
         let bytes =
             usize::try_from(length).ok().filter(|bytes| *bytes <= self.payload_max_bytes).ok_or_else(too_large)?;
-        room.take(bytes)?;
+        room.take(bytes).await?;
         let mut payload = Vec::with_capacity(bytes);
         while let Some(chunk) = object.body.next().await {
             let chunk = chunk.map_err(|error| unavailable(format!("the payload broke off: {}", Chain(&error))))?;

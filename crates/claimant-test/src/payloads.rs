@@ -79,8 +79,11 @@ impl PayloadSource for MemoryPayloads {
     ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
         let found = self.objects().get(&pointer.name).cloned();
         let payload = found.ok_or_else(|| FetchError::Rejected(Rejection::new("the payload is not in its bucket")));
-        let payload = payload.and_then(|payload| room.take(payload.len()).map(|()| payload));
-        Box::pin(std::future::ready(payload))
+        Box::pin(async move {
+            let payload = payload?;
+            room.take(payload.len()).await?;
+            Ok(payload)
+        })
     }
 
     fn room_bytes(&self) -> usize {

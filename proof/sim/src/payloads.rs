@@ -75,7 +75,7 @@ impl PayloadSource for Payloads {
                     });
                 }
             }
-            room.take(pointer.name.len())?;
+            room.take(pointer.name.len()).await?;
             Ok(pointer.name.clone().into_bytes())
         })
     }

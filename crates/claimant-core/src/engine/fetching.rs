@@ -55,7 +55,7 @@ pub(crate) async fn fetched(
         |message: &Message| Fetched { message: message.clone(), content: Ok(vec![message.clone()]), pointer: None };
     let mut all: Vec<_> = batch.iter().map(delivered).collect();
     let Some(source) = consumer.payloads() else { return all };
-    // Those with the most receives first, as in the lanes: what finds no room is not passed over for ever.
+    // Those with the most receives first, as in the lanes, and they have their room first: what finds none is not passed over for ever.
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|index| Reverse(all[*index].message.receive_count()));
     for index in &order {
@@ -78,15 +78,18 @@ pub(crate) async fn fetched(
     let fetching = Fetching {
         source,
         name,
-        room: Room::new(source.room_bytes()),
         // Of what is left: another consumer's part of the invocation can have come first.
         by: Instant::now() + until(schedule.cancel_at) / FETCH_PART,
     };
-    let pointers: Vec<_> = order.into_iter().map(|index| (index, all[index].pointer.clone())).collect();
-    let fetches = pointers.into_iter().filter_map(|(index, pointer)| Some((index, pointer?)));
-    let fetches = fetches.map(|(index, pointer)| {
+    let pointers: Vec<_> = order.into_iter().filter_map(|index| Some((index, all[index].pointer.clone()?))).collect();
+    let rooms = Room::of_each(source.room_bytes(), pointers.len());
+    let fetches = pointers.into_iter().zip(rooms).map(|((index, pointer), room)| {
         let (fetching, message) = (&fetching, &batch[index]);
-        async move { (index, fetching.fetch(message, &pointer).await) }
+        async move {
+            let content = fetching.fetch(message, &pointer, &room).await;
+            room.end(content.is_ok());
+            (index, content)
+        }
     });
     let contents: Vec<_> = stream::iter(fetches).buffer_unordered(source.concurrency().max(1)).collect().await;
     for (index, content) in contents {
@@ -100,20 +103,19 @@ pub(crate) async fn fetched(
 struct Fetching<'a> {
     source: &'a dyn PayloadSource,
     name: &'a ConsumerName,
-    room: Room,
     /// When the last of them ends: the rest of the time is for the work.
     by: Instant,
 }
 
 impl Fetching<'_> {
-    async fn fetch(&self, message: &Message, pointer: &Pointer) -> Result<Vec<u8>, Unread> {
+    async fn fetch(&self, message: &Message, pointer: &Pointer, room: &Room) -> Result<Vec<u8>, Unread> {
         let within = until(self.by);
         if within.is_zero() {
             return Err(Unread::NotStarted);
         }
         let unavailable = |why: &str| Err(FetchError::Unavailable(why.to_owned()));
         // In a future of its own, since the call can panic before it returns one.
-        let fetch = async { self.source.fetch(pointer, &self.room, within).await };
+        let fetch = async { self.source.fetch(pointer, room, within).await };
         let content = match timeout(within, AssertUnwindSafe(fetch).catch_unwind()).await {
             Ok(Ok(content)) => content,
             Ok(Err(_)) => unavailable("fetching it panicked"),

@@ -19,8 +19,8 @@ fn log(log: &Log, what: impl Into<String>) {
     log.lock().unwrap().push(what.into());
 }
 
-/// Payloads by their names. A name that is `hang`, `away`, `panic` or `huge` does as it says; one that begins with `slow` takes its time to
-/// be removed, `stuck` and `jammed` panic when they are, before there is a future and in it.
+/// Payloads by their names. A name that is `hang`, `away`, `panic` or `huge` does as it says, and `torn` breaks off once it has its room; one that
+/// begins with `late` takes a millisecond longer than others, one that begins with `slow` takes its time to be removed, `stuck` and `jammed` panic when they are, before there is a future and in it.
 #[derive(Clone)]
 pub(super) struct Shelf {
     payloads: Arc<Mutex<BTreeMap<String, String>>>,
@@ -69,11 +69,15 @@ impl PayloadSource for Shelf {
                 "away" => return Err(FetchError::Unavailable("it is away".to_owned())),
                 "panic" => panic!("at the disco"),
                 "huge" => return Err(FetchError::Rejected(Rejection::new("it is too large"))),
+                name if name.starts_with("late") => tokio::time::sleep(Duration::from_millis(11)).await,
                 _ => tokio::time::sleep(Duration::from_millis(10)).await,
             }
             let payload = self.payloads.lock().unwrap().get(&pointer.name).cloned();
             let payload = payload.ok_or_else(|| FetchError::Rejected(Rejection::new("it is gone")))?;
-            room.take(payload.len())?;
+            room.take(payload.len()).await?;
+            if pointer.name == "torn" {
+                return Err(FetchError::Unavailable("it broke off".to_owned()));
+            }
             Ok(payload.into_bytes())
         })
     }
@@ -249,6 +253,24 @@ async fn payloads_without_room_wait_for_a_later_batch_in_their_order() {
     let messages = ["at a", "at d", "5"].map(group);
     let report = process(consumer(&shelf), &messages, &queue(&shelf, true)).await;
     assert_eq!(words(&report), "completed not_started blocked");
+}
+
+/// Room is for those with the most receives, whose answer ever is there first; what never answers holds up the others for a moment only.
+#[tokio::test(start_paused = true)]
+async fn a_payload_that_was_passed_over_has_its_room_although_others_answer_earlier() {
+    let payloads = [("a", "1"), ("b", "2"), ("late", "4444"), ("hang", "5"), ("torn", "6666"), ("c", "3333")];
+    let shelf = Shelf { room: 4, ..Shelf::new(&payloads) };
+    for (bodies, wanted) in [
+        (["at a", "at late", "at b"], "not_started completed not_started"),
+        (["at a", "at hang", "at b"], "completed fetch_failed completed"),
+        // What breaks off gives its room back.
+        (["at c", "at torn", "5"], "completed fetch_failed completed"),
+    ] {
+        let mut messages = batch(&bodies);
+        messages[1] = messages[1].clone().with_receive_count(2);
+        let report = process(consumer(&shelf), &messages, &queue(&shelf, true)).await;
+        assert_eq!(words(&report), wanted, "{bodies:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
