@@ -56,34 +56,48 @@ pub struct S3Record {
     /// The object's version, in a bucket that keeps versions.
     pub version_id: Option<String>,
     /// What orders the events of one key: padded with zeros to one length, the larger one is later. Only where objects are created or
-    /// deleted.
+    /// deleted; restores and replications can have one, too, which is that of the creation.
     pub sequencer: Option<String>,
     /// The object's size in bytes, where there is one.
     pub size: Option<u64>,
     /// The object's entity tag.
     pub etag: Option<String>,
+    /// The id of the rule by which the object was to be replicated, of an event of replication.
+    pub replication_rule: Option<String>,
 }
 
 impl S3Record {
-    /// Returns `bucket/key@versionId`, or `bucket/key@sequencer` where there is no version. What has no sequencer can happen to one
-    /// version again and again (it is tagged, restored, given other rights), and has its time, too, in milliseconds:
-    /// `bucket/key@versionId@1795348800000`.
+    /// Returns `bucket/key@versionId`, or `bucket/key@sequencer` where there is no version. What is neither created nor removed can happen to
+    /// one version again and again (it is tagged, restored, not replicated), and has its time, too, in milliseconds, and the rule of a
+    /// replication: `bucket/key@versionId@1795348800000@rule`.
     ///
-    /// `None` where there is neither version nor sequencer, or neither sequencer nor time.
+    /// `None` where there is neither version nor sequencer, or no time where that is needed.
     #[must_use]
     pub fn id(&self) -> Option<String> {
-        let id = |of: &str| format!("{}/{}@{of}", self.bucket, self.key);
-        match (&self.version_id, &self.sequencer) {
-            (Some(of), Some(_)) | (None, Some(of)) => Some(id(of)),
-            (Some(version), None) => self.time.map(|time| id(&format!("{version}@{}", time.as_millis()))),
-            (None, None) => None,
+        let of = self.version_id.as_ref().or(self.sequencer.as_ref())?;
+        let mut id = format!("{}/{}@{of}", self.bucket, self.key);
+        if !self.is_once() {
+            let rule = self.replication_rule.as_ref().map(|rule| format!("@{rule}"));
+            id = format!("{id}@{}{}", self.time?.as_millis(), rule.unwrap_or_default());
         }
+        Some(id)
+    }
+
+    /// Returns whether it happens to one version once. The sequencer does not tell: restores have one, too, and all events of a version's
+    /// replication have that of its creation.
+    fn is_once(&self) -> bool {
+        let kind = self.event_name.strip_prefix("s3:").unwrap_or(&self.event_name);
+        kind.starts_with("ObjectCreated:") || kind.starts_with("ObjectRemoved:")
     }
 
     /// Two notifications of one event can differ in what is not compared here, such as the id of a request.
     fn fingerprint(&self) -> Fingerprint {
         let Self { event_name, bucket, key, version_id, sequencer, size, etag, .. } = self;
-        Fingerprint::of_json(&json!([event_name, bucket, key, version_id, sequencer, size, etag]))
+        let happened = json!([event_name, bucket, key, version_id, sequencer, size, etag]);
+        Fingerprint::of_json(&match &self.replication_rule {
+            None => happened,
+            Some(rule) => json!([happened, rule]),
+        })
     }
 }
 
@@ -108,6 +122,15 @@ struct Record {
     #[serde(default)]
     aws_region: Option<String>,
     s3: Entity,
+    #[serde(default)]
+    replication_event_data: Option<Replication>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Replication {
+    #[serde(default)]
+    replication_rule_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +162,8 @@ impl TryFrom<Record> for S3Record {
     type Error = String;
 
     fn try_from(record: Record) -> Result<Self, String> {
-        let Record { event_source, event_name, event_time, aws_region, s3: Entity { bucket, object } } = record;
+        let Record { event_source, event_name, event_time, aws_region, s3, replication_event_data } = record;
+        let Entity { bucket, object } = s3;
         if event_source != "aws:s3" {
             return Err("has an eventSource that is not aws:s3".to_owned());
         }
@@ -160,6 +184,7 @@ impl TryFrom<Record> for S3Record {
             sequencer: object.sequencer.filter(|sequencer| !sequencer.is_empty()),
             size: object.size,
             etag: object.e_tag,
+            replication_rule: replication_event_data.and_then(|of| of.replication_rule_id),
         })
     }
 }
@@ -271,6 +296,43 @@ mod tests {
         let mut removed = record("a");
         removed["eventName"] = json!("ObjectRemoved:Delete");
         assert_ne!(fingerprint(removed), fingerprint(record("a")));
+        let failed = |rule: &str| {
+            let mut failed = record("a");
+            failed["replicationEventData"] = json!({ "replicationRuleId": rule });
+            fingerprint(failed)
+        };
+        assert_ne!(failed("to the east"), failed("to the west"));
+    }
+
+    #[test]
+    fn the_id_of_what_can_happen_again_has_its_time_whatever_its_sequencer_says() {
+        let at = "1795348800000";
+        for (kind, version, sequencer, rule, wanted) in [
+            ("ObjectRemoved:DeleteMarkerCreated", json!("v1"), json!("05"), json!(null), Some("v1".to_owned())),
+            ("s3:ObjectCreated:Put", json!("v1"), json!(null), json!(null), Some("v1".to_owned())),
+            ("ObjectRestore:Completed", json!("v1"), json!("05"), json!(null), Some(format!("v1@{at}"))),
+            ("ObjectRestore:Completed", json!(null), json!("05"), json!(null), Some(format!("05@{at}"))),
+            (
+                "Replication:OperationFailedReplication",
+                json!("v1"),
+                json!("05"),
+                json!("r"),
+                Some(format!("v1@{at}@r")),
+            ),
+            ("s3:LifecycleTransition", json!("v1"), json!(null), json!(null), Some(format!("v1@{at}"))),
+            ("ObjectTagging:Put", json!(null), json!(null), json!(null), None),
+        ] {
+            let mut record = record("a");
+            record["eventName"] = json!(kind);
+            record["eventTime"] = json!("2026-11-22T12:00:00.000Z");
+            record["s3"]["object"]["versionId"] = version;
+            record["s3"]["object"]["sequencer"] = sequencer;
+            record["replicationEventData"] = json!({ "replicationRuleId": rule, "s3Operation": "OBJECT_PUT" });
+            assert_eq!(id(record), wanted.map(|of| format!("amzn-s3-demo-bucket/a@{of}")), "{kind}");
+        }
+        let mut without_time = record("a");
+        (without_time["eventName"], without_time["eventTime"]) = (json!("ObjectTagging:Put"), json!("noon"));
+        assert_eq!(id(without_time), None);
     }
 
     #[test]
@@ -281,10 +343,7 @@ mod tests {
             (json!("null"), json!("05"), NOON, Some("amzn-s3-demo-bucket/a@05")),
             (json!(null), json!("05"), NOON, Some("amzn-s3-demo-bucket/a@05")),
             (json!(""), json!(""), NOON, None),
-            // One version can be tagged again: only its time says that it is another event.
-            (json!("v1"), json!(null), NOON, Some("amzn-s3-demo-bucket/a@v1@1795348800000")),
-            (json!("v1"), json!(null), "2026-11-22T12:00:00.001Z", Some("amzn-s3-demo-bucket/a@v1@1795348800001")),
-            (json!("v1"), json!(null), "noon", None),
+            (json!("v1"), json!("05"), "noon", Some("amzn-s3-demo-bucket/a@v1")),
         ] {
             let mut record = record("a");
             record["eventTime"] = json!(time);

@@ -144,7 +144,7 @@ mod tests {
             json!({ "Records": [record] })
         };
         const NOON: &str = "2026-11-22T12:00:00.000Z";
-        // One version is created, tagged, tagged again and removed: four events.
+        // One version is created, tagged, tagged again, restored and removed: five events.
         for (name, version, sequencer, time, id) in [
             ("ObjectCreated:Put", Some("v1"), Some("s1"), NOON, "ObjectCreated:Put invoices/a b/c@v1"),
             ("ObjectTagging:Put", Some("v1"), None, NOON, "ObjectTagging:Put invoices/a b/c@v1@1795348800000"),
@@ -154,6 +154,13 @@ mod tests {
                 None,
                 "2026-11-22T12:00:00.001Z",
                 "ObjectTagging:Put invoices/a b/c@v1@1795348800001",
+            ),
+            (
+                "ObjectRestore:Completed",
+                Some("v1"),
+                Some("s1"),
+                NOON,
+                "ObjectRestore:Completed invoices/a b/c@v1@1795348800000",
             ),
             ("ObjectRemoved:Delete", Some("v1"), Some("s2"), NOON, "ObjectRemoved:Delete invoices/a b/c@v1"),
             ("ObjectCreated:Put", None, Some("s1"), NOON, "ObjectCreated:Put invoices/a b/c@s1"),
