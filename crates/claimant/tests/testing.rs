@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::dynamodb::Transaction;
 use claimant::memory::MemoryStore;
 use claimant::store::Store;
-use claimant::{Consumer, Context, Handler, HandlerError, Message, Terminal, TransactionGuard, envelope};
-use claimant_test::{Call, Effects, Fault, MemoryTransactions, Scenario, TestMessage, TestQueue};
+use claimant::{Consumer, Context, Fingerprint, Handler, HandlerError, Message, Terminal, TransactionGuard, envelope};
+use claimant_test::{Call, Effects, Fault, FaultyStore, MemoryTransactions, Scenario, TestMessage, TestQueue};
 use serde_json::json;
 
 #[derive(serde::Deserialize)]
@@ -139,6 +139,51 @@ async fn what_happens_again_to_an_object_is_looked_at_again() {
 
 async fn index(_: envelope::S3Record, _: Context) -> Result<(), HandlerError> {
     Ok(())
+}
+
+/// What an envelope says of an event does not count, since a copy that was sent directly has none: where two kinds hold the same, the
+/// second one is a duplicate, and no conflict shows it. `docs/envelopes.md` says so.
+#[tokio::test(start_paused = true)]
+async fn two_kinds_of_events_that_hold_the_same_need_keys_of_their_own() {
+    let event = |kind: &str| order("ord-1", 3).in_event_bridge("shop", kind);
+    let consumer = || consumer(MemoryStore::new(), Effects::new()).envelope(envelope::EventBridge);
+    let with_the_kind = |order: &Order, message: &Message| {
+        format!("{} {}", message.event().and_then(|event| event.kind.as_deref()).unwrap(), order.order_id)
+    };
+    for (consumer, second) in [(consumer(), "duplicate"), (consumer().key_of_message(with_the_kind), "completed")] {
+        let queue = TestQueue::new(consumer);
+        queue.send(&[event("OrderPaid"), event("OrderRefunded")]);
+        let wanted = ["m-1: completed".to_owned(), format!("m-2: {second}")];
+        assert_eq!(queue.drain().await.outcomes(), wanted);
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Outer {
+    detail: Order,
+}
+
+/// The first consumer reads the envelope itself, and fails; the second one is deployed while its message is in retry. `docs/keys.md` says so.
+#[tokio::test(start_paused = true)]
+async fn an_envelope_is_added_with_another_version_of_the_fingerprint() {
+    async fn fails(_: Outer, _: Context) -> Result<(), HandlerError> {
+        Err(HandlerError::retry("the warehouse is away"))
+    }
+    for (version, outcome) in [(None, "conflict"), (Some(1), "completed")] {
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+        let message = order("ord-1", 3).in_event_bridge("shop", "OrderPaid").id("m-1");
+        let before =
+            Consumer::new("packing", store.clone(), fails).key_of(|outer: &Outer| outer.detail.order_id.clone());
+        let report = TestQueue::new(before).deliver(std::slice::from_ref(&message)).await;
+        assert_eq!(report.entries()[0].outcome.word(), "retry");
+        let after = consumer(store, Effects::new()).envelope(envelope::EventBridge);
+        let after = match version {
+            Some(version) => after.fingerprint_of(version, |order| Fingerprint::of_bytes(&order.cups.to_be_bytes())),
+            None => after,
+        };
+        let report = TestQueue::new(after).deliver(&[message.received(2)]).await;
+        assert_eq!(report.entries()[0].outcome.word(), outcome);
+    }
 }
 
 #[tokio::test]
