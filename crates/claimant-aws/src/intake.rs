@@ -5,7 +5,7 @@
 
 use aws_config::SdkConfig;
 use claimant_core::intake::{IntakeFuture, is_early_enough};
-use claimant_core::{Clock, Error, Intake, Timestamp};
+use claimant_core::{Clock, Error, ErrorKind, Intake, Timestamp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::signed::{Answer, Request, Service, encoded, send};
 /// How the names of the schedules begin that switch a mapping on.
 pub const RETURN_PREFIX: &str = "claimant-resume-";
 
-/// How often a change is tried that Lambda refuses because another one is under way, and the time between two tries.
+/// How often a change is tried that Lambda refuses for the moment, and the time between two tries.
 const TRIES_MAX: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
@@ -212,8 +212,8 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// Switches it on or off; off only where that is early enough before its return. What Lambda refuses because another change
-    /// is under way is tried again.
+    /// Switches it on or off; off only where that is early enough before its return. What Lambda refuses for the moment, because another
+    /// change is under way or too many ask, is tried again, and then an error of [`ErrorKind::Unavailable`].
     async fn switch(&self, off_before: Option<Timestamp>) -> Result<(), Error> {
         let path = format!("{MAPPINGS}/{}", self.id().await?);
         let body = json!({ "Enabled": off_before.is_none() });
@@ -225,13 +225,15 @@ impl<'a> Mapping<'a> {
                 (now, _) => Ok(now),
             };
             let answer = self.api.ask_at(Service::Lambda, ("PUT", path.clone(), body.clone()), now).await?;
-            let in_use = matches!(answer.code.as_str(), "ResourceInUseException" | "ResourceConflictException");
             if answer.is_good() {
                 break;
             }
-            if !in_use || tries >= TRIES_MAX {
+            let in_use = matches!(answer.code.as_str(), "ResourceInUseException" | "ResourceConflictException");
+            let passes = in_use || answer.status == 429 || answer.status >= 500;
+            if !passes || tries >= TRIES_MAX {
                 let what = "the event source mapping cannot be changed";
-                return Err(answer.error(what, "lambda:UpdateEventSourceMapping"));
+                let error = answer.error(what, "lambda:UpdateEventSourceMapping");
+                return Err(if passes { error.of_kind(ErrorKind::Unavailable) } else { error });
             }
             sleep(BETWEEN_TRIES).await;
         }

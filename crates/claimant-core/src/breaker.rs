@@ -18,7 +18,8 @@ pub const BREAKER_CONSUMER: &str = "claimant-breaker";
 /// open for all processes, through the consumer's store. Messages that are received meanwhile wait in their invocations,
 /// and nothing of them is claimed or run; what has waited to the end is [`breaker_open`](crate::Outcome::BreakerOpen), and comes back in some
 /// minutes. After 10 s one process probes with one message at a time: three answers close the breaker, one failure
-/// opens it for twice as long, up to a minute. While it is closed it costs no request.
+/// opens it for twice as long, up to a minute; and not before its lease ends, which a process that probes has for as long as it expects a
+/// handler to take, a minute at most. While it is closed it costs no request.
 ///
 /// ```
 /// # use claimant_core as claimant;
@@ -55,8 +56,8 @@ impl Breaker {
         self
     }
 
-    /// Sets for how long it is open before it is probed for the first time: 1 s to 5 minutes. Each failed probe doubles it, up to a
-    /// minute, or to what is set here where that is more.
+    /// Sets for how long it is open before it is probed for the first time: 1 s to 5 minutes, however long handlers take. Each failed probe
+    /// doubles it, up to a minute, or to what is set here where that is more.
     #[must_use]
     pub fn open_for(mut self, time: Duration) -> Self {
         self.rules.open_for = time;

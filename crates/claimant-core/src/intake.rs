@@ -41,7 +41,8 @@ pub trait Intake: Send + Sync {
     /// Switches it on.
     ///
     /// # Errors
-    /// When this is not confirmed; it may be on all the same.
+    /// When this is not confirmed; it may be on all the same. [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) where the same
+    /// request can succeed later, as while a change before it is under way: then it is tried again.
     fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>>;
 }
 

@@ -167,7 +167,7 @@ pub const BREAKER_OPEN_MIN_MS: u64 = 1_000;
 /// five times as much.
 pub const BREAKER_OPEN_MAX_MS: u64 = 60_000;
 
-/// No breaker is claimed for longer: its lease lasts as long as a handler, and no handler longer than an invocation.
+/// No breaker is claimed for nearly as long, however it is set: a lease that ends later was made by a clock that is far off.
 pub(crate) const BREAKER_LEASE_MAX_MS: u64 = 15 * 60_000;
 
 /// How often a process that waits for an open breaker reads its record.
@@ -191,8 +191,14 @@ pub const BREAKER_PAUSE_MAX_MS: u64 = 2 * BREAKER_PAUSE_MIN_MS;
 /// half a minute at most.
 pub const INTAKE_LATE_MS: u64 = 330_000;
 
-/// How long the requests that pause or resume an intake may take in all.
+/// How long the requests that pause an intake may take in all.
 pub const INTAKE_CALLS_MAX_MS: u64 = 15_000;
+
+/// How long those that resume it may take, with the tries again while a mapping is still being switched off: that takes up to a minute.
+pub(crate) const INTAKE_RESUME_MAX_MS: u64 = 60_000;
+
+/// The time between two tries to resume it.
+pub(crate) const INTAKE_RESUME_AGAIN_MS: u64 = 2_000;
 
 /// How many receives a message must have left to be hidden only until the intake's return; one with fewer waits longer, so that they
 /// last.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use claimant::engine::Intake as _;
 use claimant::{Clock as _, SystemClock};
 use claimant_aws::intake::{Api, Mapping, Returns};
+use claimant_core::ErrorKind;
 use claimant_core::intake::{Paused, pause, resume};
 use claimant_local::control::{Control, Managed};
 use claimant_local::faults::Faults;
@@ -14,7 +15,7 @@ use claimant_local::mapping::{MappingState, MappingSwitch};
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::Sqs;
 use claimant_local::stack::{CodeSpec, FunctionSpec, MappingSpec};
-use claimant_tests::wire::Wire;
+use claimant_tests::wire::{Loss, Wire};
 use tokio::net::TcpListener;
 
 use super::world::aws;
@@ -29,6 +30,7 @@ struct World {
     switch: MappingSwitch,
     urls: [String; 2],
     config: aws_config::SdkConfig,
+    wire: Wire,
 }
 
 impl World {
@@ -65,8 +67,9 @@ impl World {
         let urls = [&lambda, &scheduled].map(|listener| format!("http://{}", listener.local_addr().unwrap()));
         tokio::spawn(control.serve(lambda, std::future::pending()));
         tokio::spawn(scheduler.clone().serve(scheduled, std::future::pending()));
-        let config = aws("http://127.0.0.1:1", Wire::default()).await;
-        Self { scheduler, switch, urls, config }
+        let wire = Wire::default();
+        let config = aws("http://127.0.0.1:1", wire.clone()).await;
+        Self { scheduler, switch, urls, config, wire }
     }
 
     fn api(&self) -> Api<'_> {
@@ -130,6 +133,25 @@ async fn one_that_a_person_has_switched_off_stays_off() {
     }
     assert!(!resume(&world.mapping()).await.unwrap());
     assert!(!world.is_on());
+}
+
+#[tokio::test]
+async fn what_lambda_refuses_for_the_moment_is_asked_for_again_and_then_known_to_pass() {
+    let world = World::start().await;
+    let until = SystemClock.now().plus(Duration::from_secs(400));
+    pause(&world.mapping(), until, "breaker").await.unwrap();
+    let in_use = Loss::Instead(400, r#"{"__type": "ResourceInUseException", "Message": "in use"}"#);
+    // The looks at the mapping and its schedules arrive.
+    let looks = [Loss::None; 2];
+    world.wire.script(&[&looks[..], &[in_use; 5]].concat());
+    let error = resume(&world.mapping()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    world.wire.script(&[&looks[..], &[Loss::Instead(429, "{}"), Loss::Instead(503, ""), in_use]].concat());
+    assert!(resume(&world.mapping()).await.unwrap());
+    assert!(world.is_on());
+    world.wire.script(&[&looks[..], &[Loss::Instead(403, "{}")]].concat());
+    world.switch.enable(false);
+    assert_eq!(resume(&world.mapping()).await.unwrap_err().kind(), ErrorKind::Refused);
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ use crate::error::Chain;
 use crate::failure::Failure;
 use crate::options::Lease;
 use crate::payload::Payload;
+use crate::protocol::breaker::Health;
 use crate::store::{Call as StoreCall, Renewed, Settled, StoreError};
 use crate::transaction::{AnyTransaction, TransactionSlot};
 
@@ -230,8 +231,11 @@ impl Call<'_> {
         let end = round(self.cx, self.handler, members, payloads, home).await;
         let took = start.elapsed();
         self.ran.longest = self.ran.longest.max(took);
-        if let RunEnd::Returned(_) = end.end {
-            self.cx.shared.learned.durations.learn(took);
+        if let RunEnd::Returned(returned) = &end.end {
+            self.cx.learn(took, |breaker| match returned {
+                Ok(results) => Health::of_most(results.iter().map(|result| breaker.health(result))),
+                failed => breaker.health(failed),
+            });
         }
         (end, took)
     }

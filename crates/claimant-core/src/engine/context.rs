@@ -25,6 +25,7 @@ use crate::limits::{
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
+use crate::protocol::breaker::Health;
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
 use crate::report::Outcome;
@@ -212,6 +213,14 @@ impl<'a> BatchContext<'a> {
         admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected())
     }
 
+    /// Learns how long a handler takes, from one that returned after this long. Not where what it returned says that the system it calls is
+    /// away: how long a call hung says nothing of others, and by it an invocation would stop waiting for the breaker long before its end.
+    pub(crate) fn learn(&self, took: Duration, says: impl FnOnce(&SharedBreaker) -> Health) {
+        if self.shared.breaker.as_ref().map(says) != Some(Health::Away) {
+            self.shared.learned.durations.learn(took);
+        }
+    }
+
     /// Returns until when a slot is worth waiting for: a millisecond later a handler does not fit into the time any more.
     pub(crate) fn slot_by(&self) -> Instant {
         let needed = admission::needed(self.schedule.total(), self.shared.expected());
@@ -270,8 +279,11 @@ impl<'a> BatchContext<'a> {
     /// Returns after how long a message is shown again that an open breaker held back: where the intake is paused, when that is over.
     pub(crate) fn held_delay(&self, message: &Message) -> Duration {
         let (receives, id) = (message.receive_count(), message.id());
+        // One with more receives than are assumed shows that its queue has more.
+        let assumed = (receives <= RECEIVES_MAX_DEFAULT).then_some(RECEIVES_MAX_DEFAULT);
+        let receives_max = self.shared.receives_max.or(assumed);
         match self.shared.breaker.as_ref().and_then(|breaker| breaker.paused(self.now())) {
-            Some(paused) => backoff::paused_delay(receives, self.receives_max(), paused, id),
+            Some(paused) => backoff::paused_delay(receives, receives_max, paused, id),
             None => backoff::held_delay(receives, id),
         }
     }

@@ -98,24 +98,17 @@ impl<'a> Gate<'a> {
 /// Returns what the end of a run says of the system that the handler calls.
 fn seen(breaker: &SharedBreaker, end: &RunEnd) -> Health {
     match end {
-        RunEnd::Returned(Ok(_)) => Health::Answered,
-        RunEnd::Returned(Err(failure)) if breaker.is_of(failure) => Health::Away,
-        RunEnd::Cancelled(why) if *why == AT_TIMEOUT => Health::Away,
+        RunEnd::Returned(returned) => breaker.health(returned),
+        RunEnd::Cancelled(why) | RunEnd::StillRunning(why) if *why == AT_TIMEOUT => Health::Away,
         _ => Health::Unknown,
     }
 }
 
-/// Returns what a call says of it, which is one observation however many items it has: what most of those say that say anything.
+/// Returns what a call says of it, which is one observation however many items it has.
 fn seen_by_most(breaker: &SharedBreaker, items: &[AfterCall]) -> Health {
-    let of_item = |after: &AfterCall| match after {
+    Health::of_most(items.iter().map(|after| match after {
         AfterCall::Ran(ran) => seen(breaker, &ran.end),
         // It has committed, or lost its key; its handler has returned in any case.
         AfterCall::Settled(_) => Health::Answered,
-    };
-    let count = |health: Health| items.iter().filter(|item| of_item(item) == health).count();
-    match (count(Health::Away), count(Health::Answered)) {
-        (0, 0) => Health::Unknown,
-        (away, answered) if away >= answered => Health::Away,
-        _ => Health::Answered,
-    }
+    }))
 }

@@ -171,8 +171,9 @@ impl Engine {
 
     /// Sets after how many receives the queue moves a message to its dead-letter queue, its `maxReceiveCount`: clamped to 1 to
     /// [`RECEIVES_MAX`]. A message that fails on its last receive is then shown at once, since it is dead-lettered at the next one
-    /// and takes up a place in flight until then. Unless set, [`RECEIVES_MAX_DEFAULT`](crate::limits::RECEIVES_MAX_DEFAULT) for warnings
-    /// and suspects, and every failure backs off.
+    /// and takes up a place in flight until then. Unless set, [`RECEIVES_MAX_DEFAULT`](crate::limits::RECEIVES_MAX_DEFAULT) is assumed for
+    /// warnings, for which messages need their last receives (suspects, the probe of a breaker, turns, what is held back while the intake is
+    /// paused), and every failure backs off.
     #[must_use]
     pub fn receives_max(mut self, receives: u32) -> Self {
         self.0.receives_max = Some(receives.clamp(1, RECEIVES_MAX));

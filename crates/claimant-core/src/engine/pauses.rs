@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::asker::Asker;
 use crate::clock::Timestamp;
 use crate::deadline::until;
 use crate::error::{Chain, Error, ErrorKind};
-use crate::intake::{self, Paused};
-use crate::limits::INTAKE_CALLS_MAX_MS;
+use crate::intake::{self, Intake, Paused};
+use crate::limits::{INTAKE_CALLS_MAX_MS, INTAKE_RESUME_AGAIN_MS, INTAKE_RESUME_MAX_MS};
 use crate::protocol::breaker::pause_for;
 
 /// What a process knows of the pause of its intake.
@@ -42,7 +42,8 @@ impl Pauses {
             return false;
         }
         let why = format!("breaker {downstream} of {}", asker.consumer);
-        match within(asker, intake::pause(intake, now.plus(pause), &why)).await {
+        let most = most(asker, INTAKE_CALLS_MAX_MS);
+        match within(most, intake::pause(intake, now.plus(pause), &why)).await {
             Ok(Paused::Until(back)) => {
                 tracing::warn!(consumer = %asker.consumer, downstream, attempt, until = back.to_utc(), "intake paused: it is switched on again at that time, or when the breaker closes");
                 self.learn(Some(back));
@@ -56,13 +57,17 @@ impl Pauses {
         }
     }
 
-    /// Switches the intake on again that is paused, now that the breaker is closed.
+    /// Switches the intake on again that is paused, now that the breaker is closed. Where that fails, it comes back when it does.
     pub(crate) async fn resume(&self, asker: Asker<'_>, downstream: &str) {
         let (Some(intake), Some(_)) = (asker.intake, self.back(asker.clock.now())) else { return };
-        self.learn(None);
-        match within(asker, intake::resume(intake)).await {
-            Ok(true) => tracing::info!(consumer = %asker.consumer, downstream, "intake resumed"),
-            Ok(false) => {}
+        let most = most(asker, INTAKE_RESUME_MAX_MS);
+        match within(most, resumed(intake, Instant::now() + most)).await {
+            Ok(resumed) => {
+                self.learn(None);
+                if resumed {
+                    tracing::info!(consumer = %asker.consumer, downstream, "intake resumed");
+                }
+            }
             Err(error) => self.warn(asker, downstream, "intake not resumed: it is at its planned time", &error),
         }
     }
@@ -75,9 +80,24 @@ impl Pauses {
     }
 }
 
-/// Waits for the intake; half of the time that is left is for what follows.
-async fn within<T>(asker: Asker<'_>, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let most = (until(asker.by) / 2).min(Duration::from_millis(INTAKE_CALLS_MAX_MS));
+/// Resumes the intake. What fails for the moment, as while it is still being switched off, is tried again until then, each time with a new
+/// look: a person may have switched it off meanwhile.
+async fn resumed(intake: &dyn Intake, by: Instant) -> Result<bool, Error> {
+    let again = Duration::from_millis(INTAKE_RESUME_AGAIN_MS);
+    loop {
+        match intake::resume(intake).await {
+            Err(error) if error.kind() == ErrorKind::Unavailable && until(by) > again => sleep(again).await,
+            answer => return answer,
+        }
+    }
+}
+
+/// Returns how long the intake is waited for; half of the time that is left is for what follows.
+fn most(asker: Asker<'_>, most_ms: u64) -> Duration {
+    (until(asker.by) / 2).min(Duration::from_millis(most_ms))
+}
+
+async fn within<T>(most: Duration, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let late = || Error::new(format!("no answer within {} ms", most.as_millis())).of_kind(ErrorKind::Unavailable);
     timeout(most, asked).await.unwrap_or_else(|_| Err(late()))
 }

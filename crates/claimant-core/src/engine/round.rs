@@ -54,7 +54,7 @@ impl RoundEnd {
             RunEnd::Cancelled(why) => each(&|_| RunEnd::Cancelled(why)),
             RunEnd::LeaseLost => each(&|lost| if lost { RunEnd::LeaseLost } else { RunEnd::Cancelled(NEIGHBOUR_LOST) }),
             RunEnd::LeaseLostUnstarted => each(&|lost| if lost { RunEnd::LeaseLostUnstarted } else { RunEnd::NoTime }),
-            RunEnd::StillRunning => each(&|_| RunEnd::StillRunning),
+            RunEnd::StillRunning(why) => each(&|_| RunEnd::StillRunning(why)),
             RunEnd::NeverStarted => each(&|_| RunEnd::NeverStarted),
             RunEnd::NoTime => each(&|_| RunEnd::NoTime),
             RunEnd::NoTransaction => each(&|_| RunEnd::NoTransaction),

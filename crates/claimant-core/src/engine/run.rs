@@ -36,6 +36,9 @@ const RENEWAL_TRIES: u32 = 6;
 /// Why a handler was cancelled that took longer than its consumer allows.
 pub(crate) const AT_TIMEOUT: &str = "the handler was cancelled at its timeout";
 
+/// Why one was cancelled whose claim, or whose message, another owner may have.
+pub(crate) const LEASE_LOST: &str = "the lease was lost while the handler ran";
+
 /// What a handler returned: the result to keep, as JSON.
 pub(crate) type HandlerResult = Result<Option<String>, Failure>;
 
@@ -51,7 +54,7 @@ pub(crate) enum RunEnd<R = HandlerResult> {
     /// As [`LeaseLost`](Self::LeaseLost), before it was started.
     LeaseLostUnstarted,
     /// It was cancelled, and did not stop.
-    StillRunning,
+    StillRunning(&'static str),
     /// No thread was free for it while there was time.
     NeverStarted,
     /// There was no time for it any more.
@@ -68,7 +71,7 @@ impl<R> RunEnd<R> {
             Self::Panicked => ("panicked", true),
             Self::Cancelled(_) => ("cancelled", true),
             Self::LeaseLost => ("lease_lost", true),
-            Self::StillRunning => ("stuck", true),
+            Self::StillRunning(_) => ("stuck", true),
             Self::LeaseLostUnstarted | Self::NeverStarted | Self::NoTime | Self::NoTransaction => ("not_started", true),
         }
     }
@@ -107,7 +110,7 @@ impl Run<'_> {
         let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
         let start = |context| handler.start(payload, &self.delivery.message, &home, context);
         let end = self.run_leased(claim, start).await;
-        if !transactional || matches!(end, RunEnd::StillRunning) {
+        if !transactional || matches!(end, RunEnd::StillRunning(_)) {
             return end;
         }
         claim.transaction = home.take();
@@ -259,10 +262,10 @@ pub(crate) async fn supervise<R: Send + 'static>(
             biased;
             end = task.ended() => return end_of(end, why),
             () = sleep_until(cancel_at) => return end_of(task.stop(grace(cx)).await, why),
-            () = &mut lost => return match end_of(task.stop(grace(cx)).await, why) {
+            () = &mut lost => return match end_of(task.stop(grace(cx)).await, LEASE_LOST) {
                 RunEnd::NeverStarted => RunEnd::LeaseLostUnstarted,
                 // The claim may still be held. Where it is not, owner and fence refuse what is settled.
-                end @ (RunEnd::Returned(_) | RunEnd::StillRunning) => end,
+                end @ (RunEnd::Returned(_) | RunEnd::StillRunning(_)) => end,
                 _ => RunEnd::LeaseLost,
             },
             () = sleep_until(look_at), if task.is_movable() => {
@@ -278,6 +281,6 @@ fn end_of<R>(end: End<R>, why: &'static str) -> RunEnd<R> {
         End::Panicked => RunEnd::Panicked,
         End::Stopped => RunEnd::Cancelled(why),
         End::NeverStarted => RunEnd::NeverStarted,
-        End::StillRunning => RunEnd::StillRunning,
+        End::StillRunning => RunEnd::StillRunning(why),
     }
 }

@@ -231,8 +231,8 @@ impl<'a> Running<'a> {
     fn after_run(&mut self, ended: &Ended) {
         let (items, longest) = match ended {
             Ended::One(ran) => {
-                if let RunEnd::Returned(_) = ran.end {
-                    self.cx.shared.learned.durations.learn(ran.took);
+                if let RunEnd::Returned(returned) = &ran.end {
+                    self.cx.learn(ran.took, |breaker| breaker.health(returned));
                 }
                 (1, ran.took)
             }

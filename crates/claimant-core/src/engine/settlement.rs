@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
-use super::run::{HandlerResult, Ran, RunEnd};
+use super::run::{AT_TIMEOUT, HandlerResult, LEASE_LOST, Ran, RunEnd};
 use super::slots::Held;
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::claim::Claim;
@@ -165,7 +165,10 @@ fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: Then) -> (E
 pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
     let Ran { work, claim, held, end, .. } = ran;
     let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id(), claim.attempt);
-    let backoff = cx.retry_delay(&work.delivery.message, attempt, None);
+    // What hangs is away: as a failure that says so.
+    let hung = matches!(end, RunEnd::Cancelled(why) | RunEnd::StillRunning(why) if why == AT_TIMEOUT);
+    let as_held = (hung && cx.holds_back()).then(|| cx.held_delay(&work.delivery.message));
+    let backoff = cx.retry_delay(&work.delivery.message, attempt, as_held);
     let cut_off = |why: &str, outcome| in_doubt(cx, attempt, why.to_owned(), Then::answer(outcome, backoff));
     let (ending, then) = match end {
         RunEnd::Returned(result) => return AfterRun::Settle(Unsettled::returned(cx, work, claim, held, result)),
@@ -180,16 +183,17 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
         RunEnd::LeaseLost => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "lease lost while the handler ran; it was cancelled");
             // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
-            cut_off("the lease was lost while the handler ran", Outcome::LeaseLost)
+            cut_off(LEASE_LOST, Outcome::LeaseLost)
         }
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
             let then = Then::answer(Outcome::LeaseLost, backoff);
             return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
         }
-        RunEnd::StillRunning => {
+        RunEnd::StillRunning(_) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
-            let delay = cx.after_lease(message_id, claim.lease_until.plus(cx.policy().skew));
+            let lease = cx.after_lease(message_id, claim.lease_until.plus(cx.policy().skew));
+            let delay = as_held.map_or(lease, |_| lease.max(backoff));
             return AfterRun::Stuck(work.delivery, Answer::failure(Outcome::Stuck, delay));
         }
         RunEnd::NeverStarted => {

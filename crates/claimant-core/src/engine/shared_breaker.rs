@@ -1,6 +1,7 @@
 //! A consumer's breaker as its process knows it, and the record by which all processes share it.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{self, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 use crate::limits::{BREAKER_LOOK_MS, BREAKER_WINDOW_S};
 use crate::protocol::breaker::{Effect, Health, Known, Rules, Shown, after_run, back, shown, window};
 use crate::protocol::{ClaimPolicy, Refusal, Renewal};
-use crate::store::{ClaimAnswer, StoreError};
+use crate::store::{ClaimAnswer, StoreError, StoreErrorKind};
 
 /// Between two reads of the record at least.
 const LOOK_MIN: Duration = Duration::from_millis(50);
@@ -44,6 +45,8 @@ pub(crate) struct SharedBreaker {
     policy: ClaimPolicy,
     state: sync::Mutex<State>,
     pauses: Pauses,
+    /// Whether a record was seen that a clock has made which is far off.
+    warned: AtomicBool,
     /// Told of a change of the state. It wakes in the order of waiting, so that a simulated run is the same again.
     changed: Notify,
     /// Held by whoever asks the store, so that one invocation asks for all of them.
@@ -71,6 +74,7 @@ impl SharedBreaker {
             policy: policy(skew, BREAKER_WINDOW_S),
             state: sync::Mutex::new(State { known: Known::CLOSED, since: Instant::now() }),
             pauses: Pauses::default(),
+            warned: AtomicBool::new(false),
             changed: Notify::new(),
             asks: Mutex::new(()),
         })
@@ -93,6 +97,15 @@ impl SharedBreaker {
     /// Returns whether a failure says that this breaker's system is away.
     pub(crate) fn is_of(&self, failure: &Failure) -> bool {
         failure.downstream.as_deref() == Some(self.downstream.as_str())
+    }
+
+    /// Returns what a run that returned this says of its system.
+    pub(crate) fn health<T>(&self, returned: &Result<T, Failure>) -> Health {
+        match returned {
+            Ok(_) => Health::Answered,
+            Err(failure) if self.is_of(failure) => Health::Away,
+            Err(_) => Health::Unknown,
+        }
     }
 
     /// Takes note of a run that took so long, and returns what is to be done about the record. A run that began before what is
@@ -188,13 +201,16 @@ impl SharedBreaker {
             Shown::Closed => self.closed(asker),
             Shown::Open { until } => self.set(Known::Open { until }),
             Shown::HalfOpen => return self.claim_probe(asker).await,
-            Shown::Implausible => return Some(self.probe(asker, None)),
+            Shown::Implausible { until } => {
+                self.warn_of_clock(asker, until);
+                return Some(self.probe(asker, None));
+            }
         }
         None
     }
 
     async fn claim_probe<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
-        match self.claim(asker).await {
+        match self.claim(asker, self.rules.probe_for(asker.expected)).await {
             Ok(ClaimAnswer::Granted(claim)) => return Some(self.probe(asker, Some(claim))),
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.set(Known::Open { until }),
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
@@ -211,6 +227,14 @@ impl SharedBreaker {
         Probe { breaker: self, claim, open_until, ended: false }
     }
 
+    /// Warns once of a record by which nobody can go.
+    fn warn_of_clock(&self, asker: Asker<'_>, lease_until: Timestamp) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            let lease_until = lease_until.to_utc();
+            tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, lease_until, "breaker is of this process alone: the lease of its record ends later than any breaker's, so a clock is far off, this one or that of the process which wrote it");
+        }
+    }
+
     /// The store gave no answer.
     fn look_later(&self, asker: Asker<'_>) {
         self.set(Known::Open { until: asker.clock.now().plus(Duration::from_millis(BREAKER_LOOK_MS)) });
@@ -224,13 +248,20 @@ impl SharedBreaker {
     /// Opens the breaker for all processes, or learns until when another one has opened it. Returns whether the intake was paused.
     pub(crate) async fn open(&self, asker: Asker<'_>) -> bool {
         let Some(_turn) = self.turn(asker).await else { return false };
-        match self.claim(asker).await {
+        match self.claim(asker, self.rules.open_for).await {
             Ok(ClaimAnswer::Granted(claim)) => return self.lengthen(asker, claim).await,
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.set(Known::Open { until }),
             // By an operator.
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
             Err(error) => {
-                tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, error = %Chain(&error), "breaker opened for this process alone: the store gave no answer");
+                let why = match error.kind() {
+                    StoreErrorKind::Denied => {
+                        "the store refuses its record: the role has to be allowed keys that begin with claimant-breaker#"
+                    }
+                    kind if kind.is_transient() => "the store gave no answer",
+                    _ => "its record cannot be written",
+                };
+                tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, error = %Chain(&error), "breaker opened for this process alone: {why}");
             }
         }
         false
@@ -242,10 +273,10 @@ impl SharedBreaker {
         ClaimPolicy { window, ..self.policy }
     }
 
-    /// Claims the record. The lease outlasts a probe that takes as long as others.
-    async fn claim(&self, asker: Asker<'_>) -> Result<ClaimAnswer, StoreError> {
+    /// Claims the record for so long.
+    async fn claim(&self, asker: Asker<'_>, lasts: Duration) -> Result<ClaimAnswer, StoreError> {
         let now = asker.clock.now();
-        let lease_until = now.plus(self.rules.open_for.max(asker.expected));
+        let lease_until = now.plus(lasts);
         asker.claim((&self.id, &self.by), (now, lease_until), self.policy(now, lease_until)).await
     }
 
@@ -278,12 +309,14 @@ impl Probe<'_> {
         }
         let Some(claim) = self.claim.take() else { return false };
         // Without its turn in time, the claim ends with its lease.
-        let Some(_turn) = breaker.turn(asker).await else { return false };
+        let Some(turn) = breaker.turn(asker).await else { return false };
         if !closed {
             return breaker.lengthen(asker, claim).await;
         }
         // Without an answer, other processes then probe, too.
         asker.release(claim, breaker.policy).await;
+        // That can take a minute, in which it may open again.
+        drop(turn);
         breaker.pauses.resume(asker, &breaker.downstream).await;
         false
     }

@@ -26,8 +26,18 @@ pub(crate) struct Rules {
 impl Rules {
     /// Returns for how long it is open that was opened, or failed a probe, for the `attempt`th time (from 1): twice as long each time.
     pub(crate) fn open_for(&self, attempt: u32) -> Duration {
-        let most = self.open_for.max(Duration::from_millis(BREAKER_OPEN_MAX_MS));
-        self.open_for.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1))).min(most)
+        self.open_for.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1))).min(self.longest())
+    }
+
+    /// Returns for how long it is open at most until it is probed again: a minute, or what is set where that is longer.
+    fn longest(&self) -> Duration {
+        self.open_for.max(Duration::from_millis(BREAKER_OPEN_MAX_MS))
+    }
+
+    /// Returns for how long whoever probes has the record: as long as a handler is expected to take, so that no other process probes
+    /// beside it, but not longer than it may be open, since where the probe dies, or fails, nothing is tried before that is over.
+    pub(crate) fn probe_for(&self, expected: Duration) -> Duration {
+        expected.clamp(self.open_for, self.longest())
     }
 }
 
@@ -99,6 +109,22 @@ pub enum Health {
     Unknown,
 }
 
+impl Health {
+    /// Returns what most of these say that say anything.
+    pub(crate) fn of_most(each: impl Iterator<Item = Self>) -> Self {
+        let (mut away, mut answered) = (0, 0);
+        for health in each {
+            away += usize::from(health == Self::Away);
+            answered += usize::from(health == Self::Answered);
+        }
+        match (away, answered) {
+            (0, 0) => Self::Unknown,
+            _ if away >= answered => Self::Away,
+            _ => Self::Answered,
+        }
+    }
+}
+
 /// What is to be done about the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -139,8 +165,10 @@ pub(crate) enum Shown {
     },
     /// Whoever is granted a claim of it now probes.
     HalfOpen,
-    /// Its lease ends later than that of any breaker: by a clock that is far off. Each process probes by itself.
-    Implausible,
+    /// Its lease ends at this time, later than that of any breaker: by a clock that is far off. Each process probes by itself.
+    Implausible {
+        until: Timestamp,
+    },
 }
 
 /// Returns what a record says. What an operator made of it, whatever that is, closes the breaker.
@@ -148,7 +176,7 @@ pub(crate) fn shown(record: Option<&Record>, now: Timestamp, skew: Duration) -> 
     let Some(record) = record.filter(|record| record.status == Status::InProgress) else { return Shown::Closed };
     let until = record.lease_until.plus(skew);
     if until.since(now) > Duration::from_millis(BREAKER_LEASE_MAX_MS).saturating_add(skew).saturating_add(skew) {
-        Shown::Implausible
+        Shown::Implausible { until }
     } else if now <= until {
         Shown::Open { until }
     } else if record.expires_at_s.saturating_mul(1_000) < now.as_millis() {
@@ -248,9 +276,9 @@ mod tests {
             (1_012, Shown::HalfOpen),
             (1_611, Shown::HalfOpen),
             (1_612, Shown::Closed),
-            // A quarter of an hour and both margins: a lease that long is one of a process that probes.
+            // A quarter of an hour and both margins.
             (109, Shown::Open { until: at(1_011) }),
-            (108, Shown::Implausible),
+            (108, Shown::Implausible { until: at(1_011) }),
         ] {
             assert_eq!(shown(Some(&record), at(now), skew), wanted, "{now}");
         }

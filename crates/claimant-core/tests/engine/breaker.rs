@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use claimant_core::breaker::{Health, Watch};
 use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, operate};
 use claimant_core::{
     Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message,
@@ -12,7 +13,7 @@ use claimant_core::{
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::support::{Denies, MARGIN, batch, count, deliver};
+use super::support::{Denies, Logs, MARGIN, batch, count, deliver};
 use super::words;
 
 /// A system that handlers call, the store that they share, and when they were run, by their process.
@@ -50,6 +51,10 @@ impl World {
                 sleep(Duration::from_millis(100)).await;
                 match (body.as_str(), world.away.load(Ordering::SeqCst)) {
                     ("hangs", true) => std::future::pending().await,
+                    ("slow", true) => {
+                        sleep(Duration::from_secs(20)).await;
+                        Err(HandlerError::retry("it gave no answer in 20 s").downstream("mail"))
+                    }
                     ("other", true) => Err(HandlerError::retry("it is away").downstream("gateway")),
                     (_, true) => Err(HandlerError::retry("it is away").downstream("mail")),
                     (_, false) => Ok(()),
@@ -109,6 +114,63 @@ async fn what_an_open_breaker_holds_back_is_not_run_and_comes_back_in_minutes() 
     // The message of the probe, and the one that opened it, wait as long.
     let late = report.entries().iter().filter(|entry| entry.visible_after.unwrap() >= Duration::from_secs(225));
     assert_eq!(late.count(), 36);
+}
+
+/// So many messages of this body that nobody has received before.
+fn with_body(body: &str, count: usize) -> Vec<Message> {
+    let message = |n| Message::new(format!("m{n}"), format!("{body:?}")).unwrap().with_receive_count(1);
+    (0..count).map(message).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_open_for_its_own_time_and_not_for_as_long_as_a_handler_may_take() {
+    let world = World::new(true);
+    let set = |consumer: Consumer<String>| consumer.expected(Duration::from_secs(120)).breaker(Breaker::new("mail"));
+    deliver(&world.process_with(1, set), &batch("m", 40), 300).await;
+    // Whoever probes has the record for a minute, and not for two.
+    assert_eq!(world.seconds(), [0, 0, 0, 0, 0, 11, 72, 133]);
+
+    let world = World::new(true);
+    let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
+    // The worker of an inbox, whose attempts may take 5 minutes.
+    let watch = Watch::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap();
+    let mut passage = watch.passage();
+    for runs in [5, 1] {
+        (0..runs).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+        while passage.room(0) == 0 {
+            passage.wait(false);
+            passage.next().await;
+        }
+        let probes_at = if runs == 5 { 11 } else { 72 };
+        assert_eq!(world.start.elapsed().as_secs(), probes_at);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_calls_hung_invocations_wait_for_as_long_as_ever() {
+    let world = World::new(true);
+    let breaker = |consumer: Consumer<String>| {
+        consumer.concurrency(10).breaker(Breaker::new("mail").open_for(Duration::from_secs(60)))
+    };
+    let process = world.process_with(1, breaker);
+    assert_eq!(count(&deliver(&process, &with_body("slow", 10), 30).await, "retry"), 10);
+    let at = Instant::now();
+    assert_eq!(words(&deliver(&process, &batch("n", 3), 30).await), "breaker_open breaker_open breaker_open");
+    assert!(at.elapsed() > Duration::from_secs(25), "{:?}", at.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_its_timeout_cut_off_as_the_breaker_opened_waits_as_long_as_what_is_held_back() {
+    let world = World::new(true);
+    let set = |consumer: Consumer<String>| consumer.timeout(Duration::from_secs(1)).breaker(Breaker::new("mail"));
+    let report = deliver(&world.process_with(1, set), &with_body("hangs", 40), 30).await;
+    assert_eq!(world.seconds(), [0, 1, 2, 3, 4, 16]);
+    let cut_off = report.entries().iter().filter(|entry| entry.outcome.word() == "cancelled");
+    let mut hidden: Vec<_> = cut_off.map(|entry| entry.visible_after.unwrap().as_secs()).collect();
+    hidden.sort_unstable();
+    assert_eq!(hidden.len(), 6);
+    // Before it opened; and what opened it, and the probe.
+    assert!(hidden[..4].iter().all(|s| *s <= 2) && hidden[4..].iter().all(|s| (225..=300).contains(s)), "{hidden:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,8 +299,7 @@ async fn only_what_is_said_of_the_system_counts_and_the_timeout() {
         let world = World::new(true);
         let set = |consumer: Consumer<String>| consumer.timeout(Duration::from_secs(1)).breaker(Breaker::new("mail"));
         let process = world.process_with(1, set);
-        let batch: Vec<_> = (0..8).map(|n| Message::new(format!("m{n}"), format!("{body:?}")).unwrap()).collect();
-        deliver(&process, &batch, 10).await;
+        deliver(&process, &with_body(body, 8), 10).await;
         assert_eq!(world.runs(), if opens { 5 } else { 8 }, "{body}");
     }
 }
@@ -266,10 +327,26 @@ async fn without_the_permission_each_process_has_a_breaker_of_its_own() {
     let mut world = World::new(true);
     world.store = FaultyStore::new(Arc::new(Denies::new("claimant-breaker#")));
     world.back_after(15);
+    let logs = Logs::record();
     let report = deliver(&world.process(1), &batch("m", 20), 60).await;
     // Its probe fails after 10 s, and 10 s later it is back.
     assert_eq!(world.seconds()[..8], [0, 0, 0, 0, 0, 10, 20, 20]);
     assert_eq!((count(&report, "retry"), count(&report, "completed")), (6, 14));
+    let warned = logs.with("for this process alone");
+    assert!(warned.len() == 1 && warned[0].contains("keys that begin with claimant-breaker#"), "{warned:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_of_a_clock_that_is_far_off_leaves_each_process_its_own_and_is_warned_of_once() {
+    let world = World::new(true);
+    let ahead = MovableClock::start();
+    ahead.advance(Duration::from_secs(1_800));
+    deliver(&world.process(1).clock(Arc::new(ahead)), &batch("a", 5), 4).await;
+    let logs = Logs::record();
+    deliver(&world.process(2), &batch("b", 20), 60).await;
+    assert!(world.runs() > 12, "it probes by itself: {:?}", world.seconds());
+    let warned = logs.with("a clock is far off");
+    assert!(warned.len() == 1 && warned[0].contains("lease_until"), "{warned:?}");
 }
 
 #[tokio::test(start_paused = true)]

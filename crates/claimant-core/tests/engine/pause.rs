@@ -21,6 +21,8 @@ const TAKES: Duration = Duration::from_millis(200);
 enum Fault {
     Refused,
     Silent,
+    /// So many times: another change is under way.
+    InUse(u32),
     AnswerLost,
 }
 
@@ -45,6 +47,10 @@ impl Mapping {
                 return Err(Error::new("the role lacks a permission").of_kind(ErrorKind::Refused));
             }
             Some(Fault::Silent) => std::future::pending().await,
+            Some(Fault::InUse(left @ 1..)) => {
+                self.faults.lock().unwrap().insert(name, Fault::InUse(left - 1));
+                return Err(Error::new("it is in use").of_kind(ErrorKind::Unavailable));
+            }
             _ => {}
         }
         let answer = carry_out(self);
@@ -195,6 +201,9 @@ async fn a_failed_probe_pauses_it_and_what_waits_is_hidden_until_it_comes_back()
     // A message that needs its last receives waits for longer.
     let late = self::hidden(&world.deliver(&process, "c", 4, 3).await);
     assert!(late.iter().all(|s| *s >= 1_800), "{late:?}");
+    // Of one that has more of them than is assumed nobody knows which are the last.
+    let more = self::hidden(&world.deliver(&process, "d", 6, 3).await);
+    assert!(more.len() == 10 && more.iter().all(|s| *s <= left + 6), "{more:?} for {left} s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,21 +226,24 @@ async fn all_processes_know_it_from_the_record_and_none_pauses_it_again() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_closes_the_breaker_switches_it_on_and_the_return_stays() {
-    let world = World::new();
-    let process = world.process();
-    world.open(&process).await;
-    let _ = world.mapping.log();
-    world.away.store(false, Ordering::SeqCst);
-    let waiting = world.process();
-    // Another process, which has waited and probes: it knows the pause from the record.
-    world.away.store(true, Ordering::SeqCst);
-    let (report, ()) = tokio::join!(world.deliver(&waiting, "b", 1, 60), async {
-        sleep(Duration::from_secs(5)).await;
-        world.away.store(false, Ordering::SeqCst);
-    });
-    assert_eq!(report.counts().get("completed"), Some(&5), "{report:?}");
-    assert_eq!(world.mapping.log(), "is_on has_return on");
-    assert!(world.mapping.is_letting_in() && world.mapping.has_way_back());
+    let once = "is_on has_return on";
+    // The other time it is still being switched off when the breaker closes.
+    for (in_use, asked) in [(0, once.to_owned()), (3, [once; 4].join(" "))] {
+        let world = World::new();
+        let process = world.process();
+        world.open(&process).await;
+        let _ = world.mapping.log();
+        world.mapping.faults.lock().unwrap().insert("on", Fault::InUse(in_use));
+        // Another process, which has waited and probes: it knows the pause from the record.
+        let waiting = world.process();
+        let (report, ()) = tokio::join!(world.deliver(&waiting, "b", 1, 60), async {
+            sleep(Duration::from_secs(5)).await;
+            world.away.store(false, Ordering::SeqCst);
+        });
+        assert_eq!(report.counts().get("completed"), Some(&5), "{report:?}");
+        assert_eq!(world.mapping.log(), asked);
+        assert!(world.mapping.is_letting_in() && world.mapping.has_way_back());
+    }
 }
 
 #[tokio::test(start_paused = true)]

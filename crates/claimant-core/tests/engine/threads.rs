@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use claimant_core::limits::{BLOCKED_MAX, THREADS_MAX};
 use claimant_core::{
-    Call as StoreCall, Confirmation, Consumer, DeadLetter, Engine, HandlerError, HandlerThreads, HideAnswer, Items,
-    Key, Lease, MemoryStore, Message, Meter, NoQueue, Queue, QueueFuture, Record, RecordId, Report, Schedule, Status,
-    Store,
+    Breaker, Call as StoreCall, Confirmation, Consumer, DeadLetter, Engine, HandlerError, HandlerThreads, HideAnswer,
+    Items, Key, Lease, MemoryStore, Message, Meter, NoQueue, Queue, QueueFuture, Record, RecordId, Report, Schedule,
+    Status, Store,
 };
 use claimant_testkit::Call::Settle;
 use claimant_testkit::FaultyStore;
@@ -58,6 +58,7 @@ impl Blocked {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         block();
                     }
+                    "fail" => return Err(HandlerError::retry("it is away").downstream("mail")),
                     "nap" => tokio::time::sleep(Duration::from_millis(300)).await,
                     _ => {}
                 }
@@ -168,6 +169,28 @@ async fn threads_that_are_blocked_are_counted_until_they_are_not() {
     drop(world.release);
     while world.threads.blocked() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A system that accepts and never answers, and a client that blocks its thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_beyond_their_timeout_open_a_breaker_and_fail_its_probe() {
+    fn with(consumer: Consumer<Work>, open_for: Duration) -> Consumer<Work> {
+        let breaker = Breaker::new("mail").open_for(open_for);
+        consumer.concurrency(1).timeout(Duration::from_millis(200)).clock_skew(Duration::ZERO).breaker(breaker)
+    }
+    let opens: Setting = |consumer| with(consumer, Duration::from_secs(60));
+    let probes: Setting = |consumer| with(consumer, Duration::from_secs(1));
+    for (setting, fail, wanted) in [(opens, 0, (0, 5, 5)), (probes, 5, (5, 1, 4))] {
+        let world = Blocked::new(2, setting);
+        let action = |n| if n < fail { "fail" } else { "block" };
+        let batch: Vec<_> = (0..10).map(|n| format!("k{n} {}", action(n))).collect();
+        let report = world.deliver(&batch.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let count = |word| super::support::count(&report, word);
+        assert_eq!((count("retry"), count("stuck"), count("breaker_open")), wanted, "{report:?}");
+        let held = report.entries().iter().filter(|entry| entry.visible_after >= Some(Duration::from_secs(225)));
+        // With what opened it, or failed its probe.
+        assert_eq!(held.count(), wanted.2 + if fail > 0 { 2 } else { 1 });
     }
 }
 
