@@ -230,8 +230,7 @@ impl SharedBreaker {
     /// Warns once of a record by which nobody can go.
     fn warn_of_clock(&self, asker: Asker<'_>, lease_until: Timestamp) {
         if !self.warned.swap(true, Ordering::Relaxed) {
-            let lease_until = lease_until.to_utc();
-            tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, lease_until, "breaker is of this process alone: the lease of its record ends later than any breaker's, so a clock is far off, this one or that of the process which wrote it");
+            tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, lease_until = lease_until.to_utc(), "breaker is of this process alone: the lease of its record ends later than any breaker's, so a clock is far off, this one or that of the process which wrote it");
         }
     }
 
