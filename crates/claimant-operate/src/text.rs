@@ -6,7 +6,9 @@
 pub const fn misleads(c: char) -> bool {
     matches!(
         c,
-        '\u{61c}'
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
             | '\u{180e}'
             | '\u{200b}'
             | '\u{200e}'
@@ -14,6 +16,7 @@ pub const fn misleads(c: char) -> bool {
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
     )
 }
 

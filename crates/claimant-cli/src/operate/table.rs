@@ -163,10 +163,8 @@ fn columns_of(c: char) -> usize {
 pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        // Joiners, marks of annotations and tags, too: a terminal draws no emoji of them.
-        let harms = c.is_control()
-            || misleads(c)
-            || matches!(c, '\u{200c}'..='\u{200d}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+        // Joiners and marks of annotations, too: a terminal draws no emoji of them.
+        let harms = c.is_control() || misleads(c) || matches!(c, '\u{200c}'..='\u{200d}' | '\u{fff9}'..='\u{fffb}');
         if harms { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     shown

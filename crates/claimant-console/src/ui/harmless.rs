@@ -5,7 +5,7 @@ use claimant_operate::text::misleads;
 /// Returns a page with the characters of its text escaped that nobody sees, and those that turn the direction of what follows: a key, or
 /// the sentence after it, would read as another. In fields that are sent back text stays as it is, and so in attributes.
 pub(crate) fn harmless(page: String) -> String {
-    if !page.contains(misleads) {
+    if !page.contains(is_escaped) {
         return page;
     }
     let mut shown = String::with_capacity(page.len() + 64);
@@ -22,9 +22,14 @@ pub(crate) fn harmless(page: String) -> String {
     shown
 }
 
+/// Returns whether a character is one of these. Line ends and the like are none.
+fn is_escaped(c: char) -> bool {
+    misleads(c) || (c.is_control() && !c.is_whitespace())
+}
+
 fn escape(text: &str, shown: &mut String) {
     for c in text.chars() {
-        if misleads(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        if is_escaped(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
     }
 }
 
@@ -38,6 +43,7 @@ mod tests {
             ("<p title=\"\u{202e}\">a\u{202e}b</p>", "<p title=\"\u{202e}\">a\\u{202e}b</p>"),
             ("\u{200f}<textarea>\n\u{202e}</textarea>\u{2066}", "\\u{200f}<textarea>\n\u{202e}</textarea>\\u{2066}"),
             ("<option value=\"\u{feff}\">\u{feff}</option>", "<option value=\"\u{feff}\">\\u{feff}</option>"),
+            ("<p>a\0b\u{ad}c\u{e0041}\u{7f}</p>\n\t", "<p>a\\u{0}b\\u{ad}c\\u{e0041}\\u{7f}</p>\n\t"),
             ("Gr\u{fc}\u{df}e \u{1f469}\u{200d}\u{1f4bb}", "Gr\u{fc}\u{df}e \u{1f469}\u{200d}\u{1f4bb}"),
         ] {
             assert_eq!(harmless(page.to_owned()), wanted);
