@@ -28,16 +28,22 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("x-frame-options"), "DENY"),
 ];
 
+/// The port that a browser does not name.
+const HTTP_PORT: u16 = 80;
+
 /// How much of a refused name is shown, in characters.
 const SHOWN_MAX: usize = 100;
 
-/// The names under which the console answers: `127.0.0.1:PORT` and `localhost:PORT`.
+/// The names under which the console answers: `127.0.0.1:PORT` and `localhost:PORT`, and without the port where browsers leave it out.
 #[derive(Clone)]
-pub(crate) struct Guard(Arc<[String; 2]>);
+pub(crate) struct Guard(Arc<[String]>);
 
 impl Guard {
     pub(crate) fn new(port: u16) -> Self {
-        Self(Arc::new([format!("127.0.0.1:{port}"), format!("localhost:{port}")]))
+        let hosts = ["127.0.0.1", "localhost"];
+        let with_port = hosts.map(|host| format!("{host}:{port}"));
+        let without = hosts.map(str::to_owned).into_iter().filter(|_| port == HTTP_PORT);
+        Self(with_port.into_iter().chain(without).collect())
     }
 
     fn is_own(&self, host: &str) -> bool {
@@ -103,8 +109,12 @@ mod tests {
     use super::*;
 
     fn refused(method: &Method, headers: &[(&'static str, &str)]) -> bool {
+        refused_at(8080, method, headers)
+    }
+
+    fn refused_at(port: u16, method: &Method, headers: &[(&'static str, &str)]) -> bool {
         let headers = headers.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
-        Guard::new(8080).refusal(method, &headers.collect()).is_some()
+        Guard::new(port).refusal(method, &headers.collect()).is_some()
     }
 
     #[test]
@@ -117,6 +127,11 @@ mod tests {
             assert!(refused(&Method::GET, &[("host", host)]), "{host}");
         }
         assert!(refused(&Method::GET, &[]));
+        for host in ["127.0.0.1", "localhost", "127.0.0.1:80"] {
+            let origin = format!("http://{host}");
+            assert!(!refused_at(80, &Method::POST, &[("host", host), ("origin", &origin)]), "{host}");
+        }
+        assert!(refused_at(80, &Method::GET, &[("host", "evil.example")]));
     }
 
     #[test]

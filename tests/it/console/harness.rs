@@ -9,8 +9,9 @@ const GOOD: &str = "<!doctype html><html lang=en><title>Good</title><main><h1>Go
     <form method=post action=/sent><label>Name <input name=name></label> <button>Send it</button></form></main>";
 
 /// What is said against each, and the page.
-const BAD: [(&str, &str); 6] = [
+const BAD: [(&str, &str); 7] = [
     ("color-contrast", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='color:#ccc'>Pale</p></main>"),
+    ("color-contrast", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='color:#999'>0</p></main>"),
     ("label", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><input></main>"),
     ("too wide", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='width:2000px'>Wide</p></main>"),
     (
