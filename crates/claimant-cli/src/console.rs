@@ -12,8 +12,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How long pages under way may take when the console stops.
-const STOP_MAX: Duration = Duration::from_secs(1);
+use crate::output::note;
+use crate::stop::StopSignals;
+
+/// How long what pages have begun may take when the console stops: an act that is cut off is half done.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// After so long it is said that the console has not stopped yet.
+const QUIET_MAX: Duration = Duration::from_secs(1);
 
 /// What opens an address on this system: the first that is there.
 const OPENERS: [&str; 2] = if cfg!(target_os = "macos") { ["open", "xdg-open"] } else { ["xdg-open", "open"] };
@@ -77,14 +83,21 @@ impl Served {
         [format!("console   {}", running.url)].into_iter().chain(failed).collect()
     }
 
-    /// Stops it: its pages get no answer any more.
-    pub(crate) async fn stop(self) {
+    /// Stops it: its pages get no answer any more. What they have begun comes to an end before that, unless it takes long or another
+    /// signal comes.
+    pub(crate) async fn stop(self, signals: &mut StopSignals) {
         let Some(running) = self.0 else { return };
         drop(running.stop);
         let mut server = running.server;
-        if timeout(STOP_MAX, &mut server).await.is_err() {
-            server.abort();
+        if timeout(QUIET_MAX, &mut server).await.is_ok() {
+            return;
         }
+        note("Stopping when what a page of the console has begun is at an end; Ctrl-C again cuts it off.");
+        tokio::select! {
+            _ = timeout(STOP_MAX, &mut server) => {}
+            () = signals.received() => {}
+        }
+        server.abort();
     }
 }
 

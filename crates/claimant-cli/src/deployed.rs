@@ -26,7 +26,9 @@ they are hidden from other readers for a moment, and their receive count grows.
 
 Whoever can open a connection on this machine can use the console while it runs.
 
-Exit codes: 0 when it is stopped by Ctrl-C or SIGTERM, 2 where it could not start.")]
+Ctrl-C or SIGTERM stops it, after what a page has begun: of dead letters that is the part of them that is under way. The second cuts it off.
+
+Exit codes: 0 when it is stopped, 2 where it could not start.")]
 pub(crate) struct DeployedConsole {
     #[command(flatten)]
     target: TargetOptions,
@@ -72,6 +74,6 @@ pub(crate) async fn run(options: DeployedConsole) -> Result<Ended, Box<dyn StdEr
     say(shown);
     say("          Ctrl-C stops it.");
     stop.received().await;
-    served.stop().await;
+    served.stop(&mut stop).await;
     Ok(Ended::Well)
 }

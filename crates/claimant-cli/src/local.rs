@@ -67,7 +67,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
             Ok(Ended::Well)
         }
     };
-    console.stop().await;
+    console.stop(&mut stop).await;
     cloud.stop().await;
     let ended = ended?;
     // A reader of the endpoints' addresses may have left since; a report must be read whole.

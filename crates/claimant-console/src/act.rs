@@ -23,6 +23,10 @@ const FORM_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most bytes of a form that are read: a browser that is not heard to the end shows no answer.
 const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
 
+/// The fields of a form that change where its page is drawn again, while the form stays the same: when that was, and what its button does
+/// then.
+const DRAWN_ANEW: [&str; 2] = ["until", "enabled"];
+
 /// A request to do something: a form, or a JSON object with the same fields.
 pub(crate) struct Act {
     /// What was asked for.
@@ -54,7 +58,8 @@ impl Act {
     }
 
     /// Does it, once for each form: where a form is sent again with the same in it, as by a double click, waits for what becomes of the
-    /// first and has the same answer. What programs send is of no form. Returns the request with what became of it.
+    /// first and has the same answer, also where its page was drawn again between the two. What programs send is of no form. Returns the
+    /// request with what became of it.
     pub(crate) async fn once<F>(
         self,
         console: &Console,
@@ -70,7 +75,7 @@ impl Act {
             return (act, done);
         }
         let mut name = DefaultHasher::new();
-        (&act.ask.uri, &act.fields).hash(&mut name);
+        (&act.ask.uri, act.fields.without(&DRAWN_ANEW)).hash(&mut name);
         let outcome = console.outcome(name.finish(), work);
         let done = outcome.clone().wait().await;
         if done.is_err() {

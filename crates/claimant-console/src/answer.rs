@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Ask, Reader};
 use crate::console::Console;
-use crate::done::Done;
+use crate::done::{Done, Notice};
 use crate::refused::{Refused, status_of};
 use crate::timeline::words::sentence;
 use crate::ui::harmless::harmless;
@@ -66,10 +66,7 @@ impl Ask {
             return Json(page).into_response();
         }
         let live = page.live();
-        let live = (!live.0.is_empty()).then(|| {
-            let again = console.source().is_sampled().then_some(self.uri.as_str());
-            layout::live(again, page.summary().as_deref(), &live)
-        });
+        let live = (!live.0.is_empty()).then(|| layout::live(self.again(console), page.summary().as_deref(), &live));
         if self.reader == Reader::OpenPage {
             return Html(harmless(live.unwrap_or_default().into_string())).into_response();
         }
@@ -87,6 +84,10 @@ impl Ask {
         };
         if self.reader == Reader::Program {
             return Json(json!({ "notice": done.notice, "result": done.value })).into_response();
+        }
+        if console.is_stopping() {
+            // No page is served after this answer.
+            return self.whole_with(console, tab, "The console stops", (Some(done.notice), &html! {}));
         }
         let separator = if done.see.contains('?') { '&' } else { '?' };
         let place = format!("{}{separator}{NOTICE}={}", done.see, console.keep(done.notice));
@@ -132,12 +133,32 @@ impl Ask {
         }
         let title = if status == StatusCode::NOT_FOUND { "Not here" } else { "That did not work" };
         let content = html! { p .error role="alert" { (text) } p { a href="/" { "Back to the overview" } } };
+        if self.reader == Reader::OpenPage {
+            // It goes on asking: what does not work now may work the next time.
+            let live = layout::live(self.again(console), None, &content);
+            return (status, Html(harmless(live.into_string()))).into_response();
+        }
         (status, self.whole(console, tab, title, &content)).into_response()
+    }
+
+    /// Returns where a page that is open asks for its live part, where pages are drawn again.
+    fn again(&self, console: &Console) -> Option<&str> {
+        console.source().is_sampled().then_some(&self.uri)
     }
 
     fn whole(&self, console: &Console, tab: Tab, title: &str, content: &Markup) -> Response {
         let notice = self.query.get(NOTICE).and_then(|number| number.parse().ok());
         let notice = notice.and_then(|number| console.notice(number));
+        self.whole_with(console, tab, title, (notice, content))
+    }
+
+    fn whole_with(
+        &self,
+        console: &Console,
+        tab: Tab,
+        title: &str,
+        (notice, content): (Option<Notice>, &Markup),
+    ) -> Response {
         let source = console.source();
         let frame = Frame {
             tab,

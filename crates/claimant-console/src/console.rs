@@ -1,6 +1,7 @@
 //! What all pages share.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use claimant_core::{Clock as _, Error, SystemClock};
@@ -44,6 +45,8 @@ struct Inner {
     drafts: Mutex<Kept<Fields>>,
     acts: Mutex<Acts>,
     stopped: watch::Sender<bool>,
+    /// Each act that is under way holds a receiver.
+    under_way: watch::Sender<()>,
     streams: Arc<Semaphore>,
     stores: OnceCell<Vec<OpenStore>>,
 }
@@ -68,6 +71,7 @@ impl Console {
             drafts: Mutex::new(Kept::new(began, DRAFTS_MAX)),
             acts: Mutex::new(Acts::new(began)),
             stopped: watch::Sender::new(false),
+            under_way: watch::Sender::new(()),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             stores: OnceCell::new(),
         }))
@@ -157,7 +161,7 @@ impl Console {
         Arc::clone(&self.0.streams).try_acquire_owned().ok()
     }
 
-    /// Ends the streams of events.
+    /// Ends the streams of events, and long acts at the next point where they are whole.
     pub(crate) fn stop(&self) {
         self.0.stopped.send_replace(true);
     }
@@ -165,5 +169,25 @@ impl Console {
     /// Returns what tells that the console stops.
     pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
         self.0.stopped.subscribe()
+    }
+
+    /// Returns whether the console stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.0.stopped.borrow()
+    }
+
+    /// Says to an act of many parts whether to go on.
+    pub(crate) fn go_on(&self) -> ControlFlow<()> {
+        if self.is_stopping() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Notes that an act is under way, until what this returns is dropped.
+    pub(crate) fn under_way(&self) -> watch::Receiver<()> {
+        self.0.under_way.subscribe()
+    }
+
+    /// Waits until no act is under way.
+    pub(crate) async fn acts_ended(&self) {
+        self.0.under_way.closed().await;
     }
 }

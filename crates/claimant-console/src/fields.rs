@@ -7,21 +7,21 @@ use serde_json::Value;
 /// Fields of one request at most: a page has 100 rows, each with a box to tick.
 pub(crate) const FIELDS_MAX: usize = 1_000;
 
-/// Names and values in the order in which they came. A name may come several times.
+/// Names and values in the order in which they came. A name may come several times, and without a value: `null` and `[]` of JSON.
 #[derive(Clone, Default, Hash)]
-pub(crate) struct Fields(Vec<(String, String)>);
+pub(crate) struct Fields(Vec<(String, Option<String>)>);
 
 impl Fields {
     /// Reads a query or the body of a form: `name=value&name=value`.
     pub(crate) fn of_form(text: &str) -> Self {
         let decode = |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(FIELDS_MAX);
-        Self(
-            pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(n, v)| (decode(n), decode(v))).collect(),
-        )
+        let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        Self(pairs.map(|(name, value)| (decode(name), Some(decode(value)))).collect())
     }
 
-    /// Reads a JSON object. An array of texts is these one by one; what is neither text, number, boolean nor null is its JSON.
+    /// Reads a JSON object. An array of texts is these one by one; what is neither text, number, boolean nor null is its JSON. An empty
+    /// array and null are no value.
     ///
     /// # Errors
     /// When it is no JSON object, or has more than a thousand fields.
@@ -31,10 +31,11 @@ impl Fields {
         let mut fields = Vec::new();
         for (name, value) in object {
             let values = match value {
+                Value::Array(values) if values.is_empty() => vec![Value::Null],
                 Value::Array(values) if values.iter().all(Value::is_string) => values,
                 value => vec![value],
             };
-            fields.extend(values.into_iter().filter_map(|value| Some((name.clone(), text(value)?))));
+            fields.extend(values.into_iter().map(|value| (name.clone(), text(value))));
         }
         if fields.len() > FIELDS_MAX {
             return Err(too_many());
@@ -44,18 +45,34 @@ impl Fields {
 
     /// Returns the first value of this name that is not empty, without white space at its ends.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let named = self.0.iter().filter(|(known, _)| known == name);
-        named.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
+        self.all(name).map(str::trim).find(|value| !value.is_empty())
     }
 
     /// Returns every value of this name, as it came.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == name).filter_map(|(_, value)| value.as_deref())
     }
 
-    /// Returns whether a box of this name is ticked.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value != "false")
+    /// Returns whether this name came, be it with nothing.
+    pub(crate) fn came(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
+    /// Returns the others than those of these names.
+    pub(crate) fn without(&self, names: &[&str]) -> Self {
+        Self(self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect())
+    }
+
+    /// Returns whether a box of this name is ticked; it is not where there is none.
+    ///
+    /// # Errors
+    /// When it is neither true nor false: what else a program means by it is not guessed.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Error> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Error::invalid(format!("{name} is true or false"))),
+        }
     }
 
     /// Returns the value of this name.
@@ -102,12 +119,17 @@ mod tests {
         for fields in [form, json] {
             assert_eq!(fields.all("key").collect::<Vec<_>>(), ["a/b c", "<d>"]);
             assert_eq!((fields.get("key"), fields.get("empty"), fields.get("none")), (Some("a/b c"), None, None));
-            assert!(fields.has("dry_run") && !fields.has("yes"));
+            assert!(fields.flag("dry_run").unwrap() && !fields.flag("yes").unwrap());
+            assert_eq!(fields.flag("n").unwrap_err().to_string(), "n is true or false");
+            assert!(fields.came("empty") && !fields.came("yes") && !fields.without(&["x", "empty"]).came("empty"));
             assert_eq!(fields.number("n", 1, 1..=9).unwrap(), 7);
             assert_eq!(fields.number("m", 1, 1..=9).unwrap(), 1);
             assert_eq!(fields.number("n", 1, 1..=6).unwrap_err().to_string(), "n is a whole number from 1 to 6");
             assert_eq!(fields.required("empty").unwrap_err().to_string(), "empty is missing: fill it in");
         }
+        let nothing = Fields::of_json(br#"{"id": [], "body": null}"#).unwrap();
+        assert!(nothing.came("id") && nothing.came("body"));
+        assert_eq!(nothing.all("id").chain(nothing.all("body")).next(), None);
         let body = Fields::of_json(br#"{"body": [1, {"a": "b"}]}"#).unwrap();
         assert_eq!(body.all("body").collect::<Vec<_>>(), [r#"[1,{"a":"b"}]"#]);
         assert!(Fields::of_json(format!(r#"{{"id": [{}"x"]}}"#, r#""x","#.repeat(FIELDS_MAX)).as_bytes()).is_err());

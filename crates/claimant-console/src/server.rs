@@ -36,8 +36,9 @@ pub async fn bind(port: u16) -> Result<(TcpListener, String), Error> {
     Ok((listener, format!("http://{address}/")))
 }
 
-/// Serves a console on this listener until `shutdown` resolves and the requests under way are answered. Answers only requests to
-/// `127.0.0.1` and `localhost` with the listener's port.
+/// Serves a console on this listener until `shutdown` resolves, and then until the requests under way are answered and what they do is done:
+/// of dead letters that is the part of them that is under way. Answers only requests to `127.0.0.1` and `localhost` with the listener's
+/// port.
 ///
 /// # Errors
 /// When the listener fails.
@@ -53,13 +54,18 @@ pub async fn serve(
     let stop = console.clone();
     let served = axum::serve(listener, router).with_graceful_shutdown(async move {
         shutdown.await;
-        // Streams of events would otherwise never be answered.
+        // Streams of events would otherwise never be answered, and long acts not soon.
         stop.stop();
     });
     let mut stopped = console.stopped();
     let sampled = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
     tokio::select! {
-        served = async { served.await } => served.map_err(failed),
+        served = async {
+            let served = served.await;
+            // Not all of them have a browser that waits.
+            console.acts_ended().await;
+            served
+        } => served.map_err(failed),
         () = async { sampling::sample(&console, sampled).await; std::future::pending().await } => unreachable!("it pends"),
     }
 }
@@ -70,7 +76,7 @@ fn router(console: &Console, port: u16) -> Router {
         .merge(assets::routes())
         .route("/live", get(live::events))
         .fallback(unknown)
-        .layer(middleware::from_fn(to_its_end))
+        .layer(middleware::from_fn_with_state(console.clone(), to_its_end))
         .layer(middleware::from_fn_with_state(console.clone(), check_allowed))
         .layer(middleware::from_fn_with_state(Guard::new(port), guard::check))
         .with_state(console.clone())
@@ -90,13 +96,18 @@ async fn check_allowed(State(console): State<Console>, ask: Ask, request: Reques
 }
 
 /// Has an act go on to its end where its browser does not wait, as after a second click: half of it would be neither done nor undone.
-async fn to_its_end(request: Request, next: Next) -> Response {
+async fn to_its_end(State(console): State<Console>, request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
     }
     let json = wants_json(request.headers());
-    let answer = tokio::spawn(next.run(request)).await;
-    answer.unwrap_or_else(|_| {
+    let under_way = console.under_way();
+    let answer = tokio::spawn(async move {
+        let answer = next.run(request).await;
+        drop(under_way);
+        answer
+    });
+    answer.await.unwrap_or_else(|_| {
         let why = "the act ended early: look at what became of it before you do it again";
         Refused::new(StatusCode::INTERNAL_SERVER_ERROR, why, json).into_response()
     })

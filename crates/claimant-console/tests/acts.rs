@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// A function whose program is never built, its queue, and a dead-letter queue.
@@ -53,7 +54,8 @@ struct World {
     _directory: TempDir,
     cloud: Cloud,
     address: String,
-    _server: JoinSet<()>,
+    stop: watch::Sender<bool>,
+    server: JoinSet<()>,
 }
 
 impl World {
@@ -75,9 +77,11 @@ impl World {
         let (listener, _) = bind(0).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let console = Console::new(LocalCloud::open(cloud.view()).await.unwrap());
+        let (stop, mut stopped) = watch::channel(false);
+        let stopped = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
         let mut server = JoinSet::new();
-        server.spawn(async move { serve(console, listener, std::future::pending()).await.unwrap() });
-        Self { _directory: directory, cloud, address, _server: server }
+        server.spawn(async move { serve(console, listener, stopped).await.unwrap() });
+        Self { _directory: directory, cloud, address, stop, server }
     }
 
     /// Puts a copy in the dead-letter queue, as a function does.
@@ -170,6 +174,12 @@ impl World {
         let page = self.html(&self.form(path, fields).await).await;
         let notice = page.split_once(r#"<p class="notice"#).unwrap_or_else(|| panic!("{page}")).1;
         (notice.split_once("</p>").unwrap().0.rsplit('>').next().unwrap().to_owned(), notice.starts_with(" refused"))
+    }
+
+    /// Returns what a page that is open gets when it asks for its live part again.
+    async fn redrawn(&self, path: &str) -> (u16, String) {
+        let (status, _, page) = self.ask("GET", path, "HX-Request: true\r\n", "").await;
+        (status, page)
     }
 
     async fn group(&self) -> String {
@@ -691,6 +701,113 @@ async fn an_act_on_a_letter_hits_none_that_its_page_did_not_show() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_field_that_names_nothing_does_not_mean_all() {
+    let world = World::start().await;
+    world.completed("order#1").await;
+    world.letter("no price", "a");
+    let group = world.group().await;
+    let fingerprint = group.split(['/', '?']).nth(2).unwrap();
+    for id in [json!([]), json!(null), json!(""), json!([""])] {
+        for act in ["/dead/discard", "/dead/redrive"] {
+            let (status, refused) = world.post(act, &json!({ "queue": "Dead", "group": fingerprint, "id": id })).await;
+            assert!(
+                status == 400 && refused["error"].as_str().unwrap().contains("id names no letter"),
+                "{id} {refused}"
+            );
+        }
+    }
+    for (fields, wanted) in [("id=", "Id names no letter"), ("to=", "Choose the queue")] {
+        let said = world.notice("/dead/redrive", &format!("queue=Dead&group={fingerprint}&{fields}")).await;
+        assert!(said.0.starts_with(wanted) && said.1, "{said:?}");
+    }
+    assert_eq!(world.bodies("Dead"), ["a"]);
+
+    // Nor is it guessed what is meant by a word other than true and false.
+    for (path, fields) in [
+        ("/keys/order%231", json!({ "act": "forget", "force": 1 })),
+        ("/keys/order%231", json!({ "act": "forget", "force": "no" })),
+        ("/mappings", json!({ "function": "Confirm", "enabled": 1 })),
+        ("/mappings", json!({ "function": "Confirm", "enabled": "True" })),
+        ("/dead/discard", json!({ "queue": "Dead", "group": fingerprint, "dry_run": "yes" })),
+    ] {
+        let (status, refused) = world.post(path, &fields).await;
+        assert!(
+            status == 400 && refused["error"].as_str().unwrap().contains(" is true or false"),
+            "{fields} {refused}"
+        );
+    }
+    assert_eq!(world.bodies("Dead"), ["a"]);
+    assert!(world.html("/keys/order%231").await.contains("completed"));
+    assert_eq!(world.json("/").await["functions"][0]["mappings"][0]["is_on"], true);
+    world.cloud.stop().await;
+}
+
+/// Clicked again, it says the opposite by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_click_on_pause_resumes_nothing() {
+    let world = World::start().await;
+    let page = world.html("/").await;
+    // The number stays in a page that is drawn again.
+    let form = form_of(&page);
+    assert!(page.contains(&format!(r#"name="form" value="{form}" hx-morph-skip>"#)), "{page}");
+    let fields = |enabled| format!("function=Confirm&enabled={enabled}&form={form}");
+    let first = world.notice("/mappings", &fields(false)).await;
+    assert!(first.0.starts_with("Confirm gets no more messages") && !first.1, "{first:?}");
+    assert_eq!(world.notice("/mappings", &fields(true)).await, first);
+    let is_on = async || world.json("/").await["functions"][0]["mappings"][0]["is_on"].clone();
+    assert_eq!(is_on().await, false);
+    // A page that is opened then does it.
+    let page = world.html("/").await;
+    world.form("/mappings", &format!("function=Confirm&enabled=true&form={}", form_of(&page))).await;
+    assert_eq!(is_on().await, true);
+    // What is refused is seen where it was asked for, and to load its address anew leads there.
+    let place = world.form("/mappings", "function=Nobody&enabled=false").await;
+    assert!(place.starts_with("/?notice=") && world.html(&place).await.contains("no function Nobody"), "{place}");
+    let (status, head, _) = world.ask("GET", "/mappings", "Accept: text/html\r\n", "").await;
+    assert!(status == 303 && head.contains("location: /\r\n"), "{status} {head}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_cannot_be_drawn_again_goes_on_asking() {
+    let world = World::start().await;
+    for (path, wanted) in [("/messages/unknown?x=1", 404), ("/dead/abcd1234?queue=Gone", 400)] {
+        let (status, page) = world.redrawn(path).await;
+        assert_eq!(status, wanted, "{page}");
+        let is_live = page.starts_with(r#"<div id="live""#) && page.contains(&format!(r#"hx-get="{path}""#));
+        assert!(is_live && page.contains(r#"role="alert""#) && !page.contains("<html"), "{page}");
+    }
+    world.cloud.stop().await;
+}
+
+/// Each letter is then here or there, and who asked is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_console_that_is_stopped_ends_a_long_act_in_order() {
+    const LETTERS: usize = 2_000;
+    let mut world = World::start().await;
+    for n in 0..LETTERS {
+        world.letter("no price", &n.to_string());
+    }
+    let group = world.group().await;
+    let all = json!({ "queue": "Dead", "group": group.split(['/', '?']).nth(2).unwrap() });
+    let stop = async {
+        while world.cloud.sqs().counters("Orders").unwrap().sent == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        world.stop.send_replace(true);
+    };
+    let ((status, done), ()) = tokio::join!(world.post("/dead/redrive", &all), stop);
+    let said = done["notice"]["text"].as_str().unwrap();
+    assert!(status == 200 && done["notice"]["done"] == true && said.contains("The console was stopped: "), "{said}");
+    world.server.join_next().await.unwrap().unwrap();
+    let sent = done["result"]["done"].as_array().unwrap().len();
+    let visible = |queue: &str| world.cloud.sqs().depth(queue).unwrap().visible;
+    assert_eq!((visible("Orders"), visible("Dead")), (sent, LETTERS - sent));
+    assert!(sent < LETTERS, "{sent} were sent back");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_click_has_the_answer_of_the_first() {
     let world = World::start().await;
     for n in 0..200 {
@@ -716,6 +833,22 @@ async fn a_second_click_has_the_answer_of_the_first() {
         assert_eq!(first, world.notice(path, &fields).await);
     }
     assert_eq!(world.bodies("Orders").len(), 201);
+    // So where the page was drawn again between the clicks: of that it has all but the number of its form.
+    for n in 0..20 {
+        world.letter("no price", &n.to_string());
+    }
+    let (page, mut clicks) = (world.html(&group).await, Vec::new());
+    let until =
+        |page: &str| page.split_once(r#"name="until" value=""#).unwrap().1.split('"').next().unwrap().to_owned();
+    for drawn in [page.clone(), world.redrawn(&group).await.1] {
+        clicks.push(format!("{all}&until={}&form={}", until(&drawn), form_of(&page)));
+    }
+    assert_ne!(clicks[0], clicks[1]);
+    let (first, second) =
+        tokio::join!(world.notice("/dead/discard", &clicks[0]), world.notice("/dead/discard", &clicks[1]));
+    assert!(first.0.starts_with("20 dead letters discarded; saved in "), "{first:?}");
+    assert_eq!(first, second);
+    std::fs::remove_file(first.0.split_once("saved in ").unwrap().1.trim_end_matches('.')).unwrap();
     world.cloud.stop().await;
 }
 
@@ -792,5 +925,18 @@ async fn a_message_is_sent_again_with_its_attributes() {
         assert_eq!((message.body.as_str(), message.message_attributes == theirs), (body, !is_first));
     }
     assert_eq!(received.len(), 3);
+
+    // Where they are no longer kept, nothing is sent without them that was not asked for so.
+    let gone = json!({ "queue": "Orders", "edited": "00000000-0000", "body": "c" });
+    let (status, refused) = world.post("/send", &gone).await;
+    assert_eq!((status, &refused["notice"]["done"]), (200, &json!(false)), "{refused}");
+    let page = world.html(&world.form("/send", "queue=Orders&edited=00000000-0000&body=c&delay=7").await).await;
+    assert!(
+        page.contains("Nothing was sent: the attributes of the message") && page.contains("c</textarea>"),
+        "{page}"
+    );
+    assert!(page.contains(r#"name="delay" min="0" max="900" value="7""#), "{page}");
+    assert!(!page.contains(r#"name="edited""#) && !page.contains("are sent with it, without"), "{page}");
+    assert_eq!(world.cloud.sqs().counters("Orders").unwrap().sent, 3);
     world.cloud.stop().await;
 }

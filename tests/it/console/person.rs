@@ -4,6 +4,7 @@ use claimant_tests::browser::{PHONE, Page};
 use serde_json::json;
 
 use super::stage::Stage;
+use crate::cloud::wait_for;
 
 /// What tells that a page was never loaded anew.
 const MARK: &str = "window.still_here === true";
@@ -38,6 +39,27 @@ async fn a_page_that_is_open_stays_true_and_still() {
     // What comes moves what is below it.
     page.eval("window.shifted = 0");
     assert_eq!(page.faults(), [""; 0]);
+
+    // An act is what its button said at the first click: drawn again before the answer, it says the opposite.
+    stage.open(&page, "/");
+    stage.post("/faults", &json!({ "act": "freeze", "function": "OrderConfirmationFunction", "frozen_s": 5 }));
+    stage.order("ord-frozen", "ada@example.com");
+    wait_for("a process to be frozen", || stage.json("/faults")["faults"][0]["acted"] == 1).await;
+    // Clicked by a script: while a page waits for the answer to a form, the browser hears nothing from outside.
+    page.eval(&format!(
+        "const button = document.querySelector(\"{SWITCH}\"), again = setInterval(() => {{
+            if (button.textContent !== 'Resume') return;
+            clearInterval(again);
+            sessionStorage.clicked = button.form.elements.enabled.value;
+            button.click();
+        }}, 20); 0"
+    ));
+    page.click(SWITCH);
+    page.until("the notice", "!!document.querySelector('.notice')");
+    let said = page.text(".notice");
+    assert!(said.contains("gets no more messages"), "{said}");
+    assert_eq!(page.eval("sessionStorage.clicked"), "true", "the answer came before the second click");
+    assert_eq!(stage.json("/")["functions"][0]["mappings"][0]["is_on"], false);
     stage.end().await;
 }
 

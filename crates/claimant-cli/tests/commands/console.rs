@@ -7,6 +7,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::aws::{self, Server};
 use crate::deployed::{parcels_gone, paused_by_gateway, without_parcels};
@@ -59,10 +61,20 @@ impl Running {
         self.ask("POST", "/mappings", "application/json", "function=worker&enabled=false")
     }
 
-    /// Stops it as Ctrl-C does.
-    fn stop(mut self) {
+    /// Asks it to stop, as Ctrl-C does.
+    fn interrupt(&self) {
         let asked = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status().unwrap();
         assert!(asked.success());
+    }
+
+    /// Stops it as Ctrl-C does.
+    fn stop(mut self) {
+        self.interrupt();
+        self.ended();
+    }
+
+    /// Waits until it has stopped in order.
+    fn ended(&mut self) {
         assert_eq!(self.process.wait().unwrap().code(), Some(0));
     }
 }
@@ -516,6 +528,89 @@ fn letters_that_were_not_looked_at_are_not_said_to_be_gone() {
     let (status, page) = console.ask("GET", &path, "text/html", "");
     assert!(status == 404 && page.contains("It is not among the 2,") && !page.contains("discarded."), "{page}");
     console.stop();
+}
+
+/// Whether [`growing`] has its second letter.
+static GROWN: AtomicBool = AtomicBool::new(false);
+
+/// Answers as [`shop`] does, of letters that SQS moved, hidden while they are read: one, and later one more, which was sent before it.
+fn growing(request: &str) -> (u16, String) {
+    static HIDDEN: AtomicBool = AtomicBool::new(false);
+    if request.contains("AmazonSQS.ChangeMessageVisibility") {
+        HIDDEN.store(false, Ordering::SeqCst);
+    }
+    if !request.contains("AmazonSQS.ReceiveMessage") {
+        return shop(request);
+    }
+    if HIDDEN.swap(true, Ordering::SeqCst) {
+        return (200, json!({}).to_string());
+    }
+    let letter = |n: u64| {
+        let source = "arn:aws:sqs:eu-west-1:123456789012:orders";
+        let system = json!({"SentTimestamp": (OLD_MS - n).to_string(), "DeadLetterQueueSourceArn": source});
+        json!({"MessageId": format!("cccc{n:04}"), "ReceiptHandle": format!("r-{n}"), "Body": "{}", "Attributes": system})
+    };
+    let count = if GROWN.load(Ordering::SeqCst) { 2 } else { 1 };
+    (200, json!({ "Messages": (0..count).map(letter).collect::<Vec<_>>() }).to_string())
+}
+
+#[test]
+fn letters_that_no_page_has_shown_stay() {
+    let server = Server::start(growing);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let causes = console.page("/dead?read=true");
+    let group = causes.split_once("href=\"/dead/").unwrap().1.split('?').next().unwrap();
+    let page = console.page(&format!("/dead/{group}?queue=orders-dead"));
+    assert!(page.contains("Every letter that is shown here is deleted."), "{page}");
+    GROWN.store(true, Ordering::SeqCst);
+    let forms: Vec<_> = page.split("action=\"/dead/discard\"").skip(1).collect();
+    let hidden = forms[0].split("<button").next().unwrap().split("name=\"").skip(1).map(|field| {
+        let (name, rest) = field.split_once("\" value=\"").unwrap();
+        format!("{name}={}", rest.split('"').next().unwrap())
+    });
+    let form = hidden.collect::<Vec<_>>().join("&");
+    assert!(form.contains("until=") && form.contains("id=cccc0000"), "{form}");
+    let (status, done) = console.ask("POST", "/dead/discard", "application/json", &form);
+    let done: Value = serde_json::from_str(&done).unwrap_or_else(|e| panic!("{e}: {status} {done}"));
+    assert_eq!(done["result"]["done"].as_array().map(Vec::len), Some(1), "{done}");
+    std::fs::remove_file(done["result"]["saved"].as_str().unwrap()).unwrap();
+    assert!(asked(&server, &["DeleteMessageBatch"]) == 1 && asked(&server, &["\"ReceiptHandle\":\"r-0\""]) > 0);
+    let requests = server.requests.lock().unwrap();
+    assert!(!requests.iter().any(|request| request.contains("DeleteMessage") && request.contains("\"r-1\"")));
+    drop(requests);
+    console.stop();
+}
+
+/// Whether [`slow`] was asked to send.
+static SENDS: AtomicBool = AtomicBool::new(false);
+
+/// Answers as [`shop`] does, after a while where something is sent.
+fn slow(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.SendMessageBatch") {
+        SENDS.store(true, Ordering::SeqCst);
+        thread::sleep(Duration::from_secs(2));
+    }
+    shop(request)
+}
+
+/// A letter that is copied and not deleted would be in both queues.
+#[test]
+fn an_act_that_is_under_way_ends_before_the_console() {
+    let server = Server::start(slow);
+    let mut console = Running::start(&server, &["--allow-writes"]);
+    let form = "queue=orders-dead&id=aaaa0000-0000-4000-8000-000000000001";
+    let (status, page) = thread::scope(|scope| {
+        let answer = scope.spawn(|| console.ask("POST", "/dead/redrive", "text/html", form));
+        while !SENDS.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        console.interrupt();
+        answer.join().unwrap()
+    });
+    console.ended();
+    // No other page comes after it, so this one says it.
+    assert!(status == 200 && page.contains("1 dead letter sent back to orders."), "{status} {page}");
+    assert_eq!(asked(&server, &["DeleteMessageBatch"]), 1);
 }
 
 #[test]

@@ -31,7 +31,7 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 async fn page(console: &Console, ask: &Ask) -> Result<Examined, Error> {
     let place = console.place();
     let Some(template) = place.template.clone() else {
-        let wanted = ask.query.has("look");
+        let wanted = ask.query.flag("look")?;
         let report = if wanted { Some(deployed(console).await?) } else { None };
         return Ok(Examined::of(place.name.clone(), report.as_ref()));
     };

@@ -74,8 +74,8 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         act: on_key,
         by: operator(),
         why: act.fields.get("why").unwrap_or_default().to_owned(),
-        force: act.fields.has("force"),
-        dry_run: act.fields.has("dry_run"),
+        force: act.fields.flag("force")?,
+        dry_run: act.fields.flag("dry_run")?,
     };
     let acted = store.keys.act(&order).await?;
     let (mut says, see) = (format!("{key}: {}", acted.in_words(on_key)), text::path("/keys/", key));

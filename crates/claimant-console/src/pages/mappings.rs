@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::response::Response;
-use axum::routing::post;
+use axum::response::{Redirect, Response};
+use axum::routing::get;
 use claimant_core::Error;
 use claimant_core::error::Chain;
 use claimant_operate::intake::{Change, Intake};
@@ -21,27 +21,33 @@ use crate::ui::nav::Tab;
 /// Where mappings are paused and resumed.
 pub(super) const MAPPINGS: &str = "/mappings";
 
+/// Where mappings are seen.
+const SEEN: &str = "/";
+
 /// How long a page waits until mappings are off.
 const OFF_WITHIN: Duration = Duration::from_secs(10);
 
 /// Returns the routes of this act.
 pub(crate) fn routes() -> Router<Console> {
-    Router::new().route(MAPPINGS, post(act))
+    // An address that only does something is opened by who loads a page anew.
+    Router::new().route(MAPPINGS, get(|| async { Redirect::to(SEEN) }).post(act))
 }
 
 async fn act(State(console): State<Console>, act: Act) -> Response {
-    let done = switched(&console, &act).await;
-    act.ask.done(&console, Tab::Overview, done)
+    let (act, done) = act.once(&console, |console, act| async move { switched(&console, &act).await }).await;
+    act.ask.done_at(&console, Tab::Overview, done, || SEEN.to_owned())
 }
 
 /// Pauses or resumes the mappings of a function.
 async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    let (function, enabled) = (act.fields.required("function")?, act.fields.required("enabled")? == "true");
+    let function = act.fields.required("function")?;
+    act.fields.required("enabled")?;
+    let enabled = act.fields.flag("enabled")?;
     let intake = Intake::of(console.place());
     let (_, mappings) = intake.list_called(console.place(), function).await?;
     if mappings.is_empty() {
-        return Ok(Done::refused(format!("{function} has no event source mapping."), "/", json!([])));
+        return Ok(Done::refused(format!("{function} has no event source mapping."), SEEN, json!([])));
     }
     let change = Change { enabled: Some(enabled), ..Change::default() };
     let within = if enabled { Duration::ZERO } else { OFF_WITHIN };
@@ -63,7 +69,7 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
         let why = format!("where a breaker had paused it, a schedule switches it on again: {}", Chain(error));
         text.push_str(&format!(" {}", sentence(&why)));
     }
-    Ok(Done::of(is_whole, text, "/", all.iter().map(Switched::to_json).collect()))
+    Ok(Done::of(is_whole, text, SEEN, all.iter().map(Switched::to_json).collect()))
 }
 
 /// Says what is known of each mapping, where not all were changed.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::answer::Page;
 use crate::ask::Ask;
-use crate::console::Console;
+use crate::console::{Console, FORM};
 use crate::history::{MINUTE, Sample};
 use crate::pages::mappings::MAPPINGS;
 use crate::pages::outcomes;
@@ -64,7 +64,7 @@ async fn page(console: &Console) -> Result<Shown, Error> {
     let overview = console.source().overview().await?;
     let writes = console.source().allows_writes();
     let demo = writes && claimant_operate::demo::check(console.place()).is_ok();
-    Ok(Shown { writes, demo, overview, history: console.history().samples() })
+    Ok(Shown { writes, demo, overview, history: console.history().samples(), form: console.new_form() })
 }
 
 #[derive(Serialize)]
@@ -76,6 +76,9 @@ struct Shown {
     history: Vec<Sample>,
     /// Whether the demonstration can run here.
     demo: bool,
+    /// The number of its forms.
+    #[serde(skip)]
+    form: String,
 }
 
 impl Page for Shown {
@@ -226,7 +229,8 @@ impl Shown {
         }
         let is_on = function.mappings.iter().any(|mapping| mapping.is_on);
         let (label, enabled) = if is_on { ("Pause", "false") } else { ("Resume", "true") };
-        let act = form::act_on(MAPPINGS, label, &function.name, &[("function", &function.name), ("enabled", enabled)]);
+        let fields = [(FORM, self.form.as_str()), ("function", &function.name), ("enabled", enabled)];
+        let act = form::act_on(MAPPINGS, label, &function.name, &fields);
         html! {
             div .row {
                 (states(function))

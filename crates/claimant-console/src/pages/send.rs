@@ -180,7 +180,7 @@ impl More {
             count: typed("count", "1"),
             copies: typed("copies", copies),
             delay: typed("delay", "0"),
-            shuffle: fields.has("shuffle"),
+            shuffle: fields.flag("shuffle").unwrap_or_default(),
             envelope,
             is_open: false,
         };

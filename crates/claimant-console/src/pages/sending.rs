@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 
 use axum::extract::State;
 use axum::response::Response;
-use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_core::error::Chain;
+use claimant_core::{Clock as _, Error, ErrorKind, SystemClock};
 use claimant_operate::send::{Batch, MESSAGES_MAX, NUMBER, Sender, SentBefore, SentReport, Wrapping, fresh_number};
 use claimant_operate::target::Place;
 use claimant_operate::text::has_same_lines;
+use serde_json::Value;
 
 use crate::act::Act;
 use crate::console::{Console, DRAFT};
@@ -53,7 +55,15 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     let number = fields.get("number").map_or(fresh, str::to_owned);
     let is_again = before.is_some();
     let mut batch = batch(fields, act.body(), before)?;
-    if let Some(original) = original(place, fields).await {
+    let original = match original(place, fields).await {
+        // What was typed stays, in a form that begins with no message.
+        Err(error) if error.kind() == ErrorKind::Invalid => {
+            let see = form(console, &fields.without(&[EDITED]));
+            return Ok(Done::refused(attributes_gone(&error), see, Value::Null));
+        }
+        original => original?,
+    };
+    if let Some(original) = original {
         if fields.all("body").next().is_some_and(|typed| has_same_lines(typed, &text::to_edit(&original.body))) {
             batch.body = original.body;
         }
@@ -104,10 +114,25 @@ pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<Sent
     }
 }
 
-/// Returns the message that a form began with, while it is kept. Its attributes go with what was typed; and its very body, where what comes
-/// differs from what was shown in its line ends alone: a browser has its own.
-async fn original(place: &Place, fields: &Fields) -> Option<SentBefore> {
-    SentBefore::of(place, fields.get(EDITED)?).await.ok()
+/// Returns the message that a form began with, if it did with one. Its attributes go with what was typed; and its very body, where what
+/// comes differs from what was shown in its line ends alone: a browser has its own.
+///
+/// # Errors
+/// When it is no longer kept, or no answer comes.
+async fn original(place: &Place, fields: &Fields) -> Result<Option<SentBefore>, Error> {
+    match fields.get(EDITED) {
+        Some(id) => SentBefore::of(place, id).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Says why nothing was sent where the message that a form began with is not to be had.
+fn attributes_gone(error: &Error) -> String {
+    format!(
+        "Nothing was sent: the attributes of the message that it began with are not to be had ({}). Sent again, as it is here, it is a new \
+         message without them; a program leaves edited out.",
+        Chain(error)
+    )
 }
 
 fn batch(fields: &Fields, body: Option<String>, before: Option<SentBefore>) -> Result<Batch, Error> {
@@ -120,7 +145,7 @@ fn batch(fields: &Fields, body: Option<String>, before: Option<SentBefore>) -> R
         // Both are 10,000 at most.
         count: usize::try_from(number("count")?).unwrap_or(MESSAGES_MAX),
         copies: usize::try_from(number("copies")?).unwrap_or(MESSAGES_MAX),
-        shuffle: fields.has("shuffle").then_some(1),
+        shuffle: fields.flag("shuffle")?.then_some(1),
         group: fields.get("group").map(str::to_owned),
         before: BTreeMap::new(),
         attributes: Vec::new(),

@@ -55,7 +55,7 @@ const NO_DEAD_LETTERS: &str = "No dead-letter queue is known here, so no dead le
 
 pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Trace, Error> {
     let known = console.source().message(&id).await?.unwrap_or_default();
-    let was_read = ask.query.has("read");
+    let was_read = ask.query.flag("read")?;
     let (mut letter, mut says) = (None, Vec::new());
     if was_read {
         let looked = self::letter(console, &id).await;

@@ -2,6 +2,8 @@
 
 use maud::{Markup, html};
 
+use crate::console::FORM;
+
 /// Draws a form of one button that does something: a `POST` to `action` with these hidden fields.
 pub(crate) fn act(action: &str, label: &str, hidden: &[(&str, &str)]) -> Markup {
     html! {
@@ -42,9 +44,13 @@ pub(crate) fn confirm_if(asks: bool, label: &str, question: &str, form: &Markup)
     if asks { confirm(label, question, form) } else { form.clone() }
 }
 
-/// Draws hidden fields.
+/// Draws hidden fields. The number of a form stays while its page is drawn again: a second click is then one on the same form.
 pub(crate) fn hidden(fields: &[(&str, &str)]) -> Markup {
-    html! { @for (name, value) in fields { input type="hidden" name=(name) value=(value); } }
+    html! {
+        @for (name, value) in fields {
+            input type="hidden" name=(name) value=(value) hx-morph-skip[*name == FORM];
+        }
+    }
 }
 
 /// Draws a field under its label.

@@ -1,7 +1,6 @@
 //! `POST /dead/redrive` and `POST /dead/discard`, as `claimant dead redrive` and `claimant dead discard` do.
 
 use std::fs::{File, OpenOptions};
-use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
@@ -53,7 +52,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     let place = console.place();
     let dead = letters::open(place, fields.required("queue")?).await?;
     let selection = selection(fields)?;
-    let to = match fields.get("to") {
+    let to = match fields.all("to").next().map(str::trim) {
         Some("") => return Err(Error::invalid("choose the queue that the message goes to")),
         Some(name) => Some(letters::destination(place, &dead, name)?),
         None => None,
@@ -63,8 +62,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
         Reader::Browser | Reader::OpenPage => Edit::Typed(body),
     });
     let edit = edit.unwrap_or_default();
-    let report =
-        dead.redrive(&selection, to.as_deref(), &edit, bounds(fields), &mut |_| ControlFlow::Continue(())).await?;
+    let report = dead.redrive(&selection, to.as_deref(), &edit, bounds(fields)?, &mut |_| console.go_on()).await?;
     let mut said = format!("{} sent back", counted(&report));
     let queues: std::collections::BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
     if !queues.is_empty() {
@@ -77,15 +75,15 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     // A letter that is still here is edited on.
     let kept = report.progress.done == 0 && report.problem_count > 0;
     let see = if kept { form(console, fields) } else { see(fields) };
-    Ok(done(see, said, (&dead, &report)))
+    Ok(done(console, see, said, (&dead, &report)))
 }
 
 async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
     console.check_writes()?;
     let dead = letters::open(console.place(), fields.required("queue")?).await?;
-    let selection = selection(fields)?;
+    let (selection, bounds) = (selection(fields)?, bounds(fields)?);
     let (path, mut file) = saved(dead.name())?;
-    let report = dead.discard(&selection, bounds(fields), Some(&mut file), &mut |_| ControlFlow::Continue(())).await;
+    let report = dead.discard(&selection, bounds, Some(&mut file), &mut |_| console.go_on()).await;
     // Where it failed, nothing was deleted; what was saved otherwise may be all that is left of a letter.
     let is_saved = report.is_ok() && file.metadata().map_or(true, |file| file.len() > 0);
     if !is_saved {
@@ -98,7 +96,7 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
         (true, 0) => format!("; a copy is in {}", path.display()),
         (true, _) => format!("; saved in {}", path.display()),
     };
-    let mut done = done(see(fields), format!("{} discarded{saved}.", counted(&report)), (&dead, &report));
+    let mut done = done(console, see(fields), format!("{} discarded{saved}.", counted(&report)), (&dead, &report));
     if is_saved {
         done.value["saved"] = path.display().to_string().into();
     }
@@ -109,6 +107,9 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
 /// here again as another, is none that the page showed.
 fn selection(fields: &Fields) -> Result<Selection, Error> {
     let ids = Ids::now(fields.all("id").filter(|id| !id.is_empty()));
+    if ids.named.is_empty() && fields.came("id") {
+        return Err(Error::invalid("id names no letter: leave it out to mean all letters of the group"));
+    }
     let group = if ids.named.is_empty() { Some(fields.required("group")?) } else { fields.get("group") };
     let until = fields.number(UNTIL, u64::MAX, 0..=u64::MAX)?;
     let sent_until = (until != u64::MAX).then(|| Timestamp::from_millis(until));
@@ -117,15 +118,15 @@ fn selection(fields: &Fields) -> Result<Selection, Error> {
     Ok(selection)
 }
 
-fn bounds(fields: &Fields) -> Bounds {
-    Bounds { limit: LOOKED_AT_MAX, per_s: None, dry_run: fields.has("dry_run") }
+fn bounds(fields: &Fields) -> Result<Bounds, Error> {
+    Ok(Bounds { limit: LOOKED_AT_MAX, per_s: None, dry_run: fields.flag("dry_run")? })
 }
 
 fn counted(report: &Report) -> String {
     text::counted(report.progress.done as u64, "dead letter", "dead letters")
 }
 
-fn done(see: String, mut said: String, (dead, report): (&DeadLetterQueue, &Report)) -> Done {
+fn done(console: &Console, see: String, mut said: String, (dead, report): (&DeadLetterQueue, &Report)) -> Done {
     if let Some(problem) = report.problems.first() {
         said.push_str(&format!(
             " {} not: {}",
@@ -135,6 +136,9 @@ fn done(see: String, mut said: String, (dead, report): (&DeadLetterQueue, &Repor
     }
     if let Some(why) = &report.failed {
         said.push_str(&format!(" It ended early: {why}."));
+    }
+    if report.more && console.is_stopping() {
+        said.push_str(" The console was stopped: there may be more of them, which stayed.");
     }
     let is_done = report.progress.done > 0;
     if !is_done && report.problem_count == 0 {

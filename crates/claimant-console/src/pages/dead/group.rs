@@ -16,6 +16,9 @@ use crate::ui::form;
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
+/// What becomes of letters that the page did not show, where it does not show all.
+const NOT_SHOWN: &str = "One that is sent later stays; one that was sent before and comes here later does not.";
+
 /// Letters on one page.
 const PAGE_MAX: usize = 25;
 
@@ -183,18 +186,32 @@ impl Cause {
         }
     }
 
+    /// Whether an act on all names each letter, so that it hits no other. A page that is drawn again shows what comes, and by then the act
+    /// on it may be under way.
+    fn names_all(&self) -> bool {
+        !self.is_local && !self.more && self.next.is_none()
+    }
+
     /// What can be done with all of them.
     fn acts(&self, drawn: &Drawn) -> Markup {
-        let all = [(FORM, drawn.form.as_str()), ("queue", &self.queue), ("group", &self.group), (UNTIL, &drawn.until)];
+        let mut all =
+            vec![(FORM, drawn.form.as_str()), ("queue", &self.queue), ("group", &self.group), (UNTIL, &drawn.until)];
+        let (which, others) = match self.names_all() {
+            true => ("that is shown here", "Others stay."),
+            false => ("of this cause", NOT_SHOWN),
+        };
+        if self.names_all() {
+            all.extend(self.letters.iter().map(|letter| ("id", letter.message_id.as_str())));
+        }
         let parked = self.letters.iter().any(|letter| letter.why.outcome.as_deref() == Some("parked"));
         html! {
             div .acts {
                 @if let Some(to) = &drawn.came_from {
                     (form::confirm("Send all back", &format!(
-                        "Every letter of this cause goes back to {to}, and is deleted here once SQS has confirmed the copy. One that is sent later stays."
+                        "Every letter {which} goes back to {to}, and is deleted here once SQS has confirmed the copy. {others}"
                     ), &form::act(REDRIVE, "Send all back", &all)))
                 }
-                (form::confirm("Discard all", "Every letter of this cause is deleted. They are first saved to a file on this machine. One that is sent later stays.",
+                (form::confirm("Discard all", &format!("Every letter {which} is deleted. They are first saved to a file on this machine. {others}"),
                     &form::act(DISCARD, "Discard all", &all)))
             }
             @if drawn.came_from.is_none() { p .soft.small { (self.unknown(drawn)) } }

@@ -38,7 +38,7 @@ pub(super) async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
     let place = console.place();
-    let read = place.is_local() || ask.query.has("read");
+    let read = ask.query.flag("read")? || place.is_local();
     let mut queues = Vec::new();
     for queue in place.dead_letter_queues() {
         let mut shown = Shown { name: queue.name.clone(), ..Shown::default() };
@@ -182,7 +182,7 @@ impl Dead {
                     p .soft.small {
                     (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))
                     @if (queue.looked_at as u64) < queue.letters && self.read {
-                        "; these are the causes of the " (text::grouped(queue.looked_at as u64)) " oldest"
+                        "; these are the causes of " (text::grouped(queue.looked_at as u64)) " of them"
                     }
                     "."
                 }
