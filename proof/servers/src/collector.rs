@@ -73,13 +73,14 @@ impl Collector {
     pub fn spans(&mut self, enough: impl Fn(&[CollectedSpan]) -> bool, within: Duration) -> Vec<CollectedSpan> {
         let deadline = Instant::now() + within;
         loop {
-            self.lines.extend(self.log.try_iter());
+            // A span is many lines: the last one is whole once no more come.
+            while let Ok(line) = self.log.recv_timeout(Duration::from_millis(50)) {
+                self.lines.push(line);
+            }
             let spans = spans(&self.lines);
             if enough(&spans) || Instant::now() > deadline {
                 return spans;
             }
-            // Its end shows as no more lines.
-            self.lines.extend(self.log.recv_timeout(Duration::from_millis(50)));
         }
     }
 }
