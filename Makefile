@@ -64,9 +64,10 @@ test-it:
 test-cloud:
 	cargo test --workspace --locked --test it -- --include-ignored cloud::
 
-# All other tests that need nothing but the machine. Not by --lib and --bins, which would build test programs without tests.
+# All other tests that need nothing but the machine; many of these wait, too. Not by --lib and --bins, which would build test programs
+# without tests.
 test-rest:
-	cargo test --workspace --locked --tests --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/all-but', 'it']"
+	RUST_TEST_THREADS=4 cargo test --workspace --locked --tests --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/all-but', 'it']"
 
 # The examples in doc comments. Not by --doc, which reads the libraries without examples, too.
 test-doc:

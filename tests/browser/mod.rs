@@ -1,5 +1,5 @@
 //! A real browser for the tests of the console: headless Chromium, driven by its DevTools protocol over two pipes. No port is
-//! opened, no driver is needed, and the browser ends with its test.
+//! opened, no driver is needed. Tests that run at the same time share one, and it ends with the last of them.
 
 mod page;
 mod view;
@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -69,12 +69,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Browser {
-    /// Starts the browser that `scripts/tools browser` found or installed.
+    /// Returns the browser that other tests of this process have at this time; else starts the one that `scripts/tools browser` found
+    /// or installed.
     ///
     /// # Panics
     /// When there is none, or it does not start.
     #[must_use]
-    pub fn start() -> Self {
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Browser>> = Mutex::new(Weak::new());
+        let mut shared = lock(&SHARED);
+        shared.upgrade().unwrap_or_else(|| {
+            let browser = Arc::new(Self::start());
+            *shared = Arc::downgrade(&browser);
+            browser
+        })
+    }
+
+    fn start() -> Self {
         let program = claimant_servers::repository().expect("tests run in the repository").join(".tools/bin/browser");
         assert!(program.exists(), "there is no {}: run scripts/tools browser", program.display());
         let profile = TempDir::new().expect("a temporary directory");
@@ -101,7 +112,7 @@ impl Browser {
         Self { child, wire, _profile: profile }
     }
 
-    /// Opens a tab with cookies and storage of its own, on no page yet.
+    /// Opens a tab with cookies and storage of its own, on no page yet. It is closed when the page is dropped.
     ///
     /// # Panics
     /// When the browser does not answer.
@@ -114,7 +125,7 @@ impl Browser {
         let session = call("Target.attachToTarget", attach)["sessionId"].as_str().expect("it has a name").to_owned();
         let (sender, events) = channel();
         lock(&self.wire.pages).insert(session.clone(), sender);
-        Page::new(Tab { wire: Arc::clone(&self.wire), session, events })
+        Page::new(Tab { wire: Arc::clone(&self.wire), context, session, events })
     }
 }
 
@@ -163,8 +174,18 @@ impl Wire {
 /// A page's line to the browser.
 struct Tab {
     wire: Arc<Wire>,
+    /// Whose cookies and storage it has: its own.
+    context: Value,
     session: String,
     events: Receiver<Value>,
+}
+
+impl Drop for Tab {
+    fn drop(&mut self) {
+        lock(&self.wire.pages).remove(&self.session);
+        // OK to fail: then the browser has ended, and the tab with it.
+        let _ = self.wire.call(None, "Target.disposeBrowserContext", json!({ "browserContextId": self.context }));
+    }
 }
 
 impl Tab {

@@ -14,11 +14,8 @@ const WORKER: &str = env!("CARGO_BIN_EXE_kill-worker");
 /// How a server's address is given to the worker.
 type Endpoint = fn(std::net::SocketAddr) -> String;
 
-/// How often each step is tried, with DynamoDB; a database's protocol has many more steps.
-const ROUNDS: usize = 5;
-
-/// The same with a database.
-const SQL_ROUNDS: usize = 2;
+/// How often each step is tried.
+const ROUNDS: usize = 2;
 
 /// What kills at every step came to.
 #[derive(Debug, Default)]
@@ -32,9 +29,9 @@ struct Count {
 
 /// Kills a process at its first piece of traffic, its second, and so on until one comes to its end; each time delivers the
 /// message until it is done, and looks at its effects, which must be there at least once.
-async fn kill_at_every_step(victim: &Victim, rounds: usize, effects: impl AsyncFn(String) -> u32) -> Count {
+async fn kill_at_every_step(victim: &Victim, effects: impl AsyncFn(String) -> u32) -> Count {
     let mut count = Count::default();
-    for round in 0..rounds {
+    for round in 0..ROUNDS {
         for arrives in [true, false] {
             for piece in 1.. {
                 let key = format!("{}-{round}-{arrives}-{piece}", victim.store);
@@ -53,7 +50,7 @@ async fn kill_at_every_step(victim: &Victim, rounds: usize, effects: impl AsyncF
         }
     }
     println!("{}: {count:?}", victim.store);
-    assert!(count.kills >= rounds * 4, "{count:?}: too few steps to be true");
+    assert!(count.kills >= ROUNDS * 4, "{count:?}: too few steps to be true");
     count
 }
 
@@ -75,13 +72,13 @@ async fn dynamodb(dynamodb: DynamoDb) {
     for (store, exactly_once) in
         [("dynamodb-transactions", true), ("dynamodb-optimistic", true), ("dynamodb-leased", false)]
     {
-        check(Victim { program: WORKER, store, server, endpoint }, ROUNDS, exactly_once, &effects).await;
+        check(Victim { program: WORKER, store, server, endpoint }, exactly_once, &effects).await;
     }
 }
 
 /// Whether the effect of every key is there once, or, where it is not to be, that some are there more often.
-async fn check(victim: Victim, rounds: usize, exactly_once: bool, effects: impl AsyncFn(String) -> u32) {
-    let count = kill_at_every_step(&victim, rounds, effects).await;
+async fn check(victim: Victim, exactly_once: bool, effects: impl AsyncFn(String) -> u32) {
+    let count = kill_at_every_step(&victim, effects).await;
     assert_eq!(count.repeated == 0, exactly_once, "{}: {count:?}", victim.store);
 }
 
@@ -111,7 +108,7 @@ async fn killed_at_every_step_on_postgres() {
     let server = postgres.address().parse().unwrap();
     let endpoint: Endpoint = |address| format!("postgres://claimant:claimant@{address}/claimant");
     for (store, exactly_once) in [("postgres-transactions", true), ("postgres-leased", false)] {
-        check(Victim { program: WORKER, store, server, endpoint }, SQL_ROUNDS, exactly_once, &effects).await;
+        check(Victim { program: WORKER, store, server, endpoint }, exactly_once, &effects).await;
     }
 }
 
@@ -130,6 +127,6 @@ async fn killed_at_every_step_on_mariadb() {
     let server = mariadb.address().parse().unwrap();
     let endpoint: Endpoint = |address| format!("mysql://claimant:claimant@{address}/claimant");
     for (store, exactly_once) in [("mysql-transactions", true), ("mysql-leased", false)] {
-        check(Victim { program: WORKER, store, server, endpoint }, SQL_ROUNDS, exactly_once, &effects).await;
+        check(Victim { program: WORKER, store, server, endpoint }, exactly_once, &effects).await;
     }
 }

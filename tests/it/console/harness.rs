@@ -61,7 +61,7 @@ fn serve(pages: Vec<String>) -> String {
 fn the_browser_sees_what_is_wrong_with_a_page() {
     let pages = [GOOD].into_iter().chain(BAD.iter().map(|(_, page)| *page)).map(str::to_owned);
     let address = serve(pages.collect());
-    let browser = Browser::start();
+    let browser = Browser::shared();
     let page = browser.page();
     for view in [PHONE, DESKTOP.dark()] {
         page.view(view);
@@ -82,7 +82,7 @@ fn the_browser_sees_what_is_wrong_with_a_page() {
 #[ignore = "needs a browser: make test"]
 fn the_browser_types_and_clicks_as_a_person_does() {
     let address = serve(vec![GOOD.to_owned()]);
-    let browser = Browser::start();
+    let browser = Browser::shared();
     let page = browser.page();
     page.open(&format!("{address}/0"));
     page.fill("input", "Ada");

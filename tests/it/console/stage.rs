@@ -27,7 +27,7 @@ pub(super) struct Stage {
     pub(super) cloud: Cloud,
     /// Where the console is, without the last slash.
     pub(super) address: String,
-    pub(super) browser: Browser,
+    pub(super) browser: Arc<Browser>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -52,7 +52,7 @@ impl Stage {
             claimant_console::serve(console, listener, shutdown).await.expect("the console is served");
         });
         let address = address.trim_end_matches('/').to_owned();
-        Self { cloud, address, browser: Browser::start(), stop, served }
+        Self { cloud, address, browser: Browser::shared(), stop, served }
     }
 
     /// Opens a page of the console by its path.

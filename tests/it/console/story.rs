@@ -102,7 +102,7 @@ fn says(page: &Page, words: &[&str]) {
 #[ignore = "needs the functions' binaries and a browser: make test"]
 fn one_command_and_a_click_each_show_what_it_is_about() {
     let (_local, address) = Local::start();
-    let browser = Browser::start();
+    let browser = Browser::shared();
     let page = browser.page();
     page.view(BOOK);
 

@@ -18,6 +18,9 @@ const KEYS: usize = 6;
 /// How many rounds a sequence has; each is a call for many keys, or one for one.
 const ROUNDS: usize = 30;
 
+/// Of so many rounds, the last one looks at every key: that a call changed another key than its own shows then.
+const LOOK_EVERY: usize = 10;
+
 /// How many sequences are played at least.
 const SEQUENCES: u64 = 12;
 
@@ -39,6 +42,20 @@ enum Round {
     Settlements(Vec<(usize, &'static str, Ending)>),
     /// Any call, for one key.
     One(usize, Step),
+    /// A look at every key.
+    Looks,
+}
+
+impl Round {
+    /// Tells whether it has a call for this key.
+    fn touches(&self, key: usize) -> bool {
+        match self {
+            Self::Claims(claims) => claims.iter().any(|(claimed, _)| *claimed == key),
+            Self::Settlements(settlements) => settlements.iter().any(|(settled, ..)| *settled == key),
+            Self::One(one, _) => *one == key,
+            Self::Looks => true,
+        }
+    }
 }
 
 /// Plays random sequences of calls on several keys on both sides, for as long as `CLAIMANT_FUZZ_SECONDS` says or a few. The
@@ -67,9 +84,9 @@ async fn play(left: Side<'_>, right: Side<'_>, random: &mut Random) -> Result<us
     let mut ours = ids.clone().map(|id| Player::new(left.store, id, false));
     let mut theirs = ids.map(|id| Player::new(right.store, id, false));
     let (mut now, mut compared, mut history) = (STRIDE_MAX_MS, 0, Vec::new());
-    for _ in 0..ROUNDS {
+    for number in 1..=ROUNDS {
         now = random.later(now);
-        let round = next(random, &ours, now);
+        let round = if number % LOOK_EVERY == 0 { Round::Looks } else { next(random, &ours, now) };
         history.push(format!("at {now}: {round:?}"));
         let (seen, wanted) =
             try_join(show(left, &mut ours, &round, now), show(right, &mut theirs, &round, now)).await?;
@@ -102,14 +119,16 @@ fn next(random: &mut Random, players: &[Player<'_>], now: u64) -> Round {
     }
 }
 
-/// Plays a round, and gives its answers and then each key's record.
+/// Plays a round, and gives its answers and then the record of each key that it touches.
 async fn show(side: Side<'_>, players: &mut [Player<'_>], round: &Round, now: u64) -> Result<Vec<String>, String> {
     let mut seen = match round {
         Round::Claims(claims) => claim(side, players, claims).await?,
         Round::Settlements(settlements) => settle(side, players, settlements, now).await?,
         Round::One(key, step) => vec![players[*key].step(step).await?],
+        Round::Looks => Vec::new(),
     };
-    seen.extend(try_join_all(players.iter_mut().map(|player| player.step(&Step::Look))).await?);
+    let touched = players.iter_mut().enumerate().filter(|(key, _)| round.touches(*key));
+    seen.extend(try_join_all(touched.map(|(_, player)| player.step(&Step::Look))).await?);
     Ok(seen)
 }
 
