@@ -43,20 +43,41 @@ const BACKOFF_BASE_MS: u64 = 50;
 const CONNECT_TIMEOUT_MS: u64 = 2_000;
 
 static CONFIG: OnceCell<SdkConfig> = OnceCell::const_new();
+static WITHOUT_RETRIES: OnceCell<SdkConfig> = OnceCell::const_new();
 
 /// Returns the configuration, loaded from the environment at the first call and shared from then on.
 ///
 /// Honours the SDK's own variables: `AWS_REGION`, `AWS_ENDPOINT_URL` and `AWS_ENDPOINT_URL_<SERVICE>`, credentials, profiles.
 /// Does no request unless credentials have to be fetched.
 ///
+/// Its clients send a request up to three times, also one whose answer was lost, which may have been served. That is for requests that
+/// may be repeated; the others are [without retries](config_without_retries).
+///
 /// ```no_run
 /// # async fn example() {
 /// let config = claimant_aws::config().await;
-/// // aws_sdk_sesv2::Client::new(config)
+/// // aws_sdk_dynamodb::Client::new(config)
 /// # }
 /// ```
 pub async fn config() -> &'static SdkConfig {
     CONFIG.get_or_init(load).await
+}
+
+/// Returns the [configuration](config) for clients that send each request once: for effects that the service cannot recognise when they
+/// are repeated, such as a mail by SES or a message to an SNS topic.
+///
+/// A retry beneath the handler would repeat the effect within one run, which then returns `Ok`: no record, no metric and no log shows it,
+/// and `HandlerError::uncertain` never has its turn.
+///
+/// ```no_run
+/// # async fn example() {
+/// let config = claimant_aws::config_without_retries().await;
+/// // aws_sdk_sesv2::Client::new(config)
+/// # }
+/// ```
+pub async fn config_without_retries() -> &'static SdkConfig {
+    let config = || async { config().await.clone().into_builder().retry_config(RetryConfig::disabled()).build() };
+    WITHOUT_RETRIES.get_or_init(config).await
 }
 
 /// Begins what the first request would have to wait for, if the [configuration](config) is in use: reads the machine's certificates, and

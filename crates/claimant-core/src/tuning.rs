@@ -144,7 +144,8 @@ impl<T> Consumer<T> {
     /// Never runs work again that may be done: whose owner died, whose handler panicked, was cancelled or timed out, or
     /// returned [`HandlerError::uncertain`](crate::HandlerError::uncertain). It is parked, and an operator decides. What the
     /// handler reports failed by [`HandlerError::retry`](crate::HandlerError::retry) or `?` is tried again, so a handler must
-    /// return `uncertain` for everything that can go wrong after its request may have arrived. For effects that must not be
+    /// return `uncertain` for everything that can go wrong after its request may have arrived, and no client beneath it may
+    /// send a request again by itself, as those of many SDKs do. For effects that must not be
     /// repeated and whose system cannot recognise a repeat. Needs a store whose claims [outlive their
     /// owners](crate::Store::claims_outlive_owners), and a rule for the key, such as [`key`](Self::key): a redrive gives a message a new
     /// id, and under the id as the key its parked work would run again.

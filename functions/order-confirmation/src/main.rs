@@ -7,8 +7,6 @@ mod scenarios;
 use std::time::Duration;
 
 use aws_sdk_sesv2::Client;
-use aws_sdk_sesv2::config::Builder;
-use aws_sdk_sesv2::config::retry::RetryConfig;
 use claimant::aws::Later;
 use claimant::dynamodb::LockTable;
 use claimant::store::Store;
@@ -26,11 +24,9 @@ async fn main() -> Result<(), claimant::Error> {
     let mut variables = claimant::variables();
     let sender = variables.text("SENDER_ADDRESS");
     let table = LockTable::from_variables(variables).await?;
-    let config = claimant::aws::config().await;
-    let ses = Later::new(move || {
-        // One try for each attempt: a retry inside the SDK could send a mail twice, and SES cannot tell.
-        Client::from_conf(Builder::from(config).retry_config(RetryConfig::disabled()).build())
-    });
+    // A retry inside the SDK could send a mail twice in one run, and SES cannot tell.
+    let config = claimant::aws::config_without_retries().await;
+    let ses = Later::new(move || Client::new(config));
     claimant::lambda::run(consumer(table, Mailer::new(ses, sender))).await
 }
 

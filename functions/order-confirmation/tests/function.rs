@@ -1,12 +1,15 @@
 //! The built function, behind the Lambda runtime API, with the embedded DynamoDB and a mailbox.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claimant::{Clock as _, SystemClock};
 use claimant_test::cloud::{Invocation, LOCK_TABLE, Mailbox, Stage, StageConfig};
 use claimant_test::{TestMessage, event, event_from, message_ids};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 
 /// How long anything may take that a test waits for; nothing is decided by how long it took.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,6 +80,30 @@ async fn each_broken_body_is_rejected_alone_and_never_logged() {
     for secret in ["example.com", "secret", "TEA-GREEN", "AQEB"] {
         assert!(!logged.contains(secret), "{secret} in {logged}");
     }
+}
+
+/// SES has the request, and its answer is lost: the mail may be sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_whose_answer_is_lost_is_asked_for_once_in_a_run() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let config = StageConfig::new(env!("CARGO_BIN_EXE_order-confirmation"))
+        .variables(&[("SENDER_ADDRESS", "orders@example.com")])
+        .endpoint("AWS_ENDPOINT_URL_SESV2", |listener| async move {
+            loop {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                if connection.read(&mut [0; 16_384]).await.is_ok_and(|length| length > 0) {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        });
+    let stage = Stage::start(config).await.unwrap();
+    let event = sample("order.json");
+    assert_eq!(stage.failures(&event).await.unwrap(), message_ids(&event));
+    let record = stage.dynamodb.items(LOCK_TABLE).unwrap().pop().unwrap();
+    assert_eq!((record.text("status"), record.number("attempts")), (Some("FAILED"), Some(1)));
+    assert_eq!(requests.load(Ordering::SeqCst), 1, "a run sends one request");
+    stage.stop().await;
 }
 
 /// Under a lease until the deadline, the order would wait for half a minute.
