@@ -138,6 +138,28 @@ fn alarms_of_a_further_consumer_are_those_that_name_one() {
     assert!(alarms.contains("OfFunctionToo: !Equals [!Ref ConsumerOnly, \"no\"]"));
 }
 
+/// A dashboard's name is there once in an account, and each consumer of a function with routes has one.
+#[test]
+fn dashboards_of_one_function_have_names_of_their_own() {
+    assert!(file("infra/dashboard.yaml").contains("DashboardName: !Sub ${FunctionName}-${Consumer}\n"));
+}
+
+/// At night the text of an alarm is all there is.
+#[test]
+fn the_commands_in_alarms_name_their_function() {
+    let alarms = file("infra/alarms.yaml");
+    let words: Vec<_> = alarms.split_whitespace().collect();
+    let mut commands = 0;
+    for at in 2..words.len() {
+        if words[at - 2].ends_with("claimant") && ["pause", "resume"].contains(&words[at - 1]) {
+            let argument = words[at..].iter().find(|word| !word.starts_with("--")).expect("the file goes on");
+            assert!(argument.starts_with("${FunctionName}"), "claimant {} {argument}", words[at - 1]);
+            commands += 1;
+        }
+    }
+    assert!(commands >= 5, "{commands}");
+}
+
 /// A metric of zero is not written, so what looks at metrics has to take a missing one for zero.
 #[test]
 fn alarms_and_the_dashboard_take_a_missing_metric_for_zero() {
