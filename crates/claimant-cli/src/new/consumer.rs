@@ -1,6 +1,6 @@
 //! What one consumer consists of.
 
-use claimant_template::Node;
+use claimant_template::{Kind, Node};
 
 use super::insert;
 use super::name::Name;
@@ -72,6 +72,7 @@ impl Consumer<'_> {
         words.word("of_variant", format!("{of_guarantee}{of_queue}"));
         words.word("fifo_suffix", if self.fifo { ".fifo" } else { "" });
         words.word("dead", if self.fifo { "dead.fifo" } else { "dead" });
+        words.word("receives", if self.fifo { "7" } else { "5" });
         words.condition("leased", self.guarantee == Guarantee::Leased);
         words.condition("transactional", self.guarantee == Guarantee::Transactional);
         words.condition("at_most_once", self.guarantee == Guarantee::AtMostOnce);
@@ -150,7 +151,14 @@ impl Consumer<'_> {
             Ok(template) => {
                 let globals = template.get("Globals").and_then(|globals| globals.get("Function"));
                 words.condition("runs_by_globals", globals.is_some_and(runs_ours));
-                words.condition("table_by_globals", globals.is_some_and(names_table));
+                let variable = |name: &str| globals?.get("Environment")?.get("Variables")?.get(name);
+                words.condition("table_by_globals", variable("CLAIMANT_TABLE").is_some_and(is_lock_table));
+                words.condition("in_vpc", globals.is_some_and(|globals| globals.get("VpcConfig").is_some()));
+                if variable("CLAIMANT_TABLE_BEFORE").is_some() {
+                    plan.fault(
+                        "template.yaml: Globals have CLAIMANT_TABLE_BEFORE, and so would a new function, which has no records to move and no permission to: say it at the functions whose records are moved",
+                    );
+                }
             }
             Err(unreadable) => {
                 plan.fault(format!("template.yaml is no YAML at line {}: {}", unreadable.line, unreadable.what));
@@ -187,7 +195,7 @@ fn runs_ours(globals: &Node) -> bool {
     runs && is_json && globals.get("Architectures").is_some() && globals.get("MemorySize").is_some()
 }
 
-/// Returns whether these `Globals` say where the records are.
-fn names_table(globals: &Node) -> bool {
-    globals.get("Environment").and_then(|environment| environment.get("Variables")?.get("CLAIMANT_TABLE")).is_some()
+/// Returns whether this is the one table that the role of a new function may use.
+fn is_lock_table(table: &Node) -> bool {
+    matches!(&table.kind, Kind::Call(function, name) if &**function == "Ref" && name.as_text() == Some("LockTable"))
 }

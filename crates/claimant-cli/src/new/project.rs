@@ -81,8 +81,10 @@ impl Source {
     /// Returns the command that installs the command line.
     fn install(&self) -> String {
         match self {
-            Self::Path(checkout) => format!("cargo install --path {checkout}/crates/claimant-cli"),
-            Self::Git(url) => format!("cargo install --git {url} claimant-cli"),
+            Self::Path(checkout) => {
+                format!("cargo install --locked --path {}", shell_word(&format!("{checkout}/crates/claimant-cli")))
+            }
+            Self::Git(url) => format!("cargo install --locked --git {} claimant-cli", shell_word(url)),
         }
     }
 }
@@ -91,6 +93,12 @@ impl Source {
 fn has_secret(scheme: &str, rest: &str) -> bool {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':') || !scheme.ends_with("ssh"))
+}
+
+/// Returns a text as one word of a shell: in quotes, where it has characters that could mean something there.
+fn shell_word(text: &str) -> String {
+    let means_nothing = |c: char| c.is_ascii_alphanumeric() || "/.:@_-+=,".contains(c);
+    if text.chars().all(means_nothing) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Returns a text as a TOML string.
@@ -176,10 +184,17 @@ mod tests {
         assert!(checkout.is_absolute() && checkout.join("template.yaml").is_file());
         let local = Source::Path("/a b".into()).dependency("claimant-test");
         assert_eq!(local, r#"{ path = "/a b/crates/claimant-test" }"#);
+        let install = Source::Path("/a b".into()).install();
+        assert_eq!(install, "cargo install --locked --path '/a b/crates/claimant-cli'");
+        assert_eq!(
+            Source::Path("/it's".into()).install(),
+            r"cargo install --locked --path '/it'\''s/crates/claimant-cli'"
+        );
         let odd = Source::Path("/a\"b\\c\u{301}\u{1}\u{7f}'".into()).dependency("claimant");
         assert_eq!(odd, "{ path = \"/a\\\"b\\\\c\u{301}\\u0001\\u007F'/crates/claimant\" }");
         let git = Source::choose(None, Some("https://git.example/claimant")).unwrap();
         assert_eq!(git.dependency("claimant"), r#"{ git = "https://git.example/claimant" }"#);
+        assert_eq!(git.install(), "cargo install --locked --git https://git.example/claimant claimant-cli");
         for no_url in ["", "git@git.example:claimant", "../claimant", "://", "https://"] {
             let error = Source::choose(None, Some(no_url)).unwrap_err().to_string();
             assert!(error.contains("ssh://git@host/path"), "{no_url}: {error}");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod built;
+mod own;
 mod scripts;
 mod shape;
 
@@ -108,7 +109,8 @@ fn a_consumer_is_written_with_all_that_belongs_to_it() {
         }
         assert!(function.mappings[0].report_batch_item_failures && function.environment.contains_key("CLAIMANT_TABLE"));
         let queue = stack.queues.iter().find(|queue| queue.name == function.mappings[0].queue).unwrap();
-        assert_eq!(queue.settings.fifo, options.contains(&"--fifo"));
+        let fifo = options.contains(&"--fifo");
+        assert_eq!(queue.settings.fifo, fifo);
         let text: String = after
             .iter()
             .filter(|(path, _)| new.contains(&path.to_str().unwrap()))
@@ -118,6 +120,16 @@ fn a_consumer_is_written_with_all_that_belongs_to_it() {
         // One error names every fault of the environment, and of what is read later by the same reader.
         let main = &after[Path::new(&format!("functions/{name}/src/main.rs"))];
         assert!(main.contains("claimant::variables()") && main.contains("from_variables(variables)"), "{main}");
+        // What always fails in a group is dead-lettered with a receive to spare for those behind it.
+        let receives = queue.settings.redrive.as_ref().unwrap().max_receive_count;
+        assert_eq!(function.environment["CLAIMANT_MAX_RECEIVE_COUNT"], receives.to_string());
+        let limited = main.contains(".attempts_max(ATTEMPTS_MAX)")
+            && main.contains(&format!("const ATTEMPTS_MAX: u32 = {};", receives - 2));
+        assert_eq!(limited, fifo, "{name}: {receives} receives, {main}");
+        // Parked work may be done.
+        let (_, section) = after[Path::new("template.yaml")].split_once(&format!("# ---- {name}: ")).unwrap();
+        let may_be_done = section.matches("not known to be done").count();
+        assert_eq!(may_be_done, if options.contains(&"--at-most-once") { 2 } else { 0 }, "{section}");
     }
 }
 
@@ -187,63 +199,6 @@ fn a_workspace_that_lacks_something_is_told_what() {
     ] {
         assert!(errors.contains(wanted), "{wanted} in {errors}");
     }
-}
-
-/// A template of one's own that has what consumers share, and functions of another kind.
-#[test]
-fn a_function_counts_on_nothing_that_the_template_does_not_say() {
-    let own = fs::read_to_string("templates/project/template.yaml.in").unwrap();
-    let (before, after) = own.split_once("Globals:").unwrap();
-    let (ours, after) = after.split_once("\nResources:").unwrap();
-    let of_another_kind = "\n  Function: {Handler: app.handler, Runtime: python3.13, Timeout: 300}\n";
-    let without_table = ours.split_once("    Environment:").unwrap().0;
-    for (globals, lines) in [(ours, 0), (without_table, 1), (of_another_kind, 7), ("", 7)] {
-        let workspace = workspace();
-        let template = workspace.path().join("template.yaml");
-        let globals = if globals.is_empty() { String::new() } else { format!("Globals:{globals}") };
-        fs::write(&template, format!("{before}{globals}\nResources:{after}")).unwrap();
-        fs::remove_dir_all(workspace.path().join("infra")).unwrap();
-        written(workspace.path(), "welcome", &[]);
-        let stack = Stack::load(&template, &BTreeMap::new()).unwrap();
-        let function = &stack.functions[0];
-        assert_eq!(
-            (function.timeout.as_secs(), &*function.environment["CLAIMANT_TABLE"]),
-            (30, "LockTable"),
-            "{globals}"
-        );
-        let text = fs::read_to_string(&template).unwrap();
-        let section = text.split_once("  WelcomeFunction:").unwrap().1.split_once("  WelcomeLogs:").unwrap().0;
-        let own =
-            ["Handler:", "Runtime:", "Architectures:", "MemorySize:", "Timeout:", "LogFormat:", "CLAIMANT_TABLE:"];
-        assert_eq!(own.iter().filter(|key| section.contains(*key)).count(), lines, "{section}");
-        let (system, _) = claimant_doctor::read(&template, &Default::default()).unwrap();
-        let found = claimant_doctor::run(&system).findings;
-        assert!(found.is_empty(), "{globals}: {found:#?}");
-        assert!(workspace.path().join("infra/alarms.yaml").is_file());
-    }
-    let workspace = workspace();
-    fs::write(workspace.path().join("infra/alarms.yaml"), "Resources: {}\n").unwrap();
-    let output = claimant_new(workspace.path(), "welcome", &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && errors.contains("infra/alarms.yaml is not claimant's"), "{errors}");
-}
-
-#[test]
-fn a_package_in_the_workspace_s_manifest_is_not_its_members() {
-    let workspace = workspace();
-    let manifest = workspace.path().join("Cargo.toml");
-    let text = fs::read_to_string(&manifest).unwrap();
-    let moved = text.replace("[workspace.package]", "[package]").replace("[workspace.dependencies]", "[dependencies]");
-    fs::write(&manifest, moved).unwrap();
-    let output = claimant_new(workspace.path(), "welcome", &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    for wanted in ["[workspace.package] has no `edition`", "[workspace.dependencies] has no `claimant`"] {
-        assert!(errors.contains(wanted), "{wanted} in {errors}");
-    }
-    fs::write(&manifest, text.replace("[workspace.lints.", "[workspace.metadata.")).unwrap();
-    written(workspace.path(), "welcome", &[]);
-    let member = fs::read_to_string(workspace.path().join("functions/welcome/Cargo.toml")).unwrap();
-    assert!(!member.contains("[lints]"), "{member}");
 }
 
 #[test]
