@@ -87,8 +87,11 @@ pub const DEAD_LETTERS_BATCH_MAX: usize = 10;
 /// Payloads that messages only point to are fetched in this part of the time that is left: a quarter.
 pub(crate) const FETCH_PART: u32 = 4;
 
-/// How long a payload waits at most until those before it have taken their room: none of them should hang, and most answer at once.
+/// How long a payload waits at most for those before it whose size is not known: none of them should hang, and most answer at once.
 pub(crate) const ROOM_TURN_MAX_MS: u64 = 500;
+
+/// It waits for this part of the time for fetching at most: a quarter.
+pub(crate) const ROOM_TURN_PART: u32 = 4;
 
 /// How many requests at once delete messages that are done, and then remove their payloads.
 pub(crate) const REMOVALS_MAX: usize = 8;

@@ -1,6 +1,6 @@
 //! Payloads that are kept outside of their messages, which only point to them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,6 @@ use tokio::time::timeout;
 
 use crate::attributes::AttributeValue;
 use crate::error::Error;
-use crate::limits::ROOM_TURN_MAX_MS;
 use crate::message::Message;
 use crate::queue::Confirmation;
 use crate::rejection::Rejection;
@@ -50,6 +49,12 @@ pub trait PayloadSource: Send + Sync + 'static {
 
     /// Returns how many bytes of payloads one batch may have in memory.
     fn room_bytes(&self) -> usize;
+
+    /// Returns how many bytes the largest payload has that is fetched: so much room is left for those that come first and whose size is
+    /// not known yet. Unless implemented, all of the [room](Self::room_bytes).
+    fn payload_max_bytes(&self) -> usize {
+        self.room_bytes()
+    }
 
     /// Returns how many payloads one batch may fetch at once.
     fn concurrency(&self) -> usize;
@@ -120,6 +125,7 @@ impl fmt::Debug for Pointer {
 pub struct Room {
     shared: watch::Sender<Shared>,
     turn: usize,
+    wait_max: Duration,
     taken: AtomicUsize,
 }
 
@@ -127,40 +133,63 @@ pub struct Room {
 #[derive(Debug)]
 struct Shared {
     left_bytes: usize,
-    /// The turns of the fetches that have neither taken room nor ended.
-    waiting: BTreeSet<usize>,
+    payload_max_bytes: usize,
+    /// The turns of the fetches that have neither taken room nor ended, with what they ask for once they know it.
+    waiting: BTreeMap<usize, Option<usize>>,
+}
+
+impl Shared {
+    /// Returns whether this turn need not wait: what is left holds it and all before it, as large as those may be; or there are none.
+    fn admits(&self, turn: usize, bytes: usize) -> bool {
+        let mut before =
+            self.waiting.range(..turn).map(|(_, asked)| asked.unwrap_or(self.payload_max_bytes)).peekable();
+        before.peek().is_none() || before.fold(bytes, usize::saturating_add) <= self.left_bytes
+    }
 }
 
 impl Room {
     /// Returns room for this many bytes, for one fetch.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        let shared = Shared { left_bytes: bytes, waiting: BTreeSet::from([0]) };
-        Self { shared: watch::Sender::new(shared), turn: 0, taken: AtomicUsize::new(0) }
+        let shared = Shared { left_bytes: bytes, payload_max_bytes: bytes, waiting: BTreeMap::new() };
+        Self { shared: watch::Sender::new(shared), turn: 0, wait_max: Duration::ZERO, taken: AtomicUsize::new(0) }
     }
 
-    /// Returns what each of so many fetches has to take its part of this room, in their order.
-    pub(crate) fn of_each(bytes: usize, fetches: usize) -> impl Iterator<Item = Self> {
-        let shared = watch::Sender::new(Shared { left_bytes: bytes, waiting: (0..fetches).collect() });
-        (0..fetches).map(move |turn| Self { shared: shared.clone(), turn, taken: AtomicUsize::new(0) })
+    /// Returns what each of so many fetches from this source has to take its part of its room, in their order. Each waits for those
+    /// before it for this time at most, until they know their size.
+    pub(crate) fn of_each(
+        source: &dyn PayloadSource,
+        fetches: usize,
+        wait_max: Duration,
+    ) -> impl Iterator<Item = Self> {
+        let waiting = (0..fetches).map(|turn| (turn, None)).collect();
+        let (left_bytes, payload_max_bytes) = (source.room_bytes(), source.payload_max_bytes());
+        let shared = watch::Sender::new(Shared { left_bytes, payload_max_bytes, waiting });
+        (0..fetches).map(move |turn| Self { shared: shared.clone(), turn, wait_max, taken: AtomicUsize::new(0) })
     }
 
-    /// Takes room for a payload of this size, once its size is known and before it is read. Waits for the fetches before this one to do
-    /// so, or to end; for half a second at most, since one that hangs would hold up all others.
+    /// Takes room for a payload of this size, once its size is known and before it is read. Where there may be too little for those
+    /// before it as well, it waits until they have theirs or have ended; for those of unknown size half a second at most, since one that
+    /// hangs would hold up all others.
     ///
     /// # Errors
     /// [`FetchError::NoRoom`] when there is too little left.
     pub async fn take(&self, bytes: usize) -> Result<(), FetchError> {
         let turn = self.turn;
-        let mut shared = self.shared.subscribe();
-        let is_next = |shared: &Shared| shared.waiting.first().is_none_or(|first| *first >= turn);
-        let has_waited = async { shared.wait_for(is_next).await.is_ok() };
-        // Late or not, it is its turn.
-        let _: Result<bool, _> = timeout(Duration::from_millis(ROOM_TURN_MAX_MS), has_waited).await;
+        self.shared.send_modify(|shared| {
+            shared.waiting.insert(turn, Some(bytes));
+        });
+        let mut changes = self.shared.subscribe();
+        let in_time = timeout(self.wait_max, changes.wait_for(|shared| shared.admits(turn, bytes))).await.is_ok();
+        if !in_time {
+            // Those that were waited for in vain are waited for no more. The others have asked: each takes its room or ends.
+            self.shared.send_modify(|shared| shared.waiting.retain(|other, asked| *other >= turn || asked.is_some()));
+            // OK to ignore: the sender is here.
+            drop(changes.wait_for(|shared| shared.admits(turn, bytes)).await);
+        }
         let mut has_room = false;
         self.shared.send_modify(|shared| {
-            // Those that were waited for in vain are waited for no more.
-            shared.waiting = shared.waiting.split_off(&(turn + 1));
+            shared.waiting.remove(&turn);
             if let Some(left) = shared.left_bytes.checked_sub(bytes) {
                 (shared.left_bytes, has_room) = (left, true);
                 self.taken.fetch_add(bytes, Ordering::Relaxed);
@@ -215,17 +244,66 @@ mod tests {
         assert_eq!((room.take(1).await, room.take(0).await), (Err(FetchError::NoRoom), Ok(())));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn room_is_taken_in_turns_and_one_that_hangs_is_waited_for_once() {
-        let rooms: Vec<_> = Room::of_each(10, 4).collect();
-        let start = tokio::time::Instant::now();
-        for room in &rooms[1..3] {
-            assert_eq!(room.take(4).await, Ok(()));
-            assert_eq!(start.elapsed().as_millis() / 10, u128::from(ROOM_TURN_MAX_MS / 10));
+    /// What has room for so many bytes, and payloads of up to four.
+    struct Shelf(usize);
+
+    impl PayloadSource for Shelf {
+        fn pointer(&self, _: &Message) -> Result<Option<Pointer>, Rejection> {
+            Ok(None)
         }
-        assert_eq!(rooms[0].take(4).await, Err(FetchError::NoRoom));
+
+        fn fetch<'a>(
+            &'a self,
+            _: &'a Pointer,
+            _: &'a Room,
+            _: Duration,
+        ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+            Box::pin(std::future::ready(Err(FetchError::NoRoom)))
+        }
+
+        fn room_bytes(&self) -> usize {
+            self.0
+        }
+
+        fn payload_max_bytes(&self) -> usize {
+            4
+        }
+
+        fn concurrency(&self) -> usize {
+            1
+        }
+    }
+
+    const WAIT_MAX: Duration = Duration::from_millis(500);
+
+    fn rooms(bytes: usize, fetches: usize) -> Vec<Room> {
+        Room::of_each(&Shelf(bytes), fetches, WAIT_MAX).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_hangs_is_waited_for_once_and_only_where_room_is_short() {
+        let rooms = rooms(10, 4);
+        let start = tokio::time::Instant::now();
+        assert_eq!(rooms[1].take(4).await, Ok(()));
+        assert_eq!(start.elapsed(), Duration::ZERO, "four are left for the first");
+        for room in &rooms[2..] {
+            assert_eq!(room.take(3).await, Ok(()));
+            assert_eq!(start.elapsed().as_millis() / 10, WAIT_MAX.as_millis() / 10);
+        }
+        assert_eq!(rooms[0].take(1).await, Err(FetchError::NoRoom));
         let mut rooms = rooms.into_iter();
         rooms.nth(1).unwrap().end(false);
-        assert_eq!(rooms.nth(1).unwrap().take(6).await, Ok(()), "with what was given back");
+        assert_eq!(rooms.next().unwrap().take(4).await, Ok(()), "what was given back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_behind_one_that_hangs_keep_their_order() {
+        let rooms = rooms(4, 4);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            rooms[1].take(4).await
+        };
+        let taken = tokio::join!(rooms[2].take(1), rooms[3].take(1), late);
+        assert_eq!(taken, (Err(FetchError::NoRoom), Err(FetchError::NoRoom), Ok(())));
     }
 }

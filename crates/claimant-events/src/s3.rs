@@ -56,7 +56,7 @@ pub struct S3Record {
     /// The object's version, in a bucket that keeps versions.
     pub version_id: Option<String>,
     /// What orders the events of one key: padded with zeros to one length, the larger one is later. Only where objects are created or
-    /// deleted; restores and replications can have one, too, which is that of the creation.
+    /// deleted; others can have one, too, which for replications is that of the creation.
     pub sequencer: Option<String>,
     /// The object's size in bytes, where there is one.
     pub size: Option<u64>,

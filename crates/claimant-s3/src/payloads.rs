@@ -234,6 +234,10 @@ impl PayloadSource for S3Payloads {
         self.room_bytes.max(self.payload_max_bytes)
     }
 
+    fn payload_max_bytes(&self) -> usize {
+        self.payload_max_bytes
+    }
+
     fn concurrency(&self) -> usize {
         self.concurrency
     }

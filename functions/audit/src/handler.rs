@@ -48,7 +48,8 @@ impl Decoder<AuditEvent> for EventDecoder {
         let missing = |what: &str| Rejection::new(format!("the event has no {what}"));
         let source = envelope.and_then(|event| event.source.as_deref()).or(message.source_arn());
         Ok(AuditEvent {
-            event_id: event_id.ok_or_else(|| missing("event_id, and as an object neither version nor sequencer"))?,
+            event_id: event_id
+                .ok_or_else(|| missing("event_id, and as an object neither version nor sequencer, or no time"))?,
             kind: kind.ok_or_else(|| missing("type"))?,
             source: source.unwrap_or("unknown").to_owned(),
         })

@@ -188,7 +188,7 @@ async fn a_copy_has_all_attributes_of_its_own_or_is_not_made() {
         let name = |n: usize| ["claimant-id", "b", "c", "d", "page", "job", "type", "tenant"][n].to_owned();
         let attributes = (0..own).map(|n| (name(n), text("theirs")));
         let before = ["claimant-message-id", "claimant-redrives"].map(|name| (name.to_owned(), text("1")));
-        // What only looks like claimant's is not copied.
+        // What has a name of claimant's is not copied.
         let odd = [("claimant-error".to_owned(), text("theirs"))];
         let attributes =
             attributes.chain(before.into_iter().filter(|_| redriven)).chain(odd.into_iter().filter(|_| own < 8));

@@ -13,7 +13,7 @@ use super::unpacking::{Unpacking, content_bytes};
 use crate::deadline::{Schedule, until};
 use crate::definition::Definition;
 use crate::key::ConsumerName;
-use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX};
+use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX, ROOM_TURN_MAX_MS, ROOM_TURN_PART};
 use crate::message::Message;
 use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
 use crate::queue::{Confirmation, Queue};
@@ -82,7 +82,8 @@ pub(crate) async fn fetched(
         by: Instant::now() + until(schedule.cancel_at) / FETCH_PART,
     };
     let pointers: Vec<_> = order.into_iter().filter_map(|index| Some((index, all[index].pointer.clone()?))).collect();
-    let rooms = Room::of_each(source.room_bytes(), pointers.len());
+    let wait_max = Duration::from_millis(ROOM_TURN_MAX_MS).min(until(fetching.by) / ROOM_TURN_PART);
+    let rooms = Room::of_each(source, pointers.len(), wait_max);
     let fetches = pointers.into_iter().zip(rooms).map(|((index, pointer), room)| {
         let (fetching, message) = (&fetching, &batch[index]);
         async move {

@@ -86,6 +86,10 @@ impl PayloadSource for Shelf {
         self.room
     }
 
+    fn payload_max_bytes(&self) -> usize {
+        self.room.min(10)
+    }
+
     fn concurrency(&self) -> usize {
         2
     }
@@ -170,11 +174,15 @@ fn batch(bodies: &[&str]) -> Vec<Message> {
 }
 
 async fn process(consumer: Consumer<u64>, batch: &[Message], queue: &dyn Queue) -> Report {
+    process_within(TIMEOUT, consumer, batch, queue).await
+}
+
+async fn process_within(time: Duration, consumer: Consumer<u64>, batch: &[Message], queue: &dyn Queue) -> Report {
     let engine = Engine::with_defaults(consumer).unwrap();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let schedule = Schedule::new(engine.now(), engine.now().plus(time), Duration::from_millis(500));
     let start = tokio::time::Instant::now();
     let report = engine.process(batch, schedule, queue).await;
-    assert!(start.elapsed() < TIMEOUT, "{:?}", start.elapsed());
+    assert!(start.elapsed() < time, "{:?}", start.elapsed());
     report
 }
 
@@ -237,6 +245,19 @@ async fn fetches_end_in_the_first_quarter_of_the_time_and_never_more_at_once_tha
     assert_eq!(shelf.logged(), "fetch:hang fetch:hang run:2");
 }
 
+/// There is room for all: nobody waits for the one that hangs, however short the time is.
+#[tokio::test(start_paused = true)]
+async fn one_payload_that_hangs_takes_no_time_from_others_while_there_is_room() {
+    let shelf = Shelf::new(&[("a", "1"), ("b", "2")]);
+    let bodies = batch(&["at hang", "at a", "at b"]);
+    let report = process_within(Duration::from_secs(3), consumer(&shelf), &bodies, &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "fetch_failed completed completed");
+    // Where there is not, they wait for a part of the time for fetching.
+    let shelf = Shelf { room: 2, ..shelf };
+    let report = process_within(Duration::from_secs(3), consumer(&shelf), &bodies, &queue(&shelf, true)).await;
+    assert_eq!(words(&report), "fetch_failed completed completed");
+}
+
 #[tokio::test(start_paused = true)]
 async fn payloads_without_room_wait_for_a_later_batch_in_their_order() {
     let shelf = Shelf { room: 2, ..Shelf::new(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4444")]) };
@@ -263,7 +284,7 @@ async fn a_payload_that_was_passed_over_has_its_room_although_others_answer_earl
     for (bodies, wanted) in [
         (["at a", "at late", "at b"], "not_started completed not_started"),
         (["at a", "at hang", "at b"], "completed fetch_failed completed"),
-        // What breaks off gives its room back.
+        // What breaks off gives its room back, to those that ask later.
         (["at c", "at torn", "5"], "completed fetch_failed completed"),
     ] {
         let mut messages = batch(&bodies);
