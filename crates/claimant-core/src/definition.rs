@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::batch::Runner;
 use crate::breaker::BREAKER_CONSUMER;
@@ -11,6 +12,7 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::limit::LIMIT_CONSUMER;
+use crate::limits::WINDOW_DEFAULT_S;
 use crate::message::Message;
 use crate::options::Options;
 use crate::payload::Payload;
@@ -59,6 +61,9 @@ impl Definition {
             with the process: do the work in the transaction and leave at_most_once away, or use a store without transactions";
         const NEEDS_KEY: &str = "at most once needs a key rule: a message that is redriven from a dead-letter queue has a new \
             message id, so that under the id as the key its parked work would run again; add .key(…) or another key rule";
+        const NEEDS_LONG_WINDOW: &str = "at most once needs a window of 15 days or more, since a queue keeps a message for up to 14: \
+            what comes back after the window runs again, though it may be done. Leave .window(…) away, or set a longer one; where the \
+            same key rightly comes again sooner, put into it what tells such work apart, such as the date";
         const BREAKER_NEEDS_OUTLIVING_CLAIMS: &str = "a breaker needs a store whose claims outlive their owners, and this one's \
             end with the process, so that no other process would see it: leave .breaker(…) away, use a store without transactions, or set it on \
             the inbox's worker";
@@ -69,6 +74,7 @@ impl Definition {
         const NEEDS_BATCH: &str = "a size of calls needs a batch handler: Consumer::batch, or leave items_max away";
         const RUNS_AGAIN: &str = "at most once does not go with a batch in a transaction, whose handler is called again for \
             the other items when one fails: leave at_most_once away, since what was rolled back is not done";
+        const LONG_WINDOW: Duration = Duration::from_secs(WINDOW_DEFAULT_S);
         let parks = self.options.policy.abandoned == Abandoned::Park;
         let (batch, transactional) = match &self.handler {
             Runner::Each(_) => (false, false),
@@ -77,6 +83,7 @@ impl Definition {
         let faults = [
             (parks && !self.store.claims_outlive_owners()).then_some(NEEDS_OUTLIVING_CLAIMS),
             (parks && !self.reader.identity.has_key()).then_some(NEEDS_KEY),
+            (parks && self.options.policy.window < LONG_WINDOW).then_some(NEEDS_LONG_WINDOW),
             (parks && transactional).then_some(RUNS_AGAIN),
             (self.options.breaker.is_some() && !self.store.claims_outlive_owners())
                 .then_some(BREAKER_NEEDS_OUTLIVING_CLAIMS),

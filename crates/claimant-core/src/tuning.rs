@@ -150,6 +150,9 @@ impl<T> Consumer<T> {
     /// owners](crate::Store::claims_outlive_owners), and a rule for the key, such as [`key`](Self::key): a redrive gives a message a new
     /// id, and under the id as the key its parked work would run again.
     ///
+    /// It holds within the [`window`](Self::window), 15 days or more here, since a queue keeps a message for up to 14: once a key's window
+    /// is over, its next message runs, parked or not. Decide before, or set a longer window.
+    ///
     /// ```
     /// # use claimant_core as claimant;
     /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
@@ -180,6 +183,7 @@ impl<T> Consumer<T> {
 
     /// Sets for how long a finished key keeps duplicates out (default 15 days). A whole number of seconds,
     /// [`WINDOW_MIN_S`](crate::limits::WINDOW_MIN_S) to [`WINDOW_MAX_S`](crate::limits::WINDOW_MAX_S).
+    /// [At most once](Self::at_most_once) needs the default or more.
     ///
     /// ```
     /// # use claimant_core as claimant;

@@ -96,6 +96,24 @@ fn at_most_once_needs_a_key_rule() {
 }
 
 #[test]
+fn at_most_once_needs_a_window_that_no_message_outlives() {
+    // A message that comes back after its key's window is a new one: cut-off work would run again.
+    let engine = |window_s: u64| {
+        let consumer =
+            Consumer::new("c", MemoryStore::new(), |_: Work, _| async { Ok(()) }).key(|work: &Work| &work.id);
+        let consumer = consumer.window(Duration::from_secs(window_s));
+        (Engine::with_defaults(consumer.at_most_once()), window_s)
+    };
+    for (engine, window_s) in [3_600, 14 * 86_400, 15 * 86_400 - 1].map(engine) {
+        let error = engine.map(drop).unwrap_err().to_string();
+        assert!(error.contains("at most once needs a window of 15 days or more"), "{window_s} s: {error}");
+    }
+    for (engine, window_s) in [15 * 86_400, 60 * 86_400].map(engine) {
+        assert!(engine.is_ok(), "{window_s} s");
+    }
+}
+
+#[test]
 fn settings_out_of_bounds_are_all_named() {
     let consumer = Consumer::new("a b", MemoryStore::new(), |_: Work, _| async { Ok(()) });
     let consumer = consumer
