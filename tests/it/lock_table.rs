@@ -78,6 +78,7 @@ async fn check_all(dynamodb: DynamoDb) {
     many_take_one_request(&dynamodb, "many-1,many-2,many-3").await;
     lost_batches_are_resolved(&dynamodb).await;
     throttled_and_denied_batches_are_mended(&dynamodb).await;
+    what_takes_no_batches_is_asked_once(&dynamodb).await;
     lost_claims_are_recognised(&dynamodb).await;
     lost_takeovers_are_takeovers(&dynamodb).await;
     a_claim_that_lands_late_takes_nothing(&dynamodb).await;
@@ -319,6 +320,32 @@ async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     }
     let asked = wire.take_requests();
     assert_eq!(asked, ["BatchExecuteStatement", "UpdateItem", "UpdateItem", "PutItem", "PutItem"]);
+}
+
+/// Another account's table, and an endpoint without PartiQL: what each key can have by itself is no failure.
+async fn what_takes_no_batches_is_asked_once(dynamodb: &DynamoDb) {
+    for (name, code) in [("no-partiql", "UnknownOperationException"), ("elsewhere", "ResourceNotFoundException")] {
+        let (table, wire) = wired(dynamodb, name).await;
+        let refused = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":"no"}}"#);
+        wire.script(&[Loss::Instead(400, refused.leak())]);
+        for prefix in ["a", "b"] {
+            let (claims, words) = claim_all(&table, &keys(prefix, 2), 0, &METER).await;
+            assert_eq!(words, ["granted 1 1"; 2], "{code}");
+            complete_all(&table, claims, &METER).await;
+        }
+        let asked = wire.take_requests();
+        assert_eq!(asked[..5], ["BatchExecuteStatement", "UpdateItem", "UpdateItem", "UpdateItem", "UpdateItem"]);
+        assert_eq!(asked[5..], ["PutItem", "PutItem", "UpdateItem", "UpdateItem"], "{code}");
+    }
+    // Wrong credentials are nothing of the batch's.
+    let (table, wire) = wired(dynamodb, "stranger").await;
+    let stranger = r#"{"__type":"com.amazon.coral.service#UnrecognizedClientException","Message":"no"}"#;
+    wire.script(&[Loss::Instead(400, stranger)]);
+    let (_, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
+    assert_eq!(words, ["Denied"; 2]);
+    let (_claims, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
+    assert_eq!(words, ["granted 1 1"; 2]);
+    assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 2]);
 }
 
 /// Fault 7: the SDK's own retry meets the write whose answer was lost.

@@ -263,18 +263,22 @@ impl LockTable {
         let request = request.set_statements(Some(statements)).return_consumed_capacity(ReturnConsumedCapacity::Total);
         let failed =
             |error: StoreError| (0..count).map(|_| Statement::Failed(error.kind(), error.to_string())).collect();
-        let sent = match budget.send(Box::pin(request.send())).await {
-            Ok(sent) => sent,
+        let output = match budget.send(Box::pin(request.send())).await {
+            Ok(Ok(output)) => output,
             Err(error) => return failed(error),
-        };
-        let output = match sent {
-            Ok(output) => output,
-            Err(error) => {
-                if error.code() == Some(DENIED) {
-                    self.permitted.deny_batches(self.name());
-                    return (0..count).map(|_| Statement::Refused).collect();
+            Ok(Err(error)) => {
+                let why = store_error("BatchExecuteStatement", self.name(), &error);
+                match error.code() {
+                    Some(DENIED) => self.permitted.deny_batches(self.name()),
+                    // Of one of the statements: the next request can be without it.
+                    Some("ValidationException") => {}
+                    Some(_) if matches!(why.kind(), StoreErrorKind::Misconfigured | StoreErrorKind::Other) => {
+                        self.permitted.give_up_batches(&why);
+                    }
+                    _ => return failed(why),
                 }
-                return failed(store_error("BatchExecuteStatement", self.name(), &error));
+                // The single request can go through, or returns the better error.
+                return (0..count).map(|_| Statement::Refused).collect();
             }
         };
         let units: f64 = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use claimant_core::StoreError;
+
 /// The code of the error for what a role may not do. Others, such as expired credentials, are temporary.
 pub(crate) const DENIED: &str = "AccessDeniedException";
 
@@ -41,6 +43,17 @@ impl Permitted {
                 "batched claims are denied, so each key has a request of its own: give the function's role \
                  dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on each table (BatchGetItem alone on tables of \
                  CLAIMANT_TABLE_BEFORE), or set CLAIMANT_BATCH=off"
+            );
+        }
+    }
+
+    /// Sends a request for each key from now on, since this refused one for many as a whole.
+    pub(crate) fn give_up_batches(&self, error: &StoreError) {
+        if self.batches.swap(false, Ordering::Relaxed) {
+            tracing::warn!(
+                %error,
+                "batched claims are refused, so each key has a request of its own: set CLAIMANT_BATCH=off for a table of another account, \
+                 which takes no PartiQL, and for an endpoint without it"
             );
         }
     }

@@ -14,7 +14,7 @@ const BATCH: &str = "CLAIMANT_BATCH";
 /// | --- | --- | --- | --- |
 /// | `CLAIMANT_TABLE` | the table's name; its partition key is the string `id`, and it has no sort key. Or several names, separated by commas: see [`Tables`] | a name | required by a [`LockTable`](crate::LockTable) |
 /// | `CLAIMANT_TABLE_BEFORE` | the tables that had the records before `CLAIMANT_TABLE` was changed: see [`LockTable::before`](crate::LockTable::before) | names | unset |
-/// | `CLAIMANT_BATCH` | `on`: up to 25 messages in one request (needs `dynamodb:PartiQLInsert` and `dynamodb:PartiQLUpdate`); `off`: one request each | `on`, `off` | `on` |
+/// | `CLAIMANT_BATCH` | `on`: up to 25 messages in one request (needs `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`); `off`: one request each, as a table of another account, named by its ARN, needs it | `on`, `off` | `on` |
 ///
 /// ```
 /// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }

@@ -37,7 +37,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Creates the tables of these names or ARNs.
+    /// Creates the tables of these names or ARNs. Those of another account take no [batches](crate::LockTable::batched).
     ///
     /// # Errors
     /// When there is none or more than [`TABLES_MAX`], or a name is empty, there twice, or one that no table has.
