@@ -3,8 +3,7 @@
 use claimant_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 
-const LOGIN_REFUSED: &str =
-    "user and password were refused (or the server has too many clients). Are those in the URL right?";
+const LOGIN_REFUSED: &str = "user and password were refused. Are those in the URL right?";
 
 /// How the client begins an error of its first `SELECT`, whose code it drops.
 const NO_DATABASE: &str = "Redis server refused to switch database";
@@ -18,7 +17,10 @@ pub(crate) fn store_error(error: &RedisError) -> StoreError {
         ErrorKind::AuthenticationFailed => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
         ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => (
             StoreErrorKind::Unreachable,
-            format!("{error}. Are host, port, network and TLS (`rediss://`) right, and is the server up?"),
+            // A server with as many clients as it takes closes the connection before the client reads why.
+            format!(
+                "{error}. Are host, port, network and TLS (`rediss://`) right, is the server up, and does it take one client more?"
+            ),
         ),
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (StoreErrorKind::Misconfigured, error.to_string()),
         ErrorKind::Server(_) | ErrorKind::Extension => refused(error),

@@ -1,6 +1,7 @@
 //! Servers that refuse, vanish, come back, forget or say nothing.
 
 use claimant_core::{Error, Variables};
+use tokio::io::AsyncWriteExt as _;
 
 use super::*;
 use crate::lambda::world::Logs;
@@ -50,10 +51,29 @@ async fn troubles_are_told_apart() {
             assert!(matches!(&settled, Settled::Unknown { error, .. } if error.kind() == kind), "{what}: {settled:?}");
         }
         let told = format!("{error} {error:?} {store:?}");
+        assert!(kind != Denied || !told.contains("client"), "{what}: {told}");
         for secret in ["secret", redis.0.port(), "redis://"] {
             assert!(!told.contains(secret), "{what}: {told}");
         }
     }
+}
+
+/// The server says so before it reads, and closes: the client sees the end of its connection, and no line of the protocol.
+#[tokio::test]
+async fn a_server_without_room_for_a_client_is_asked_about() {
+    let full = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://claimant:secret@{}/", full.local_addr().unwrap());
+    let refusing = tokio::spawn(async move {
+        while let Ok((mut client, _)) = full.accept().await {
+            let _ = client.write_all(b"-ERR max number of clients reached\r\n").await;
+        }
+    });
+    let meter = Meter::default();
+    let call = Call { within: Duration::from_secs(1), meter: &meter };
+    let error = RedisStore::open(&url).unwrap().claim(&request("k", 0), call).await.unwrap_err();
+    refusing.abort();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+    assert!(error.to_string().contains("does it take one client more?"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
