@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use claimant_core::{StoreError, StoreErrorKind};
 use sqlx::SqlSafeStr as _;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
-use sqlx::{Database, Pool};
-use tokio::time::timeout;
+use sqlx::{AssertSqlSafe, Database, Executor, Pool};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::dialect::Dialect;
 use crate::error::{RECORDS, SqlError};
@@ -15,6 +15,11 @@ use crate::session::no_connection;
 
 /// The longest that migrations wait for a connection: a server that is starting needs seconds.
 const TAKE_OUT_MAX: Duration = Duration::from_secs(30);
+
+/// How long migrations are tried again where transactions hold the table, and the pause between two tries. While a change of a table waits
+/// for a lock, whatever comes later waits behind it: so each try waits for a moment only, and then lets others through.
+const HELD_MAX: Duration = Duration::from_secs(60);
+const HELD_PAUSE: Duration = Duration::from_secs(2);
 
 /// The migrations of a table, and how their errors are mapped.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +48,40 @@ impl Migrations {
         migrator
     }
 
-    /// Takes a connection out of the pool: without the short time limits of its own sessions, and gone afterwards.
+    /// Applies what is pending, on a connection that waits for a lock for a moment only.
+    pub(crate) async fn run<C>(&self, migrator: &Migrator, connection: &mut C) -> Result<(), StoreError>
+    where
+        C: Migrate,
+        for<'c> &'c mut C: Executor<'c>,
+    {
+        let begun = Instant::now();
+        loop {
+            let Err(error) = migrator.run_direct(None, connection, false).await else { return Ok(()) };
+            let begun_one = if let MigrateError::ExecuteMigration(_, version) = &error { Some(*version) } else { None };
+            let error = self.failed(error);
+            if error.kind() != StoreErrorKind::Throttled {
+                return Err(error);
+            }
+            // Each file of MySQL's is one statement, which changed nothing. There sqlx has committed that it began.
+            if let Some(version) = begun_one {
+                let undo = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
+                connection.execute(AssertSqlSafe(undo)).await.map_err(|e| self.failed(e))?;
+            }
+            if begun.elapsed() >= HELD_MAX {
+                return Err(StoreError::new(
+                    StoreErrorKind::Throttled,
+                    format!(
+                        "{error}. It was tried for {} s: a change of the table waits for every open transaction that has used it. Migrate \
+                         while no handler with a transaction runs, or see which transaction stays open",
+                        HELD_MAX.as_secs()
+                    ),
+                ));
+            }
+            sleep(HELD_PAUSE).await;
+        }
+    }
+
+    /// Takes a connection out of the pool, which is gone afterwards.
     pub(crate) async fn take_out<DB: Database>(&self, pool: &Pool<DB>) -> Result<DB::Connection, StoreError> {
         match timeout(TAKE_OUT_MAX, pool.acquire()).await {
             Ok(acquired) => acquired.map(PoolConnection::detach).map_err(|error| self.failed(error)),

@@ -50,6 +50,59 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
     }
 }
 
+/// A handler's transaction is open: the migration waits for it, and others do not wait behind the migration.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_migration_that_waits_for_a_transaction_holds_up_nothing_else() {
+    const PENDING: &str = "DELETE FROM claimant_migrations WHERE description = 'notes'";
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(2).await;
+        let (mut holder, mut other) = (database.party().await, database.party().await);
+        for sql in ["ALTER TABLE claimant_records DROP COLUMN note", PENDING, "BEGIN", &database.insert("held")] {
+            holder.run(sql).await;
+        }
+        let others = async move {
+            for n in 0..6 {
+                let begun = Instant::now();
+                other.run(&database.insert(&format!("free {n}"))).await;
+                assert!(begun.elapsed() < WITHIN + GRACE, "{name}: {:?}", begun.elapsed());
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+            let applied = other.count("claimant_migrations WHERE description = 'notes' AND success").await;
+            assert_eq!(applied, 0, "{name}: nobody waited for the transaction");
+            holder.run("ROLLBACK").await;
+        };
+        let (migrated, others) = tokio::join!(store.migrate(), tokio::time::timeout(LONG, others));
+        others.unwrap_or_else(|_| panic!("{name}: others wait behind the migration"));
+        migrated.expect(name);
+        drop(granted(&store, "after").await);
+    }
+}
+
+/// By anybody's change of it, or by a backup.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_locked_table_refuses_a_statement_in_time_and_costs_no_connection() {
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(1).await;
+        let before = store.connection().await;
+        let mut party = database.party().await;
+        let (lock, unlock) = match &database {
+            Database::Postgres(_) => ("BEGIN; LOCK TABLE claimant_records", "ROLLBACK"),
+            Database::MariaDb(_) => ("LOCK TABLES claimant_records WRITE", "UNLOCK TABLES"),
+        };
+        party.run(lock).await;
+        let meter = Meter::default();
+        let answers = store.shared().claim_all(&[request("k")], Call { within: LONG, meter: &meter }).await;
+        assert!(matches!(answers[..], [Ok(BatchedClaim::ClaimAlone)]), "{name}: {answers:?}");
+        party.run(unlock).await;
+        drop(granted(&store, "k").await);
+        assert_eq!(store.connection().await, before, "{name}: its connection was closed");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn calls_that_are_dropped_at_any_point_poison_no_connection() {

@@ -149,6 +149,18 @@ impl AnyStore {
         }
     }
 
+    /// The server's number of a connection of the pool.
+    pub(crate) async fn connection(&self) -> i64 {
+        match self {
+            Self::Postgres(store) => {
+                sqlx::query_scalar("SELECT pg_backend_pid()::bigint").fetch_one(store.pool()).await.unwrap()
+            }
+            Self::MySql(store) => {
+                sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)").fetch_one(store.pool()).await.unwrap()
+            }
+        }
+    }
+
     /// Connections that are in use.
     pub(crate) fn in_use(&self) -> usize {
         let (size, idle) = match self {

@@ -11,10 +11,10 @@ use crate::migrations::Migrations;
 use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
-/// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
-/// after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
+/// The settings of each connection: a lock of another transaction, on a row or on the table, fails a statement, rather than block it until
+/// long after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
 /// gaps between them; and a value that is too long is refused, never cut.
-const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 1, autocommit = 1, \
+const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, autocommit = 1, \
                        sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
                        SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
@@ -83,7 +83,7 @@ impl MySqlStore {
     }
 
     /// Creates a store on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up
-    /// as they do: with an `innodb_lock_wait_timeout` of a second, READ COMMITTED, and a strict SQL mode.
+    /// as they do: with an `innodb_lock_wait_timeout` and a `lock_wait_timeout` of a second, READ COMMITTED, and a strict SQL mode.
     #[must_use]
     pub fn new(pool: MySqlPool) -> Self {
         Self { pool }
@@ -107,8 +107,10 @@ impl MySqlStore {
     /// Creates the table `claimant_records`, or brings it up to date, by migrations that are recorded in `claimant_migrations`;
     /// any number of callers may do so at once. For deployments and tests: a function's role does not need the permission.
     ///
+    /// A change of the table waits until no open transaction has used it, for a minute at most: handlers with a transaction have to pause.
+    ///
     /// # Errors
-    /// When the database cannot be reached, refuses, or was migrated by a later version.
+    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions that hold the table.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let files = &[
             (1, "records", include_str!("../../migrations/mysql/1_records.sql")),
@@ -120,8 +122,8 @@ impl MySqlStore {
         // sqlx's lock has a timeout that MariaDB does not understand; it then does not lock.
         migrator.set_locking(false);
         let mut connection = migrations.take_out(&self.pool).await?;
-        let unlimited = "SET SESSION innodb_lock_wait_timeout = DEFAULT";
-        connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
+        let short = "SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1";
+        connection.execute(short).await.map_err(|e| migrations.failed(e))?;
         let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;
         match locked.map_err(|e| migrations.failed(e))? {
             Some(1) => {}
@@ -141,7 +143,7 @@ impl MySqlStore {
                 ));
             }
         }
-        migrator.run(&mut connection).await.map_err(|e| migrations.failed(e))?;
+        migrations.run(&migrator, &mut connection).await?;
         connection.close().await.map_err(|e| migrations.failed(e))
     }
 }

@@ -149,14 +149,17 @@ fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
 impl Dialect for MySql {
     // Without autocommit, so that nothing commits by itself after an error that made the server roll back. And the server rolls back
     // what a process leaves before it is handed over.
-    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1, wait_timeout = 5; \
+    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 5; \
                                  SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
-    const COMMIT: &'static str = "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
-    const ROLLBACK: &'static str = "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
+    const COMMIT: &'static str = "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \
+                                  wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
+    const ROLLBACK: &'static str = "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \
+                                  wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
 
     async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, SqlError> {
         let text = format!(
-            "SET SESSION innodb_lock_wait_timeout = DEFAULT, wait_timeout = {}; SELECT CAST(CONNECTION_ID() AS SIGNED)",
+            "SET SESSION innodb_lock_wait_timeout = DEFAULT, lock_wait_timeout = DEFAULT, wait_timeout = {}; \
+             SELECT CAST(CONNECTION_ID() AS SIGNED)",
             lease.as_millis().div_ceil(1_000).max(1)
         );
         number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, 0)

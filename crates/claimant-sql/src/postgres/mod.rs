@@ -108,8 +108,10 @@ impl PostgresStore {
     /// Creates the table `claimant_records`, or brings it up to date, by migrations that are recorded in `claimant_migrations`;
     /// any number of callers may do so at once. For deployments and tests: a function's role does not need the permission.
     ///
+    /// A change of the table waits until no open transaction has used it, for a minute at most: handlers with a transaction have to pause.
+    ///
     /// # Errors
-    /// When the database cannot be reached, refuses, or was migrated by a later version.
+    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions that hold the table.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let files = &[
             (1, "records", include_str!("../../migrations/postgres/1_records.sql")),
@@ -122,11 +124,11 @@ impl PostgresStore {
 /// Creates a table in PostgreSQL, or brings it up to date.
 ///
 /// # Errors
-/// When the database cannot be reached, refuses, or was migrated by a later version.
+/// When the database cannot be reached, refuses, was migrated by a later version, or has transactions that hold the table.
 pub async fn migrate(pool: &PgPool, migrations: &Migrations) -> Result<(), StoreError> {
     let mut connection = migrations.take_out(pool).await?;
-    let unlimited = "SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
-    connection.execute(unlimited).await.map_err(|e| migrations.failed(e))?;
-    migrations.migrator().run(&mut connection).await.map_err(|e| migrations.failed(e))?;
+    let short = "SET lock_timeout = '500ms'; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
+    connection.execute(short).await.map_err(|e| migrations.failed(e))?;
+    migrations.run(&migrations.migrator(), &mut connection).await?;
     connection.close().await.map_err(|e| migrations.failed(e))
 }
