@@ -28,3 +28,14 @@ pub(crate) fn by_query(query: &str, queues: &[Link]) -> Vec<Alarm> {
     let named = WAITING.into_iter().filter(|metric| query.contains(SPACE) && query.contains(metric));
     named.map(|metric| Alarm { metric: metric.to_owned(), of: queues.to_vec(), certain: false }).collect()
 }
+
+/// What a template has of CloudWatch that is paid by the month.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Watching {
+    /// Metrics that alarms look at.
+    pub alarm_metrics: usize,
+    /// Dashboards.
+    pub dashboards: usize,
+    /// Alarms and dashboards that are in neither number, since it is not known whether they are there.
+    pub uncertain: usize,
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use crate::alarm::Alarm;
+pub use crate::alarm::{Alarm, Watching};
 pub use crate::environment::Environment;
 use crate::fact::Fact;
 pub use crate::link::Link;
@@ -35,15 +35,6 @@ pub struct System {
     pub history: Option<History>,
     /// What watches it, counted for its price; nothing in an account.
     pub watching: Watching,
-}
-
-/// What a template has of CloudWatch that is paid by the month.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Watching {
-    /// Metrics that alarms look at.
-    pub alarm_metrics: usize,
-    /// Dashboards.
-    pub dashboards: usize,
 }
 
 /// Where something stands, and which checks its owner has answered.
@@ -197,6 +188,10 @@ pub struct Table {
     pub capacity: Capacity,
     /// Whether it has replicas in other Regions with eventual consistency.
     pub eventual_replicas: Fact<bool>,
+    /// In how many Regions it is; not looked at in an account.
+    pub replicas: Fact<u64>,
+    /// Whether it is of the class for infrequent access; not looked at in an account.
+    pub infrequent: Fact<bool>,
 }
 
 /// What a table can take.
@@ -206,6 +201,8 @@ pub struct Capacity {
     pub provisioned: Fact<bool>,
     /// Whether it is provisioned without scaling by itself.
     pub fixed: Fact<bool>,
+    /// Read and write units a second that it is given where it is provisioned; not looked at in an account.
+    pub units: Fact<(u64, u64)>,
     /// Write units a second that it is warm for, if known.
     pub warm_write_units: Fact<u64>,
     /// Whether Contributor Insights are on.

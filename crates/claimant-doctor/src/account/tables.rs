@@ -45,10 +45,13 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
             provisioned: Fact::Known(is_fixed),
             // Whether something scales it is another service's knowledge.
             fixed: if is_fixed { Fact::Unknown } else { Fact::Known(false) },
+            units: Fact::Unknown,
             warm_write_units: found["WarmThroughput"]["WriteUnitsPerSecond"].as_u64().into(),
             insights: insights.map(|answer| text(&answer, "ContributorInsightsStatus") == Some("ENABLED")).into(),
         },
         eventual_replicas: Fact::Known(replicas && text(found, "MultiRegionConsistency") != Some("STRONG")),
+        replicas: Fact::Unknown,
+        infrequent: Fact::Unknown,
     })
 }
 

@@ -31,7 +31,7 @@ pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
     let parameters =
         options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
     let pseudo: BTreeMap<_, _> = options.region.iter().map(|region| ("Region", region.clone())).collect();
-    let first = scope(path, String::new(), parameters.collect(), pseudo)?;
+    let first = scope(path, (String::new(), true), parameters.collect(), pseudo)?;
     for name in options.parameters.keys() {
         if first.root.get("Parameters").and_then(|parameters| parameters.get(name)).is_none() {
             return Err(Error(format!("{} has no parameter {name}: remove it or correct its name", path.display())));
@@ -60,7 +60,8 @@ fn include(read: &mut Read, index: usize) {
         let holds =
             node.get("Condition").and_then(Node::as_text).map_or(Some(true), |name| including.condition(name, 0));
         if holds != Some(false) {
-            let read = nested(including, id, node, property);
+            let within = (format!("{}{id}{WITHIN}", including.prefix), including.certain && holds.is_some());
+            let read = nested(including, within, node, property);
             found.push(read.map_err(|why| format!("{}:{}: {id}: {why}", including.file, node.line)));
         }
     }
@@ -86,7 +87,8 @@ fn macros(scope: &Scope) -> Vec<String> {
     others.map(|(line, name)| format!("{}:{line}: what {name} makes of the template", scope.file)).collect()
 }
 
-fn nested(including: &Scope, id: &str, node: &Node, property: &str) -> Result<Scope, String> {
+/// Reads an included template; `within` as for [`scope`].
+fn nested(including: &Scope, within: (String, bool), node: &Node, property: &str) -> Result<Scope, String> {
     let properties = Part::new(including, node).at("Properties");
     let Fact::Known(Some(location)) = properties.at(property).literal() else {
         return Err("its template is not known".to_owned());
@@ -102,13 +104,13 @@ fn nested(including: &Scope, id: &str, node: &Node, property: &str) -> Result<Sc
         Fact::Unknown => return Err("its parameters are not known".to_owned()),
     };
     let directory = Path::new(&*including.file).parent().unwrap_or(Path::new(""));
-    let prefix = format!("{}{id}{WITHIN}", including.prefix);
-    scope(&directory.join(location), prefix, parameters, including.pseudo.clone()).map_err(|e| e.to_string())
+    scope(&directory.join(location), within, parameters, including.pseudo.clone()).map_err(|e| e.to_string())
 }
 
+/// Reads one template, within stacks that have a prefix and are certain to be there, or not.
 fn scope(
     path: &Path,
-    prefix: String,
+    (prefix, certain): (String, bool),
     parameters: BTreeMap<String, Fact<Node>>,
     pseudo: BTreeMap<&'static str, String>,
 ) -> Result<Scope, Error> {
@@ -129,5 +131,5 @@ fn scope(
             "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"
         )));
     }
-    Ok(Scope { file: place.into(), prefix, root, parameters, pseudo, steps: Cell::new(0) })
+    Ok(Scope { file: place.into(), prefix, certain, root, parameters, pseudo, steps: Cell::new(0) })
 }

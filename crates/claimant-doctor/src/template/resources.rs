@@ -103,8 +103,8 @@ impl<'s> Resources<'s> {
                     continue;
                 }
                 let id: Arc<str> = format!("{}{id}", scope.prefix).into();
-                let resource =
-                    Resource { scope, id: Arc::clone(&id), kind: kind.to_owned(), node, certain: holds.is_some() };
+                let certain = scope.certain && holds.is_some();
+                let resource = Resource { scope, id: Arc::clone(&id), kind: kind.to_owned(), node, certain };
                 found.note_name(&resource);
                 found.kinds.insert(id, kind.to_owned());
                 found.all.push(resource);

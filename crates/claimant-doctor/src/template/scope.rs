@@ -32,6 +32,8 @@ pub(super) struct Scope {
     pub(super) file: Arc<str>,
     /// The logical ids of the stacks that it is nested in, each with [`WITHIN`] behind it.
     pub(super) prefix: String,
+    /// Whether those stacks are certain to be there: no condition of theirs is unknown.
+    pub(super) certain: bool,
     pub(super) root: Node,
     /// Those that are given; the others have their defaults.
     pub(super) parameters: BTreeMap<String, Fact<Node>>,

@@ -42,8 +42,15 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
             _ => Fact::Unknown,
         },
         has_policy: replica.at("ResourcePolicy").is_given() != Fact::Known(false),
-        capacity: capacity(provisioned, scales),
+        capacity: Capacity { units: units(&properties.at("ProvisionedThroughput")), ..capacity(provisioned, scales) },
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
+        // OK because a template cannot have that many.
+        replicas: if is_global {
+            properties.at("Replicas").items().map(|all| all.len() as u64)
+        } else {
+            Fact::Known(1)
+        },
+        infrequent: replica.at("TableClass").text_is("STANDARD_INFREQUENT_ACCESS", "STANDARD"),
     }
 }
 
@@ -95,6 +102,12 @@ fn capacity(provisioned: Fact<bool>, scales: Fact<bool>) -> Capacity {
         other => other,
     };
     Capacity { provisioned, fixed, ..Capacity::default() }
+}
+
+/// The read and the write units of a provisioned throughput.
+fn units(throughput: &Part<'_>) -> Fact<(u64, u64)> {
+    let of = |name| throughput.at(name).number().known().copied().flatten();
+    of("ReadCapacityUnits").zip(of("WriteCapacityUnits")).into()
 }
 
 /// Whether a target of this template scales the table.

@@ -66,9 +66,11 @@ pub(super) fn watching(resources: &Resources<'_>) -> Watching {
             parts.known().into_iter().flatten().filter(|part| part.at("MetricStat").is_given() != Fact::Known(false));
         stats.count().max(1)
     };
+    const KINDS: [&[&str]; 2] = [&["AWS::CloudWatch::Alarm"], &["AWS::CloudWatch::Dashboard"]];
     let certain = |kind| resources.of(kind).filter(|resource| resource.certain);
     Watching {
-        alarm_metrics: certain(&["AWS::CloudWatch::Alarm"]).map(metrics).sum(),
-        dashboards: certain(&["AWS::CloudWatch::Dashboard"]).count(),
+        alarm_metrics: certain(KINDS[0]).map(metrics).sum(),
+        dashboards: certain(KINDS[1]).count(),
+        uncertain: KINDS.iter().flat_map(|kind| resources.of(kind)).filter(|resource| !resource.certain).count(),
     }
 }

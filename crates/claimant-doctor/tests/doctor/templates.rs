@@ -437,6 +437,8 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("DeletionPolicy: Retain", "DeletionPolicy: !If [IsAny, Retain, Delete]", 25),
         ("BillingMode: PAY_PER_REQUEST", "BillingMode: !Ref Any", 26),
         ("TemplateURL: alarms.yaml", "TemplateURL: !Ref Any", 30),
+        // The alarms themselves have no condition; the stack that they are in has.
+        ("  Alarms:\n", "  Alarms:\n    Condition: IsAny\n", 30),
         ("LogFormat: JSON", "LogFormat: !Ref Any", 34),
         (
             "CLAIMANT_TABLE: !Ref Table",
