@@ -6,7 +6,7 @@ use claimant_simulated::dynamo::{Access, Admission, Throttle};
 use md5::{Digest, Md5};
 
 use crate::bucket::Bucket;
-use crate::case::{Billing, TableSpec};
+use crate::case::TableSpec;
 use crate::partition::Partition;
 
 /// What holds for all tables.
@@ -26,9 +26,6 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Seconds for which a provisioned table holds units that were not used.
-    pub const TABLE_HOLDS_S: u64 = 300;
-
     fn partition(&self, now_ms: u64) -> Partition {
         Partition::new((self.partition_writes, self.partition_reads), self.partition_holds_s, now_ms)
     }
@@ -40,7 +37,6 @@ const MINUTE_MS: u64 = 60_000;
 #[derive(Debug)]
 struct Table {
     rules: Rules,
-    billing: Billing,
     /// By the first hash of each.
     partitions: BTreeMap<u64, Partition>,
     writes: Bucket,
@@ -55,17 +51,12 @@ impl Table {
     fn new(rules: &Rules, spec: &TableSpec) -> Self {
         let count = u64::from(spec.partitions);
         let first = |index: u64| (u128::from(index) * (1 << 64) / u128::from(count)) as u64;
-        let held_s = match spec.billing {
-            Billing::OnDemand => 1,
-            Billing::Provisioned => Rules::TABLE_HOLDS_S,
-        };
         let units = spec.units.min(rules.quota);
         Self {
             partitions: (0..count).map(|index| (first(index), rules.partition(0))).collect(),
-            writes: Bucket::new(units, held_s, 0),
-            reads: Bucket::new(units * 3, held_s, 0),
+            writes: Bucket::new(units, 1, 0),
+            reads: Bucket::new(units * 3, 1, 0),
             rules: rules.clone(),
-            billing: spec.billing,
             minute: 0,
             load: (0, 0),
         }
@@ -77,18 +68,14 @@ impl Table {
             Access::Write => &mut self.writes,
             Access::Read => &mut self.reads,
         };
-        let why = match self.billing {
-            Billing::Provisioned => Throttle::Provisioned,
-            Billing::OnDemand => Throttle::OnDemand,
-        };
         if !table.has_one(now_ms) {
             let is_quota = self.writes.per_s() >= self.rules.quota;
-            return Err(if is_quota { Throttle::Quota } else { why });
+            return Err(if is_quota { Throttle::Quota } else { Throttle::OnDemand });
         }
         // OK because the first partition begins at 0.
-        let (_, partition) = self.partitions.range_mut(..=hash).next_back().ok_or(why)?;
+        let (_, partition) = self.partitions.range_mut(..=hash).next_back().ok_or(Throttle::OnDemand)?;
         if !partition.has_one(access, now_ms) {
-            return Err(why);
+            return Err(Throttle::OnDemand);
         }
         partition.take_one(access, hash);
         table.take_one();
@@ -115,7 +102,7 @@ impl Table {
     fn grow(&mut self, now_ms: u64) {
         let (units, minutes) = std::mem::take(&mut self.load);
         let twice = (2 * units / (60 * minutes)).min(self.rules.quota);
-        if self.billing == Billing::OnDemand && twice > self.writes.per_s() {
+        if twice > self.writes.per_s() {
             self.writes.set_rate(twice, now_ms);
             self.reads.set_rate(twice * 3, now_ms);
             while let Some((from, half)) = self.too_wide(twice) {
@@ -241,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_table_under_load_takes_twice_as_much_after_a_while_and_no_more_than_its_quota() {
-        let spec = TableSpec { units: 400, partitions: 4, billing: Billing::OnDemand };
+        let spec = TableSpec { units: 400, partitions: 4 };
         let mut table = capacity(spec, 1_000);
         let taken = writes(&mut table, 0..121, 2_000);
         assert!(taken[0] > 750 && taken[1..120].iter().all(|taken| (395..=405).contains(taken)), "{taken:?}");
@@ -256,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_partition_that_one_key_heats_gives_the_key_one_of_its_own_and_no_more_units() {
-        let spec = TableSpec { units: 400, partitions: 4, billing: Billing::OnDemand };
+        let spec = TableSpec { units: 400, partitions: 4 };
         let mut table = capacity(spec, 1_000);
         let mut minute = |minute: u64| {
             let before = table.counts().writes;
@@ -268,13 +255,5 @@ mod tests {
         let seen: Vec<_> = (0..8).map(&mut minute).collect();
         assert!(seen[1..].iter().all(|(taken, _)| (6_000..=6_100).contains(taken)), "{seen:?}");
         assert_eq!((seen[1].1, seen[7].1), (4, 5), "{seen:?}");
-    }
-
-    #[test]
-    fn a_provisioned_table_holds_what_it_did_not_use_for_five_minutes() {
-        let spec = TableSpec { units: 10, partitions: 40, billing: Billing::Provisioned };
-        let taken = writes(&mut capacity(spec, 1_000), 0..5, 1_000);
-        let all: u64 = taken.iter().sum();
-        assert!((3_000..=3_050).contains(&all) && taken[0] > 900 && taken[4] == 10, "{taken:?}");
     }
 }

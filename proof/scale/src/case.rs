@@ -6,24 +6,13 @@ use claimant_outage::queue::Limits;
 
 use crate::capacity::Rules;
 
-/// How a table's capacity is paid for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Billing {
-    /// By the request.
-    OnDemand,
-    /// By the hour: it takes so much and no more, and holds what was not used for a while.
-    Provisioned,
-}
-
-/// A table as it is when the load begins.
+/// A table on demand as it is when the load begins.
 #[derive(Debug, Clone)]
 pub struct TableSpec {
     /// Write units in a second that it takes from the beginning.
     pub units: u64,
     /// Partitions that it has.
     pub partitions: u32,
-    /// How it is paid for.
-    pub billing: Billing,
 }
 
 impl TableSpec {
@@ -31,7 +20,7 @@ impl TableSpec {
     #[must_use]
     pub fn on_demand(units: u64) -> Self {
         // OK because no table has four billion partitions.
-        Self { units, partitions: units.div_ceil(Case::PARTITION_UNITS) as u32, billing: Billing::OnDemand }
+        Self { units, partitions: units.div_ceil(Case::PARTITION_UNITS) as u32 }
     }
 }
 

@@ -20,7 +20,7 @@ mod table;
 mod wire;
 mod world;
 
-pub use case::{Billing, Case, TableSpec};
+pub use case::{Case, TableSpec};
 pub use cases::{cases, staying};
 pub use seen::{Sample, Seen};
 pub use table::{minutes, table};
