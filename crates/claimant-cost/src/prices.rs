@@ -1,8 +1,9 @@
 //! The table of prices, and one's own.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use claimant_template::Node;
+use claimant_template::{Kind, Node};
 
 /// The table that comes with this crate.
 const LIST: &str = include_str!("prices.yaml");
@@ -29,13 +30,15 @@ pub struct Prices {
     pub date: String,
     /// The Region that they are of.
     pub region: String,
+    /// Whether some are one's own.
+    pub are_own: bool,
     by_name: BTreeMap<String, Price>,
 }
 
 impl Prices {
     /// Returns the list prices that come with this crate.
     pub fn list() -> Self {
-        let none = Self { date: String::new(), region: String::new(), by_name: BTreeMap::new() };
+        let none = Self { date: String::new(), region: String::new(), are_own: false, by_name: BTreeMap::new() };
         // Whether it can be read is tested; without it nothing costs anything.
         none.clone().read(LIST, true).unwrap_or(none)
     }
@@ -43,25 +46,23 @@ impl Prices {
     /// Returns these prices with those of a text in their place: YAML as in `prices.yaml`, of which any part may be left out.
     ///
     /// # Errors
-    /// The text cannot be read, a price has a name that is not known, or a figure is no number from 0 on.
+    /// The text cannot be read, is no table of prices, has a name that is not known, or a figure that is no number from 0 on.
     pub fn with(self, text: &str) -> Result<Self, String> {
         self.read(text, false)
     }
 
     fn read(mut self, text: &str, is_list: bool) -> Result<Self, String> {
         let root = claimant_template::parse(text).map_err(|e| format!("line {}: {}", e.line, e.what))?;
-        let word = |key: &str| root.get(key).and_then(Node::as_text).map(str::to_owned);
-        if let Some((wrong, _)) =
-            root.entries().iter().find(|(key, _)| !["date", "region", "prices", "free"].contains(&&**key))
-        {
-            return Err(format!("there is no {wrong} in a table of prices: date, region, prices, free"));
-        }
-        self.date = word("date").unwrap_or(self.date);
-        self.region = word("region").unwrap_or(self.region);
-        for (name, node) in root.get("prices").map_or(&[][..], Node::entries) {
+        known("a table of prices", &root, &["date", "region", "prices", "free"])?;
+        self.date = word(&root, "date")?.unwrap_or(self.date);
+        self.region = word(&root, "region")?.unwrap_or(self.region);
+        let (prices, free) = (entries("prices", root.get("prices"))?, entries("free", root.get("free"))?);
+        self.are_own = !(is_list || prices.is_empty() && free.is_empty());
+        for (name, node) in prices {
             let line = node.line;
-            let known = self.by_name.get(&**name).cloned();
-            let Some(mut price) = known.or_else(|| is_list.then(Price::nothing)) else {
+            known(name, node, &["usd", "per", "unit", "source", "free"])?;
+            let before = self.by_name.get(&**name).cloned();
+            let Some(mut price) = before.or_else(|| is_list.then(Price::nothing)) else {
                 let names: Vec<_> = self.by_name.keys().map(String::as_str).collect();
                 return Err(format!("line {line}: there is no price of the name {name}: {}", names.join(", ")));
             };
@@ -70,24 +71,30 @@ impl Prices {
             if price.per == 0.0 {
                 return Err(format!("line {line}: {name} needs a number above 0 as its per"));
             }
-            let text = |key: &str| node.get(key).and_then(Node::as_text).map(str::to_owned);
-            price.unit = text("unit").unwrap_or(price.unit);
+            price.unit = word(node, "unit")?.unwrap_or(price.unit);
             price.source =
-                text("source").unwrap_or_else(|| if is_list { String::new() } else { "your own".to_owned() });
+                word(node, "source")?.unwrap_or_else(|| if is_list { String::new() } else { "your own".to_owned() });
             self.by_name.insert(name.to_string(), price);
+            if let Some(free) = number(node, "free")? {
+                self.set_free(name, free);
+            }
         }
-        for (name, node) in root.get("free").map_or(&[][..], Node::entries) {
+        for (name, node) in free {
             let free = amount(node)?;
             if !self.by_name.contains_key(&**name) {
                 return Err(format!("line {}: there is no price of the name {name}", node.line));
             }
-            for name in [name, allowance(name)] {
-                if let Some(price) = self.by_name.get_mut(name) {
-                    price.free = free;
-                }
-            }
+            self.set_free(name, free);
         }
         Ok(self)
+    }
+
+    fn set_free(&mut self, name: &str, free: f64) {
+        for name in [name, allowance(name)] {
+            if let Some(price) = self.by_name.get_mut(name) {
+                price.free = free;
+            }
+        }
     }
 
     /// Returns a price by its name, one of nothing if there is none.
@@ -121,6 +128,30 @@ impl Price {
     }
 }
 
+/// The entries of a mapping; of nothing, none.
+fn entries<'n>(what: &str, node: Option<&'n Node>) -> Result<&'n [(Rc<str>, Node)], String> {
+    match node {
+        Some(node) if node.kind != Kind::Null && !node.is_map() => {
+            Err(format!("line {}: {what} is not `name: value` by lines or in braces", node.line))
+        }
+        node => Ok(node.map_or(&[], Node::entries)),
+    }
+}
+
+/// Refuses entries of other names than these.
+fn known(what: &str, node: &Node, names: &[&str]) -> Result<(), String> {
+    match entries(what, Some(node))?.iter().find(|(key, _)| !names.contains(&&**key)) {
+        Some((wrong, node)) => Err(format!("line {}: there is no {wrong} in {what}: {}", node.line, names.join(", "))),
+        None => Ok(()),
+    }
+}
+
+fn word(node: &Node, key: &str) -> Result<Option<String>, String> {
+    let Some(node) = node.get(key).filter(|node| node.kind != Kind::Null) else { return Ok(None) };
+    let text = node.as_text().map(str::to_owned);
+    text.map(Some).ok_or_else(|| format!("line {}: {key} is no text", node.line))
+}
+
 fn number(node: &Node, key: &str) -> Result<Option<f64>, String> {
     node.get(key).map(amount).transpose()
 }
@@ -152,12 +183,21 @@ mod tests {
             ("eu-west-1", 0.44, 1e6)
         );
         assert_eq!((own.of("sqs_fifo").usd, own.of("logs").free, own.of("alarms").free), (0.5, 0.0, 10.0));
+        assert!(own.are_own && !Prices::list().are_own && !Prices::list().with("region: eu-west-1").unwrap().are_own);
+        let own = Prices::list().with("prices: {logs: {usd: 0.5, per: 1, free: 0}}").unwrap();
+        assert_eq!((own.of("logs").free, own.of("metrics").free), (0.0, 10.0), "as the command prints them");
         for (wrong, says) in [
             ("prices: {sqs: {usd: 1}}", "no price of the name sqs"),
             ("prices: {logs: {usd: -1}}", "a number from 0 on"),
             ("prices: {logs: {per: 1}}", "logs needs usd"),
             ("prices: {logs: {usd: 1, per: 0}}", "a number above 0"),
             ("price: {}", "there is no price in a table"),
+            ("- {sqs_standard: {usd: 9}}", "line 1: a table of prices is not"),
+            ("prices:\n- logs", "line 1: prices is not"),
+            ("prices: {logs: 9}", "logs is not"),
+            ("free: 5", "free is not"),
+            ("prices: {sqs_standard: {usd: 0.0000004, pre: 1}}", "there is no pre in sqs_standard: usd, per"),
+            ("date: [x]", "date is no text"),
             ("{", "line"),
         ] {
             let error = Prices::list().with(wrong).unwrap_err();

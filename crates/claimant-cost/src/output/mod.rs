@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bill::Line;
 use crate::limits::Limit;
+use crate::prices::allowance;
 use crate::report::{Detail, Report};
 use figures::to;
 
@@ -16,8 +17,10 @@ pub use text::text;
 pub fn json(report: &Report) -> Value {
     let traffic = &report.load.traffic;
     let prices = report.prices.all().map(|(name, price)| {
+        // The two that share it have it alike, so that these prices can be given again.
+        let free = report.prices.of(allowance(name)).free;
         let value =
-            json!({"usd": price.usd, "per": price.per, "unit": price.unit, "source": price.source, "free": price.free});
+            json!({"usd": price.usd, "per": price.per, "unit": price.unit, "source": price.source, "free": free});
         (name.to_owned(), value)
     });
     json!({
