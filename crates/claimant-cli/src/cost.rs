@@ -16,11 +16,11 @@ Exit codes:
 /// Compute what a template's consumers cost a month, at a rate, and which limit they meet first.
 ///
 /// From what the template says (memory, architecture, batch size, window, concurrency, table, alarms), what the options say, and list
-/// prices with their date, which may have changed. Nothing is asked of AWS. How many requests and units a message takes is what the
+/// prices with their date, which may have changed. Nothing is asked of AWS. How many units of the table a message takes is what the
 /// runtime makes; how full batches are is an estimate, unless --filled is given.
 ///
 /// Several functions are a table; one, or one of --function, has its lines, what would lower its bill, its limits, and its bill by
-/// guarantee and store. The rate is that of each function.
+/// guarantee and store. The rate is that of each function; of one that reads several queues, that of each queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Cost {
@@ -58,7 +58,7 @@ struct DeploymentOptions {
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
     parameters: Vec<(String, String)>,
 
-    /// Only this function, by its logical id; may be given several times
+    /// Only this function, by its logical id, or one of its queues, by FUNCTION/MAPPING; may be given several times
     #[arg(long = "function", value_name = "NAME")]
     functions: Vec<String>,
 
@@ -85,7 +85,7 @@ struct TrafficOptions {
     #[arg(long, value_name = "TIMES", default_value_t = 2.0, value_parser = times)]
     peak: f64,
 
-    /// Of 100 messages, how many are copies of completed work
+    /// Of 100 messages, how many are copies of completed work; above 50, records are counted as read before they are claimed, but for --guarantee optimistic
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     duplicates: f64,
 
@@ -93,8 +93,8 @@ struct TrafficOptions {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     retries: f64,
 
-    /// Messages of a batch on the mean, if you know [default: estimated from rate, window and duration]
-    #[arg(long, value_name = "N", value_parser = times)]
+    /// Messages of a batch on the mean, if you know, up to 10,000 [default: estimated from rate, window and duration]
+    #[arg(long, value_name = "N", value_parser = filled)]
     filled: Option<f64>,
 
     /// Count sending too, with so many messages in one request
@@ -112,8 +112,8 @@ struct WorkOptions {
     #[arg(long, value_name = "MS", default_value_t = 5.0, value_parser = number)]
     store_ms: f64,
 
-    /// Bytes of a message with its attributes
-    #[arg(long, value_name = "N", default_value_t = 1_024.0, value_parser = number)]
+    /// Bytes of a message with its attributes; SQS takes 1,048,576 at most
+    #[arg(long, value_name = "N", default_value_t = 1_024.0, value_parser = body_bytes)]
     body_bytes: f64,
 
     /// Bytes of what a handler returns, which its record keeps
@@ -207,6 +207,17 @@ fn percent(text: &str) -> Result<f64, String> {
 
 fn sent_in(text: &str) -> Result<f64, String> {
     times(text).ok().filter(|each| *each <= 10.0).ok_or_else(|| "give a number from 1 to 10".to_owned())
+}
+
+fn filled(text: &str) -> Result<f64, String> {
+    times(text).ok().filter(|filled| *filled <= 10_000.0).ok_or_else(|| "give a number from 1 to 10,000".to_owned())
+}
+
+fn body_bytes(text: &str) -> Result<f64, String> {
+    number(text)
+        .ok()
+        .filter(|bytes| *bytes <= 1_048_576.0)
+        .ok_or_else(|| "give a number from 0 to 1,048,576".to_owned())
 }
 
 /// Computes the bill and prints it.

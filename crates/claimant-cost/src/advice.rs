@@ -2,10 +2,11 @@
 
 use crate::batches::Batches;
 use crate::bill::{FunctionBill, bill};
-use crate::deployed::{Deployed, Records};
+use crate::deployed::Deployed;
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
+use crate::records::{Records, Tables};
 
 /// The window that is tried.
 const WINDOW_S: f64 = 5.0;
@@ -65,15 +66,19 @@ pub(crate) fn advice(of: &FunctionBill, deployed: &Deployed, load: &Load, prices
         arm64.function.arm64 = true;
         add("Architectures: [arm64]", "a build for it", again(&arm64, load, guarantee, store));
     }
-    if store == Store::OnDemand {
+    if matches!(store, Store::OnDemand | Store::Fixed { .. }) {
         let provisioned = again(deployed, load, guarantee, Store::Provisioned);
         add("BillingMode: PROVISIONED with auto scaling", "throttled where load rises within minutes", provisioned);
+    }
+    if matches!(store, Store::Fixed { .. }) {
+        let on_demand = again(deployed, load, guarantee, Store::OnDemand);
+        add("BillingMode: PAY_PER_REQUEST", "a bill that grows with the load", on_demand);
     }
     if guarantee == Guarantee::Transactional && Guarantee::Optimistic.is_for(store) {
         let optimistic = again(deployed, load, Guarantee::Optimistic, store);
         add("optimistic_transactions()", "two copies may run at once, one has an effect", optimistic);
     }
-    if let Records::Table { name, recovery, .. } = &deployed.records
+    if let Records::Tables(tables) = &deployed.records
         && !matches!(store, Store::Instance(_))
     {
         // Longer than a message can live: what is redriven after its record is over runs again.
@@ -83,10 +88,9 @@ pub(crate) fn advice(of: &FunctionBill, deployed: &Deployed, load: &Load, prices
             let price = "duplicates that come later run again";
             add(&format!("a window of {days} days"), price, again(deployed, &shorter, guarantee, store));
         }
-        if *recovery {
+        if tables.recovery {
             let mut without = deployed.clone();
-            let provisioned = store == Store::Provisioned;
-            without.records = Records::Table { name: name.clone(), provisioned, recovery: false };
+            without.records = Records::Tables(Tables { recovery: false, ..tables.clone() });
             add(
                 "PointInTimeRecoveryEnabled: false",
                 "no way back to an earlier table",

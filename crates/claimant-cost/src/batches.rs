@@ -1,6 +1,6 @@
 //! How full batches are, how long they take, and how often the queue is asked. Estimates: only `duration_ms` is held to measurements.
 
-use crate::deployed::{Deployed, Runs};
+use crate::deployed::{Deployed, Polled, Runs};
 use crate::load::Load;
 use crate::plan::Guarantee;
 
@@ -47,9 +47,9 @@ pub struct Requests {
     pub receives: f64,
     /// Receives of a queue that stayed empty.
     pub empty: f64,
-    /// Deletes, by ten.
+    /// Deletes of what did not fail, by ten.
     pub deletes: f64,
-    /// Changes of visibility: of failed messages by ten, of renewed leases each.
+    /// Changes of visibility: of failed messages by ten; of each renewal, and one more where the run ends.
     pub visibility: f64,
     /// Sends, if they are counted.
     pub sends: f64,
@@ -60,9 +60,9 @@ impl Batches {
     pub fn of(deployed: &Deployed, load: &Load, guarantee: Guarantee, factor: f64) -> Self {
         let deliveries = load.traffic.deliveries() * factor;
         let polled = &deployed.polled;
-        let most = polled.batch.min(EVENT_BYTES_MAX / (load.work.body_bytes + ENVELOPE_BYTES)).max(1.0);
+        let most = most(polled, load);
         let usual = polled.concurrency.map_or(POLLERS, |limit| limit.min(POLLERS));
-        let pollers = polled.pollers.unwrap_or(usual);
+        let pollers = polled.pollers.map_or(usual, |(least, _)| least);
         let duration = |fill: f64| duration_ms(&deployed.function, load, guarantee, fill);
         // What gathers while each poller's last batch is worked on, or within the window.
         let gathered = |fill: f64| deliveries / pollers * (duration(fill) / 1_000.0).max(polled.window_s);
@@ -82,7 +82,10 @@ impl Batches {
         let waiting = deliveries / pollers * duration_ms / 1_000.0;
         let received = if load.filled.is_some() && polled.window_s == 0.0 { fill } else { waiting.max(1.0).min(fill) }
             .min(ENTRIES_MAX);
-        let requests = requests(load, factor, Pace { fill, received, a_second, pollers });
+        let mut requests = requests(load, factor, Pace { fill, received, a_second, pollers });
+        if !deployed.function.hides {
+            requests.visibility = 0.0;
+        }
         Self { fill, duration_ms, a_second, requests }
     }
 
@@ -90,6 +93,11 @@ impl Batches {
     pub fn at_once(&self) -> f64 {
         self.a_second * self.duration_ms / 1_000.0
     }
+}
+
+/// How many messages a batch has at most.
+pub(crate) fn most(polled: &Polled, load: &Load) -> f64 {
+    polled.batch.min(EVENT_BYTES_MAX / (load.work.body_bytes + ENVELOPE_BYTES)).max(1.0)
 }
 
 impl Requests {
@@ -117,12 +125,15 @@ fn requests(load: &Load, factor: f64, pace: Pace) -> Requests {
     let empty = if each > 0.0 { each * missed / -(-each * LONG_POLL_S).exp_m1() } else { 1.0 / LONG_POLL_S };
     let failing = load.traffic.retries / (1.0 + load.traffic.retries);
     let some_fail = 1.0 - (1.0 - failing).powf(fill);
-    let fresh = load.traffic.per_second * factor * (1.0 - load.traffic.duplicates);
+    let some_do_not = 1.0 - failing.powf(fill);
+    let runs = load.traffic.per_second * factor * (1.0 - load.traffic.duplicates + load.traffic.retries);
+    let renewals = load.work.renewals();
+    let hidden = if renewals > 0.0 { renewals + 1.0 } else { 0.0 };
     Requests {
         receives: deliveries / received * chunks(received),
         empty: pollers * empty,
-        deletes: a_second * (fill / ENTRIES_MAX).ceil(),
-        visibility: a_second * some_fail.max(fill * failing / ENTRIES_MAX) + fresh * load.work.renewals(),
+        deletes: a_second * some_do_not * (fill * (1.0 - failing) / ENTRIES_MAX).ceil(),
+        visibility: a_second * some_fail.max(fill * failing / ENTRIES_MAX) + runs * hidden,
         sends: load.traffic.sent_in.map_or(0.0, |each| load.traffic.per_second * factor / each * chunks(each)),
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::batches::Batches;
-use crate::deployed::{Deployed, Records};
+use crate::deployed::Deployed;
 use crate::load::{Load, MONTH_DAYS};
 use crate::plan::{Guarantee, Store};
 use crate::prices::{Prices, allowance};
+use crate::records::{Records, Tables};
 use crate::units::{Units, stored_bytes};
 
 /// Metrics of a batch of fresh messages, each of one consumer in one function. What is zero is no metric, so these have a value in
@@ -33,6 +34,10 @@ const UTILIZATION: f64 = 0.7;
 /// Alarms that auto scaling makes for a table: four for its reads, four for its writes.
 const SCALING_ALARMS: f64 = 8.0;
 pub(crate) const OF_SCALING: &str = "Alarms of auto scaling";
+
+/// The lines of provisioned capacity, and of metrics.
+pub(crate) const CAPACITY: [&str; 2] = ["Write capacity", "Read capacity"];
+pub(crate) const OF_METRICS: &str = "Metrics";
 
 /// The price of a database.
 pub(crate) const INSTANCE: &str = "instance";
@@ -89,17 +94,21 @@ impl FunctionBill {
         services
     }
 
-    /// Returns what its store costs a month for a million messages.
+    /// Returns what a million of its messages cost.
     pub fn per_million(&self, load: &Load) -> f64 {
-        self.usd() / (load.traffic.per_second * MONTH_DAYS * 86_400.0) * 1e6
+        per_million(self.usd(), load)
     }
+}
+
+/// Returns what a million messages cost, where those of a month cost so much.
+pub(crate) fn per_million(usd: f64, load: &Load) -> f64 {
+    usd / month(load.traffic.per_second) * 1e6
 }
 
 /// Returns the store that the template says.
 pub(crate) fn store_of(deployed: &Deployed, instance_usd: Option<f64>) -> Store {
-    match deployed.records {
-        Records::Table { provisioned: false, .. } => Store::OnDemand,
-        Records::Table { provisioned: true, .. } => Store::Provisioned,
+    match &deployed.records {
+        Records::Tables(tables) => tables.store,
         Records::Instance => Store::Instance(instance_usd),
     }
 }
@@ -125,13 +134,14 @@ pub(crate) fn bill(
             quantity: 1.0,
             usd: usd.unwrap_or(0.0),
         }),
-        Store::OnDemand | Store::Provisioned => dynamodb(&mut lines, deployed, load, store, units),
+        _ => dynamodb(&mut lines, deployed, load, store, units),
     }
     // Of an instance, no units are told.
     let told = if matches!(store, Store::Instance(_)) { Units::default() } else { units };
     cloudwatch(&mut lines, deployed, load, &batches, told);
     if store == Store::Provisioned {
-        lines.add("CloudWatch", OF_SCALING, "alarms", SCALING_ALARMS);
+        let (tables, replicas) = tables_and_replicas(deployed);
+        lines.add("CloudWatch", OF_SCALING, "alarms", SCALING_ALARMS * tables * replicas);
     }
     let lines = lines.lines;
     FunctionBill { name: deployed.name.clone(), guarantee, store, batches, units, lines }
@@ -178,20 +188,38 @@ fn lambda(lines: &mut Lines<'_>, deployed: &Deployed, batches: &Batches) {
     lines.add("Lambda", "Duration", price, month(batches.at_once()) * deployed.function.memory_mb / 1_024.0);
 }
 
+/// How many tables records are in, and in how many Regions each is.
+fn tables_and_replicas(deployed: &Deployed) -> (f64, f64) {
+    match &deployed.records {
+        Records::Tables(tables) => (tables.count(), tables.replicas),
+        Records::Instance => (1.0, 1.0),
+    }
+}
+
 fn dynamodb(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, store: Store, units: Units) {
-    if store == Store::Provisioned {
+    let (tables, replicas) = tables_and_replicas(deployed);
+    // Each replica takes all writes, and keeps all records.
+    let writes = units.writes * replicas;
+    let capacity = match store {
         // Capacity follows the mean of minutes, not of seconds: what a peak takes is the target's headroom.
+        Store::Provisioned => {
+            let scaled = |a_second: f64, least: f64| (a_second / UTILIZATION).ceil().max(least);
+            Some([scaled(writes, tables * replicas), scaled(units.reads, tables * replicas)])
+        }
+        Store::Fixed { writes, reads } => Some([writes, reads]),
+        Store::OnDemand | Store::Instance(_) => None,
+    };
+    if let Some([writes, reads]) = capacity {
         let hours = MONTH_DAYS * 24.0;
-        let capacity = |a_second: f64| (a_second / UTILIZATION).ceil().max(1.0) * hours;
-        lines.add("DynamoDB", "Write capacity", "dynamodb_provisioned_write", capacity(units.writes));
-        lines.add("DynamoDB", "Read capacity", "dynamodb_provisioned_read", capacity(units.reads));
+        lines.add("DynamoDB", CAPACITY[0], "dynamodb_provisioned_write", writes * hours);
+        lines.add("DynamoDB", CAPACITY[1], "dynamodb_provisioned_read", reads * hours);
     } else {
-        lines.add("DynamoDB", "Write units", "dynamodb_write", month(units.writes));
+        lines.add("DynamoDB", "Write units", "dynamodb_write", month(writes));
         lines.add("DynamoDB", "Read units", "dynamodb_read", month(units.reads));
     }
-    let stored = stored_gb(load);
+    let stored = stored_gb(load) * replicas;
     lines.add("DynamoDB", "Storage", "dynamodb_storage", stored);
-    let recovery = matches!(deployed.records, Records::Table { recovery: true, .. });
+    let recovery = matches!(deployed.records, Records::Tables(Tables { recovery: true, .. }));
     lines.add("DynamoDB", "Point-in-time recovery", "dynamodb_recovery", if recovery { stored } else { 0.0 });
 }
 
@@ -207,7 +235,7 @@ fn cloudwatch(lines: &mut Lines<'_>, deployed: &Deployed, load: &Load, batches: 
     let own = load.work.log_bytes + if runs.message_lines { MESSAGE_LOG_BYTES } else { 0.0 };
     let bytes = batches.a_second * (line + LAMBDA_LOG_BYTES + EVENT_LOG_BYTES) + load.traffic.deliveries() * own;
     lines.add("CloudWatch", "Logs", "logs", month(bytes) / GB);
-    lines.add("CloudWatch", "Metrics", "metrics", if runs.metrics { metrics(load, units) } else { 0.0 });
+    lines.add("CloudWatch", OF_METRICS, "metrics", if runs.metrics { metrics(load, units) } else { 0.0 });
 }
 
 /// Returns how many metrics a month has: one is paid by the hour in which it has a value.

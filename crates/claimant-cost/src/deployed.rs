@@ -3,16 +3,22 @@
 use claimant_doctor::fact::Fact;
 use claimant_doctor::model::{Function, Mapping, POLLERS_DEFAULT, System};
 
+use crate::noting::Noting;
+use crate::records::{Records, records};
+
 const CONCURRENCY: &str = "CLAIMANT_CONCURRENCY";
 
 /// As the runtime has it where nothing is set, and what it takes.
 const AT_ONCE: u32 = 10;
 const AT_ONCE_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1_000;
 
+/// Between a function that reads several queues and the event source mapping of one of them. No id has it.
+pub(crate) const READS: char = '/';
+
 /// A function with what invokes it and where its records are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployed {
-    /// Its logical id.
+    /// Its logical id; of a function that reads several queues, with that of the mapping behind a slash.
     pub name: String,
     /// What the function is.
     pub function: Runs,
@@ -39,6 +45,10 @@ pub struct Runs {
     pub metrics: bool,
     /// Whether it logs lines for each message.
     pub message_lines: bool,
+    /// Whether it changes the visibility of messages.
+    pub hides: bool,
+    /// `ReservedConcurrentExecutions`, if set.
+    pub reserved: Option<f64>,
 }
 
 /// An event source mapping and its queue.
@@ -56,48 +66,33 @@ pub struct Polled {
     pub window_s: f64,
     /// `MaximumConcurrency`, if set.
     pub concurrency: Option<f64>,
-    /// `MinimumPollers`, if it has provisioned ones.
-    pub pollers: Option<f64>,
+    /// `MinimumPollers` and `MaximumPollers`, if it has provisioned ones.
+    pub pollers: Option<(f64, f64)>,
     /// For how long a message can live, in the queue and as a dead letter, if that is known.
     pub lives_s: Option<f64>,
 }
 
-/// Where records are.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Records {
-    /// A table of DynamoDB.
-    Table {
-        /// Which one, if that is known.
-        name: Option<String>,
-        /// Whether its capacity is provisioned.
-        provisioned: bool,
-        /// Whether it has point-in-time recovery.
-        recovery: bool,
-    },
-    /// PostgreSQL, MySQL or Redis.
-    Instance,
-}
+impl Deployed {
+    /// Returns the function's logical id.
+    pub fn function_id(&self) -> &str {
+        self.name.split(READS).next().unwrap_or(&self.name)
+    }
 
-/// Takes facts, and notes the assumption where one is not known.
-struct Noting(Vec<String>);
-
-impl Noting {
-    fn or<T: Clone + std::fmt::Display>(&mut self, what: &str, fact: &Fact<T>, default: T) -> T {
-        fact.known().cloned().unwrap_or_else(|| {
-            self.0.push(format!("{what}: {default}"));
-            default
-        })
+    /// Returns whether this name means it: the function's, or its own.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name || self.function_id() == name
     }
 }
 
 /// Returns the functions of a system that read a queue, one for each event source mapping.
 pub fn deployed(system: &System) -> Vec<Deployed> {
+    let is_there = |mapping: &&Mapping| mapping.place.certain && mapping.enabled.known() != Some(&false);
     let of = |mapping: &Mapping| {
         let function = system.function(mapping.function.known()?)?;
-        let is_there = mapping.place.certain && mapping.enabled.known() != Some(&false);
-        is_there.then(|| one(system, function, mapping))
+        let is_one_of_several = system.mappings_of(function).filter(is_there).nth(1).is_some();
+        Some(one(system, function, mapping, is_one_of_several))
     };
-    system.mappings.iter().filter_map(of).collect()
+    system.mappings.iter().filter(is_there).filter_map(of).collect()
 }
 
 /// Returns what may be there and is not among those: functions under a condition that is not known, and mappings whose function is
@@ -116,18 +111,30 @@ pub(crate) fn left_out(system: &System) -> Vec<&str> {
     names
 }
 
-fn one(system: &System, function: &Function, mapping: &Mapping) -> Deployed {
+fn one(system: &System, function: &Function, mapping: &Mapping, is_one_of_several: bool) -> Deployed {
     let mut noting = Noting(Vec::new());
+    let reserved = noting.or_unset("ReservedConcurrentExecutions", &function.reserved);
+    let mut name = function.place.id.to_string();
+    if is_one_of_several {
+        // Of a nested stack, its part of the id is there once.
+        name.push(READS);
+        name.push_str(mapping.place.id.rsplit('>').next().unwrap_or_default());
+        if let Some(reserved) = reserved {
+            noting.note(format!("ReservedConcurrentExecutions: all {reserved} for this queue, though it has others"));
+        }
+    }
     let function_is = Runs {
         memory_mb: noting.or("MemorySize", &function.memory_mb, 128) as f64,
         arm64: noting.or("arm64", &function.arm64, false),
         at_once: at_once(function, &mut noting),
-        metrics: !function.is_set("CLAIMANT_METRICS", "off") && function.is_consumer() != Fact::Known(false),
-        message_lines: function.is_set("CLAIMANT_LOG_MESSAGES", "on"),
+        metrics: noting.is_on(function, "CLAIMANT_METRICS", true) && function.is_consumer() != Fact::Known(false),
+        message_lines: noting.is_on(function, "CLAIMANT_LOG_MESSAGES", false),
+        hides: noting.is_on(function, "CLAIMANT_VISIBILITY", true),
+        reserved: reserved.map(|reserved| reserved as f64),
     };
-    let records = records(system, function, &mut noting);
+    let records = records(system, function, is_one_of_several, &mut noting);
     Deployed {
-        name: function.place.id.to_string(),
+        name,
         function: function_is,
         timeout_s: noting.or("Timeout", &function.timeout_s, 3) as f64,
         polled: polled(system, mapping, &mut noting),
@@ -147,34 +154,23 @@ fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
     let queue = mapping.queue.known().and_then(|link| system.queue(link));
     let unknown = (Fact::Unknown, Fact::Unknown, Fact::Unknown);
     let (fifo, by_group, visibility) = queue.map_or(unknown, |queue| (queue.fifo, queue.by_group, queue.visibility_s));
-    let pollers = mapping.pollers.known().copied().flatten();
+    let pollers = noting.or_unset("ProvisionedPollerConfig", &mapping.pollers);
+    let fifo = noting.or("FifoQueue", &fifo, false);
+    if fifo && by_group == Fact::Unknown {
+        noting.note("FifoThroughputLimit: perQueue");
+    }
     Polled {
-        fifo: noting.or("FifoQueue", &fifo, false),
+        fifo,
         by_group: by_group.known() == Some(&(true, true)),
         // OK, as below, because these are small numbers.
         visibility_s: noting.or("VisibilityTimeout", &visibility, 30) as f64,
         batch: noting.or("BatchSize", &mapping.batch.0, 10) as f64,
         window_s: noting.or("MaximumBatchingWindowInSeconds", &mapping.batch.1, 0) as f64,
-        concurrency: mapping.concurrency.known().copied().flatten().map(|limit| limit as f64),
-        pollers: pollers.map(|(least, _)| noting.or("MinimumPollers", &least, POLLERS_DEFAULT.0) as f64),
+        concurrency: noting.or_unset("MaximumConcurrency", &mapping.concurrency).map(|limit| limit as f64),
+        pollers: pollers.map(|(least, most)| {
+            let least = noting.or("MinimumPollers", &least, POLLERS_DEFAULT.0);
+            (least as f64, noting.or("MaximumPollers", &most, POLLERS_DEFAULT.1) as f64)
+        }),
         lives_s: queue.and_then(|queue| system.message_lives_s(queue)).map(|[_, _, lives]| lives as f64),
-    }
-}
-
-fn records(system: &System, function: &Function, noting: &mut Noting) -> Records {
-    let table = system.tables.iter().find(|table| system.consumers_of(table).any(|one| one.place == function.place));
-    let Some(table) = table else {
-        if function.has_records_elsewhere() {
-            return Records::Instance;
-        }
-        noting.0.push("its table: on demand, with point-in-time recovery".to_owned());
-        let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
-        let name = named.map(|link| link.text().to_string());
-        return Records::Table { name, provisioned: false, recovery: true };
-    };
-    Records::Table {
-        name: Some(table.place.id.to_string()),
-        provisioned: noting.or("provisioned capacity", &table.capacity.provisioned, false),
-        recovery: noting.or("point-in-time recovery", &table.recovery, false),
     }
 }

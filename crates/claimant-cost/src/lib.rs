@@ -1,10 +1,11 @@
 //! What SQS consumers on AWS Lambda cost a month: computed from a template, a rate and a table of prices.
 //!
-//! How many requests and units a message takes is held to the engine by a test; how full batches are is an estimate, unless given.
+//! How many units a message takes is held to the engine by a test; how full batches are is an estimate, unless given.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `deployed` | what a template says of each function |
+//! | `deployed`, `records` | what a template says of each function, and of where its records are |
+//! | `noting` | what is assumed where it does not say |
 //! | `load` | what it does not say: how many messages come, and what they are like |
 //! | `plan` | guarantees and stores |
 //! | `prices` | the table of prices, `prices.yaml`, and one's own |
@@ -24,9 +25,11 @@ mod chart;
 mod deployed;
 mod limits;
 mod load;
+mod noting;
 mod output;
 mod plan;
 mod prices;
+mod records;
 mod report;
 mod units;
 
@@ -34,11 +37,12 @@ pub use advice::Advice;
 pub use batches::{Batches, Requests, duration_ms};
 pub use bill::{FunctionBill, LINE_LOG_BYTES, Line, METRICS, RECORD_LOG_BYTES, stored_gb};
 pub use chart::chart;
-pub use deployed::{Deployed, Polled, Records, Runs, deployed};
+pub use deployed::{Deployed, Polled, Runs, deployed};
 pub use limits::Limit;
 pub use load::{Load, MONTH_DAYS, Traffic, Work};
 pub use output::{json, text};
 pub use plan::{Guarantee, Store};
 pub use prices::{Price, Prices};
+pub use records::{Records, Tables};
 pub use report::{Choice, Detail, Report, report};
 pub use units::{RECORD_BYTES, Units};

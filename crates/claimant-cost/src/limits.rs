@@ -14,6 +14,9 @@ const MAPPING_CONCURRENCY: f64 = 1_250.0;
 const AT_FIRST: f64 = 5.0;
 const ADDED_PER_MINUTE: f64 = 300.0;
 
+/// Invocations at once of a provisioned poller.
+const PER_POLLER: f64 = 10.0;
+
 /// Messages in flight of a queue.
 const IN_FLIGHT: f64 = 120_000.0;
 
@@ -50,24 +53,8 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     let batches = Batches::of(deployed, load, guarantee, peak);
     let deliveries = load.traffic.deliveries() * peak;
     let polled = &deployed.polled;
-    let mut limits = Vec::new();
+    let mut limits = of_invocations(deployed, batches.at_once());
     let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
-    if let Some(limit) = polled.concurrency {
-        add("MaximumConcurrency", batches.at_once(), limit, "messages wait in the queue, unharmed: raise it");
-    } else if polled.pollers.is_none() {
-        add(
-            "invocations at once, of a mapping",
-            batches.at_once(),
-            MAPPING_CONCURRENCY,
-            "messages wait: provisioned pollers",
-        );
-    }
-    add(
-        "invocations at once, of the account",
-        batches.at_once(),
-        ACCOUNT_CONCURRENCY,
-        "throttled, receives are spent: raise the quota",
-    );
     let seconds = batches.duration_ms / 1_000.0;
     add("seconds of an invocation, Timeout", seconds, deployed.timeout_s, "cut off, messages come again: raise it");
     let held_s = seconds + polled.window_s;
@@ -79,19 +66,62 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
         let most = receives.max(deletes).max(sends);
         add("requests a second of a kind, FIFO", most, FIFO_A_SECOND, "throttled: high throughput mode, by group");
     }
-    if matches!(store, Store::OnDemand | Store::Provisioned) {
-        let writes = Units::a_second(guarantee, load, batches.fill).writes * peak;
-        if store == Store::OnDemand {
-            add("write units a second, new table", writes, NEW_TABLE_WRITES, "throttled at first: set warm throughput");
+    let Units { writes, reads } = Units::a_second(guarantee, load, batches.fill);
+    let (writes, reads) = (writes * peak, reads * peak);
+    match store {
+        Store::OnDemand | Store::Provisioned => {
+            if store == Store::OnDemand {
+                let then = "throttled at first: set warm throughput";
+                add("write units a second, new table", writes, NEW_TABLE_WRITES, then);
+            }
+            add("write units a second, of a table", writes, TABLE_WRITES, "throttled: a higher quota, several tables");
         }
-        add("write units a second, of a table", writes, TABLE_WRITES, "throttled: a higher quota, several tables");
+        Store::Fixed { writes: fixed_writes, reads: fixed_reads } => {
+            let then = "throttled once five minutes of unused units are gone: more, or auto scaling";
+            add("write units a second, provisioned", writes, fixed_writes, then);
+            add("read units a second, provisioned", reads, fixed_reads, then);
+        }
+        Store::Instance(_) => {}
     }
     limits.sort_by(|a, b| b.share().total_cmp(&a.share()));
     limits
 }
 
-/// Returns how long Lambda takes until enough invocations run at once, in seconds.
+/// Returns what limits how many invocations run at once.
+fn of_invocations(deployed: &Deployed, needed: f64) -> Vec<Limit> {
+    let Deployed { polled, function, .. } = deployed;
+    let mut limits = Vec::new();
+    let mut add = |what, limit, then| limits.push(Limit { what, needed, limit, then });
+    if let Some(limit) = polled.concurrency {
+        add("MaximumConcurrency", limit, "messages wait in the queue, unharmed: raise it");
+    } else if polled.pollers.is_none() {
+        add("invocations at once, of a mapping", MAPPING_CONCURRENCY, "messages wait: provisioned pollers");
+    }
+    if let Some((_, most)) = polled.pollers {
+        add("invocations at once, MaximumPollers", most * PER_POLLER, "messages wait in the queue, unharmed: raise it");
+    }
+    match function.reserved {
+        Some(reserved) => add(
+            "invocations at once, reserved",
+            reserved,
+            "throttled, receives are spent: reserve more, or set MaximumConcurrency to it",
+        ),
+        None => add(
+            "invocations at once, of the account",
+            ACCOUNT_CONCURRENCY,
+            "throttled, receives are spent: raise the quota",
+        ),
+    }
+    limits
+}
+
+/// Returns how long Lambda takes until enough invocations run at once, in seconds; 0 where provisioned pollers add them, and where
+/// there are never enough.
 pub(crate) fn scaling_s(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
     let needed = Batches::of(deployed, load, guarantee, load.traffic.peak).at_once();
+    let is_never = of_invocations(deployed, needed).iter().any(|limit| limit.share() > 1.0);
+    if is_never || deployed.polled.pollers.is_some() {
+        return 0.0;
+    }
     (needed - AT_FIRST).max(0.0) / ADDED_PER_MINUTE * 60.0
 }

@@ -18,8 +18,15 @@ pub enum Guarantee {
 pub enum Store {
     /// DynamoDB, each unit by itself.
     OnDemand,
-    /// DynamoDB, capacity by the hour.
+    /// DynamoDB, capacity by the hour, which scales with the load.
     Provisioned,
+    /// DynamoDB, so much capacity by the hour and no more.
+    Fixed {
+        /// Write units a second.
+        writes: f64,
+        /// Read units a second.
+        reads: f64,
+    },
     /// PostgreSQL, MySQL or Redis: an instance, and its price of a month where that is known.
     Instance(Option<f64>),
 }
@@ -50,6 +57,7 @@ impl Store {
         match self {
             Self::OnDemand => "DynamoDB on demand",
             Self::Provisioned => "DynamoDB provisioned",
+            Self::Fixed { .. } => "DynamoDB provisioned, without scaling",
             Self::Instance(_) => "a database",
         }
     }

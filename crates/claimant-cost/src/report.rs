@@ -3,12 +3,14 @@
 use claimant_doctor::model::System;
 
 use crate::advice::{Advice, advice};
-use crate::bill::{FunctionBill, INSTANCE, Line, OF_SCALING, bill, shared, store_of, take_free};
-use crate::deployed::{Deployed, Records, deployed, left_out};
+use crate::batches;
+use crate::bill::{CAPACITY, FunctionBill, INSTANCE, Line, OF_METRICS, OF_SCALING, bill, shared, store_of, take_free};
+use crate::deployed::{Deployed, deployed, left_out};
 use crate::limits::{Limit, limits, scaling_s};
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
+use crate::records::Records;
 
 /// Messages of a batch at most, of a FIFO queue and without a window.
 const BATCH_MAX: f64 = 10.0;
@@ -16,7 +18,7 @@ const BATCH_MAX: f64 = 10.0;
 /// What is to be computed.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// Only these functions; all if there are none.
+    /// Only these functions, or queues of them; all if there are none.
     pub functions: Vec<String>,
     /// The guarantee of all.
     pub guarantee: Guarantee,
@@ -96,12 +98,12 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         let but = left_out.map(|left_out| format!("; {left_out}")).unwrap_or_default();
         return Err(format!("it has no function that reads a queue{but}"));
     }
-    let names: Vec<_> = found.iter().map(|one| one.name.clone()).collect();
-    if let Some(missing) = choice.functions.iter().find(|name| !names.contains(name)) {
+    if let Some(missing) = choice.functions.iter().find(|name| !found.iter().any(|one| one.is(name))) {
+        let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
         let but = left_out.as_deref().unwrap_or("one whose condition does not hold is not there (--parameter)");
         return Err(format!("no function {missing} reads a queue; those that do: {}; {but}", names.join(", ")));
     }
-    found.retain(|one| choice.functions.is_empty() || choice.functions.contains(&one.name));
+    found.retain(|one| choice.functions.is_empty() || choice.functions.iter().any(|name| one.is(name)));
     if let Some(wrong) = found.iter().find(|one| !choice.guarantee.is_for(choice.store_of(one))) {
         return Err(format!(
             "{} is for DynamoDB, and {} has its records elsewhere",
@@ -120,8 +122,11 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
                 one.name
             ));
         }
+        let most = batches::most(&one.polled, &load);
+        if load.filled.is_some_and(|filled| filled > most) {
+            one.assumed.push(format!("batches of {} messages: no more fit", most.floor()));
+        }
     }
-    let provisioned = found.iter().any(|one| one.polled.pollers.is_some());
     let watching = system.watching;
     let is_whole = choice.functions.is_empty();
     let mut functions: Vec<_> = found.iter().map(|one| detail(one, &load, &prices, choice)).collect();
@@ -129,8 +134,13 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     if is_whole {
         of_stack.extend(shared(watching.alarm_metrics, watching.dashboards, &prices));
     }
+    let uncertain = (is_whole && watching.uncertain > 0).then(|| {
+        let count = watching.uncertain;
+        format!("alarms and dashboards of which it is not known whether they are there (--parameter): {count}")
+    });
+    let not_counted = not_counted(&load, is_whole, &found).into_iter().map(str::to_owned);
     let mut report = Report {
-        not_counted: not_counted(&load, is_whole, provisioned).into_iter().map(str::to_owned).chain(left_out).collect(),
+        not_counted: not_counted.chain(uncertain).chain(left_out).collect(),
         free_tier: choice.free_tier,
         instance_usd: choice.instance_usd,
         functions: Vec::new(),
@@ -146,30 +156,44 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     Ok(report)
 }
 
-/// Takes what the stores of several functions cost only once off their bills, and returns it: the database, and the alarms of each table.
+/// Takes what several functions have only once off their bills. Returns what their stores have: the database, and of each table the
+/// alarms and the capacity that does not scale. Metrics of a function with several queues stay with the first of these.
 fn of_stores(found: &[Deployed], functions: &mut [Detail]) -> Vec<Line> {
     let mut once: Vec<Line> = Vec::new();
     if functions.len() < 2 {
         return once;
     }
-    let mut tables = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    let mut with_metrics: Vec<&Deployed> = Vec::new();
     for (deployed, detail) in found.iter().zip(functions) {
-        let table = match &deployed.records {
-            Records::Table { name: Some(name), .. } => Some(name),
-            _ => None,
-        };
-        let is_new = table.is_none_or(|table| !tables.contains(&table));
-        tables.extend(table);
-        let is_shared = |line: &Line| line.what == OF_SCALING || line.price == INSTANCE && line.usd > 0.0;
-        for line in detail.bill.lines.extract_if(.., |line| is_shared(line)) {
+        // Tables whose names are not known are others.
+        let tables = if let Records::Tables(tables) = &deployed.records { &tables.names[..] } else { &[] };
+        let new = tables.iter().filter(|name| !seen.contains(&name.as_str())).count();
+        let share = if tables.is_empty() { 1.0 } else { new as f64 / tables.len() as f64 };
+        seen.extend(tables.iter().map(String::as_str));
+        let is_fixed = matches!(detail.bill.store, Store::Fixed { .. });
+        let is_of_table = |line: &Line| line.what == OF_SCALING || is_fixed && CAPACITY.contains(&line.what);
+        let is_shared = |line: &Line| is_of_table(line) || line.price == INSTANCE && line.usd > 0.0;
+        for mut line in detail.bill.lines.extract_if(.., |line| is_shared(line)) {
+            if is_of_table(&line) {
+                (line.quantity, line.usd) = (line.quantity * share, line.usd * share);
+            }
             match once.iter_mut().find(|other| other.what == line.what) {
                 None => once.push(line),
-                Some(other) if line.what == OF_SCALING && is_new => {
+                Some(other) if is_of_table(&line) => {
                     other.quantity += line.quantity;
                     other.usd += line.usd;
                 }
                 Some(_) => {}
             }
+        }
+        match with_metrics.iter().find(|other| other.function_id() == deployed.function_id()) {
+            None => with_metrics.push(deployed),
+            Some(first) if deployed.function.metrics => {
+                detail.bill.lines.retain(|line| line.what != OF_METRICS);
+                detail.assumed.push(format!("its metrics: those of {}, as of one consumer", first.name));
+            }
+            Some(_) => {}
         }
     }
     once
@@ -193,7 +217,7 @@ fn detail(deployed: &Deployed, load: &Load, prices: &Prices, choice: &Choice) ->
     }
 }
 
-fn not_counted(load: &Load, is_whole: bool, provisioned: bool) -> Vec<&'static str> {
+fn not_counted(load: &Load, is_whole: bool, found: &[Deployed]) -> Vec<&'static str> {
     let mut all = vec![
         "what handlers call and write themselves, but for the writes of their transactions",
         "dead letters, metrics of other outcomes and of mappings, keys of KMS, fair queues, traces",
@@ -202,11 +226,21 @@ fn not_counted(load: &Load, is_whole: bool, provisioned: bool) -> Vec<&'static s
     if load.traffic.sent_in.is_none() {
         all.insert(0, "sending (--sent-in)");
     }
-    if !is_whole {
-        all.push("alarms and dashboards: the bill of all functions has them");
-    }
-    if provisioned {
+    all.push(if is_whole {
+        "composite alarms, and what an alarm of less than a minute costs more than another"
+    } else {
+        "alarms and dashboards: the bill of all functions has them"
+    });
+    if found.iter().any(|one| one.polled.pollers.is_some()) {
         all.push("provisioned pollers: their price; it is computed with as many as there are at least");
+    }
+    let tables =
+        || found.iter().filter_map(|one| if let Records::Tables(tables) = &one.records { Some(tables) } else { None });
+    if tables().any(|tables| tables.infrequent) {
+        all.push("what STANDARD_INFREQUENT_ACCESS changes: dearer units, cheaper storage");
+    }
+    if tables().any(|tables| tables.moving) {
+        all.push("CLAIMANT_TABLE_BEFORE: a read unit for each message, and what moves the records");
     }
     all
 }

@@ -1,5 +1,7 @@
 //! `claimant cost` as people call it, and what the book shows of it.
 
+mod several;
+mod tables;
 mod templates;
 
 use std::fs;
@@ -55,6 +57,12 @@ const PLAIN: [&str; 12] = [
 /// What the page's chart is made with.
 const PLAIN_RATE: [&str; 4] = ["--per-day", "1000000", "--function", "OrderConfirmationFunction"];
 
+/// These options, and of [`PLAIN`] those that are not among them.
+fn with<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let others = PLAIN.chunks(2).filter(|one| !options.contains(&one[0]));
+    options.iter().copied().chain(others.flatten().copied()).collect()
+}
+
 fn lines(bill: &Value) -> Vec<(String, f64, f64)> {
     let lines = bill["functions"][0]["lines"].as_array().unwrap().iter();
     let line = |line: &Value| {
@@ -103,8 +111,23 @@ fn options_change_what_they_say() {
     );
     assert!((usd(&["--sent-in", "10"]) - plain - 1.2).abs() < 1e-6);
     assert!((usd(&["--result-bytes", "1500"]) - plain) > 30e6 * 0.625e-6, "a record above 1 KB takes two units");
+    for (more, wanted, quantity) in [
+        (&["--retries", "100", "--filled", "1"][..], "Deletes", 30e6),
+        // A lease that is renewed once: the claim, the renewal, and a completion of two units.
+        (&["--handler-ms", "15000", "--renewed-lease", "30", "--result-bytes", "1500"], "Write units", 120e6),
+        (&["--handler-ms", "15000", "--renewed-lease", "30"], "Changes of visibility", 60e6),
+        (&["--handler-ms", "15000", "--renewed-lease", "30", "--guarantee", "optimistic"], "Write units", 120e6),
+        (&["--duplicates", "90"], "Write units", 6e6),
+        (&["--duplicates", "90"], "Read units", 30e6),
+    ] {
+        let found = lines(&json(&with(more)));
+        let line = found.iter().find(|line| line.0 == wanted).unwrap_or_else(|| panic!("no {wanted} in {found:?}"));
+        assert!((line.1 - quantity).abs() < 1.0, "{more:?}: {line:?}");
+    }
     let prices = file("prices.yaml", "region: eu-west-1\nprices: {dynamodb_write: {usd: 1.25}}\n");
     let own = usd(&["--prices", &prices, "--region", "eu-west-1"]);
+    let shown = text(&cost(&[&PLAIN[..], &["--prices", &prices]].concat()).stdout);
+    assert!(shown.contains("without the free tier; yours where you gave one\n"), "{shown}");
     assert!((own - plain - 37.5).abs() < 1e-6, "{own} {plain}");
     let rate = json(&["--per-second", "10", "--parameter", "MaximumConcurrency=20"]);
     assert_eq!(rate["functions"].as_array().unwrap().len(), 5);
@@ -132,6 +155,8 @@ fn what_cannot_be_computed_is_refused() {
         (&["--per-day", "0"], "above 0"),
         (&["--per-day", "1", "--per-second", "1"], "cannot be used with"),
         (&["--per-day", "1", "--duplicates", "101"], "from 0 to 100"),
+        (&["--per-day", "1", "--body-bytes", "5000000"], "from 0 to 1,048,576"),
+        (&["--per-day", "1", "--filled", "20000"], "from 1 to 10,000"),
         (&["--per-day", "1", "--template", "/none/there.yaml"], "check that it exists"),
         (&["--per-day", "1", "--function", "Nobody"], "those that do: OrderConfirmationFunction"),
         (&["--per-day", "1", "--region", "eu-west-1"], "the prices are those of us-east-1"),

@@ -3,7 +3,8 @@
 use std::fmt::{Display, Write as _};
 
 use super::figures::{number, rate, usd};
-use crate::bill::Line;
+use crate::bill::{Line, per_million};
+use crate::deployed::READS;
 use crate::plan::Store;
 use crate::prices::Prices;
 use crate::report::{Detail, Report};
@@ -42,13 +43,19 @@ pub fn text(report: &Report) -> String {
 }
 
 fn head(out: &mut Text, report: &Report) {
-    let Prices { date, region, .. } = &report.prices;
+    let Prices { date, region, are_own, .. } = &report.prices;
     let traffic = &report.load.traffic;
     let share = |share: f64| number(share * 100.0, 2);
-    let each = if report.functions.len() > 1 { " to each function" } else { "" };
+    let is_queue = |one: &Detail| one.bill.name.contains(READS);
+    let each = match &report.functions[..] {
+        [_] => "",
+        several if several.iter().any(is_queue) => " to each queue",
+        _ => " to each function",
+    };
     out.line(format!("{}{each}; USD for a month of 30 days", rate(traffic.per_second)));
     let free = if report.free_tier { "after the free tier" } else { "without the free tier" };
-    out.line(format!("List prices of {region}, {date}, {free}; they may have changed: --prices FILE"));
+    let but = if *are_own { "yours where you gave one" } else { "they may have changed: --prices FILE" };
+    out.line(format!("List prices of {region}, {date}, {free}; {but}"));
     let work = &report.load.work;
     out.line(format!(
         "Assumed: {} % copies of completed work, {} % fail once, handlers of {} ms, messages of {} KB",
@@ -93,7 +100,7 @@ fn table(out: &mut Text, report: &Report, several: &[Detail]) {
     out.line(row("total", &cells));
     out.line("");
     let each = several.iter().filter(|one| !one.assumed.is_empty());
-    assumed(out, each.map(|one| format!("{}: {}", one.bill.name, one.assumed.join(", "))));
+    assumed(out, each.map(|one| format!("{}: {}", one.bill.name, one.assumed.join("; "))));
     out.line("--function NAME has the lines of one of them, its limits, and what would lower its bill.");
     out.line("");
 }
@@ -114,7 +121,7 @@ fn whole(out: &mut Text, report: &Report, detail: &Detail) {
         out.line(bill_line(line, &report.prices));
     }
     out.line(format!("{:<12}{:<76}{:>12}", "total", "", usd(report.usd())));
-    out.line(format!("{:<12}{:<76}{:>12}", "", "for a million messages", usd(bill.per_million(&report.load))));
+    out.line(format!("{:<12}{:<76}{:>12}", "", "for a million messages", usd(per_million(report.usd(), &report.load))));
     out.line("");
     most(out, report, detail);
     limits(out, report, detail);
@@ -142,11 +149,11 @@ fn bill_line(line: &Line, prices: &Prices) -> String {
 }
 
 fn most(out: &mut Text, report: &Report, detail: &Detail) {
-    let bill = &detail.bill;
-    let Some(most) = bill.lines.iter().max_by(|a, b| a.usd.total_cmp(&b.usd)).filter(|line| line.usd > 0.0) else {
+    let all = detail.bill.lines.iter().chain(&report.shared);
+    let Some(most) = all.max_by(|a, b| a.usd.total_cmp(&b.usd)).filter(|line| line.usd > 0.0) else {
         return;
     };
-    let share = most.usd / bill.usd() * 100.0;
+    let share = most.usd / report.usd() * 100.0;
     out.line(format!(
         "Most of it: {}, {} ({} %). What would lower it, each alone{}:",
         most.service,
@@ -200,6 +207,9 @@ fn compared(out: &mut Text, report: &Report, detail: &Detail) {
     out.line(row(title, titles.map(str::to_owned)));
     for (guarantee, cells) in &detail.compared {
         out.line(row(guarantee.name(), cells.map(|cell| cell.map_or("–".to_owned(), usd))));
+    }
+    if matches!(detail.bill.store, Store::Fixed { .. }) {
+        out.line("Provisioned is with auto scaling here.");
     }
     match report.instance_usd {
         Some(price) => out.line(format!("The last column has {} for the database.", usd(price))),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{PLAIN, cost, file, json, lines, text};
 
 /// Two functions of one FIFO queue; the second is there in production only.
-const TWO: &str = "
+pub(super) const TWO: &str = "
 Transform: AWS::Serverless-2016-10-31
 Parameters: {Env: {Type: String}}
 Conditions: {Prod: !Equals [!Ref Env, prod]}
@@ -27,7 +27,7 @@ Resources:
 ";
 
 /// A function whose dead letters are kept for four days, as its messages are.
-const ONE: &str = "
+pub(super) const ONE: &str = "
 Transform: AWS::Serverless-2016-10-31
 Resources:
   D: {Type: AWS::SQS::Queue, Properties: {MessageRetentionPeriod: 345600}}
@@ -122,7 +122,7 @@ fn provisioned_pollers_ask_an_empty_queue_as_many_as_they_are() {
 }
 
 /// The limit whose name begins so.
-fn limit(bill: &Value, what: &str) -> (f64, f64) {
+pub(super) fn limit(bill: &Value, what: &str) -> (f64, f64) {
     let limits = bill["functions"][0]["limits"].as_array().unwrap();
     let limit = limits.iter().find(|limit| limit["what"].as_str().unwrap().starts_with(what));
     let limit = limit.unwrap_or_else(|| panic!("no {what} in {limits:?}"));
@@ -142,7 +142,10 @@ fn a_fifo_queue_is_limited_by_requests_and_to_batches_of_ten() {
     let (needed, _) =
         limit(&of(&["--batch-size", "10", "--filled", "10", "--sent-in", "1"]), "requests a second of a kind");
     assert!((needed - 500.0).abs() < 1e-6, "{needed}");
-    assert_eq!(of(&["--batch-size", "100", "--filled", "100"])["functions"][0]["batch"], 10.0);
+    let filled = of(&["--batch-size", "100", "--filled", "100"]);
+    assert_eq!(filled["functions"][0]["batch"], 10.0);
+    let assumed = filled["functions"][0]["assumed"].as_array().unwrap();
+    assert!(assumed.contains(&"batches of 10 messages: no more fit".into()), "{assumed:?}");
     let (needed, limit) = limit(&of(&["--handler-ms", "40000"]), "seconds of an invocation");
     assert!(needed > 40.0 && (limit - 30.0).abs() < 1e-6, "{needed} {limit}");
 }
@@ -188,4 +191,65 @@ fn what_a_store_or_a_process_cannot_do_is_neither_advised_nor_computed() {
             "{bill}"
         );
     }
+}
+
+/// What the template gives a function or its mapping, and what is needed of it.
+#[test]
+fn reserved_concurrency_and_pollers_are_limits() {
+    let reserved = ("Timeout: 30", "Timeout: 30\n      ReservedConcurrentExecutions: 5");
+    let pollers = ("!GetAtt Q.Arn}", "!GetAtt Q.Arn, ProvisionedPollerConfig: {MinimumPollers: 2, MaximumPollers: 2}}");
+    let limited = ("!GetAtt Q.Arn}", "!GetAtt Q.Arn, ScalingConfig: {MaximumConcurrency: 5}}");
+    for ((from, to), per_day, what, needed, most) in [
+        (reserved, "10000000", "invocations at once, reserved", 47.3, 5.0),
+        (pollers, "100000000", "invocations at once, MaximumPollers", 472.9, 20.0),
+        (limited, "10000000", "MaximumConcurrency", 47.3, 5.0),
+    ] {
+        let template = file("limits.yaml", &ONE.replace(from, to));
+        let options = ["--template", &template, "--per-day", per_day, "--handler-ms", "2000"];
+        let bill = json(&options);
+        let found = limit(&bill, what);
+        assert!((found.0 / needed - 1.0).abs() < 0.01 && (found.1 - most).abs() < 1e-6, "{what}: {found:?}");
+        assert_eq!(bill["functions"][0]["scaling_s"], 0.0, "there are never enough: {what}");
+        assert_eq!(
+            bill["functions"][0]["limits"].as_array().unwrap().len(),
+            7,
+            "the account's, or the reserved: {bill}"
+        );
+        let shown = text(&cost(&options).stdout);
+        assert!(shown.contains("  over\n    beyond it ") && !shown.contains("Lambda adds"), "{shown}");
+    }
+    let bill = json(&["--template", &file("limits.yaml", ONE), "--per-day", "10000000", "--handler-ms", "2000"]);
+    assert!(bill["functions"][0]["scaling_s"].as_f64().unwrap() > 8.0, "{bill}");
+}
+
+#[test]
+fn what_the_template_leaves_to_a_parameter_is_assumed_and_said() {
+    let open = ONE
+        .replace("\nResources:", "\nParameters: {Any: {Type: String}}\nResources:")
+        .replace("Timeout: 30", "Timeout: 30\n      ReservedConcurrentExecutions: !Ref Any")
+        .replace(
+            "CLAIMANT_TABLE: x",
+            "CLAIMANT_TABLE: x, CLAIMANT_METRICS: !Ref Any, CLAIMANT_LOG_MESSAGES: !Ref Any, CLAIMANT_VISIBILITY: !Ref Any",
+        )
+        .replace("!GetAtt Q.Arn}", "!GetAtt Q.Arn, ScalingConfig: {MaximumConcurrency: !Ref Any}, ProvisionedPollerConfig: !Ref Any}")
+        .replace("VisibilityTimeout: 180", "VisibilityTimeout: 180, FifoQueue: true, DeduplicationScope: !Ref Any");
+    let bill = json(&["--template", &file("open.yaml", &open), "--per-day", "1000"]);
+    let assumed = bill["functions"][0]["assumed"].as_array().unwrap();
+    for what in [
+        "ReservedConcurrentExecutions: not set",
+        "MaximumConcurrency: not set",
+        "ProvisionedPollerConfig: not set",
+        "CLAIMANT_METRICS: on",
+        "CLAIMANT_LOG_MESSAGES: off",
+        "CLAIMANT_VISIBILITY: on",
+        "FifoThroughputLimit: perQueue",
+    ] {
+        assert!(assumed.contains(&what.into()), "{what}: {assumed:?}");
+    }
+    let off = ONE.replace("CLAIMANT_TABLE: x", "CLAIMANT_TABLE: x, CLAIMANT_VISIBILITY: 'off'");
+    let changes = |template: &str| {
+        let bill = json(&["--template", &file("off.yaml", template), "--per-day", "1000000"]);
+        lines(&bill).iter().any(|line| line.0 == "Changes of visibility")
+    };
+    assert_eq!([ONE, &off].map(changes), [true, false]);
 }

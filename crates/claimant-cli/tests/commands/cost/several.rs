@@ -1,0 +1,90 @@
+//! What a template has beside its functions, nested or not; and functions that read several queues.
+
+use serde_json::Value;
+
+use super::templates::ONE;
+use super::{cost, file, json, lines, text};
+
+/// What watches a function.
+const WATCHING: &str = "
+  Alarm: {Type: AWS::CloudWatch::Alarm, Properties: {Namespace: claimant, MetricName: parked}}
+  Dashboard: {Type: AWS::CloudWatch::Dashboard, Properties: {DashboardBody: '{}'}}
+";
+
+fn usd(bill: &Value) -> f64 {
+    bill["usd"].as_f64().unwrap()
+}
+
+#[test]
+fn what_is_nested_under_a_condition_that_is_not_known_is_left_out_and_named() {
+    file("inner.yaml", &format!("{}{WATCHING}", ONE.trim_end()));
+    let nested = "  N: {Type: AWS::CloudFormation::Stack, Condition: Prod, Properties: {TemplateURL: inner.yaml}}\n";
+    let declared = "\nParameters: {Env: {Type: String}}\nConditions: {Prod: !Equals [!Ref Env, prod]}\nResources:";
+    let outer = file("outer.yaml", &format!("{}{nested}", ONE.replace("\nResources:", declared)));
+    let of = |more: &[&str]| json(&[&["--template", &outer, "--per-day", "1000"], more].concat());
+    let (unknown, without, with) = (of(&[]), of(&["--parameter", "Env=dev"]), of(&["--parameter", "Env=prod"]));
+    assert!((usd(&unknown) - usd(&without)).abs() < 1e-6, "{unknown}");
+    assert!(usd(&with) > usd(&without) + 3.1, "the dashboard and the alarm: {with}");
+    let left_out = |bill: &Value| {
+        let not_counted = bill["not_counted"].as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned());
+        not_counted.filter(|one| one.contains("(--parameter)")).collect::<Vec<_>>()
+    };
+    let expected = [
+        "alarms and dashboards of which it is not known whether they are there (--parameter): 2",
+        "N>A: its function, or whether it is there, is not known (--parameter)",
+    ];
+    assert_eq!(
+        (left_out(&unknown), left_out(&without).len(), left_out(&with).len()),
+        (expected.map(str::to_owned).to_vec(), 0, 0)
+    );
+}
+
+/// What the stack has once is in the total of a single function, and in what stands below it.
+#[test]
+fn a_single_function_with_a_dashboard_has_one_total() {
+    let template = file("watched.yaml", &format!("{}{WATCHING}", ONE.trim_end()));
+    let options = ["--template", &template, "--per-day", "1000"];
+    let (bill, shown) = (json(&options), text(&cost(&options).stdout));
+    let of = |name: &str| {
+        let line = shown.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        line.split_whitespace().last().unwrap().parse::<f64>().unwrap()
+    };
+    assert!((of("total") - usd(&bill)).abs() < 0.01, "{shown}");
+    assert!((of("for a million messages") - usd(&bill) / 0.03).abs() < 0.01, "{shown}");
+    let share = 300.0 / usd(&bill);
+    assert!(shown.contains(&format!("Most of it: CloudWatch, Dashboards ({share:.0} %)")), "{shown}");
+}
+
+/// A function of two queues: a row for each, the metrics once, and all of what one of them asks on demand.
+#[test]
+fn a_function_that_reads_two_queues_has_a_bill_for_each() {
+    let event = "In: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}";
+    let two = ONE
+        .replace(event, &format!("{event}, Fast: {{Type: SQS, Properties: {{Queue: !GetAtt D.Arn}}}}"))
+        .replace("Timeout: 30", "Timeout: 30\n      ReservedConcurrentExecutions: 20");
+    let template = file("queues.yaml", &two);
+    let of = |more: &[&'static str]| [&["--template", &template, "--per-day", "1000"], more].concat();
+    let both = text(&cost(&of(&[])).stdout);
+    assert!(both.contains("to each queue; USD") && both.contains("\nA/AIn ") && both.contains("\nA/AFast "), "{both}");
+    assert!(both.contains("all 20 for this queue, though it has others"), "{both}");
+    assert_eq!(
+        both,
+        text(&cost(&of(&["--function", "A"])).stdout).replace(
+            "alarms and dashboards: the bill of all functions has them",
+            "composite alarms, and what an alarm of less than a minute costs more than another",
+        )
+    );
+    let bill = json(&of(&[]));
+    let rows = bill["functions"].as_array().unwrap();
+    let metrics =
+        |row: &Value| row["lines"].as_array().unwrap().iter().filter(|line| line["what"] == "Metrics").count();
+    assert_eq!(rows.iter().map(metrics).collect::<Vec<_>>(), [1, 0], "{bill}");
+    let assumed = &rows[1]["assumed"];
+    assert!(assumed.to_string().contains("its metrics: those of A/A"), "{assumed}");
+    let fast = of(&["--function", "A/AFast"]);
+    let shown = text(&cost(&fast).stdout);
+    assert!(shown.contains("A/AFast: at least once") && shown.contains("Limits, at 2 times the mean rate"), "{shown}");
+    assert!(lines(&json(&fast)).iter().any(|line| line.0 == "Metrics"), "{shown}");
+    let output = cost(&of(&["--function", "A/In"]));
+    assert!(text(&output.stderr).contains("those that do: A/A"), "{}", text(&output.stderr));
+}
