@@ -300,7 +300,9 @@ fn operator(args: &[&str]) -> Output {
     let nothing = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing");
     std::fs::create_dir_all(&nothing).expect("the target directory can be written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-    command.args(args).env_clear().env("XDG_RUNTIME_DIR", &nothing).env("HOME", &nothing).stdin(Stdio::null());
+    command.args(args).env_clear().stdin(Stdio::null());
+    // No cloud is announced there.
+    command.env("XDG_RUNTIME_DIR", &nothing).env("TMPDIR", &nothing).env("HOME", &nothing);
     command.output().expect("the command runs")
 }
 
@@ -315,7 +317,8 @@ fn a_cloud_that_is_gone_is_not_found_though_another_process_has_its_number() {
     std::fs::write(&left, "http://127.0.0.1:1").unwrap();
     let command = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-        command.env_clear().env("XDG_RUNTIME_DIR", &runtime).env("HOME", &runtime).stdin(Stdio::null());
+        command.env_clear().env("XDG_RUNTIME_DIR", &runtime).env("TMPDIR", &runtime).env("HOME", &runtime);
+        command.stdin(Stdio::null());
         command
     };
     let list = || {

@@ -1,7 +1,7 @@
 //! What several of the tests need.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use claimant_core::protocol::ClaimRequest;
@@ -9,6 +9,7 @@ use claimant_core::{
     Call, ClaimAnswer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Report, Schedule, Store, StoreError,
     StoreErrorKind, StoreFuture,
 };
+use tracing::Dispatch;
 
 pub(crate) const MARGIN: Duration = Duration::from_millis(500);
 
@@ -27,6 +28,10 @@ pub(crate) async fn deliver(process: &Engine, batch: &[Message], seconds: u64) -
 pub(crate) fn count(report: &Report, word: &str) -> usize {
     report.counts().get(word).copied().unwrap_or_default()
 }
+
+/// While there is just one subscriber, `tracing` asks the thread that first meets a line whether anybody wants it, and keeps the
+/// answer: a test on another thread that records nothing would take the line away from the one that does. This one makes two.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
 
 /// What is logged on this thread while it lives.
 pub(crate) struct Logs {
@@ -49,6 +54,7 @@ impl Write for Sink {
 
 impl Logs {
     pub(crate) fn record() -> Self {
+        LazyLock::force(&SECOND);
         let (text, logs) = (Sink::default(), tracing_subscriber::fmt().with_ansi(false));
         let sink = text.clone();
         let logs = logs.with_writer(move || sink.clone()).finish();
