@@ -53,6 +53,19 @@ impl Fields {
         self.0.iter().filter(move |(known, _)| known == name).filter_map(|(_, value)| value.as_deref())
     }
 
+    /// Returns the first value of this name, as [`get`](Self::get) does. Without this name a request means more, or something else.
+    ///
+    /// # Errors
+    /// When the name came with nothing: a program has lost what it meant.
+    pub(crate) fn narrowing(&self, name: &str) -> Result<Option<&str>, Error> {
+        match self.get(name) {
+            None if self.came(name) => {
+                Err(Error::invalid(format!("{name} names nothing: fill it in, or leave it out")))
+            }
+            value => Ok(value),
+        }
+    }
+
     /// Returns whether this name came, be it with nothing.
     pub(crate) fn came(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)

@@ -716,11 +716,32 @@ async fn a_field_that_names_nothing_does_not_mean_all() {
             );
         }
     }
-    for (fields, wanted) in [("id=", "Id names no letter"), ("to=", "Choose the queue")] {
+    for (fields, wanted) in
+        [("id=", "Id names no letter"), ("until=", "Until names nothing"), ("to=", "Choose the queue")]
+    {
         let said = world.notice("/dead/redrive", &format!("queue=Dead&group={fingerprint}&{fields}")).await;
         assert!(said.0.starts_with(wanted) && said.1, "{said:?}");
     }
     assert_eq!(world.bodies("Dead"), ["a"]);
+
+    // So with what else would mean more, or something else.
+    for _ in 0..2 {
+        assert_eq!(world.post("/faults", &json!({ "act": "refuse", "of": "mail", "times": 3 })).await.0, 200);
+    }
+    for (path, fields) in [
+        ("/dead/discard", json!({ "queue": "Dead", "group": fingerprint, "until": null })),
+        ("/faults/end", json!({ "id": null })),
+        ("/faults/end", json!({ "id": [] })),
+        ("/faults/end", json!({ "id": "" })),
+        ("/faults", json!({ "act": "kill", "function": "Confirm", "process": "" })),
+    ] {
+        let (status, refused) = world.post(path, &fields).await;
+        assert!(status == 400 && refused["error"].as_str().unwrap().contains(" names nothing"), "{fields} {refused}");
+    }
+    let (_, refused) = world.post("/send", &json!({ "queue": "Orders", "body": "x", "edited": "" })).await;
+    assert_eq!(refused["notice"]["done"], false, "{refused}");
+    assert_eq!((world.bodies("Dead"), world.bodies("Orders").len()), (vec!["a".to_owned()], 0));
+    assert_eq!(world.post("/faults/end", &json!({})).await.1["result"].as_array().unwrap().len(), 2);
 
     // Nor is it guessed what is meant by a word other than true and false.
     for (path, fields) in [

@@ -106,7 +106,7 @@ async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
 async fn ended(console: &Console, fields: &Fields) -> Result<Done, Error> {
     console.check_writes()?;
     let faults = Faults::of(console.place())?;
-    let ended = match fields.get("id") {
+    let ended = match fields.narrowing("id")? {
         Some(_) => vec![faults.end(fields.number("id", 0, 1..=u64::MAX)?).await?],
         None => faults.end_all().await?,
     };
@@ -122,6 +122,7 @@ async fn ended(console: &Console, fields: &Fields) -> Result<Done, Error> {
 fn spec(fields: &Fields, query: &Fields) -> Result<FaultSpec, Error> {
     let most = PROCESSES.len() as u64;
     let number = query.number("preset", most, 0..=most)?;
+    fields.narrowing("process")?;
     let preset = usize::try_from(number).ok().and_then(|number| PROCESSES.get(number));
     let of_preset =
         |name: &str| preset?.1.iter().find(|(field, _)| *field == name).map(|(_, value)| (*value).to_owned());

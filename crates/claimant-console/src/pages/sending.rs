@@ -120,7 +120,7 @@ pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<Sent
 /// # Errors
 /// When it is no longer kept, or no answer comes.
 async fn original(place: &Place, fields: &Fields) -> Result<Option<SentBefore>, Error> {
-    match fields.get(EDITED) {
+    match fields.narrowing(EDITED)? {
         Some(id) => SentBefore::of(place, id).await.map(Some),
         None => Ok(None),
     }

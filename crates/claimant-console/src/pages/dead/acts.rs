@@ -111,6 +111,7 @@ fn selection(fields: &Fields) -> Result<Selection, Error> {
         return Err(Error::invalid("id names no letter: leave it out to mean all letters of the group"));
     }
     let group = if ids.named.is_empty() { Some(fields.required("group")?) } else { fields.get("group") };
+    fields.narrowing(UNTIL)?;
     let until = fields.number(UNTIL, u64::MAX, 0..=u64::MAX)?;
     let sent_until = (until != u64::MAX).then(|| Timestamp::from_millis(until));
     let selection = Selection { ids, sent_until, ..Selection::groups(group) };
