@@ -58,8 +58,8 @@ impl Act {
     }
 
     /// Does it, once for each form: where a form is sent again with the same in it, as by a double click, waits for what becomes of the
-    /// first and has the same answer, also where its page was drawn again between the two. What programs send is of no form. Returns the
-    /// request with what became of it.
+    /// first and has the same answer, also where its page was drawn again between the two. Long after the first, what such a page asks for
+    /// is done. What programs send is of no form. Returns the request with what became of it.
     pub(crate) async fn once<F>(
         self,
         console: &Console,
@@ -74,9 +74,12 @@ impl Act {
             let done = work.await;
             return (act, done);
         }
-        let mut name = DefaultHasher::new();
-        (&act.ask.uri, act.fields.without(&DRAWN_ANEW)).hash(&mut name);
-        let outcome = console.outcome(name.finish(), work);
+        let hash = |fields: &Fields| {
+            let mut hash = DefaultHasher::new();
+            (&act.ask.uri, fields).hash(&mut hash);
+            hash.finish()
+        };
+        let outcome = console.outcome(hash(&act.fields.without(&DRAWN_ANEW)), hash(&act.fields), work);
         let done = outcome.clone().wait().await;
         if done.is_err() {
             console.forget(&outcome);

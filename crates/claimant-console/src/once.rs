@@ -13,14 +13,19 @@ use crate::done::Done;
 /// Acts of which it is known what became of them: the latest.
 const ACTS_MAX: usize = 64;
 
-/// How long after an act began it may be asked for by a second click. Later it is asked for by who wants it again, from a page that the
+/// How long after an act ended it may be asked for by a second click. Later it is asked for by who wants it again, from a page that the
 /// browser had kept.
 const CLICKS: Duration = Duration::from_secs(10);
+
+/// How long after an act ended a second click may be on its way that asks for something else, since the page was drawn again between the
+/// two. Later it is asked for by who has seen what the page says now.
+const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
 /// What is said to who wants an act again.
 const BEFORE: &str = " That was before: a form counts once, and nothing was done now.";
 
-type Work = Shared<BoxFuture<'static, Result<Done, (ErrorKind, String)>>>;
+/// What becomes of an act, and when that was.
+type Work = Shared<BoxFuture<'static, (Result<Done, (ErrorKind, String)>, Instant)>>;
 
 /// What becomes of an act, for all who wait for it.
 #[derive(Clone)]
@@ -36,7 +41,8 @@ impl Outcome {
     /// # Errors
     /// Those of the act.
     pub(crate) async fn wait(self) -> Result<Done, Error> {
-        let mut done = self.work.await.map_err(|(kind, text)| Error::new(text).of_kind(kind))?;
+        let (done, _) = self.work.await;
+        let mut done = done.map_err(|(kind, text)| Error::new(text).of_kind(kind))?;
         if self.is_old {
             done.notice.text.push_str(BEFORE);
         }
@@ -47,7 +53,13 @@ impl Outcome {
 /// The acts of forms.
 pub(crate) struct Acts {
     last_form: u64,
-    acts: VecDeque<(u64, Instant, Work)>,
+    acts: VecDeque<Known>,
+}
+
+struct Known {
+    name: u64,
+    fields: u64,
+    work: Work,
 }
 
 impl Acts {
@@ -62,26 +74,37 @@ impl Acts {
         self.last_form
     }
 
-    /// Returns what becomes of the act of this name: `work`, unless such an act is under way or was done.
+    /// Returns what becomes of the act of this name with these fields: `work`, unless such an act is under way or was done. Where one of
+    /// this name was done with other fields, that is so only for a moment.
     pub(crate) fn outcome(
         &mut self,
         name: u64,
+        fields: u64,
         work: impl Future<Output = Result<Done, Error>> + Send + 'static,
     ) -> Outcome {
-        if let Some((_, began, work)) = self.acts.iter().find(|(known, ..)| *known == name) {
-            return Outcome { work: work.clone(), is_old: work.peek().is_some() && began.elapsed() > CLICKS };
+        if let Some(at) = self.acts.iter().position(|known| known.name == name) {
+            let known = &self.acts[at];
+            let ended = known.work.peek().map(|(_, ended)| ended.elapsed());
+            if known.fields == fields || ended.is_none_or(|ago| ago <= ON_ITS_WAY) {
+                return Outcome { work: known.work.clone(), is_old: ended.is_some_and(|ago| ago > CLICKS) };
+            }
+            self.acts.remove(at);
         }
         if self.acts.len() == ACTS_MAX {
             self.acts.pop_front();
         }
-        let work = async { work.await.map_err(|error| (error.kind(), Chain(&error).to_string())) }.boxed().shared();
-        self.acts.push_back((name, Instant::now(), work.clone()));
+        let work = async {
+            let done = work.await.map_err(|error| (error.kind(), Chain(&error).to_string()));
+            (done, Instant::now())
+        };
+        let work = work.boxed().shared();
+        self.acts.push_back(Known { name, fields, work: work.clone() });
         Outcome { work, is_old: false }
     }
 
     /// Forgets an act that failed, so that it can be tried again.
     pub(crate) fn forget(&mut self, outcome: &Outcome) {
-        self.acts.retain(|(.., work)| !work.ptr_eq(&outcome.work));
+        self.acts.retain(|known| !known.work.ptr_eq(&outcome.work));
     }
 }
 
@@ -97,19 +120,27 @@ mod tests {
         assert_eq!([acts.new_form(), acts.new_form()], [8, 9]);
         let act = |text: &'static str| async move { Ok(Done::new(text, "/", Value::Null)) };
         let said = async |outcome: Outcome| outcome.wait().await.unwrap().notice.text;
-        let (first, second) = (acts.outcome(1, act("first")), acts.outcome(1, act("second")));
+        let (first, second) = (acts.outcome(1, 1, act("first")), acts.outcome(1, 2, act("second")));
         assert_eq!([said(second).await, said(first).await], ["first", "first"]);
-        assert_eq!(said(acts.outcome(2, act("other"))).await, "other");
-        acts.acts[0].1 = Instant::now().checked_sub(CLICKS * 2).unwrap();
-        assert_eq!(said(acts.outcome(1, act("third"))).await, format!("first{BEFORE}"));
+        assert_eq!(said(acts.outcome(2, 1, act("other"))).await, "other");
+        assert_eq!(said(acts.outcome(1, 2, act("on its way"))).await, "first");
+        let ended = Instant::now().checked_sub(CLICKS * 2).unwrap();
+        let done = Done::new("first", "/", Value::Null);
+        acts.acts[0].work = async move { (Ok(done), ended) }.boxed().shared();
+        assert_eq!(said(acts.outcome(1, 1, act("third"))).await, "first");
+        assert_eq!(said(acts.outcome(1, 1, act("third"))).await, format!("first{BEFORE}"));
+        // From a page that was drawn again since, something else is asked for.
+        for (fields, wanted) in [(2, "anew"), (2, "anew"), (1, "anew")] {
+            assert_eq!(said(acts.outcome(1, fields, act("anew"))).await, wanted);
+        }
         // What failed may be tried again.
-        let failed = acts.outcome(3, async { Err(Error::invalid("no")) });
+        let failed = acts.outcome(3, 1, async { Err(Error::invalid("no")) });
         assert_eq!(failed.clone().wait().await.err().map(|error| error.kind()), Some(ErrorKind::Invalid));
         acts.forget(&failed);
-        assert_eq!(said(acts.outcome(3, act("now"))).await, "now");
+        assert_eq!(said(acts.outcome(3, 1, act("now"))).await, "now");
         for name in 4..4 + ACTS_MAX as u64 {
-            acts.outcome(name, act("more"));
+            acts.outcome(name, 1, act("more"));
         }
-        assert_eq!(said(acts.outcome(1, act("fourth"))).await, "fourth");
+        assert_eq!(said(acts.outcome(1, 1, act("fourth"))).await, "fourth");
     }
 }

@@ -777,6 +777,13 @@ async fn a_second_click_on_pause_resumes_nothing() {
     assert_eq!(world.notice("/mappings", &fields(true)).await, first);
     let is_on = async || world.json("/").await["functions"][0]["mappings"][0]["is_on"].clone();
     assert_eq!(is_on().await, false);
+    // A page that outlives its act has the button of what is now, and is meant.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let resumed = ("Confirm gets messages again.".to_owned(), false);
+    assert_eq!(world.notice("/mappings", &fields(true)).await, resumed);
+    assert_eq!(is_on().await, true);
+    assert_eq!(world.notice("/mappings", &fields(false)).await, resumed);
+    world.post("/mappings", &json!({ "function": "Confirm", "enabled": false })).await;
     // A page that is opened then does it.
     let page = world.html("/").await;
     world.form("/mappings", &format!("function=Confirm&enabled=true&form={}", form_of(&page))).await;

@@ -45,17 +45,18 @@ async fn begin(State(console): State<Console>, act: Act) -> Response {
 fn begun(console: &Console) -> Result<Done, Error> {
     console.check_writes()?;
     demo::check(console.place())?;
-    if !console.demo().begin() {
-        return Ok(Done::refused("It is under way.", PATH, json!({ "began": false })));
+    let began = console.demo().begin();
+    if began {
+        let console = console.clone();
+        tokio::spawn(async move {
+            let over = console.clone();
+            let mut chapter = |chapter| over.demo().chapters.push(chapter);
+            let ended = demo::run(console.place(), &mut chapter).await;
+            console.demo().end(ended.err().map(|error| Chain(&error).to_string()));
+        });
     }
-    let console = console.clone();
-    tokio::spawn(async move {
-        let over = console.clone();
-        let mut chapter = |chapter| over.demo().chapters.push(chapter);
-        let ended = demo::run(console.place(), &mut chapter).await;
-        console.demo().end(ended.err().map(|error| Chain(&error).to_string()));
-    });
-    Ok(Done::new("It takes about ten seconds.", PATH, json!({ "began": true })))
+    // A second click has what it wanted.
+    Ok(Done::new("It takes about ten seconds.", PATH, json!({ "began": began })))
 }
 
 impl Page for Demo {
