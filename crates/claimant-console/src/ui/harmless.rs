@@ -22,9 +22,9 @@ pub(crate) fn harmless(page: String) -> String {
     shown
 }
 
-/// Returns whether a character is one of these. Line ends and the like are none.
+/// Returns whether a character is one of these. Line ends and tabs are none.
 fn is_escaped(c: char) -> bool {
-    misleads(c) || (c.is_control() && !c.is_whitespace())
+    misleads(c) || (c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
 }
 
 fn escape(text: &str, shown: &mut String) {
@@ -44,6 +44,7 @@ mod tests {
             ("\u{200f}<textarea>\n\u{202e}</textarea>\u{2066}", "\\u{200f}<textarea>\n\u{202e}</textarea>\\u{2066}"),
             ("<option value=\"\u{feff}\">\u{feff}</option>", "<option value=\"\u{feff}\">\\u{feff}</option>"),
             ("<p>a\0b\u{ad}c\u{e0041}\u{7f}</p>\n\t", "<p>a\\u{0}b\\u{ad}c\\u{e0041}\\u{7f}</p>\n\t"),
+            ("a\u{85}b\u{b}c\u{c}\r\n", "a\\u{85}b\\u{b}c\\u{c}\r\n"),
             ("Gr\u{fc}\u{df}e \u{1f469}\u{200d}\u{1f4bb}", "Gr\u{fc}\u{df}e \u{1f469}\u{200d}\u{1f4bb}"),
         ] {
             assert_eq!(harmless(page.to_owned()), wanted);
