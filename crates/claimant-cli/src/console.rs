@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use crate::output::note;
 use crate::stop::StopSignals;
 
-/// How long what pages have begun may take when the console stops: an act that is cut off is half done.
-const STOP_MAX: Duration = Duration::from_secs(10);
-
 /// After so long it is said that the console has not stopped yet.
 const QUIET_MAX: Duration = Duration::from_secs(1);
+
+/// How long after that what pages have begun may take: an act that is cut off is half done. To pause a function takes so long.
+const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// What opens an address on this system: the first that is there.
 const OPENERS: [&str; 2] = if cfg!(target_os = "macos") { ["open", "xdg-open"] } else { ["xdg-open", "open"] };
@@ -94,7 +94,11 @@ impl Served {
         }
         note("Stopping when what a page of the console has begun is at an end; Ctrl-C again cuts it off.");
         tokio::select! {
-            _ = timeout(STOP_MAX, &mut server) => {}
+            stopped = timeout(STOP_MAX, &mut server) => {
+                if stopped.is_err() {
+                    note("It was cut off after 11 s: look at what became of it before you do it again.");
+                }
+            }
             () = signals.received() => {}
         }
         server.abort();

@@ -37,7 +37,7 @@ pub async fn bind(port: u16) -> Result<(TcpListener, String), Error> {
 }
 
 /// Serves a console on this listener until `shutdown` resolves, and then until the requests under way are answered and what they do is done:
-/// of dead letters that is the part of them that is under way. Answers only requests to `127.0.0.1` and `localhost` with the listener's
+/// of dead letters, and of messages that are sent, that is the part of them that is under way. Answers only requests to `127.0.0.1` and `localhost` with the listener's
 /// port.
 ///
 /// # Errors

@@ -833,6 +833,94 @@ async fn a_console_that_is_stopped_ends_a_long_act_in_order() {
     assert_eq!((visible("Orders"), visible("Dead")), (sent, LETTERS - sent));
     assert!(sent < LETTERS, "{sent} were sent back");
     world.cloud.stop().await;
+
+    // Also where it came to none that was meant.
+    let mut world = World::start().await;
+    for n in 1..LETTERS {
+        world.letter("no price", &n.to_string());
+    }
+    world.letter("no stock", "last");
+    let dead = world.json("/dead").await;
+    let causes = dead["queues"][0]["causes"].as_array().unwrap();
+    let group = causes.iter().find(|cause| cause["count"] == 1).unwrap_or_else(|| panic!("{dead}"));
+    let one = json!({ "queue": "Dead", "group": group["group"] });
+    let stop = async {
+        while world.cloud.sqs().depth("Dead").unwrap().in_flight == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        world.stop.send_replace(true);
+    };
+    let ((_, done), ()) = tokio::join!(world.post("/dead/redrive", &one), stop);
+    let said = done["notice"]["text"].as_str().unwrap();
+    assert!(done["notice"]["done"] == false && said.starts_with("The console was stopped before "), "{said}");
+    world.server.join_next().await.unwrap().unwrap();
+    assert_eq!(world.cloud.sqs().depth("Dead").unwrap().visible, LETTERS);
+    world.cloud.stop().await;
+
+    // And a sending.
+    let mut world = World::start().await;
+    let stop = async {
+        while world.cloud.sqs().counters("Orders").unwrap().sent == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        world.stop.send_replace(true);
+    };
+    let many = json!({ "queue": "Orders", "body": "x", "count": 10_000 });
+    let ((_, done), ()) = tokio::join!(world.post("/send", &many), stop);
+    let (said, sent) = (done["notice"]["text"].as_str().unwrap(), done["result"]["sent"].as_u64().unwrap());
+    let wanted =
+        format!("{sent} of 10,000 messages sent to Orders. The console was stopped: the others were not sent.");
+    assert_eq!((said, done["result"]["left"].as_u64()), (wanted.as_str(), Some(10_000 - sent)));
+    world.server.join_next().await.unwrap().unwrap();
+    assert_eq!(world.cloud.sqs().depth("Orders").unwrap().visible as u64, sent);
+    world.cloud.stop().await;
+}
+
+/// Who reads that two were discarded does not look for the third.
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_were_meant_and_not_met_are_told() {
+    let world = World::start().await;
+    for body in ["a", "b", "c"] {
+        world.letter("no price", body);
+    }
+    let letters = world.json(&world.group().await).await["letters"].clone();
+    let ids: Vec<_> = (0..3).map(|n| letters[n]["message_id"].clone()).collect();
+    let held = world.cloud.sqs().receive("Dead", 2, Duration::ZERO).await.unwrap();
+    let (_, done) = world.post("/dead/redrive", &json!({ "queue": "Dead", "id": ids })).await;
+    let wanted = "1 dead letter sent back to Orders. 2 letters were not met: sent back or discarded meanwhile, or read by something else.";
+    assert_eq!(done["notice"]["text"], wanted);
+    assert_eq!(done["result"]["missing"].as_array().map(Vec::len), Some(held.len()), "{done}");
+    world.cloud.stop().await;
+}
+
+/// What the demonstration needs.
+const SHOWN: &str = "
+  OrderQueue:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: OrderQueue, RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}}
+  PaymentQueue:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: PaymentQueue, RedrivePolicy: {deadLetterTargetArn: !GetAtt Dead.Arn, maxReceiveCount: 5}}
+  Sample:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: sample}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Events:
+        Order: {Type: SQS, Properties: {Queue: !GetAtt OrderQueue.Arn}}
+        Payment: {Type: SQS, Properties: {Queue: !GetAtt PaymentQueue.Arn}}
+";
+
+/// The second half of a double click did what was wanted, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_click_on_show_me_is_no_failure() {
+    let world = World::of(SHOWN).await;
+    let clicks = tokio::join!(world.notice("/demo", ""), world.notice("/demo", ""));
+    let wanted = ("It takes about ten seconds.".to_owned(), false);
+    assert_eq!(clicks, (wanted.clone(), wanted));
+    world.cloud.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

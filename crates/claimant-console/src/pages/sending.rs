@@ -70,7 +70,7 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
         batch.before = original.attributes;
     }
     let messages = batch.plan(&number, now, sender.is_fifo())?;
-    let report = sender.send(&batch, &messages).await?;
+    let report = sender.send_while(&batch, &messages, &mut || console.go_on()).await?;
     let said = in_words(&report, messages.len(), &queue.name);
     let see = match report.ids.first().filter(|_| is_again) {
         Some(id) => text::path("/messages/", id),
@@ -88,10 +88,14 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
 /// Says what was sent of so many messages, what was not, and of what that is not known.
 fn in_words(report: &SentReport, messages: usize, queue: &str) -> String {
     let counted = |count: usize| text::counted(count as u64, "message", "messages");
-    let SentReport { sent, unknown, problems, .. } = report;
+    let SentReport { sent, unknown, problems, left, .. } = report;
     // A request without an answer is the last one.
     let why = if *unknown > 0 { problems.last() } else { problems.first() };
     match (why, sent, unknown) {
+        (None, ..) if *left > 0 => {
+            let all = counted(messages);
+            format!("{sent} of {all} sent to {queue}. The console was stopped: the others were not sent.")
+        }
         (None, ..) => format!("{} sent to {queue}.", counted(*sent)),
         (Some(why), 0, 0) => format!("Nothing was sent to {queue}: {why}"),
         (Some(why), 0, _) => format!("It is not known whether {} arrived in {queue}: {why}", counted(*unknown)),

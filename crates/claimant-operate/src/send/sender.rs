@@ -1,5 +1,7 @@
 //! Sends messages, and says what SQS confirmed.
 
+use std::ops::ControlFlow;
+
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry as Entry};
 use claimant_core::Error;
@@ -37,7 +39,7 @@ pub struct SentReport {
     pub unknown: usize,
     /// Why, of the first [`SHOWN_MAX`].
     pub problems: Vec<String>,
-    /// Messages that were not tried, since a request before them was refused or had no answer.
+    /// Messages that were not tried, since a request before them was refused or had no answer, or the sending was stopped.
     pub left: usize,
 }
 
@@ -92,6 +94,19 @@ impl Sender {
     /// # Errors
     /// When an attribute cannot be sent. What SQS refuses is in the report.
     pub async fn send(&self, batch: &Batch, messages: &[Planned]) -> Result<SentReport, Error> {
+        self.send_while(batch, messages, &mut || ControlFlow::Continue(())).await
+    }
+
+    /// Sends as [`send`](Self::send) does; asks after each request but the last whether to go on.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn send_while(
+        &self,
+        batch: &Batch,
+        messages: &[Planned],
+        go_on: &mut (dyn FnMut() -> ControlFlow<()> + Send),
+    ) -> Result<SentReport, Error> {
         let mut report = SentReport::default();
         let mut rest = messages;
         while !rest.is_empty() {
@@ -113,6 +128,10 @@ impl Sender {
                     report.left = rest.len();
                     break;
                 }
+            }
+            if !rest.is_empty() && go_on().is_break() {
+                report.left = rest.len();
+                break;
             }
         }
         Ok(report)

@@ -141,18 +141,38 @@ fn done(console: &Console, see: String, mut said: String, (dead, report): (&Dead
     if report.more && console.is_stopping() {
         said.push_str(" The console was stopped: there may be more of them, which stayed.");
     }
+    if !report.more && !report.missing.is_empty() {
+        said.push_str(&format!(
+            " {} not met: sent back or discarded meanwhile, or read by something else.",
+            text::counted(report.missing.len() as u64, "letter was", "letters were")
+        ));
+    }
     let is_done = report.progress.done > 0;
     if !is_done && report.problem_count == 0 {
-        said = match dead.depth().hidden {
-            0 => "No letter fits: it was sent back or discarded meanwhile.".to_owned(),
-            hidden => format!(
-                "No letter fits that can be read now. {}: something else reads {}, or a reader died within minutes. Try again.",
-                text::counted(hidden, "letter is hidden", "letters are hidden"),
-                if hidden == 1 { "it" } else { "them" }
-            ),
+        said = none(console, dead, report);
+    }
+    let mut value = report.to_json();
+    value["missing"] = report.missing.iter().map(String::as_str).collect();
+    Done::of(is_done, said, see, value)
+}
+
+/// Says why no letter was met that was meant.
+fn none(console: &Console, dead: &DeadLetterQueue, report: &Report) -> String {
+    if report.more {
+        let among = text::counted(report.progress.looked_at as u64, "letter", "letters");
+        return match console.is_stopping() {
+            true => format!("The console was stopped before a letter was met that fits: the {among} looked at stayed."),
+            false => format!("No letter fits among the {among} looked at, and there are more."),
         };
     }
-    Done::of(is_done, said, see, report.to_json())
+    match dead.depth().hidden {
+        0 => "No letter fits: it was sent back or discarded meanwhile.".to_owned(),
+        hidden => format!(
+            "No letter fits that can be read now. {}: something else reads {}, or a reader died within minutes. Try again.",
+            text::counted(hidden, "letter is hidden", "letters are hidden"),
+            if hidden == 1 { "it" } else { "them" }
+        ),
+    }
 }
 
 /// Opens a new file for letters that are discarded: only its owner can read it.
