@@ -9,18 +9,12 @@ use claimant_core::{Clock, Error, ErrorKind, Intake, Timestamp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::time::Duration;
 use tokio::sync::OnceCell;
-use tokio::time::sleep;
 
 use crate::signed::{Answer, Request, Service, encoded, send};
 
 /// How the names of the schedules begin that switch a mapping on.
 pub const RETURN_PREFIX: &str = "claimant-resume-";
-
-/// How often a change is tried that Lambda refuses for the moment, and the time between two tries.
-const TRIES_MAX: u32 = 5;
-const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 
 /// The longest description of a schedule, in bytes; the service has 512 characters.
 const WHY_MAX: usize = 500;
@@ -212,32 +206,24 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// Switches it on or off; off only where that is early enough before its return. What Lambda refuses for the moment, because another
-    /// change is under way or too many ask, is tried again, and then an error of [`ErrorKind::Unavailable`].
+    /// Switches it on or off; off only where that is early enough before its return. While another change is under way, Lambda refuses it
+    /// for the moment.
     async fn switch(&self, off_before: Option<Timestamp>) -> Result<(), Error> {
         let path = format!("{MAPPINGS}/{}", self.id().await?);
         let body = json!({ "Enabled": off_before.is_none() });
-        for tries in 1.. {
-            let now = || match (self.api.clock.now(), off_before) {
-                (now, Some(before)) if !is_early_enough(now, before) => {
-                    Err(Error::new("it is too late to switch the event source mapping off before its return"))
-                }
-                (now, _) => Ok(now),
-            };
-            let answer = self.api.ask_at(Service::Lambda, ("PUT", path.clone(), body.clone()), now).await?;
-            if answer.is_good() {
-                break;
+        let now = || match (self.api.clock.now(), off_before) {
+            (now, Some(before)) if !is_early_enough(now, before) => {
+                Err(Error::new("it is too late to switch the event source mapping off before its return"))
             }
-            let in_use = matches!(answer.code.as_str(), "ResourceInUseException" | "ResourceConflictException");
-            let passes = in_use || answer.status == 429 || answer.status >= 500;
-            if !passes || tries >= TRIES_MAX {
-                let what = "the event source mapping cannot be changed";
-                let error = answer.error(what, "lambda:UpdateEventSourceMapping");
-                return Err(if passes { error.of_kind(ErrorKind::Unavailable) } else { error });
-            }
-            sleep(BETWEEN_TRIES).await;
+            (now, _) => Ok(now),
+        };
+        let answer = self.api.ask_at(Service::Lambda, ("PUT", path, body), now).await?;
+        if answer.is_good() {
+            return Ok(());
         }
-        Ok(())
+        let error = answer.error("the event source mapping cannot be changed", "lambda:UpdateEventSourceMapping");
+        let in_use = matches!(answer.code.as_str(), "ResourceInUseException" | "ResourceConflictException");
+        Err(if in_use { error.of_kind(ErrorKind::Unavailable) } else { error })
     }
 }
 

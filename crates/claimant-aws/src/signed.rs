@@ -92,13 +92,15 @@ impl Answer {
         text(&self.body, &["message", "Message", "errorMessage"]).unwrap_or_default()
     }
 
-    /// Returns the error of this answer: what could not be done, why, and which permission that needs.
+    /// Returns the error of this answer: what could not be done, why, and which permission that needs. What is refused because too many ask,
+    /// or because the service fails, is [`ErrorKind::Unavailable`].
     #[must_use]
     pub fn error(&self, what: &str, permission: &str) -> Error {
         let code = if self.code.is_empty() { self.status.to_string() } else { self.code.clone() };
         match self.status {
             401 | 403 => Error::new(format!("{what}: AWS refuses it ({code}). It needs {permission}"))
                 .of_kind(ErrorKind::Refused),
+            429 | 500.. => Error::new(format!("{what}: {code}")).of_kind(ErrorKind::Unavailable),
             _ => Error::new(format!("{what}: {code}")),
         }
     }

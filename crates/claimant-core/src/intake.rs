@@ -11,7 +11,8 @@ use crate::limits::INTAKE_LATE_MS;
 pub type IntakeFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What lets a queue's messages into the function. [`pause`] and [`resume`] put its parts together; what they ask for can be lost,
-/// come late or twice, and end with their process anywhere.
+/// come late or twice, and end with their process anywhere. An error of [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) says that the
+/// same can succeed later, as while a change before it is under way: then all of it is tried again.
 pub trait Intake: Send + Sync {
     /// Returns whether messages are let in, or are about to be.
     ///
@@ -41,8 +42,7 @@ pub trait Intake: Send + Sync {
     /// Switches it on.
     ///
     /// # Errors
-    /// When this is not confirmed; it may be on all the same. [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) where the same
-    /// request can succeed later, as while a change before it is under way: then it is tried again.
+    /// When this is not confirmed; it may be on all the same.
     fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>>;
 }
 

@@ -197,11 +197,12 @@ pub const INTAKE_LATE_MS: u64 = 330_000;
 /// How long the requests that pause an intake may take in all.
 pub const INTAKE_CALLS_MAX_MS: u64 = 15_000;
 
-/// How long those that resume it may take, with the tries again while a mapping is still being switched off: that takes up to a minute.
+/// How long those that resume it may take in all: a mapping that is still being switched off takes up to a minute.
 pub(crate) const INTAKE_RESUME_MAX_MS: u64 = 60_000;
 
-/// The time between two tries to resume it.
-pub(crate) const INTAKE_RESUME_AGAIN_MS: u64 = 2_000;
+/// The time between two tries to pause or to resume it, where it refuses for the moment. Each makes up to three requests, of interfaces that
+/// all of an account share.
+pub(crate) const INTAKE_AGAIN_MS: u64 = 5_000;
 
 /// How many receives a message must have left to be hidden only until the intake's return; one with fewer waits longer, so that they
 /// last.

@@ -136,22 +136,26 @@ async fn one_that_a_person_has_switched_off_stays_off() {
 }
 
 #[tokio::test]
-async fn what_lambda_refuses_for_the_moment_is_asked_for_again_and_then_known_to_pass() {
+async fn what_is_refused_for_the_moment_is_known_to_pass_and_asked_for_once() {
     let world = World::start().await;
     let until = SystemClock.now().plus(Duration::from_secs(400));
     pause(&world.mapping(), until, "breaker").await.unwrap();
     let in_use = Loss::Instead(400, r#"{"__type": "ResourceInUseException", "Message": "in use"}"#);
-    // The looks at the mapping and its schedules arrive.
-    let looks = [Loss::None; 2];
-    world.wire.script(&[&looks[..], &[in_use; 5]].concat());
-    let error = resume(&world.mapping()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    world.wire.script(&[&looks[..], &[Loss::Instead(429, "{}"), Loss::Instead(503, ""), in_use]].concat());
+    // The look at the mapping, that at its schedules, and the change.
+    for arrive in 0..3 {
+        let mut answers = vec![Loss::Instead(429, "{}"), Loss::Instead(503, "")];
+        answers.extend((arrive == 2).then_some(in_use));
+        for answer in answers {
+            world.wire.script(&[&vec![Loss::None; arrive][..], &[answer]].concat());
+            let error = resume(&world.mapping()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert!(!world.is_on());
+        }
+        world.wire.script(&[&vec![Loss::None; arrive][..], &[Loss::Instead(403, "{}")]].concat());
+        assert_eq!(resume(&world.mapping()).await.unwrap_err().kind(), ErrorKind::Refused);
+    }
     assert!(resume(&world.mapping()).await.unwrap());
     assert!(world.is_on());
-    world.wire.script(&[&looks[..], &[Loss::Instead(403, "{}")]].concat());
-    world.switch.enable(false);
-    assert_eq!(resume(&world.mapping()).await.unwrap_err().kind(), ErrorKind::Refused);
 }
 
 #[tokio::test]

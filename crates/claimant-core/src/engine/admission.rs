@@ -1,5 +1,6 @@
 //! How many claims to take, when to write completions, and what still fits into the time: pure rules and one memory.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -57,7 +58,37 @@ pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expecte
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     pub(crate) durations: Durations,
+    /// The same, but of those alone that did not say that the system they call is away.
+    pub(crate) usual: Durations,
+    /// Whether that system has let one hang until its timeout.
+    cut_off: AtomicBool,
     pub(crate) repeats: Repeats,
+}
+
+impl Learned {
+    /// Learns from a handler that returned after this long; `away` where it said that the system it calls is away.
+    pub(crate) fn learn(&self, took: Duration, away: bool) {
+        self.durations.learn(took);
+        if !away {
+            self.usual.learn(took);
+        }
+    }
+
+    /// Takes note of one that hung until its timeout.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether one did since the system was back.
+    pub(crate) fn was_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
+    }
+
+    /// Forgets how long handlers took whose system was away: it is back.
+    pub(crate) fn forget_away(&self) {
+        self.durations.become_as(&self.usual);
+        self.cut_off.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Above this share of claims that find their work done, the records are looked at first.
@@ -121,6 +152,11 @@ impl Durations {
                 (mean + (took - mean) / 8.0, deviation + ((took - mean).abs() - deviation) / 4.0)
             }
         });
+    }
+
+    fn become_as(&self, other: &Self) {
+        let known = other.known();
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
     fn known(&self) -> Option<(f64, f64)> {

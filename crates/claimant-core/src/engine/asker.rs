@@ -28,7 +28,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) meter: &'a Meter,
     /// When it has to have its answers.
     pub(crate) by: Instant,
-    /// How long a handler takes.
+    /// How long a handler takes at most, as far as is known.
     pub(crate) expected: Duration,
 }
 

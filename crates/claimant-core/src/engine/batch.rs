@@ -66,11 +66,12 @@ impl<'a> Batch<'a> {
         loop {
             // For all stages of this turn: what one leaves because the time is over, no other one leaves because it is not.
             let fits = self.cx.fits();
-            self.advance_lanes(fits);
+            let keeps = self.gate.keeps(fits);
+            self.advance_lanes(keeps);
             let under_way = self.claiming.in_flight() + self.running.len();
-            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), under_way, fits);
+            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), under_way, keeps);
             self.ask_for_limit(fits);
-            self.start_claims();
+            self.start_claims(fits);
             self.start_runs(fits);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
             self.send_dead_letters();
@@ -132,8 +133,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Brings every lane to a message that needs a claim, or to its end; none is started where no handler fits into the time.
-    fn advance_lanes(&mut self, fits: bool) {
+    /// Brings every lane to a message that needs a claim, or to its end; none waits for a claim any more unless `keeps`.
+    fn advance_lanes(&mut self, keeps: bool) {
         loop {
             while let Some(next) = self.lanes.advance() {
                 match next {
@@ -152,7 +153,7 @@ impl<'a> Batch<'a> {
                     }
                 }
             }
-            if self.claiming.waiting() == 0 || fits {
+            if self.claiming.waiting() == 0 || keeps {
                 return;
             }
             while let Some(work) = self.claiming.pop() {
@@ -174,10 +175,10 @@ impl<'a> Batch<'a> {
     }
 
     /// Claims as many keys as admission allows.
-    fn start_claims(&mut self) {
+    fn start_claims(&mut self, fits: bool) {
         let (cx, unsettled) = (self.cx, self.settling.len());
         // What cannot be settled must not be run: its handlers would all run again.
-        if unsettled >= cx.shared.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
+        if !fits || unsettled >= cx.shared.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
             return;
         }
         // Where claims are scarce, those on their way to be settled still count.

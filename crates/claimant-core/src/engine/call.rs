@@ -231,12 +231,10 @@ impl Call<'_> {
         let end = round(self.cx, self.handler, members, payloads, home).await;
         let took = start.elapsed();
         self.ran.longest = self.ran.longest.max(took);
-        if let RunEnd::Returned(returned) = &end.end {
-            self.cx.learn(took, |breaker| match returned {
-                Ok(results) => Health::of_most(results.iter().map(|result| breaker.health(result))),
-                failed => breaker.health(failed),
-            });
-        }
+        end.end.teach(self.cx, took, |breaker, returned| match returned {
+            Ok(results) => Health::of_most(results.iter().map(|result| breaker.health(result))),
+            failed => breaker.health(failed),
+        });
         (end, took)
     }
 

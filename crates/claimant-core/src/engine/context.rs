@@ -25,7 +25,6 @@ use crate::limits::{
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
-use crate::protocol::breaker::Health;
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
 use crate::report::Outcome;
@@ -153,7 +152,9 @@ impl<'a> BatchContext<'a> {
         let (shared, meter) = (self.shared, self.meter);
         let (consumer, clock) = (&shared.name, shared.clock.as_ref());
         let (store, intake) = (self.store(), self.part.intake());
-        Asker { consumer, store, intake, clock, meter, by, expected: shared.expected() }
+        // A call that hangs takes all of its time.
+        let expected = shared.expected().max(self.options().timeout.unwrap_or_default());
+        Asker { consumer, store, intake, clock, meter, by, expected }
     }
 
     /// Logs it where nothing can be started at all.
@@ -213,18 +214,27 @@ impl<'a> BatchContext<'a> {
         admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected())
     }
 
-    /// Learns how long a handler takes, from one that returned after this long. Not where what it returned says that the system it calls is
-    /// away: how long a call hung says nothing of others, and by it an invocation would stop waiting for the breaker long before its end.
-    pub(crate) fn learn(&self, took: Duration, says: impl FnOnce(&SharedBreaker) -> Health) {
-        if self.shared.breaker.as_ref().map(says) != Some(Health::Away) {
-            self.shared.learned.durations.learn(took);
-        }
-    }
-
     /// Returns until when a slot is worth waiting for: a millisecond later a handler does not fit into the time any more.
     pub(crate) fn slot_by(&self) -> Instant {
-        let needed = admission::needed(self.schedule.total(), self.shared.expected());
-        self.schedule.cancel_at - needed + Duration::from_millis(1)
+        self.last_start(self.shared.expected()) + Duration::from_millis(1)
+    }
+
+    /// Returns until when a probe can begin: one that is cut off at the deadline proves nothing.
+    pub(crate) fn probe_by(&self) -> Instant {
+        let hangs = self.options().timeout.filter(|_| self.shared.learned.was_cut_off());
+        self.last_start(self.shared.expected().max(hangs.unwrap_or_default())) + Duration::from_millis(1)
+    }
+
+    /// Returns until when messages wait for the breaker: as long as a handler would fit that takes as long as usual. How long a call hung says
+    /// nothing of that, and an invocation that ended earlier would receive others.
+    pub(crate) fn breaker_by(&self) -> Instant {
+        let usual = || self.shared.learned.usual.expected();
+        self.last_start(self.options().expected.unwrap_or_else(usual)).max(self.slot_by())
+    }
+
+    /// Returns when a handler that takes so long can be started at the latest.
+    fn last_start(&self, expected: Duration) -> Instant {
+        self.schedule.cancel_at - admission::needed(self.schedule.total(), expected)
     }
 
     /// Returns after how many receives the queue dead-letters a message, as far as is known.

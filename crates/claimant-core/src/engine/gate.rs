@@ -6,10 +6,10 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use super::call::AfterCall;
 use super::context::BatchContext;
-use super::run::{AT_TIMEOUT, RunEnd};
 use super::running::Ended;
 use super::shared_breaker::{Probe, SharedBreaker};
 use super::way::{Way, Write};
+use crate::deadline::until;
 use crate::protocol::breaker::Health;
 
 pub(crate) struct Gate<'a> {
@@ -52,14 +52,21 @@ impl<'a> Gate<'a> {
         self.calls.is_empty()
     }
 
+    /// Returns whether messages that wait for their claims go on waiting: while a handler fits into the time, and, while the breaker is open,
+    /// as long as it is waited for.
+    pub(crate) fn keeps(&self, fits: bool) -> bool {
+        fits || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
+    }
+
     /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them.
-    pub(crate) fn go_on(&mut self, waiting: usize, under_way: usize, fits: bool) {
+    pub(crate) fn go_on(&mut self, waiting: usize, under_way: usize, keeps: bool) {
         let Some(way) = &mut self.way else { return };
         let (breaker, written) = (way.breaker, if waiting == 0 && under_way == 0 { way.leave() } else { None });
         self.write(written);
-        if waiting > 0 && self.is_shut() && self.is_idle() && fits {
-            let (asker, by) = (self.cx.asker(self.cx.schedule.cancel_at), self.cx.slot_by());
-            self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, by).await) }));
+        if waiting > 0 && self.is_shut() && self.is_idle() && keeps {
+            let asker = self.cx.asker(self.cx.schedule.cancel_at);
+            let (probe_by, by) = (self.cx.probe_by(), self.cx.breaker_by());
+            self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, probe_by, by).await) }));
         }
     }
 
@@ -73,9 +80,12 @@ impl<'a> Gate<'a> {
     pub(crate) fn after_run(&mut self, ended: &Ended) {
         let Some(way) = &mut self.way else { return };
         let (seen, took) = match ended {
-            Ended::One(ran) => (seen(way.breaker, &ran.end), ran.took),
+            Ended::One(ran) => (ran.end.health(|returned| way.breaker.health(returned)), ran.took),
             Ended::Call(call) => (seen_by_most(way.breaker, &call.items), call.took),
         };
+        if way.probes() && seen == Health::Answered {
+            self.cx.shared.learned.forget_away();
+        }
         let write = way.after_run(seen, took, self.cx.now());
         self.write(write);
     }
@@ -86,6 +96,10 @@ impl<'a> Gate<'a> {
             Some(After::Waited(probe)) => {
                 if let Some(way) = &mut self.way {
                     way.waited(probe);
+                    if way.breaker.is_closed() {
+                        // What has waited may be run now.
+                        self.cx.shared.learned.forget_away();
+                    }
                 }
             }
             Some(After::Written { paused }) => self.pauses += usize::from(paused),
@@ -95,19 +109,10 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Returns what the end of a run says of the system that the handler calls.
-fn seen(breaker: &SharedBreaker, end: &RunEnd) -> Health {
-    match end {
-        RunEnd::Returned(returned) => breaker.health(returned),
-        RunEnd::Cancelled(why) | RunEnd::StillRunning(why) if *why == AT_TIMEOUT => Health::Away,
-        _ => Health::Unknown,
-    }
-}
-
 /// Returns what a call says of it, which is one observation however many items it has.
 fn seen_by_most(breaker: &SharedBreaker, items: &[AfterCall]) -> Health {
     Health::of_most(items.iter().map(|after| match after {
-        AfterCall::Ran(ran) => seen(breaker, &ran.end),
+        AfterCall::Ran(ran) => ran.end.health(|returned| breaker.health(returned)),
         // It has committed, or lost its key; its handler has returned in any case.
         AfterCall::Settled(_) => Health::Answered,
     }))

@@ -20,7 +20,7 @@
 //! | `settlement`, `settling` | how a claim ends after a run; claims settled, 25 to a request, tried again |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
 //! | `again` | messages that come back later than a queue can hide them are sent again by a schedule |
-//! | `gate`, `way`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
+//! | `gate`, `way`, `breaker_state`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
 //! | `limiting`, `slot_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
 //! | `tenants` | whose turn it is, where messages wait |
@@ -35,6 +35,7 @@ pub(crate) mod admission;
 pub(crate) mod again;
 mod asker;
 mod batch;
+mod breaker_state;
 mod call;
 mod claiming;
 mod context;

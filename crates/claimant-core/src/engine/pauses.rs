@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::asker::Asker;
 use crate::clock::Timestamp;
 use crate::deadline::until;
 use crate::error::{Chain, Error, ErrorKind};
-use crate::intake::{self, Intake, Paused};
-use crate::limits::{INTAKE_CALLS_MAX_MS, INTAKE_RESUME_AGAIN_MS, INTAKE_RESUME_MAX_MS};
+use crate::intake::{self, Paused};
+use crate::limits::{INTAKE_AGAIN_MS, INTAKE_CALLS_MAX_MS, INTAKE_RESUME_MAX_MS};
 use crate::protocol::breaker::pause_for;
 
 /// What a process knows of the pause of its intake.
@@ -33,6 +33,11 @@ impl Pauses {
         *self.back.lock().unwrap_or_else(PoisonError::into_inner) = back;
     }
 
+    /// Forgets this return, and no other one.
+    fn forget(&self, known: Timestamp) {
+        self.back.lock().unwrap_or_else(PoisonError::into_inner).take_if(|back| *back == known);
+    }
+
     /// Pauses the intake of whoever has opened the breaker, or failed a probe, for the `attempt`th time. Returns whether it did:
     /// one that is paused already comes back when it does.
     pub(crate) async fn pause(&self, asker: Asker<'_>, downstream: &str, attempt: u32) -> bool {
@@ -41,15 +46,15 @@ impl Pauses {
         if self.back(now).is_some() {
             return false;
         }
-        let why = format!("breaker {downstream} of {}", asker.consumer);
-        let most = most(asker, INTAKE_CALLS_MAX_MS);
-        match within(most, intake::pause(intake, now.plus(pause), &why)).await {
-            Ok(Paused::Until(back)) => {
+        let (until, why) = (now.plus(pause), format!("breaker {downstream} of {}", asker.consumer));
+        let why = why.as_str();
+        match asked(asker, INTAKE_CALLS_MAX_MS, || true, || intake::pause(intake, until, why)).await {
+            Ok(Some(Paused::Until(back))) => {
                 tracing::warn!(consumer = %asker.consumer, downstream, attempt, until = back.to_utc(), "intake paused: it is switched on again at that time, or when the breaker closes");
                 self.learn(Some(back));
                 true
             }
-            Ok(Paused::WasOff) => false,
+            Ok(_) => false,
             Err(error) => {
                 self.warn(asker, downstream, "intake not paused: messages are held back in their invocations", &error);
                 false
@@ -57,17 +62,18 @@ impl Pauses {
         }
     }
 
-    /// Switches the intake on again that is paused, now that the breaker is closed. Where that fails, it comes back when it does.
-    pub(crate) async fn resume(&self, asker: Asker<'_>, downstream: &str) {
-        let (Some(intake), Some(_)) = (asker.intake, self.back(asker.clock.now())) else { return };
-        let most = most(asker, INTAKE_RESUME_MAX_MS);
-        match within(most, resumed(intake, Instant::now() + most)).await {
-            Ok(resumed) => {
-                self.learn(None);
+    /// Switches the intake on again that is paused, while the breaker is closed. Where that fails, it comes back when it does.
+    pub(crate) async fn resume(&self, asker: Asker<'_>, downstream: &str, is_closed: impl Fn() -> bool) {
+        let (Some(intake), Some(back)) = (asker.intake, self.back(asker.clock.now())) else { return };
+        match asked(asker, INTAKE_RESUME_MAX_MS, is_closed, || intake::resume(intake)).await {
+            Ok(Some(resumed)) => {
+                self.forget(back);
                 if resumed {
                     tracing::info!(consumer = %asker.consumer, downstream, "intake resumed");
                 }
             }
+            // It has opened again, and the intake is paused still.
+            Ok(None) => {}
             Err(error) => self.warn(asker, downstream, "intake not resumed: it is at its planned time", &error),
         }
     }
@@ -80,24 +86,26 @@ impl Pauses {
     }
 }
 
-/// Resumes the intake. What fails for the moment, as while it is still being switched off, is tried again until then, each time with a new
-/// look: a person may have switched it off meanwhile.
-async fn resumed(intake: &dyn Intake, by: Instant) -> Result<bool, Error> {
-    let again = Duration::from_millis(INTAKE_RESUME_AGAIN_MS);
-    loop {
-        match intake::resume(intake).await {
-            Err(error) if error.kind() == ErrorKind::Unavailable && until(by) > again => sleep(again).await,
-            answer => return answer,
+/// Asks something of the intake, for so long at most; half of the time that is left is for what follows. What fails for the moment, as while
+/// a mapping is still changing, is asked for again, each time with a new look: a person may have switched it off meanwhile. `None` once it is
+/// not wanted any more.
+async fn asked<T, F: Future<Output = Result<T, Error>>>(
+    asker: Asker<'_>,
+    most_ms: u64,
+    is_wanted: impl Fn() -> bool,
+    ask: impl Fn() -> F,
+) -> Result<Option<T>, Error> {
+    let most = (until(asker.by) / 2).min(Duration::from_millis(most_ms));
+    let (by, again) = (Instant::now() + most, Duration::from_millis(INTAKE_AGAIN_MS));
+    while is_wanted() {
+        match timeout_at(by, ask()).await {
+            Ok(Err(error)) if error.kind() == ErrorKind::Unavailable && until(by) > again => sleep(again).await,
+            Ok(answer) => return answer.map(Some),
+            Err(_) => {
+                let late = format!("no answer within {} ms", most.as_millis());
+                return Err(Error::new(late).of_kind(ErrorKind::Unavailable));
+            }
         }
     }
-}
-
-/// Returns how long the intake is waited for; half of the time that is left is for what follows.
-fn most(asker: Asker<'_>, most_ms: u64) -> Duration {
-    (until(asker.by) / 2).min(Duration::from_millis(most_ms))
-}
-
-async fn within<T>(most: Duration, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let late = || Error::new(format!("no answer within {} ms", most.as_millis())).of_kind(ErrorKind::Unavailable);
-    timeout(most, asked).await.unwrap_or_else(|_| Err(late()))
+    Ok(None)
 }

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument as _, Span};
 
 use super::context::BatchContext;
+use super::shared_breaker::SharedBreaker;
 use super::slots::Held;
 use super::spans;
 use super::task::{End, Task};
@@ -22,6 +23,7 @@ use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
 use crate::options::Lease;
 use crate::payload::Payload;
 use crate::protocol::Renewal;
+use crate::protocol::breaker::Health;
 use crate::queue::HideAnswer;
 use crate::spans::Step;
 use crate::store::{Call, Renewed};
@@ -64,6 +66,26 @@ pub(crate) enum RunEnd<R = HandlerResult> {
 }
 
 impl<R> RunEnd<R> {
+    /// Returns what it says of the system that the handler calls; of what was returned, as `returned` says.
+    pub(crate) fn health(&self, returned: impl FnOnce(&R) -> Health) -> Health {
+        match self {
+            Self::Returned(result) => returned(result),
+            Self::Cancelled(why) | Self::StillRunning(why) if *why == AT_TIMEOUT => Health::Away,
+            _ => Health::Unknown,
+        }
+    }
+
+    /// Teaches how long a handler takes, from a run that took so long.
+    pub(crate) fn teach(&self, cx: BatchContext<'_>, took: Duration, says: impl Fn(&SharedBreaker, &R) -> Health) {
+        let breaker = cx.shared.breaker.as_ref();
+        let away = breaker.is_some_and(|breaker| self.health(|result| says(breaker, result)) == Health::Away);
+        match self {
+            Self::Returned(_) => cx.shared.learned.learn(took, away),
+            _ if away => cx.shared.learned.cut_off(),
+            _ => {}
+        }
+    }
+
     /// Returns a word for it, and whether it is a failure; of what was returned, as `returned` says.
     pub(crate) fn word(&self, returned: impl FnOnce(&R) -> (&'static str, bool)) -> (&'static str, bool) {
         match self {

@@ -12,6 +12,7 @@ use super::call::{self, CallRan};
 use super::context::BatchContext;
 use super::limiting::Starts;
 use super::run::{Ran, Run, RunEnd, is_little};
+use super::shared_breaker::SharedBreaker;
 use super::tenants::Turns;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
@@ -231,9 +232,7 @@ impl<'a> Running<'a> {
     fn after_run(&mut self, ended: &Ended) {
         let (items, longest) = match ended {
             Ended::One(ran) => {
-                if let RunEnd::Returned(returned) = &ran.end {
-                    self.cx.learn(ran.took, |breaker| breaker.health(returned));
-                }
+                ran.end.teach(self.cx, ran.took, SharedBreaker::health);
                 (1, ran.took)
             }
             Ended::Call(call) => (call.items.len(), call.longest),

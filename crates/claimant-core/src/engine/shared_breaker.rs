@@ -2,13 +2,13 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{self, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::asker::{Asker, policy};
+use super::breaker_state::{BreakerState, State};
 use super::pauses::Pauses;
 use crate::breaker::{BREAKER_CONSUMER, Breaker};
 use crate::claim::Claim;
@@ -17,22 +17,12 @@ use crate::error::Chain;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 use crate::limits::{BREAKER_LOOK_MS, BREAKER_WINDOW_S};
-use crate::protocol::breaker::{Effect, Health, Known, Rules, Shown, after_run, back, shown, window};
+use crate::protocol::breaker::{Effect, Health, Known, Rules, Shown, back, shown, window};
 use crate::protocol::{ClaimPolicy, Refusal, Renewal};
-use crate::store::{ClaimAnswer, StoreError, StoreErrorKind};
+use crate::store::{ClaimAnswer, Renewed, StoreError, StoreErrorKind};
 
 /// Between two reads of the record at least.
 const LOOK_MIN: Duration = Duration::from_millis(50);
-
-/// By less than this no lease is made longer: a claim takes some milliseconds, and a renewal is a write.
-const LONGER_MIN: Duration = Duration::from_secs(1);
-
-/// What is known, and since when.
-#[derive(Debug, Clone, Copy)]
-struct State {
-    known: Known,
-    since: Instant,
-}
 
 /// The breaker of an engine: its invocations share it.
 #[derive(Debug)]
@@ -43,12 +33,10 @@ pub(crate) struct SharedBreaker {
     /// In place of a message: who opened it.
     by: MessageId,
     policy: ClaimPolicy,
-    state: sync::Mutex<State>,
+    state: BreakerState,
     pauses: Pauses,
     /// Whether a record was seen that a clock has made which is far off.
     warned: AtomicBool,
-    /// Told of a change of the state. It wakes in the order of waiting, so that a simulated run is the same again.
-    changed: Notify,
     /// Held by whoever asks the store, so that one invocation asks for all of them.
     asks: Mutex<()>,
 }
@@ -72,21 +60,20 @@ impl SharedBreaker {
             id: RecordId::new(&record_of, &Key::new(breaker.downstream.as_str())?),
             by: MessageId::new(consumer.as_str())?,
             policy: policy(skew, BREAKER_WINDOW_S),
-            state: sync::Mutex::new(State { known: Known::CLOSED, since: Instant::now() }),
+            state: BreakerState::closed(),
             pauses: Pauses::default(),
             warned: AtomicBool::new(false),
-            changed: Notify::new(),
             asks: Mutex::new(()),
         })
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.state().known.is_closed()
+        self.state.get().known.is_closed()
     }
 
     /// Returns whether nothing is run at all, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.state().known, Known::Open { .. })
+        matches!(self.state.get().known, Known::Open { .. })
     }
 
     /// Returns for how long the intake is still paused, as far as is known.
@@ -108,44 +95,23 @@ impl SharedBreaker {
         }
     }
 
-    /// Takes note of a run that took so long, and returns what is to be done about the record. A run that began before what is
-    /// known now changes nothing; nor does another one's while this process probes.
+    /// Takes note of a run that took so long, and returns what is to be done about the record.
     pub(crate) fn after_run(&self, seen: Health, took: Duration, probes: bool, now: Timestamp) -> Effect {
-        let began = Instant::now() - took;
-        let mut state = self.state();
-        if began < state.since || matches!(state.known, Known::Probing { .. }) != probes {
-            return Effect::Nothing;
-        }
-        let effect;
-        (state.known, effect) = after_run(state.known, seen, &self.rules, now);
-        if effect != Effect::Nothing {
-            state.since = Instant::now();
-            self.changed.notify_waiters();
-        }
-        effect
-    }
-
-    fn state(&self) -> sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, known: Known) {
-        *self.state() = State { known, since: Instant::now() };
-        self.changed.notify_waiters();
+        self.state.after_run((seen, took), probes, &self.rules, now)
     }
 
     /// Returns whether a call was answered since the probe began.
     pub(crate) fn has_answer(&self) -> bool {
-        matches!(self.state().known, Known::Probing { answered } if answered > 0)
+        matches!(self.state.get().known, Known::Probing { answered } if answered > 0)
     }
 
-    /// Waits until the breaker is closed or this invocation is the one to probe; not longer than `by`.
-    pub(crate) async fn pass<'a>(&'a self, asker: Asker<'a>, by: Instant) -> Option<Probe<'a>> {
+    /// Waits until the breaker is closed, or until this invocation is the one to probe, where that is before `probe_by`; not longer than `by`.
+    pub(crate) async fn pass<'a>(&'a self, asker: Asker<'a>, probe_by: Instant, by: Instant) -> Option<Probe<'a>> {
         for look in 0_u64.. {
             // Before the state is read, so that no change is missed.
-            let mut changed = pin!(self.changed.notified());
+            let mut changed = pin!(self.state.changed());
             changed.as_mut().enable();
-            let known = self.state().known;
+            let known = self.state.get().known;
             let wait = match known {
                 Known::Closed(_) => return None,
                 Known::Probing { .. } => None,
@@ -161,7 +127,7 @@ impl SharedBreaker {
                 () = changed => continue,
                 () = sleep(wait) => {}
             }
-            if let Some(probe) = self.look(asker).await {
+            if let Some(probe) = self.look(asker, probe_by).await {
                 return Some(probe);
             }
         }
@@ -173,24 +139,26 @@ impl SharedBreaker {
         timeout_at(asker.by, self.asks.lock()).await.ok()
     }
 
-    /// Reads the record, and claims it where nobody probes.
-    async fn look<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
-        let before = self.state().since;
+    /// Reads the record, and claims it where nobody probes, and there is time to.
+    async fn look<'a>(&'a self, asker: Asker<'a>, probe_by: Instant) -> Option<Probe<'a>> {
+        let before = self.state.get().since;
         let _turn = self.turn(asker).await?;
-        let State { known, since } = *self.state();
+        let State { known, since } = self.state.get();
         let Known::Open { until } = known else { return None };
         if since != before {
             // Another invocation has just looked.
             return None;
         }
-        let record = match asker.get(&self.id).await {
+        let record = asker.get(&self.id).await;
+        let may_probe = Instant::now() < probe_by;
+        let record = match record {
             Ok(record) => record,
             // It is open as long as this process knows. The others that wait have had this answer, too.
             Err(_) if asker.clock.now() < until => {
-                self.set(Known::Open { until });
+                self.state.set(Known::Open { until });
                 return None;
             }
-            Err(error) if error.kind().is_transient() => {
+            Err(error) if error.kind().is_transient() || !may_probe => {
                 self.look_later(asker);
                 return None;
             }
@@ -199,7 +167,8 @@ impl SharedBreaker {
         self.pauses.learn(record.as_ref().and_then(|record| back(record, self.policy.skew)));
         match shown(record.as_ref(), asker.clock.now(), self.policy.skew) {
             Shown::Closed => self.closed(asker),
-            Shown::Open { until } => self.set(Known::Open { until }),
+            Shown::Open { until } => self.state.set(Known::Open { until }),
+            Shown::HalfOpen | Shown::Implausible { .. } if !may_probe => self.look_later(asker),
             Shown::HalfOpen => return self.claim_probe(asker).await,
             Shown::Implausible { until } => {
                 self.warn_of_clock(asker, until);
@@ -212,7 +181,7 @@ impl SharedBreaker {
     async fn claim_probe<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
         match self.claim(asker, self.rules.probe_for(asker.expected)).await {
             Ok(ClaimAnswer::Granted(claim)) => return Some(self.probe(asker, Some(claim))),
-            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.set(Known::Open { until }),
+            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.state.set(Known::Open { until }),
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
             Err(_) => self.look_later(asker),
         }
@@ -221,7 +190,7 @@ impl SharedBreaker {
 
     fn probe<'a>(&'a self, asker: Asker<'_>, claim: Option<Claim>) -> Probe<'a> {
         tracing::info!(consumer = %asker.consumer, downstream = self.downstream, "breaker is half open: messages are tried one by one");
-        self.set(Known::Probing { answered: 0 });
+        self.state.set(Known::Probing { answered: 0 });
         let lease_end = claim.as_ref().map(|claim| claim.lease_until.plus(self.policy.skew));
         let open_until = lease_end.unwrap_or_else(|| asker.clock.now().plus(self.rules.open_for));
         Probe { breaker: self, claim, open_until, ended: false }
@@ -234,14 +203,14 @@ impl SharedBreaker {
         }
     }
 
-    /// The store gave no answer.
+    /// The store gave no answer, or a probe would not end in time.
     fn look_later(&self, asker: Asker<'_>) {
-        self.set(Known::Open { until: asker.clock.now().plus(Duration::from_millis(BREAKER_LOOK_MS)) });
+        self.state.set(Known::Open { until: asker.clock.now().plus(Duration::from_millis(BREAKER_LOOK_MS)) });
     }
 
     fn closed(&self, asker: Asker<'_>) {
         tracing::info!(consumer = %asker.consumer, downstream = self.downstream, "breaker is closed");
-        self.set(Known::CLOSED);
+        self.state.set(Known::CLOSED);
     }
 
     /// Opens the breaker for all processes, or learns until when another one has opened it. Returns whether the intake was paused.
@@ -249,7 +218,7 @@ impl SharedBreaker {
         let Some(_turn) = self.turn(asker).await else { return false };
         match self.claim(asker, self.rules.open_for).await {
             Ok(ClaimAnswer::Granted(claim)) => return self.lengthen(asker, claim).await,
-            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.set(Known::Open { until }),
+            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.state.set(Known::Open { until }),
             // By an operator.
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
             Err(error) => {
@@ -279,22 +248,33 @@ impl SharedBreaker {
         asker.claim((&self.id, &self.by), (now, lease_until), self.policy(now, lease_until)).await
     }
 
-    /// Leaves the breaker open under this claim, for as long as its turn is, and pauses the intake. Returns whether it did.
+    /// Leaves the breaker open under this claim, for as long as its turn is, and pauses the intake where the claim is still held: a probe can
+    /// have taken longer than its lease, and another process have closed the breaker since. Returns whether it did.
     async fn lengthen(&self, asker: Asker<'_>, mut claim: Claim) -> bool {
-        let paused = self.pauses.pause(asker, &self.downstream, claim.attempt).await;
-        let (now, open_for) = (asker.clock.now(), self.rules.open_for(claim.attempt));
-        // What all have to know is written even where the lease is long enough.
-        let least = if paused { Duration::from_millis(1) } else { LONGER_MIN };
-        let lease_until = now.plus(open_for).max(claim.lease_until.plus(if paused { least } else { Duration::ZERO }));
-        if lease_until.since(claim.lease_until) >= least {
-            let renewal = Renewal { lease_until, now, policy: self.policy(now, lease_until) };
-            // Without an answer it is half open a little earlier.
-            let _ = asker.renew(&mut claim, renewal).await;
+        // The first one has just been granted for its time.
+        let held = if claim.attempt == 1 { Ok(Renewed::Held) } else { self.renew(asker, &mut claim).await };
+        if let Ok(Renewed::Lost) = held {
+            self.state.set(Known::Open { until: asker.clock.now() });
+            return false;
+        }
+        let paused = held.is_ok() && self.pauses.pause(asker, &self.downstream, claim.attempt).await;
+        if paused {
+            // All have to know until when.
+            let _ = self.renew(asker, &mut claim).await;
         }
         let until = claim.lease_until.plus(self.policy.skew);
-        tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, attempt = claim.attempt, open_ms = until.since(now).as_millis() as u64, "breaker opened: messages are held back");
-        self.set(Known::Open { until });
+        let open_ms = until.since(asker.clock.now()).as_millis() as u64;
+        tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, attempt = claim.attempt, open_ms, "breaker opened: messages are held back");
+        self.state.set(Known::Open { until });
         paused
+    }
+
+    /// Renews the claim from now on for as long as its turn is; in any case it writes. Without an answer it is half open a little earlier.
+    async fn renew(&self, asker: Asker<'_>, claim: &mut Claim) -> Result<Renewed, StoreError> {
+        let now = asker.clock.now();
+        let open_until = now.plus(self.rules.open_for(claim.attempt));
+        let lease_until = open_until.max(claim.lease_until.plus(Duration::from_millis(1)));
+        asker.renew(claim, Renewal { lease_until, now, policy: self.policy(now, lease_until) }).await
     }
 }
 
@@ -316,7 +296,7 @@ impl Probe<'_> {
         asker.release(claim, breaker.policy).await;
         // That can take a minute, in which it may open again.
         drop(turn);
-        breaker.pauses.resume(asker, &breaker.downstream).await;
+        breaker.pauses.resume(asker, &breaker.downstream, || breaker.is_closed()).await;
         false
     }
 }
@@ -324,7 +304,7 @@ impl Probe<'_> {
 impl Drop for Probe<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.breaker.set(Known::Open { until: self.open_until });
+            self.breaker.state.set(Known::Open { until: self.open_until });
         }
     }
 }

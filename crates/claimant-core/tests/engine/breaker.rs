@@ -160,6 +160,69 @@ async fn where_calls_hung_invocations_wait_for_as_long_as_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_calls_hung_a_probe_begins_only_where_it_can_end() {
+    for (body, has_timeout) in [("slow", false), ("hangs", true)] {
+        let world = World::new(true);
+        let set = |consumer: Consumer<String>| consumer.concurrency(10).breaker(Breaker::new("mail"));
+        let cut_off = |consumer: Consumer<String>| {
+            consumer.concurrency(10).breaker(Breaker::new("mail")).timeout(Duration::from_secs(20))
+        };
+        let set = if has_timeout { cut_off } else { set };
+        let (process, other) = (world.process_with(1, set), world.process_with(2, set));
+        let messages = |name: &str| {
+            let message = |n| Message::new(format!("{name}{n}"), format!("{body:?}")).unwrap().with_receive_count(1);
+            (0..10).map(message).collect::<Vec<_>>()
+        };
+        let [first, beside] = ["a", "o"].map(messages);
+        tokio::join!(deliver(&process, &first, 30), deliver(&other, &beside, 30));
+        // It is half open after 11 s, and 18 s are not enough.
+        let at = Instant::now();
+        assert_eq!(count(&deliver(&process, &messages("b"), 30).await, "breaker_open"), 10);
+        assert!(at.elapsed() > Duration::from_secs(25), "{:?}", at.elapsed());
+        // The next one has the time.
+        let third = deliver(&process, &messages("c"), 30).await;
+        assert_eq!((count(&third, "breaker_open"), world.runs()), (9, 21));
+        let failed = third.entries().iter().find(|entry| entry.outcome.word() != "breaker_open").unwrap();
+        assert!(failed.visible_after >= Some(Duration::from_secs(225)), "{failed:?}");
+        // Where another process closes it, that is seen without the time for a probe, and how long calls hung is forgotten.
+        world.away.store(false, Ordering::SeqCst);
+        let at = Instant::now();
+        let waits = messages("d");
+        let (seen, beside) = tokio::join!(deliver(&process, &waits, 30), async {
+            sleep(Duration::from_secs(5)).await;
+            deliver(&other, &messages("e"), 300).await
+        });
+        assert_eq!((count(&seen, "completed"), count(&beside, "completed")), (10, 10), "{seen:?}");
+        assert!(at.elapsed() > Duration::from_secs(15), "{:?}", at.elapsed());
+    }
+}
+
+/// The calls hang for longer than the breaker is open at first.
+#[tokio::test(start_paused = true)]
+async fn no_process_probes_beside_a_probe_that_hangs() {
+    let world = World::new(true);
+    world.back_after(150);
+    let set = |consumer: Consumer<String>| consumer.concurrency(10).breaker(Breaker::new("mail"));
+    let processes: Vec<_> = (0..3).map(|n| world.process_with(n, set)).collect();
+    let messages = |name: &str, n: usize| {
+        let message = |m| Message::new(format!("{name}{n}-{m}"), r#""slow""#).unwrap().with_receive_count(1);
+        (0..10).map(message).collect::<Vec<_>>()
+    };
+    let all = |name: &'static str, seconds| {
+        futures_util::future::join_all(
+            processes
+                .iter()
+                .enumerate()
+                .map(move |(n, process)| async move { deliver(process, &messages(name, n), seconds).await }),
+        )
+    };
+    all("a", 30).await;
+    all("b", 280).await;
+    let probes: Vec<_> = world.seconds().into_iter().filter(|at| (1..150).contains(at)).collect();
+    assert!(probes.len() >= 2 && probes.windows(2).all(|two| two[1] - two[0] > 30), "{probes:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_its_timeout_cut_off_as_the_breaker_opened_waits_as_long_as_what_is_held_back() {
     let world = World::new(true);
     let set = |consumer: Consumer<String>| consumer.timeout(Duration::from_secs(1)).breaker(Breaker::new("mail"));

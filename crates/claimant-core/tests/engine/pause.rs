@@ -126,6 +126,8 @@ struct World {
     away: Arc<AtomicBool>,
     runs: Arc<Mutex<Vec<Duration>>>,
     mapping: Mapping,
+    /// How long a call takes while the system is away.
+    hangs: Duration,
 }
 
 impl World {
@@ -138,23 +140,29 @@ impl World {
             faults: Arc::default(),
         };
         let store = FaultyStore::new(Arc::new(MemoryStore::new()));
-        Self { store, away: Arc::new(AtomicBool::new(true)), runs: Arc::default(), mapping }
+        let hangs = Duration::from_millis(100);
+        Self { store, away: Arc::new(AtomicBool::new(true)), runs: Arc::default(), mapping, hangs }
     }
 
     fn process(&self) -> Engine {
+        self.process_of(1)
+    }
+
+    fn process_of(&self, concurrency: usize) -> Engine {
         let (world, start) = (self.clone(), Instant::now());
         let handler = move |_: String, _: Context| {
             let world = world.clone();
             async move {
                 world.runs.lock().unwrap().push(start.elapsed());
-                sleep(Duration::from_millis(100)).await;
-                match world.away.load(Ordering::SeqCst) {
+                let hangs = world.away.load(Ordering::SeqCst) && world.hangs > Duration::from_secs(1);
+                sleep(if hangs { world.hangs } else { Duration::from_millis(100) }).await;
+                match hangs || world.away.load(Ordering::SeqCst) {
                     true => Err(HandlerError::retry("it is away").downstream("mail")),
                     false => Ok(()),
                 }
             }
         };
-        let consumer = Consumer::new("confirmation", self.store.clone(), handler).concurrency(1);
+        let consumer = Consumer::new("confirmation", self.store.clone(), handler).concurrency(concurrency);
         let engine = Engine::with_defaults(consumer.breaker(Breaker::new("mail"))).unwrap();
         engine.clock(Arc::new(self.mapping.clock.clone()))
     }
@@ -244,6 +252,50 @@ async fn whoever_closes_the_breaker_switches_it_on_and_the_return_stays() {
         assert_eq!(world.mapping.log(), asked);
         assert!(world.mapping.is_letting_in() && world.mapping.has_way_back());
     }
+}
+
+/// The second time a call hangs for longer than a probe has the record: another process probes beside it.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_fails_when_another_process_has_closed_the_breaker_pauses_nothing() {
+    for (hangs, back_after, asked) in [(20, 12, "is_on plan off is_on has_return on"), (90, 70, "")] {
+        let world = World { hangs: Duration::from_secs(hangs), ..World::new() };
+        let processes = [world.process_of(10), world.process_of(10)];
+        tokio::join!(world.deliver(&processes[0], "a", 1, 100), world.deliver(&processes[1], "b", 1, 100));
+        let (of_first, of_second, ()) =
+            tokio::join!(world.deliver(&processes[0], "c", 1, 200), world.deliver(&processes[1], "d", 1, 200), async {
+                sleep(Duration::from_secs(back_after)).await;
+                world.away.store(false, Ordering::SeqCst);
+            });
+        assert_eq!(world.mapping.log(), asked);
+        assert!(world.mapping.is_letting_in());
+        let done = [&of_first, &of_second].map(|report| super::support::count(report, "completed"));
+        assert_eq!(done.iter().sum::<usize>(), 19, "all but the probe: {of_first:?} {of_second:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_stays_off_where_the_breaker_opens_again_while_it_is_resumed() {
+    let world = World::new();
+    let process = world.process();
+    world.open(&process).await;
+    let _ = world.mapping.log();
+    world.mapping.faults.lock().unwrap().insert("on", Fault::InUse(5));
+    world.away.store(false, Ordering::SeqCst);
+    let (resuming, held) = tokio::join!(world.deliver(&process, "b", 1, 120), async {
+        while world.mapping.faults.lock().unwrap()["on"] == Fault::InUse(5) {
+            sleep(Duration::from_secs(1)).await;
+        }
+        // Closed, asked for once, and away again.
+        world.away.store(true, Ordering::SeqCst);
+        let held = world.deliver(&process, "c", 1, 10).await;
+        sleep(Duration::from_secs(30)).await;
+        assert!(!world.mapping.is_letting_in(), "{}", world.mapping.log());
+        held
+    });
+    assert_eq!(super::support::count(&resuming, "completed"), 10);
+    let left = world.mapping.returns.lock().unwrap()[0].since(world.mapping.clock.now()).as_secs();
+    let hidden = hidden(&held);
+    assert!(hidden.len() == 5 && hidden.iter().all(|s| (left..left + 50).contains(s)), "{hidden:?} for {left} s");
 }
 
 #[tokio::test(start_paused = true)]
