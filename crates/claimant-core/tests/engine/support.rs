@@ -37,8 +37,6 @@ static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subsc
 pub(crate) struct Logs {
     text: Sink,
     _guard: tracing::subscriber::DefaultGuard,
-    /// With a single subscriber, a line that another thread logs first, which has none, is off for all threads.
-    _beside: tracing::Dispatch,
 }
 
 #[derive(Clone, Default)]
@@ -60,7 +58,7 @@ impl Logs {
         let (text, logs) = (Sink::default(), tracing_subscriber::fmt().with_ansi(false));
         let sink = text.clone();
         let logs = logs.with_writer(move || sink.clone()).finish();
-        Self { text, _guard: tracing::subscriber::set_default(logs), _beside }
+        Self { text, _guard: tracing::subscriber::set_default(logs) }
     }
 
     /// The lines that have this text.
