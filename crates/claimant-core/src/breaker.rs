@@ -19,7 +19,7 @@ pub const BREAKER_CONSUMER: &str = "claimant-breaker";
 /// and nothing of them is claimed or run; what has waited to the end is [`breaker_open`](crate::Outcome::BreakerOpen), and comes back in some
 /// minutes. After 10 s one process probes with one message at a time: three answers close the breaker, one failure
 /// opens it for twice as long, up to a minute; and not before its lease ends, which a process that probes has for as long as it expects a
-/// handler to take, or its timeout, a minute at most. While it is closed it costs no request.
+/// handler to take, or as calls hung, a minute at most. While it is closed it costs no request.
 ///
 /// ```
 /// # use claimant_core as claimant;

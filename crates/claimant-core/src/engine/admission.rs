@@ -1,6 +1,6 @@
 //! How many claims to take, when to write completions, and what still fits into the time: pure rules and one memory.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,36 +58,25 @@ pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expecte
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     pub(crate) durations: Durations,
-    /// The same, but of those alone that did not say that the system they call is away.
-    pub(crate) usual: Durations,
-    /// Whether that system has let one hang until its timeout.
-    cut_off: AtomicBool,
+    /// The longest that a call took that said that the system it calls is away, in milliseconds; zero once the system has answered since.
+    hung_ms: AtomicU64,
     pub(crate) repeats: Repeats,
 }
 
 impl Learned {
-    /// Learns from a handler that returned after this long; `away` where it said that the system it calls is away.
-    pub(crate) fn learn(&self, took: Duration, away: bool) {
-        self.durations.learn(took);
-        if !away {
-            self.usual.learn(took);
-        }
+    /// Takes note of a call that took so long and said that the system is away, or was cut off.
+    pub(crate) fn hung(&self, took: Duration) {
+        self.hung_ms.fetch_max(took.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Takes note of one that hung until its timeout.
-    pub(crate) fn cut_off(&self) {
-        self.cut_off.store(true, Ordering::Relaxed);
+    /// Returns how long calls of a system take that is away, as far as is known.
+    pub(crate) fn hangs(&self) -> Duration {
+        Duration::from_millis(self.hung_ms.load(Ordering::Relaxed))
     }
 
-    /// Returns whether one did since the system was back.
-    pub(crate) fn was_cut_off(&self) -> bool {
-        self.cut_off.load(Ordering::Relaxed)
-    }
-
-    /// Forgets how long handlers took whose system was away: it is back.
-    pub(crate) fn forget_away(&self) {
-        self.durations.become_as(&self.usual);
-        self.cut_off.store(false, Ordering::Relaxed);
+    /// Forgets how long they took: the system is back.
+    pub(crate) fn forget_hangs(&self) {
+        self.hung_ms.store(0, Ordering::Relaxed);
     }
 }
 
@@ -133,7 +122,7 @@ pub(crate) enum DeliveryKind {
     Later,
 }
 
-/// How long handlers take, learned from those that returned.
+/// How long handlers take, learned from those that returned and did not say that the system they call is away.
 #[derive(Debug, Default)]
 pub(crate) struct Durations {
     /// Mean and mean deviation in milliseconds; `None` until the first handler returned.
@@ -152,11 +141,6 @@ impl Durations {
                 (mean + (took - mean) / 8.0, deviation + ((took - mean).abs() - deviation) / 4.0)
             }
         });
-    }
-
-    fn become_as(&self, other: &Self) {
-        let known = other.known();
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
     fn known(&self) -> Option<(f64, f64)> {

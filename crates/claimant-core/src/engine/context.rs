@@ -53,6 +53,11 @@ impl Shared {
         self.consumer.options.expected.unwrap_or_else(|| self.learned.durations.expected())
     }
 
+    /// Returns the same, for a time in which calls can hang: until the system that is called has answered again, as long as they did.
+    pub(crate) fn expected_at_most(&self) -> Duration {
+        self.expected().max(self.learned.hangs())
+    }
+
     /// Returns how long a handler takes on the whole: zero while nothing is known.
     pub(crate) fn takes(&self) -> Duration {
         self.consumer.options.expected.unwrap_or_else(|| self.learned.durations.mean())
@@ -152,9 +157,7 @@ impl<'a> BatchContext<'a> {
         let (shared, meter) = (self.shared, self.meter);
         let (consumer, clock) = (&shared.name, shared.clock.as_ref());
         let (store, intake) = (self.store(), self.part.intake());
-        // A call that hangs takes all of its time.
-        let expected = shared.expected().max(self.options().timeout.unwrap_or_default());
-        Asker { consumer, store, intake, clock, meter, by, expected }
+        Asker { consumer, store, intake, clock, meter, by, expected: shared.expected_at_most() }
     }
 
     /// Logs it where nothing can be started at all.
@@ -209,27 +212,20 @@ impl<'a> BatchContext<'a> {
         }
     }
 
-    /// Returns whether a handler started now would end in time.
+    /// Returns whether a handler started now would end in time, also where its calls hang as they did.
     pub(crate) fn fits(&self) -> bool {
-        admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected())
+        admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected_at_most())
     }
 
-    /// Returns until when a slot is worth waiting for: a millisecond later a handler does not fit into the time any more.
+    /// Returns until when a slot, or a probe, is worth waiting for: a millisecond later a handler does not fit into the time any more.
     pub(crate) fn slot_by(&self) -> Instant {
-        self.last_start(self.shared.expected()) + Duration::from_millis(1)
+        self.last_start(self.shared.expected_at_most()) + Duration::from_millis(1)
     }
 
-    /// Returns until when a probe can begin: one that is cut off at the deadline proves nothing.
-    pub(crate) fn probe_by(&self) -> Instant {
-        let hangs = self.options().timeout.filter(|_| self.shared.learned.was_cut_off());
-        self.last_start(self.shared.expected().max(hangs.unwrap_or_default())) + Duration::from_millis(1)
-    }
-
-    /// Returns until when messages wait for the breaker: as long as a handler would fit that takes as long as usual. How long a call hung says
+    /// Returns until when messages wait for the breaker: as long as a handler would fit that takes as long as usual. How long calls hung says
     /// nothing of that, and an invocation that ended earlier would receive others.
     pub(crate) fn breaker_by(&self) -> Instant {
-        let usual = || self.shared.learned.usual.expected();
-        self.last_start(self.options().expected.unwrap_or_else(usual)).max(self.slot_by())
+        self.last_start(self.shared.expected()) + Duration::from_millis(1)
     }
 
     /// Returns when a handler that takes so long can be started at the latest.

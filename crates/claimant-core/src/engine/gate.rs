@@ -65,7 +65,7 @@ impl<'a> Gate<'a> {
         self.write(written);
         if waiting > 0 && self.is_shut() && self.is_idle() && keeps {
             let asker = self.cx.asker(self.cx.schedule.cancel_at);
-            let (probe_by, by) = (self.cx.probe_by(), self.cx.breaker_by());
+            let (probe_by, by) = (self.cx.slot_by(), self.cx.breaker_by());
             self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, probe_by, by).await) }));
         }
     }
@@ -83,9 +83,6 @@ impl<'a> Gate<'a> {
             Ended::One(ran) => (ran.end.health(|returned| way.breaker.health(returned)), ran.took),
             Ended::Call(call) => (seen_by_most(way.breaker, &call.items), call.took),
         };
-        if way.probes() && seen == Health::Answered {
-            self.cx.shared.learned.forget_away();
-        }
         let write = way.after_run(seen, took, self.cx.now());
         self.write(write);
     }
@@ -98,7 +95,7 @@ impl<'a> Gate<'a> {
                     way.waited(probe);
                     if way.breaker.is_closed() {
                         // What has waited may be run now.
-                        self.cx.shared.learned.forget_away();
+                        self.cx.shared.learned.forget_hangs();
                     }
                 }
             }

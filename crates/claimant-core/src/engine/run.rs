@@ -77,12 +77,17 @@ impl<R> RunEnd<R> {
 
     /// Teaches how long a handler takes, from a run that took so long.
     pub(crate) fn teach(&self, cx: BatchContext<'_>, took: Duration, says: impl Fn(&SharedBreaker, &R) -> Health) {
-        let breaker = cx.shared.breaker.as_ref();
-        let away = breaker.is_some_and(|breaker| self.health(|result| says(breaker, result)) == Health::Away);
-        match self {
-            Self::Returned(_) => cx.shared.learned.learn(took, away),
-            _ if away => cx.shared.learned.cut_off(),
-            _ => {}
+        let (learned, breaker) = (&cx.shared.learned, cx.shared.breaker.as_ref());
+        let seen = breaker.map_or(Health::Unknown, |breaker| self.health(|result| says(breaker, result)));
+        match seen {
+            // How long it hung says nothing of the others.
+            Health::Away => learned.hung(took),
+            Health::Answered | Health::Unknown if !matches!(self, Self::Returned(_)) => {}
+            Health::Answered => {
+                learned.durations.learn(took);
+                learned.forget_hangs();
+            }
+            Health::Unknown => learned.durations.learn(took),
         }
     }
 

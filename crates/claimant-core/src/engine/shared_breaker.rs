@@ -119,7 +119,12 @@ impl SharedBreaker {
                 Known::Open { until } => Some(until.plus(Duration::from_millis(1)).since(asker.clock.now())),
             };
             let longest = Duration::from_millis(BREAKER_LOOK_MS);
-            let least = if look == 0 { Duration::ZERO } else { LOOK_MIN };
+            let least = match look {
+                0 => Duration::ZERO,
+                // Who has no time for a probe leaves it to others.
+                _ if Instant::now() >= probe_by => longest,
+                _ => LOOK_MIN,
+            };
             let wait = wait.map_or(longest, |wait| wait.clamp(least, longest));
             tokio::select! {
                 biased;
@@ -158,17 +163,18 @@ impl SharedBreaker {
                 self.state.set(Known::Open { until });
                 return None;
             }
-            Err(error) if error.kind().is_transient() || !may_probe => {
+            Err(error) if error.kind().is_transient() => {
                 self.look_later(asker);
                 return None;
             }
-            Err(_) => return Some(self.probe(asker, None)),
+            Err(_) => return may_probe.then(|| self.probe(asker, None)),
         };
         self.pauses.learn(record.as_ref().and_then(|record| back(record, self.policy.skew)));
         match shown(record.as_ref(), asker.clock.now(), self.policy.skew) {
             Shown::Closed => self.closed(asker),
             Shown::Open { until } => self.state.set(Known::Open { until }),
-            Shown::HalfOpen | Shown::Implausible { .. } if !may_probe => self.look_later(asker),
+            // What others know must stay as it is: one of them may have the time.
+            Shown::HalfOpen | Shown::Implausible { .. } if !may_probe => {}
             Shown::HalfOpen => return self.claim_probe(asker).await,
             Shown::Implausible { until } => {
                 self.warn_of_clock(asker, until);
@@ -203,7 +209,7 @@ impl SharedBreaker {
         }
     }
 
-    /// The store gave no answer, or a probe would not end in time.
+    /// The store gave no answer.
     fn look_later(&self, asker: Asker<'_>) {
         self.state.set(Known::Open { until: asker.clock.now().plus(Duration::from_millis(BREAKER_LOOK_MS)) });
     }
@@ -258,9 +264,12 @@ impl SharedBreaker {
             return false;
         }
         let paused = held.is_ok() && self.pauses.pause(asker, &self.downstream, claim.attempt).await;
-        if paused {
-            // All have to know until when.
-            let _ = self.renew(asker, &mut claim).await;
+        // All have to know until when.
+        if paused && matches!(self.renew(asker, &mut claim).await, Ok(Renewed::Lost)) {
+            // Another process has closed it meanwhile, and knew of no pause.
+            self.pauses.resume(asker, &self.downstream, || true).await;
+            self.state.set(Known::Open { until: asker.clock.now() });
+            return true;
         }
         let until = claim.lease_until.plus(self.policy.skew);
         let open_ms = until.since(asker.clock.now()).as_millis() as u64;
