@@ -154,7 +154,7 @@ struct PlanOptions {
 
 #[derive(Debug, clap::Args)]
 struct PriceOptions {
-    /// Your own prices: YAML, only what differs. crates/claimant-cost/src/prices.yaml has the form
+    /// Your own prices: YAML, only what differs. crates/claimant-cost/src/prices.yaml has the form; `prices` of --json goes under `prices:`
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
 

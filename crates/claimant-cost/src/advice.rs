@@ -8,6 +8,9 @@ use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
 use crate::records::{Records, Tables};
 
+/// The setting that switches metrics off.
+pub(crate) const METRICS_OFF: &str = "CLAIMANT_METRICS: off";
+
 /// The window that is tried.
 const WINDOW_S: f64 = 5.0;
 
@@ -55,11 +58,7 @@ pub(crate) fn advice(of: &FunctionBill, deployed: &Deployed, load: &Load, prices
     if deployed.function.metrics {
         let mut quiet = deployed.clone();
         quiet.function.metrics = false;
-        add(
-            "CLAIMANT_METRICS: off",
-            "no metrics of outcomes, no alarms on them",
-            again(&quiet, load, guarantee, store),
-        );
+        add(METRICS_OFF, "no metrics of outcomes, no alarms on them", again(&quiet, load, guarantee, store));
     }
     if !deployed.function.arm64 {
         let mut arm64 = deployed.clone();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use claimant_doctor::model::System;
 
 use crate::load::{Load, MONTH_DAYS};
-use crate::plan::Guarantee;
+use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
 use crate::report::{Choice, Report, report};
 
@@ -140,7 +140,8 @@ fn per_million(svg: &mut String, points: &[(f64, Report)]) {
 fn shares(svg: &mut String, points: &[(f64, Report)]) {
     let top = TOPS[1];
     let bill = &points[0].1.functions[0].bill;
-    let title = format!("What the bill is made of: {}, {}", bill.guarantee.name(), bill.store.name());
+    let but = if matches!(bill.store, Store::Fixed { .. }) { ", as if it were enough" } else { "" };
+    let title = format!("What the bill is made of: {}, {}{but}", bill.guarantee.name(), bill.store.name());
     let mark = |index: usize| format!("class=\"area\" stroke-width=\"12\" style=\"stroke: var(--c{index})\"");
     let legend = SERVICES.iter().enumerate().map(|(index, name)| (*name, mark(index)));
     panel(svg, top, &title, &legend.collect::<Vec<_>>());

@@ -86,29 +86,41 @@ impl Deployed {
 
 /// Returns the functions of a system that read a queue, one for each event source mapping.
 pub fn deployed(system: &System) -> Vec<Deployed> {
-    let is_there = |mapping: &&Mapping| mapping.place.certain && mapping.enabled.known() != Some(&false);
     let of = |mapping: &Mapping| {
         let function = system.function(mapping.function.known()?)?;
-        let is_one_of_several = system.mappings_of(function).filter(is_there).nth(1).is_some();
+        let is_one_of_several = system.mappings_of(function).filter(|one| is_there(one)).nth(1).is_some();
         Some(one(system, function, mapping, is_one_of_several))
     };
-    system.mappings.iter().filter(is_there).filter_map(of).collect()
+    system.mappings.iter().filter(|one| is_there(one)).filter_map(of).collect()
 }
 
 /// Returns what may be there and is not among those: functions under a condition that is not known, and mappings whose function is
-/// not known.
-pub(crate) fn left_out(system: &System) -> Vec<&str> {
-    let may_be = |mapping: &&Mapping| mapping.enabled.known() != Some(&false);
+/// not known; of a function that has another mapping, this one.
+pub(crate) fn left_out(system: &System) -> Vec<String> {
     let mut names = Vec::new();
-    for mapping in system.mappings.iter().filter(may_be) {
+    for mapping in system.mappings.iter().filter(|mapping| may_be_there(mapping)) {
         match mapping.function.known().and_then(|link| system.function(link)) {
             Some(_) if mapping.place.certain => {}
-            Some(function) => names.push(&*function.place.id),
-            None => names.push(&*mapping.place.id),
+            Some(function) if system.mappings_of(function).any(is_there) => names.push(name_of_one(function, mapping)),
+            Some(function) => names.push(function.place.id.to_string()),
+            None => names.push(mapping.place.id.to_string()),
         }
     }
     names.dedup();
     names
+}
+
+fn may_be_there(mapping: &Mapping) -> bool {
+    mapping.enabled.known() != Some(&false)
+}
+
+fn is_there(mapping: &Mapping) -> bool {
+    mapping.place.certain && may_be_there(mapping)
+}
+
+/// The name of one of several mappings of a function. Of a nested stack, its part of the id is there once.
+fn name_of_one(function: &Function, mapping: &Mapping) -> String {
+    format!("{}{READS}{}", function.place.id, mapping.place.id.rsplit('>').next().unwrap_or_default())
 }
 
 fn one(system: &System, function: &Function, mapping: &Mapping, is_one_of_several: bool) -> Deployed {
@@ -116,9 +128,7 @@ fn one(system: &System, function: &Function, mapping: &Mapping, is_one_of_severa
     let reserved = noting.or_unset("ReservedConcurrentExecutions", &function.reserved);
     let mut name = function.place.id.to_string();
     if is_one_of_several {
-        // Of a nested stack, its part of the id is there once.
-        name.push(READS);
-        name.push_str(mapping.place.id.rsplit('>').next().unwrap_or_default());
+        name = name_of_one(function, mapping);
         if let Some(reserved) = reserved {
             noting.note(format!("ReservedConcurrentExecutions: all {reserved} for this queue, though it has others"));
         }

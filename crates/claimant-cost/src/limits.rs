@@ -32,7 +32,7 @@ const TABLE_WRITES: f64 = 40_000.0;
 pub struct Limit {
     /// Of what.
     pub what: &'static str,
-    /// At the busiest second.
+    /// At the busiest second; of what is behind a mapping, no more than the mapping lets through.
     pub needed: f64,
     /// How much there is.
     pub limit: f64,
@@ -100,18 +100,21 @@ fn of_invocations(deployed: &Deployed, needed: f64) -> Vec<Limit> {
     if let Some((_, most)) = polled.pollers {
         add("invocations at once, MaximumPollers", most * PER_POLLER, "messages wait in the queue, unharmed: raise it");
     }
-    match function.reserved {
-        Some(reserved) => add(
+    // What the mapping holds back is neither reserved nor taken from the account.
+    let needed = limits.iter().fold(needed, |needed, of| needed.min(of.limit));
+    let (what, limit, then) = match function.reserved {
+        Some(reserved) => (
             "invocations at once, reserved",
             reserved,
             "throttled, receives are spent: reserve more, or set MaximumConcurrency to it",
         ),
-        None => add(
+        None => (
             "invocations at once, of the account",
             ACCOUNT_CONCURRENCY,
             "throttled, receives are spent: raise the quota",
         ),
-    }
+    };
+    limits.push(Limit { what, needed, limit, then });
     limits
 }
 

@@ -58,6 +58,7 @@ impl Prices {
         self.region = word(&root, "region")?.unwrap_or(self.region);
         let (prices, free) = (entries("prices", root.get("prices"))?, entries("free", root.get("free"))?);
         self.are_own = !(is_list || prices.is_empty() && free.is_empty());
+        let mut given = BTreeMap::new();
         for (name, node) in prices {
             let line = node.line;
             known(name, node, &["usd", "per", "unit", "source", "free"])?;
@@ -76,7 +77,7 @@ impl Prices {
                 word(node, "source")?.unwrap_or_else(|| if is_list { String::new() } else { "your own".to_owned() });
             self.by_name.insert(name.to_string(), price);
             if let Some(free) = number(node, "free")? {
-                self.set_free(name, free);
+                self.set_free(&mut given, name, free, line)?;
             }
         }
         for (name, node) in free {
@@ -84,17 +85,30 @@ impl Prices {
             if !self.by_name.contains_key(&**name) {
                 return Err(format!("line {}: there is no price of the name {name}", node.line));
             }
-            self.set_free(name, free);
+            self.set_free(&mut given, name, free, node.line)?;
         }
         Ok(self)
     }
 
-    fn set_free(&mut self, name: &str, free: f64) {
+    /// Refuses a second figure for what one text gave already.
+    fn set_free<'n>(
+        &mut self,
+        given: &mut BTreeMap<&'n str, f64>,
+        name: &'n str,
+        free: f64,
+        line: usize,
+    ) -> Result<(), String> {
+        let before = given.insert(allowance(name), free);
+        if before.is_some_and(|before| before.total_cmp(&free).is_ne()) {
+            let shared = "both kinds of queues share one, and both architectures";
+            return Err(format!("line {line}: {name} has a second free amount, and another one: {shared}"));
+        }
         for name in [name, allowance(name)] {
             if let Some(price) = self.by_name.get_mut(name) {
                 price.free = free;
             }
         }
+        Ok(())
     }
 
     /// Returns a price by its name, one of nothing if there is none.
@@ -195,6 +209,11 @@ mod tests {
             ("- {sqs_standard: {usd: 9}}", "line 1: a table of prices is not"),
             ("prices:\n- logs", "line 1: prices is not"),
             ("prices: {logs: 9}", "logs is not"),
+            (
+                "prices: {sqs_standard: {usd: 0.4, free: 9}, sqs_fifo: {usd: 0.5, free: 7}}",
+                "sqs_fifo has a second free amount",
+            ),
+            ("prices: {logs: {usd: 1, free: 9}}\nfree: {logs: 7}", "line 2: logs has a second free amount"),
             ("free: 5", "free is not"),
             ("prices: {sqs_standard: {usd: 0.0000004, pre: 1}}", "there is no pre in sqs_standard: usd, per"),
             ("date: [x]", "date is no text"),

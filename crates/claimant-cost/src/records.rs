@@ -49,11 +49,13 @@ pub(crate) fn records(system: &System, function: &Function, is_shared: bool, not
         .collect();
     let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
     let names: Vec<_> = named.into_iter().flat_map(Link::each).map(|link| link.text().to_owned()).collect();
-    let moving = function.environment.get("CLAIMANT_TABLE_BEFORE").is_some_and(|before| before.known().is_some());
+    if found.is_empty() && function.has_records_elsewhere() {
+        return Records::Instance;
+    }
+    let before = function.environment.get("CLAIMANT_TABLE_BEFORE");
+    let before = before.map_or(Fact::Known(None), |before| before.clone().map(Some));
+    let moving = noting.or_unset("CLAIMANT_TABLE_BEFORE", &before).is_some();
     let Some(first) = found.first() else {
-        if function.has_records_elsewhere() {
-            return Records::Instance;
-        }
         noting.note("its table: on demand, with point-in-time recovery, in one Region");
         let store = Store::OnDemand;
         return Records::Tables(Tables { names, store, recovery: true, replicas: 1.0, infrequent: false, moving });
@@ -69,7 +71,9 @@ pub(crate) fn records(system: &System, function: &Function, is_shared: bool, not
     }
     let store = store(first, names.len(), noting);
     if matches!(store, Store::Fixed { .. }) && (is_shared || system.consumers_of(first).count() > 1) {
-        noting.note(format!("the capacity of {id}: all of it for this one, though others use it"));
+        noting.note(format!(
+            "the capacity of {id}, and what another BillingMode saves: all of it for this one, though others use it"
+        ));
     }
     Records::Tables(Tables {
         names,
@@ -99,12 +103,11 @@ fn store(table: &Table, count: usize, noting: &mut Noting) -> Store {
     match (&capacity.fixed, &capacity.units) {
         (Fact::Known(false), _) => Store::Provisioned,
         (Fact::Known(true), Fact::Known((reads, writes))) => {
-            // OK because a table has some millions at most.
-            let all = |each: &u64| (*each * count as u64) as f64;
+            let all = |each: &u64| *each as f64 * count as f64;
             Store::Fixed { writes: all(writes), reads: all(reads) }
         }
         (Fact::Known(true), Fact::Unknown) => {
-            noting.note("its capacity: as much as it needs; nothing scales it, and its units are not known");
+            noting.note("its capacity: as if it scaled, with alarms; nothing scales it, and its units are not known (--parameter)");
             Store::Provisioned
         }
         (Fact::Unknown, _) => {

@@ -2,7 +2,7 @@
 
 use claimant_doctor::model::System;
 
-use crate::advice::{Advice, advice};
+use crate::advice::{Advice, METRICS_OFF, advice};
 use crate::batches;
 use crate::bill::{CAPACITY, FunctionBill, INSTANCE, Line, OF_METRICS, OF_SCALING, bill, shared, store_of, take_free};
 use crate::deployed::{Deployed, deployed, left_out};
@@ -191,7 +191,9 @@ fn of_stores(found: &[Deployed], functions: &mut [Detail]) -> Vec<Line> {
             None => with_metrics.push(deployed),
             Some(first) if deployed.function.metrics => {
                 detail.bill.lines.retain(|line| line.what != OF_METRICS);
-                detail.assumed.push(format!("its metrics: those of {}, as of one consumer", first.name));
+                detail.advice.retain(|one| one.setting != METRICS_OFF);
+                let note = "at the rate of one queue; what is compared has its own";
+                detail.assumed.push(format!("its metrics: those of {}, {note}", first.name));
             }
             Some(_) => {}
         }

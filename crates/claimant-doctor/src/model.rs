@@ -199,7 +199,7 @@ pub struct Table {
 pub struct Capacity {
     /// Whether it is provisioned, scaling by itself or not.
     pub provisioned: Fact<bool>,
-    /// Whether it is provisioned without scaling by itself.
+    /// Whether it is provisioned, and for writes does not scale by itself.
     pub fixed: Fact<bool>,
     /// Read and write units a second that it is given where it is provisioned; not looked at in an account.
     pub units: Fact<(u64, u64)>,

@@ -8,6 +8,9 @@ use crate::model::{Capacity, Table};
 pub(super) const TABLE: &[&str] =
     &["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable"];
 
+/// What a target scales that scales a table's writes.
+const OF_WRITES: &str = "dynamodb:table:WriteCapacityUnits";
+
 const PARAMETER_GROUPS: &[&str] = &["AWS::RDS::DBParameterGroup", "AWS::RDS::DBClusterParameterGroup"];
 
 pub(super) fn tables(resources: &Resources<'_>) -> Vec<Table> {
@@ -28,7 +31,7 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         properties.at("BillingMode").text_is("PROVISIONED", "PROVISIONED")
     };
     // A global table that is provisioned has to scale; others may by a target of this template.
-    let scales = if is_global || is_simple { Fact::Known(is_global) } else { scales(resources, &resource.id) };
+    let scales = if is_global { Fact::Known(true) } else { scales(resources, &resource.id) };
     let policy = resource.part().at("DeletionPolicy").literal();
     let retained = policy.map(|policy| matches!(policy.as_deref(), Some("Retain" | "RetainExceptOnCreate")));
     Table {
@@ -110,7 +113,7 @@ fn units(throughput: &Part<'_>) -> Fact<(u64, u64)> {
     of("ReadCapacityUnits").zip(of("WriteCapacityUnits")).into()
 }
 
-/// Whether a target of this template scales the table.
+/// Whether a target of this template scales the table's writes.
 fn scales(resources: &Resources<'_>, table: &str) -> Fact<bool> {
     let mut scales = Fact::Known(false);
     for target in resources.of(&["AWS::ApplicationAutoScaling::ScalableTarget"]) {
@@ -125,9 +128,12 @@ fn scales(resources: &Resources<'_>, table: &str) -> Fact<bool> {
 }
 
 fn is_target(resources: &Resources<'_>, target: &Part<'_>, table: &str) -> Fact<bool> {
-    match target.at("ServiceNamespace").text_is("dynamodb", "") {
-        Fact::Known(true) => {}
-        other => return other,
+    // No stack is made with a target that lacks its dimension.
+    let is_of_writes = target.at("ScalableDimension").text_is(OF_WRITES, OF_WRITES);
+    match (target.at("ServiceNamespace").text_is("dynamodb", ""), is_of_writes) {
+        (Fact::Known(true), Fact::Known(true)) => {}
+        (Fact::Known(false), _) | (_, Fact::Known(false)) => return Fact::Known(false),
+        _ => return Fact::Unknown,
     }
     let Fact::Known(id) = target.at("ResourceId").text() else { return Fact::Unknown };
     let id = id.unwrap_or_default();

@@ -270,6 +270,15 @@ fn a_table_scales_by_a_target_of_its_own() {
     for (properties, expected) in [
         ("{ServiceNamespace: dynamodb, ResourceId: !Sub 'table/${Locks}'}", (1, 0, 0)),
         ("{ServiceNamespace: dynamodb, ResourceId: !Join [/, [table, !Ref Locks]]}", (1, 0, 0)),
+        (
+            "{ServiceNamespace: dynamodb, ScalableDimension: 'dynamodb:table:WriteCapacityUnits', ResourceId: !Sub 'table/${Locks}'}",
+            (1, 0, 0),
+        ),
+        (
+            "{ServiceNamespace: dynamodb, ScalableDimension: 'dynamodb:table:ReadCapacityUnits', ResourceId: !Sub 'table/${Locks}'}",
+            (0, 1, 0),
+        ),
+        ("{ServiceNamespace: dynamodb, ScalableDimension: !Ref Any, ResourceId: !Sub 'table/${Locks}'}", (0, 0, 1)),
         ("{ServiceNamespace: ecs, ResourceId: service/a/b}", (0, 1, 0)),
         ("{ServiceNamespace: dynamodb, ResourceId: table/other}", (0, 1, 0)),
         ("{ServiceNamespace: dynamodb, ResourceId: !Sub 'table/${Locks}/index/i'}", (0, 1, 0)),

@@ -36,8 +36,6 @@ impl Admission for Unlimited {
 pub enum Throttle {
     /// A table on demand has to scale, or the key's partition has reached its limit.
     OnDemand,
-    /// The capacity of a provisioned table, or of the key's partition.
-    Provisioned,
     /// The quota for one table in an account.
     Quota,
 }
@@ -48,7 +46,6 @@ impl Throttle {
     pub const fn code(self) -> &'static str {
         match self {
             Self::OnDemand => "ThrottlingException",
-            Self::Provisioned => "ProvisionedThroughputExceededException",
             Self::Quota => "RequestLimitExceeded",
         }
     }
@@ -58,7 +55,6 @@ impl Throttle {
     pub const fn statement_code(self) -> &'static str {
         match self {
             Self::OnDemand => "ThrottlingError",
-            Self::Provisioned => "ProvisionedThroughputExceeded",
             Self::Quota => "RequestLimitExceeded",
         }
     }
@@ -71,7 +67,6 @@ impl Throttle {
                 "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or \
                  index so please try again shortly."
             }
-            Self::Provisioned => "The level of configured provisioned throughput for the table was exceeded.",
             Self::Quota => "Throughput exceeds the current throughput limit for your account.",
         }
     }
@@ -124,7 +119,7 @@ mod tests {
         let one = json!({ "TableName": "locks", "Key": key("b") });
         for (throttle, operation, request, code) in [
             (Throttle::OnDemand, "UpdateItem", &one, "ThrottlingException"),
-            (Throttle::Provisioned, "GetItem", &one, "ProvisionedThroughputExceededException"),
+            (Throttle::OnDemand, "GetItem", &one, "ThrottlingException"),
             (Throttle::Quota, "BatchGetItem", &keys, "RequestLimitExceeded"),
         ] {
             let answer = dynamo.call_within(&mut Without(throttle, &["a", "b"]), operation, request);

@@ -39,6 +39,16 @@ fn what_is_nested_under_a_condition_that_is_not_known_is_left_out_and_named() {
     );
 }
 
+#[test]
+fn of_a_function_with_a_bill_a_mapping_is_named_that_may_not_be_there() {
+    let declared = "\nParameters: {Env: {Type: String}}\nConditions: {Prod: !Equals [!Ref Env, prod]}\nResources:";
+    let mapping = "  M: {Type: AWS::Lambda::EventSourceMapping, Condition: Prod, Properties: {FunctionName: !Ref A, EventSourceArn: !GetAtt D.Arn}}\n";
+    let template = file("mapping.yaml", &format!("{}{mapping}", ONE.replace("\nResources:", declared)));
+    let bill = json(&["--template", &template, "--per-day", "1000"]);
+    assert_eq!(bill["functions"][0]["function"], "A");
+    assert!(bill["not_counted"].to_string().contains("\"A/M: its function, or whether it is there"), "{bill}");
+}
+
 /// What the stack has once is in the total of a single function, and in what stands below it.
 #[test]
 fn a_single_function_with_a_dashboard_has_one_total() {
@@ -81,6 +91,9 @@ fn a_function_that_reads_two_queues_has_a_bill_for_each() {
     assert_eq!(rows.iter().map(metrics).collect::<Vec<_>>(), [1, 0], "{bill}");
     let assumed = &rows[1]["assumed"];
     assert!(assumed.to_string().contains("its metrics: those of A/A"), "{assumed}");
+    assert!(assumed.to_string().contains("at the rate of one queue; what is compared has its own"), "{assumed}");
+    let advised = |row: &Value| row["advice"].to_string().contains("CLAIMANT_METRICS: off");
+    assert_eq!(rows.iter().map(advised).collect::<Vec<_>>(), [true, false], "what its row no longer has: {bill}");
     let fast = of(&["--function", "A/AFast"]);
     let shown = text(&cost(&fast).stdout);
     assert!(shown.contains("A/AFast: at least once") && shown.contains("Limits, at 2 times the mean rate"), "{shown}");

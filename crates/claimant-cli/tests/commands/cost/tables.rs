@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::templates::{ONE, TWO, limit};
-use super::{file, json, lines};
+use super::{cost, file, json, lines};
 
 const KEY: &str = "KeySchema: [{AttributeName: id, KeyType: HASH}]";
 
@@ -47,17 +47,35 @@ fn capacity_that_does_not_scale_is_what_is_paid_and_a_limit() {
         (&two["shared"][0]["what"], &two["shared"][0]["quantity"]),
         (&"Write capacity".into(), &720_000.0.into())
     );
-    assert!(has(&two, "assumed", "the capacity of Locks: all of it for this one"), "{two}");
+    assert!(has(&two, "assumed", "the capacity of Locks, and what another BillingMode saves: all of it"), "{two}");
+    let template = file("fixed.yaml", &with_table(ONE, "Table", &provisioned("5")));
+    let chart = file("fixed.svg", "");
+    cost(&["--template", &template, "--per-day", "1000", "--chart", &chart]);
+    assert!(std::fs::read_to_string(chart).unwrap().contains("without scaling, as if it were enough<"));
     // What a parameter has is not known; what a target scales is not fixed.
     let open = with_table(ONE, "Table", &provisioned("!Ref AWS::StackId"));
     let open = bill(&open, &million);
-    assert!(has(&open, "assumed", "nothing scales it, and its units are not known"), "{open}");
-    let target = "  T: {Type: AWS::ApplicationAutoScaling::ScalableTarget, Properties: {ServiceNamespace: dynamodb, ResourceId: !Sub 'table/${Locks}'}}\n";
-    let scaled = bill(&format!("{}{target}", with_table(ONE, "Table", &provisioned("5"))), &million);
-    assert_eq!(
-        (&scaled["functions"][0]["store"], quantity(&scaled, "Alarms of auto scaling")),
-        (&"DynamoDB provisioned".into(), Some(8.0))
-    );
+    let assumed = "as if it scaled, with alarms; nothing scales it, and its units are not known (--parameter)";
+    assert!(has(&open, "assumed", assumed), "{open}");
+    let simple = with_table(ONE, "Table", &provisioned("5")).replace("DynamoDB::Table", "Serverless::SimpleTable");
+    for (template, scaled, alarms) in [
+        (&with_table(ONE, "Table", &provisioned("5")), "Write", Some(8.0)),
+        (&with_table(ONE, "Table", &provisioned("5")), "Read", None),
+        (&simple, "Write", Some(8.0)),
+        (&simple, "Read", None),
+    ] {
+        let properties = format!(
+            "ServiceNamespace: dynamodb, ScalableDimension: 'dynamodb:table:{scaled}CapacityUnits', ResourceId: !Sub 'table/${{Locks}}'"
+        );
+        let target =
+            format!("  T: {{Type: AWS::ApplicationAutoScaling::ScalableTarget, Properties: {{{properties}}}}}\n");
+        let found = bill(&format!("{template}{target}"), &million);
+        assert_eq!(quantity(&found, "Alarms of auto scaling"), alarms, "{scaled}: {found}");
+        assert_eq!(found["functions"][0]["store"] == fixed["functions"][0]["store"], alarms.is_none(), "{found}");
+    }
+    let most = with_table(ONE, "Table", &provisioned(&u64::MAX.to_string()))
+        .replace("CLAIMANT_TABLE: !Ref Locks", "CLAIMANT_TABLE: !Sub '${Locks},other'");
+    assert!(limit(&bill(&most, &million), "write units a second, provisioned").1 > 3.6e19);
 }
 
 /// Each Region of a global table takes all writes, and keeps all records.

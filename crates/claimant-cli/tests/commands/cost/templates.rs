@@ -218,8 +218,15 @@ fn reserved_concurrency_and_pollers_are_limits() {
         let shown = text(&cost(&options).stdout);
         assert!(shown.contains("  over\n    beyond it ") && !shown.contains("Lambda adds"), "{shown}");
     }
-    let bill = json(&["--template", &file("limits.yaml", ONE), "--per-day", "10000000", "--handler-ms", "2000"]);
-    assert!(bill["functions"][0]["scaling_s"].as_f64().unwrap() > 8.0, "{bill}");
+    let of = |template: &str| {
+        json(&["--template", &file("limits.yaml", template), "--per-day", "10000000", "--handler-ms", "2000"])
+    };
+    assert!(of(ONE)["functions"][0]["scaling_s"].as_f64().unwrap() > 8.0);
+    // What the mapping holds back never meets what is behind it.
+    let both = ONE.replace(reserved.0, "Timeout: 30\n      ReservedConcurrentExecutions: 10");
+    let both = of(&both.replace(limited.0, limited.1));
+    assert_eq!(limit(&both, "invocations at once, reserved"), (5.0, 10.0));
+    assert_eq!(limit(&of(&ONE.replace(limited.0, limited.1)), "invocations at once, of the account"), (5.0, 1_000.0));
 }
 
 #[test]
@@ -229,7 +236,7 @@ fn what_the_template_leaves_to_a_parameter_is_assumed_and_said() {
         .replace("Timeout: 30", "Timeout: 30\n      ReservedConcurrentExecutions: !Ref Any")
         .replace(
             "CLAIMANT_TABLE: x",
-            "CLAIMANT_TABLE: x, CLAIMANT_METRICS: !Ref Any, CLAIMANT_LOG_MESSAGES: !Ref Any, CLAIMANT_VISIBILITY: !Ref Any",
+            "CLAIMANT_TABLE: x, CLAIMANT_METRICS: !Ref Any, CLAIMANT_LOG_MESSAGES: !Ref Any, CLAIMANT_VISIBILITY: !Ref Any, CLAIMANT_TABLE_BEFORE: !Ref Any",
         )
         .replace("!GetAtt Q.Arn}", "!GetAtt Q.Arn, ScalingConfig: {MaximumConcurrency: !Ref Any}, ProvisionedPollerConfig: !Ref Any}")
         .replace("VisibilityTimeout: 180", "VisibilityTimeout: 180, FifoQueue: true, DeduplicationScope: !Ref Any");
@@ -242,6 +249,7 @@ fn what_the_template_leaves_to_a_parameter_is_assumed_and_said() {
         "CLAIMANT_METRICS: on",
         "CLAIMANT_LOG_MESSAGES: off",
         "CLAIMANT_VISIBILITY: on",
+        "CLAIMANT_TABLE_BEFORE: not set",
         "FifoThroughputLimit: perQueue",
     ] {
         assert!(assumed.contains(&what.into()), "{what}: {assumed:?}");
