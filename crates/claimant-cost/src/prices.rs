@@ -101,7 +101,7 @@ impl Prices {
         let before = given.insert(allowance(name), free);
         if before.is_some_and(|before| before.total_cmp(&free).is_ne()) {
             let shared = "both kinds of queues share one, and both architectures";
-            return Err(format!("line {line}: {name} has a second free amount, and another one: {shared}"));
+            return Err(format!("line {line}: {name} has a second free amount that differs: {shared}; give one"));
         }
         for name in [name, allowance(name)] {
             if let Some(price) = self.by_name.get_mut(name) {
