@@ -1,5 +1,7 @@
 //! A store whose answers, or the requests to it, are those of a wrong runtime.
 
+use std::time::Duration;
+
 use claimant_core::protocol::{Abandoned, ClaimRequest, Likely, Refusal, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, Fence, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
@@ -23,9 +25,9 @@ impl<S: Store + Clone> Bent<S> {
         if self.mutant == Mutant::WritesAfterReturn {
             let (store, request) = (self.inner.clone(), request.clone());
             tokio::spawn(async move {
-                tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+                tokio::time::sleep(Duration::from_secs(60)).await;
                 let meter = claimant_core::Meter::default();
-                let within = std::time::Duration::from_secs(1);
+                let within = Duration::from_secs(1);
                 let _ = store.claim(&request, Call { within, meter: &meter }).await;
             });
         }
@@ -57,6 +59,15 @@ impl<S: Store + Clone> Bent<S> {
             request.policy.abandoned = Abandoned::Park;
         }
         request
+    }
+
+    /// The ending as the wrong runtime writes it. No consumer that runs work at most once takes a window this short.
+    fn ended(&self, settlement: &Settlement) -> Settlement {
+        let mut settlement = settlement.clone();
+        if self.mutant == Mutant::WindowForgotten {
+            settlement.policy.window = Duration::from_secs(60);
+        }
+        settlement
     }
 
     fn settled(&self, settled: Settled) -> Settled {
@@ -107,7 +118,7 @@ impl<S: Store + Clone> Store for Bent<S> {
     }
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        Box::pin(async move { self.settled(self.inner.settle(claim, settlement, call).await) })
+        Box::pin(async move { self.settled(self.inner.settle(claim, &self.ended(settlement), call).await) })
     }
 
     fn settle_all<'a>(
@@ -116,7 +127,8 @@ impl<S: Store + Clone> Store for Bent<S> {
         call: Call<'a>,
     ) -> StoreFuture<'a, Vec<Settled>> {
         Box::pin(async move {
-            let settled = self.inner.settle_all(settlements, call).await;
+            let ended = settlements.into_iter().map(|(claim, settlement)| (claim, self.ended(&settlement)));
+            let settled = self.inner.settle_all(ended.collect(), call).await;
             settled.into_iter().map(|settled| self.settled(settled)).collect()
         })
     }

@@ -190,8 +190,7 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     if let Some(ms) = spec.timeout_ms {
         consumer = consumer.timeout(Duration::from_millis(ms));
     }
-    let window = if world.mutant == Some(Mutant::WindowForgotten) { Some(60) } else { spec.window_s };
-    window.into_iter().fold(consumer, |consumer, s| consumer.window(Duration::from_secs(s)))
+    spec.window_s.into_iter().fold(consumer, |consumer, s| consumer.window(Duration::from_secs(s)))
 }
 
 fn tenant(key: &str, tenants: u32) -> u32 {

@@ -17,6 +17,9 @@ use crate::run::run;
 use crate::scenario::Scenario;
 use crate::shrink::shrink;
 
+/// The rule of a run that panicked.
+pub const PANIC: &str = "panic";
+
 /// What a run came to.
 #[derive(Debug)]
 pub struct Verdict {
@@ -50,7 +53,7 @@ pub fn judge(scenario: &Scenario, mutant: Option<Mutant>) -> Verdict {
     match catch_unwind(AssertUnwindSafe(|| run(scenario, mutant))) {
         Ok(history) => Verdict { violations: check(scenario, &history), history },
         Err(_) => {
-            let violation = Violation { rule: "panic", at_ms: 0, what: "the run panicked".to_owned() };
+            let violation = Violation { rule: PANIC, at_ms: 0, what: "the run panicked".to_owned() };
             Verdict { violations: vec![violation], history: History::default() }
         }
     }
@@ -94,13 +97,13 @@ pub fn judge_many(first: u64, count: u64, progress: impl Fn(u64, Option<&Failure
     summary
 }
 
-/// In how many of these seeds each rule sees the mutant, and the first of them.
+/// In how many of these seeds each rule sees the mutant, and the first of them. A panic alone shows nothing of what is wrong.
 #[must_use]
 pub fn seen_by(mutant: Mutant, seeds: Range<u64>) -> (Option<u64>, BTreeMap<&'static str, u64>) {
     let (mut first, mut rules) = (None, BTreeMap::new());
     for seed in seeds {
         let broken: BTreeSet<_> = judge(&draw(seed), Some(mutant)).violations.iter().map(|v| v.rule).collect();
-        first = first.or((!broken.is_empty()).then_some(seed));
+        first = first.or(broken.iter().any(|rule| *rule != PANIC).then_some(seed));
         broken.into_iter().for_each(|rule| *rules.entry(rule).or_default() += 1);
     }
     (first, rules)

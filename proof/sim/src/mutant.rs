@@ -140,6 +140,7 @@ impl Mutant {
                 | Self::FenceMadeUp
                 | Self::BreakerUnseen
                 | Self::SlotsShared
+                | Self::WindowForgotten
         )
     }
 }
