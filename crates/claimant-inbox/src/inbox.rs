@@ -117,7 +117,8 @@ impl Inbox {
     /// does not need the permission.
     ///
     /// # Errors
-    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions that hold the table for a minute.
+    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions or other migrations
+    /// that hold its locks for over a minute.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         migrate(&self.pool, &MIGRATIONS).await
     }

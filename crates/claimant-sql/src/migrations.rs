@@ -10,13 +10,13 @@ use sqlx::{AssertSqlSafe, Database, Executor, Pool};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::dialect::Dialect;
-use crate::error::{RECORDS, SqlError};
+use crate::error::{ErrorCodes, RECORDS, SqlError};
 use crate::session::no_connection;
 
 /// The longest that migrations wait for a connection: a server that is starting needs seconds.
 const TAKE_OUT_MAX: Duration = Duration::from_secs(30);
 
-/// How long migrations are tried again where transactions hold the table, and the pause between two tries. While a change of a table waits
+/// How long migrations are tried again where others hold a lock, and the pause between two tries. While a change of a table waits
 /// for a lock, whatever comes later waits behind it: so each try waits for a moment only, and then lets others through.
 const HELD_MAX: Duration = Duration::from_secs(60);
 const HELD_PAUSE: Duration = Duration::from_secs(2);
@@ -49,33 +49,53 @@ impl Migrations {
     }
 
     /// Applies what is pending, on a connection that waits for a lock for a moment only.
-    pub(crate) async fn run<C>(&self, migrator: &Migrator, connection: &mut C) -> Result<(), StoreError>
+    pub(crate) async fn run<D>(&self, migrator: &Migrator, connection: &mut D::Connection) -> Result<(), StoreError>
     where
-        C: Migrate,
-        for<'c> &'c mut C: Executor<'c>,
+        D: ErrorCodes,
+        D::Connection: Migrate,
+        for<'c> &'c mut D::Connection: Executor<'c>,
     {
         let begun = Instant::now();
         loop {
             let Err(error) = migrator.run_direct(None, connection, false).await else { return Ok(()) };
             let begun_one = if let MigrateError::ExecuteMigration(_, version) = &error { Some(*version) } else { None };
-            let error = self.failed(error);
-            if error.kind() != StoreErrorKind::Throttled {
+            let (locked, error) = (is_locked::<D>(&error), self.failed(error));
+            if !locked {
                 return Err(error);
             }
             // Each file of MySQL's is one statement, which changed nothing. There sqlx has committed that it began.
             if let Some(version) = begun_one {
-                let undo = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
-                connection.execute(AssertSqlSafe(undo)).await.map_err(|e| self.failed(e))?;
+                self.forget::<D>(version, connection).await?;
             }
             if begun.elapsed() >= HELD_MAX {
                 return Err(StoreError::new(
                     StoreErrorKind::Throttled,
                     format!(
-                        "{error}. It was tried for {} s: a change of the table waits for every open transaction that has used it. Migrate \
-                         while no handler with a transaction runs, or see which transaction stays open",
+                        "{error}. It was tried for {} s: a change of the table waits for every open transaction that has used it, and for \
+                         the other migrations of the database. Migrate while no handler with a transaction runs, or see which \
+                         transaction stays open, or which migration runs",
                         HELD_MAX.as_secs()
                     ),
                 ));
+            }
+            sleep(HELD_PAUSE).await;
+        }
+    }
+
+    /// Deletes the row of a migration that began and changed nothing. Where somebody has locked all tables for a backup, it is tried again:
+    /// the row would stop every later migration.
+    async fn forget<D>(&self, version: i64, connection: &mut D::Connection) -> Result<(), StoreError>
+    where
+        D: ErrorCodes,
+        for<'c> &'c mut D::Connection: Executor<'c>,
+    {
+        let begun = Instant::now();
+        loop {
+            let delete = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
+            let Err(error) = connection.execute(AssertSqlSafe(delete)).await else { return Ok(()) };
+            let error = MigrateError::from(error);
+            if !is_locked::<D>(&error) || begun.elapsed() >= HELD_MAX {
+                return Err(self.failed(error));
             }
             sleep(HELD_PAUSE).await;
         }
@@ -107,4 +127,10 @@ impl Migrations {
             other => StoreError::new(StoreErrorKind::Other, format!("a migration failed: {other}")),
         }
     }
+}
+
+/// Returns whether a lock of others is in the way.
+fn is_locked<D: ErrorCodes>(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else { return false };
+    error.as_database_error().is_some_and(|answer| D::meaning(answer, &RECORDS).contended)
 }

@@ -261,6 +261,6 @@ async fn record_failure<D: Dialect>(
             break;
         }
     }
-    // Its own transaction is over, so the lock's owner has claimed the key meanwhile.
+    // Its own transaction is over, so the lock's owner has claimed the key meanwhile, or keeps the whole table locked.
     if unknown.contended { Settled::Lost } else { Settled::unknown(after::<D>(claim, grant, false), unknown) }
 }

@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Settled, Status};
+use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Settled, Status, StoreErrorKind};
 
+use claimant_tests::services::MariaDb;
+
+use super::transactions::transactional;
 use super::world::{Database, claim, copy, granted, id, request, settle};
 
 const WITHIN: Duration = Duration::from_millis(700);
@@ -77,6 +80,85 @@ async fn a_migration_that_waits_for_a_transaction_holds_up_nothing_else() {
         others.unwrap_or_else(|_| panic!("{name}: others wait behind the migration"));
         migrated.expect(name);
         drop(granted(&store, "after").await);
+    }
+}
+
+/// A backup locks all tables while the migration waits for a transaction.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs MariaDB: make test"]
+async fn a_migration_that_waits_is_not_left_half_recorded_by_a_backup() {
+    // Of its own: the backup locks every database of the server.
+    let database = Database::MariaDb(MariaDb::start());
+    let store = database.store(2).await;
+    let (mut holder, mut backup) = (database.party().await, database.party().await);
+    let pending = "DELETE FROM claimant_migrations WHERE description = 'notes'";
+    for sql in ["ALTER TABLE claimant_records DROP COLUMN note", pending, "BEGIN", &database.insert("held")] {
+        holder.run(sql).await;
+    }
+    let others = async move {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        backup.run("FLUSH TABLES WITH READ LOCK").await;
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        holder.run("ROLLBACK").await;
+        backup.run("UNLOCK TABLES").await;
+    };
+    let (migrated, others) = tokio::join!(store.migrate(), tokio::time::timeout(LONG, others));
+    others.expect("the backup has its lock");
+    migrated.unwrap();
+}
+
+/// What no other transaction holds up is not tried for a minute.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_migration_on_a_full_disk_ends_at_once() {
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(1).await;
+        let mut party = database.party().await;
+        let full: &[&str] = match &database {
+            Database::Postgres(_) => &[
+                "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$",
+                "CREATE TRIGGER full_disk BEFORE INSERT ON claimant_migrations EXECUTE FUNCTION full_disk()",
+            ],
+            Database::MariaDb(_) => &["CREATE TRIGGER full_disk BEFORE INSERT ON claimant_migrations FOR EACH ROW \
+                 SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'the table is full'"],
+        };
+        for sql in
+            ["ALTER TABLE claimant_records DROP COLUMN note", "DELETE FROM claimant_migrations WHERE version > 1"]
+        {
+            party.run(sql).await;
+        }
+        for sql in full {
+            party.run(sql).await;
+        }
+        let migrated = tokio::time::timeout(WITHIN + GRACE, store.migrate()).await;
+        let error = migrated.expect(name).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Throttled, "{name}: {error}");
+        assert!(!error.to_string().contains("transaction"), "{name}: {error}");
+    }
+}
+
+/// It is nobody's claim of the key, so the key is not busy.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs MariaDB: make test"]
+async fn a_table_that_is_locked_for_a_moment_makes_no_key_busy() {
+    let database = Database::MariaDb(MariaDb::shared().await);
+    let store = database.store(2).await;
+    let mut party = database.party().await;
+    for (key, ms) in [("one try", 1_500), ("two", 3_000)] {
+        party.run("LOCK TABLES claimant_records WRITE").await;
+        let unlock = async {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            party.run("UNLOCK TABLES").await;
+        };
+        let transactions = transactional(&store);
+        let (request, meter) = (request(key), Meter::default());
+        let claim = transactions.claim(&request, Call { within: LONG, meter: &meter });
+        let (claimed, ()) = tokio::join!(claim, unlock);
+        assert!(matches!(claimed, Ok(ClaimAnswer::Granted(_))), "{key}: {claimed:?}");
+        drop(claimed);
+        store.all_returned().await;
     }
 }
 

@@ -292,7 +292,7 @@ async fn a_duplicate_at_the_same_time_is_busy_soon_and_runs_nothing() {
     }
 }
 
-fn transactional(store: &AnyStore) -> Arc<dyn Store> {
+pub(super) fn transactional(store: &AnyStore) -> Arc<dyn Store> {
     match store {
         AnyStore::Postgres(store) => Arc::new(PostgresTransactions::new(store.clone())),
         AnyStore::MySql(store) => Arc::new(MySqlTransactions::new(store.clone())),

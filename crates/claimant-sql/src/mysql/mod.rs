@@ -110,7 +110,8 @@ impl MySqlStore {
     /// A change of the table waits until no open transaction has used it, for a minute at most: handlers with a transaction have to pause.
     ///
     /// # Errors
-    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions that hold the table.
+    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions or other migrations
+    /// that hold its locks for over a minute.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let files = &[
             (1, "records", include_str!("../../migrations/mysql/1_records.sql")),
@@ -143,7 +144,7 @@ impl MySqlStore {
                 ));
             }
         }
-        migrations.run(&migrator, &mut connection).await?;
+        migrations.run::<MySql>(&migrator, &mut connection).await?;
         connection.close().await.map_err(|e| migrations.failed(e))
     }
 }

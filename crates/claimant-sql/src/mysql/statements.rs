@@ -148,8 +148,9 @@ fn prepared(text: &mut QueryBuilder<MySql>, records: usize) -> Statement<'_> {
 
 impl Dialect for MySql {
     // Without autocommit, so that nothing commits by itself after an error that made the server roll back. And the server rolls back
-    // what a process leaves before it is handed over.
-    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 5; \
+    // what a process leaves before it is handed over. A lock of the whole table is nobody's claim of the key: it outlasts the client's
+    // limit, so that the claim is tried again, where that of a row answers that the key is busy.
+    const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1, lock_wait_timeout = 3, wait_timeout = 5; \
                                  SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const COMMIT: &'static str = "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \
                                   wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";

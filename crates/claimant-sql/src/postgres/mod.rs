@@ -111,7 +111,8 @@ impl PostgresStore {
     /// A change of the table waits until no open transaction has used it, for a minute at most: handlers with a transaction have to pause.
     ///
     /// # Errors
-    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions that hold the table.
+    /// When the database cannot be reached, refuses, was migrated by a later version, or has transactions or other migrations
+    /// that hold its locks for over a minute.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let files = &[
             (1, "records", include_str!("../../migrations/postgres/1_records.sql")),
@@ -124,11 +125,12 @@ impl PostgresStore {
 /// Creates a table in PostgreSQL, or brings it up to date.
 ///
 /// # Errors
-/// When the database cannot be reached, refuses, was migrated by a later version, or has transactions that hold the table.
+/// When the database cannot be reached, refuses, was migrated by a later version, or has transactions or other migrations
+/// that hold its locks for over a minute.
 pub async fn migrate(pool: &PgPool, migrations: &Migrations) -> Result<(), StoreError> {
     let mut connection = migrations.take_out(pool).await?;
     let short = "SET lock_timeout = '500ms'; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
     connection.execute(short).await.map_err(|e| migrations.failed(e))?;
-    migrations.run(&migrations.migrator(), &mut connection).await?;
+    migrations.run::<Postgres>(&migrations.migrator(), &mut connection).await?;
     connection.close().await.map_err(|e| migrations.failed(e))
 }
