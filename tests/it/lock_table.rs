@@ -337,6 +337,23 @@ async fn what_takes_no_batches_is_asked_once(dynamodb: &DynamoDb) {
         assert_eq!(asked[..5], ["BatchExecuteStatement", "UpdateItem", "UpdateItem", "UpdateItem", "UpdateItem"]);
         assert_eq!(asked[5..], ["PutItem", "PutItem", "UpdateItem", "UpdateItem"], "{code}");
     }
+    // Refused by each statement, or as invalid: one statement can be the reason for that, so it is asked once more.
+    let each = r#"{"Responses":[{"Error":{"Code":"ResourceNotFound"}},{"Error":{"Code":"ValidationError"}}]}"#;
+    let whole = r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"no"}"#;
+    for (name, losses) in [
+        ("each", &[Loss::Instead(200, each)][..]),
+        ("whole", &[Loss::Instead(400, whole), Loss::None, Loss::None, Loss::None, Loss::Instead(400, whole)]),
+    ] {
+        let (table, wire) = wired(dynamodb, name).await;
+        wire.script(losses);
+        for prefix in ["a", "b", "c"] {
+            let (_claims, words) = claim_all(&table, &keys(prefix, 2), 0, &METER).await;
+            assert_eq!(words, ["granted 1 1"; 2], "{name}");
+        }
+        let asked = wire.take_requests();
+        let batches = asked.iter().filter(|operation| *operation == "BatchExecuteStatement").count();
+        assert_eq!(batches, if name == "each" { 1 } else { 2 }, "{name}: {asked:?}");
+    }
     // Wrong credentials are nothing of the batch's.
     let (table, wire) = wired(dynamodb, "stranger").await;
     let stranger = r#"{"__type":"com.amazon.coral.service#UnrecognizedClientException","Message":"no"}"#;

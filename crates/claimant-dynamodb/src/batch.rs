@@ -18,7 +18,7 @@ use claimant_core::{
 };
 use futures_util::future::join_all;
 
-use crate::error::store_error;
+use crate::error::{refused_all, store_error};
 use crate::item;
 use crate::permitted::DENIED;
 use crate::table::{LockTable, ROUNDS_MAX};
@@ -270,8 +270,7 @@ impl LockTable {
                 let why = store_error("BatchExecuteStatement", self.name(), &error);
                 match error.code() {
                     Some(DENIED) => self.permitted.deny_batches(self.name()),
-                    // Of one of the statements: the next request can be without it.
-                    Some("ValidationException") => {}
+                    Some("ValidationException") => self.permitted.doubt_batches(&why),
                     Some(_) if matches!(why.kind(), StoreErrorKind::Misconfigured | StoreErrorKind::Other) => {
                         self.permitted.give_up_batches(&why);
                     }
@@ -281,8 +280,11 @@ impl LockTable {
                 return (0..count).map(|_| Statement::Refused).collect();
             }
         };
-        let units: f64 = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
-        budget.meter().units(units, 0.0);
+        budget.meter().units(output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum(), 0.0);
+        match refused_all(self.name(), output.responses()) {
+            Some(why) => self.permitted.give_up_batches(&why),
+            None => self.permitted.trust_batches(),
+        }
         let mut outcomes: Vec<Statement> = output.responses().iter().map(|r| self.outcome(r)).collect();
         // DynamoDB answers each statement; if an endpoint does not, it is not known whether the rest applied.
         let missing =

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::{BatchStatementErrorCodeEnum as Code, BatchStatementResponse};
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
@@ -20,6 +21,18 @@ where
     let missing = format!("Create the table {table:?} in this region, or set CLAIMANT_TABLE to the one that exists");
     let fixes = Fixes { missing, denied: needed(operation, table) };
     described(&format!("{operation} on table {table:?}"), &fixes, error)
+}
+
+/// Returns the error of a request for many on `table` of which every statement was refused for the table's sake or as invalid.
+pub(crate) fn refused_all(table: &str, responses: &[BatchStatementResponse]) -> Option<StoreError> {
+    let refused = |response: &BatchStatementResponse| {
+        let code = response.error()?.code()?.clone();
+        matches!(code, Code::ResourceNotFound | Code::ValidationError).then_some(code)
+    };
+    let code = responses.iter().map(refused).collect::<Option<Vec<_>>>()?.into_iter().next()?;
+    // Of a single one it is not known whether others fare better.
+    let why = format!("each statement of BatchExecuteStatement on table {table:?} failed: {code}");
+    (responses.len() > 1).then(|| StoreError::new(StoreErrorKind::Misconfigured, why))
 }
 
 /// As [`store_error`], on a table of those [before](crate::LockTable::before).

@@ -12,6 +12,8 @@ pub(crate) const DENIED: &str = "AccessDeniedException";
 pub(crate) struct Permitted {
     /// Those for many records.
     batches: AtomicBool,
+    /// Whether the last of them was refused as invalid.
+    doubted: AtomicBool,
     /// The one that claims a key without a record.
     puts: AtomicBool,
 }
@@ -24,7 +26,7 @@ impl Default for Permitted {
 
 impl Permitted {
     pub(crate) fn new(batches: bool) -> Self {
-        Self { batches: AtomicBool::new(batches), puts: AtomicBool::new(true) }
+        Self { batches: AtomicBool::new(batches), doubted: AtomicBool::new(false), puts: AtomicBool::new(true) }
     }
 
     pub(crate) fn batches(&self) -> bool {
@@ -47,13 +49,26 @@ impl Permitted {
         }
     }
 
-    /// Sends a request for each key from now on, since this refused one for many as a whole.
+    /// Takes note that a request for many was refused as invalid. One of its statements can be the reason, and the next request be without
+    /// it: only the second in a row gives them up.
+    pub(crate) fn doubt_batches(&self, error: &StoreError) {
+        if self.doubted.swap(true, Ordering::Relaxed) {
+            self.give_up_batches(error);
+        }
+    }
+
+    /// Takes note that a request for many was taken.
+    pub(crate) fn trust_batches(&self) {
+        self.doubted.store(false, Ordering::Relaxed);
+    }
+
+    /// Sends a request for each key from now on, since this refused one for many as a whole, or each of its statements.
     pub(crate) fn give_up_batches(&self, error: &StoreError) {
         if self.batches.swap(false, Ordering::Relaxed) {
             tracing::warn!(
                 %error,
-                "batched claims are refused, so each key has a request of its own: set CLAIMANT_BATCH=off for a table of another account, \
-                 which takes no PartiQL, and for an endpoint without it"
+                "batched claims are refused, so until this process ends each key has a request of its own: where the table is another \
+                 account's, which takes no PartiQL, or the endpoint has none, set CLAIMANT_BATCH=off"
             );
         }
     }
