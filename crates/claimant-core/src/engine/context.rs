@@ -248,16 +248,22 @@ impl<'a> BatchContext<'a> {
         self.shared.receives_end(receive_count)
     }
 
-    /// Returns after how long a message whose handler failed is shown again. On its last receive at once, where that is known: it is
-    /// dead-lettered then, and until then it is in flight for nothing. Beyond that the queue does not do what the function was told,
-    /// and the message backs off as ever.
+    /// Returns after how long a message whose handler failed is shown again. At once on its last receive, where that is known, and after
+    /// its last attempt: it is dead-lettered or rejected then, and until then it is in flight, and its group waits, for nothing. Beyond
+    /// the last receive the queue does not do what the function was told, and the message backs off as ever.
     pub(crate) fn retry_delay(&self, message: &Message, attempt: u32, asked: Option<Duration>) -> Duration {
         let asked = asked.map(|asked| self.bounded(message.id(), asked));
+        let is_last = self.shared.receives_max == Some(message.receive_count()) || self.is_last_attempt(attempt);
         // What is sent again has all its receives before it.
-        if self.shared.receives_max == Some(message.receive_count()) && !asked.is_some_and(backoff::is_long) {
+        if is_last && !asked.is_some_and(backoff::is_long) {
             return Duration::ZERO;
         }
         asked.unwrap_or_else(|| backoff::delay(attempt, message.id()))
+    }
+
+    /// Returns whether the next claim rejects the message. While its breaker is not closed, none is made.
+    fn is_last_attempt(&self, attempt: u32) -> bool {
+        self.options().attempts_max.is_some_and(|max| attempt >= max) && !self.holds_back()
     }
 
     /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again: without

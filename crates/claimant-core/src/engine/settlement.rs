@@ -187,7 +187,9 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
         }
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
-            let then = Then::answer(Outcome::LeaseLost, backoff);
+            // This attempt does not count.
+            let delay = cx.retry_delay(&work.delivery.message, attempt.saturating_sub(1), None);
+            let then = Then::answer(Outcome::LeaseLost, delay);
             return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
         }
         RunEnd::StillRunning(_) => {

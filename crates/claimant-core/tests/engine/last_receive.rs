@@ -1,9 +1,9 @@
-//! The last receive of a message: it is not hidden for a backoff, since its queue dead-letters it at the next one.
+//! The last receive of a message, and its last attempt: it is not hidden for a backoff, since it is dead-lettered or rejected at the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
+use claimant_core::{Breaker, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
 use claimant_testkit::outcomes::World;
 use claimant_testkit::queue::DeadLetterQueue;
 
@@ -12,6 +12,7 @@ use super::{TIMEOUT, words};
 async fn run(payload: String, cx: Context) -> Result<(), HandlerError> {
     match payload.as_str() {
         "asks" => Err(HandlerError::retry("later").after(Duration::from_secs(3_600))),
+        "away" => Err(HandlerError::retry("it is away").downstream("mail")),
         "hangs" => std::future::pending().await,
         _ => Err(HandlerError::retry(format!("attempt {}", cx.attempt()))),
     }
@@ -43,6 +44,40 @@ async fn what_fails_on_its_last_receive_is_shown_at_once() {
         }
     }
     assert_eq!(shown_after("asks", 3, Some(4)).await.1, 3_600);
+}
+
+/// What is still to come is a rejection, as long as no breaker keeps it from being claimed.
+#[tokio::test(start_paused = true)]
+async fn what_fails_in_its_last_attempt_is_shown_at_once() {
+    for (payload, outcome) in [("fails", "retry"), ("asks", "retry"), ("hangs", "cancelled")] {
+        let consumer = Consumer::new("c", MemoryStore::new(), run).attempts_max(2);
+        let engine = Engine::with_defaults(consumer).unwrap().receives_max(7);
+        let mut shown = Vec::new();
+        for receive_count in 1..=3 {
+            let message = Message::new("m", format!("{payload:?}")).unwrap().with_receive_count(receive_count);
+            let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+            let report = engine.process(&[message], schedule, &NoQueue).await;
+            let entry = &report.entries()[0];
+            shown.push((entry.outcome.word(), entry.visible_after.unwrap().as_secs()));
+        }
+        assert!(shown[0].0 == outcome && shown[0].1 >= 1, "{shown:?}");
+        assert_eq!((shown[1], shown[2].0), ((outcome, 0), "rejected"));
+    }
+}
+
+/// An open breaker holds back what comes: at once, it would lose a receive for each look.
+#[tokio::test(start_paused = true)]
+async fn what_fails_in_its_last_attempt_waits_for_its_breaker() {
+    let consumer = Consumer::new("c", MemoryStore::new(), run).concurrency(1).breaker(Breaker::new("mail"));
+    let engine = Engine::with_defaults(consumer.attempts_max(1)).unwrap();
+    let message = |n| Message::new(format!("m{n}"), "\"away\"").unwrap().with_receive_count(1);
+    let batch: Vec<_> = (0..8).map(message).collect();
+    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let report = engine.process(&batch, schedule, &NoQueue).await;
+    assert_eq!(words(&report), "retry retry retry retry retry breaker_open breaker_open breaker_open");
+    let shown: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().as_secs()).collect();
+    // The fifth failure opens it.
+    assert!(shown[..4] == [0; 4] && shown[4..].iter().all(|s| (225..=300).contains(s)), "{shown:?}");
 }
 
 /// With a dead-letter queue of the function's own, a limit on attempts lets the rest of a FIFO group run before it is dead-lettered
