@@ -176,18 +176,19 @@ fn not_in_vain(
 fn hidden_for(timeline: &Timeline<'_>, run: &Run) -> Option<u64> {
     let consumer = &timeline.scenario.consumer;
     let decides = timeline.spec(&run.message_id).is_some_and(|spec| spec.more.is_empty() && !spec.stray);
-    let retried =
-        consumer.guarantee != Guarantee::AtMostOnce && consumer.attempts_max.is_none_or(|max| run.attempt < max);
-    if !decides || !retried || consumer.breaker.is_some() {
+    if !decides || consumer.guarantee == Guarantee::AtMostOnce || consumer.breaker.is_some() {
         return None;
     }
     let away = timeline.scenario.faults.iter().any(|fault| matches!(fault, Fault::Away { .. }));
     let keeps_claim = consumer.guarantee != Guarantee::Optimistic && timeline.scenario.clocks_agree();
     let is_asked = keeps_claim && !away && matches!(run.end, Some((_, End::Failed)));
+    let is_last = consumer.attempts_max.is_some_and(|max| run.attempt >= max);
     match run.work {
+        // Nothing is to come but its rejection.
+        Work::Fail(_) | Work::Panic(_) if is_last => Some(0),
         // Beside a panic in the same call, or while what it calls is away, it does not come to ask for that; and what has lost its claim
         // asks in vain.
-        Work::FailFor(s) if is_asked => Some(s.min(VISIBILITY_MAX_S)),
+        Work::FailFor(s) if is_asked && !is_last => Some(s.min(VISIBILITY_MAX_S)),
         Work::Fail(_) | Work::Panic(_) => {
             let delay = backoff::delay(run.attempt, &MessageId::new(run.message_id.as_str()).ok()?);
             Some(delay.as_millis().div_ceil(1_000).try_into().ok()?)
