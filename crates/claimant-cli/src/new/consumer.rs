@@ -1,7 +1,6 @@
 //! What one consumer consists of.
 
-use claimant_template::{Kind, Node};
-
+use super::globals::{Globals, LockTables};
 use super::insert;
 use super::name::Name;
 use super::plan::Plan;
@@ -129,6 +128,30 @@ impl Consumer<'_> {
         }
     }
 
+    /// What the template says of all functions is not said again, and has the rights that it takes.
+    fn heed_globals(&self, globals: &Globals<'_>, plan: &mut Plan, words: &mut Words) {
+        words.condition("runs_by_globals", globals.run_ours());
+        words.condition("in_vpc", globals.are_in_vpc());
+        words.condition("traced", globals.trace());
+        let tables = globals.lock_tables();
+        words.condition("table_by_globals", matches!(tables, LockTables::Named(_)));
+        match &tables {
+            LockTables::Named(names) => words.word("lock_tables", arns(names)),
+            LockTables::Unset | LockTables::Unreadable => words.word("lock_tables", arns(&["LockTable"])),
+        }
+        if tables == LockTables::Unreadable {
+            plan.note(format!(
+                "CLAIMANT_TABLE in the template's Globals is not made of its own tables alone: {} has LockTable, a store of its own, and shares no breaker and no limit with functions of another store.",
+                self.name.as_str()
+            ));
+        }
+        if globals.move_records() {
+            plan.fault(
+                "template.yaml: Globals have CLAIMANT_TABLE_BEFORE, and so would a new function, which has no records to move and no permission to: say it at the functions whose records are moved",
+            );
+        }
+    }
+
     fn plan_resources(&self, plan: &mut Plan, mut words: Words) {
         const TEMPLATE: &str = "template.yaml";
         let Some(yaml) = plan.text(TEMPLATE) else {
@@ -146,20 +169,8 @@ impl Consumer<'_> {
                 plan.fault(format!("template.yaml has {id} already: choose another name"));
             }
         }
-        // What the template says of all functions is not said again.
         match claimant_template::parse(&yaml) {
-            Ok(template) => {
-                let globals = template.get("Globals").and_then(|globals| globals.get("Function"));
-                words.condition("runs_by_globals", globals.is_some_and(runs_ours));
-                let variable = |name: &str| globals?.get("Environment")?.get("Variables")?.get(name);
-                words.condition("table_by_globals", variable("CLAIMANT_TABLE").is_some_and(is_lock_table));
-                words.condition("in_vpc", globals.is_some_and(|globals| globals.get("VpcConfig").is_some()));
-                if variable("CLAIMANT_TABLE_BEFORE").is_some() {
-                    plan.fault(
-                        "template.yaml: Globals have CLAIMANT_TABLE_BEFORE, and so would a new function, which has no records to move and no permission to: say it at the functions whose records are moved",
-                    );
-                }
-            }
+            Ok(template) => self.heed_globals(&Globals::of(&template), plan, &mut words),
             Err(unreadable) => {
                 plan.fault(format!("template.yaml is no YAML at line {}: {}", unreadable.line, unreadable.what));
             }
@@ -187,15 +198,11 @@ fn plan_nested(plan: &mut Plan) {
     }
 }
 
-/// Returns whether a function runs by these `Globals` alone as a consumer's section counts on.
-fn runs_ours(globals: &Node) -> bool {
-    let is = |key: &str, value: &str| globals.get(key).and_then(Node::as_text) == Some(value);
-    let is_json = globals.get("LoggingConfig").and_then(|logs| logs.get("LogFormat")?.as_text()) == Some("JSON");
-    let runs = is("Handler", "bootstrap") && is("Runtime", "provided.al2023") && is("Timeout", "30");
-    runs && is_json && globals.get("Architectures").is_some() && globals.get("MemorySize").is_some()
-}
-
-/// Returns whether this is the one table that the role of a new function may use.
-fn is_lock_table(table: &Node) -> bool {
-    matches!(&table.kind, Kind::Call(function, name) if &**function == "Ref" && name.as_text() == Some("LockTable"))
+/// Returns the ARNs of tables, as a role names them.
+fn arns(tables: &[&str]) -> String {
+    let arns: Vec<_> = tables.iter().map(|table| format!("!GetAtt {table}.Arn")).collect();
+    match &arns[..] {
+        [arn] => arn.clone(),
+        arns => format!("[{}]", arns.join(", ")),
+    }
 }

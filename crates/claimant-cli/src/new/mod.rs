@@ -4,10 +4,12 @@
 //! | --- | --- |
 //! | `name` | what may be a name, and what is called after it |
 //! | `consumer`, `project` | what a consumer consists of, and a whole project: from the files under `templates` |
+//! | `globals` | what the template says of every function |
 //! | `render`, `insert` | templates filled in; lines added to files that are there |
 //! | `plan` | all that is to be written, checked before the first byte is |
 
 mod consumer;
+mod globals;
 mod insert;
 mod name;
 mod plan;
@@ -56,13 +58,13 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
     });
     if options.dry_run {
         say(format!("Nothing is written. In {} this would write:\n", plan.root().display()));
-        plan.summary().iter().chain(&lock_line).for_each(say);
+        plan.summary().iter().chain(&lock_line).chain(plan.notes()).for_each(say);
         return Ok(());
     }
     plan.write()?;
     let lock = if inside { update_lock(plan.root()) } else { Lock::Written };
     say(format!("Written in {}:\n", plan.root().display()));
-    plan.summary().iter().chain(lock_line.iter().filter(|_| lock == Lock::Updated)).for_each(say);
+    plan.summary().iter().chain(lock_line.iter().filter(|_| lock == Lock::Updated)).chain(plan.notes()).for_each(say);
     say_next(&plan, &consumer, lock);
     Ok(())
 }

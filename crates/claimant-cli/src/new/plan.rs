@@ -16,11 +16,13 @@ pub(super) struct Plan {
     before: Vec<(PathBuf, String)>,
     /// What is wrong, in words.
     faults: Vec<String>,
+    /// What is to be known of it, in sentences.
+    notes: Vec<String>,
 }
 
 impl Plan {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, files: Vec::new(), before: Vec::new(), faults: Vec::new() }
+        Self { root, files: Vec::new(), before: Vec::new(), faults: Vec::new(), notes: Vec::new() }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -30,6 +32,15 @@ impl Plan {
     /// Notes that nothing can be written, and why.
     pub(super) fn fault(&mut self, fault: impl Into<String>) {
         self.faults.push(fault.into());
+    }
+
+    /// Notes what is to be said with what was written.
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Plans a file that is not there yet. One that is there is a fault.

@@ -13,27 +13,42 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
     let own = fs::read_to_string("templates/project/template.yaml.in").unwrap();
     let (before, after) = own.split_once("Globals:").unwrap();
     let (ours, after) = after.split_once("\nResources:").unwrap();
+    let lock_table = after.split_once("  LockTable:").unwrap().1.split_once("\n\n").unwrap().0;
+    let after = &format!("\n  LockTable2:{lock_table}\n{after}");
     let of_another_kind = "\n  Function: {Handler: app.handler, Runtime: python3.13, Timeout: 300}\n";
     let without_table = ours.split_once("    Environment:").unwrap().0;
-    let (one, several) = ("CLAIMANT_TABLE: !Ref LockTable", "CLAIMANT_TABLE: !Sub '${LockTable},locks-2'");
-    let of_several = ours.replace(one, several);
+    let one = "CLAIMANT_TABLE: !Ref LockTable";
+    let with = |tables: &str| ours.replace(one, &format!("CLAIMANT_TABLE: {tables}"));
+    let (two, joined) =
+        (with("!Sub '${LockTable},${LockTable2}'"), with("!Join [',', [!Ref LockTable, !Ref LockTable2]]"));
+    let (of_another, of_a_parameter) = (with("!Sub '${LockTable},locks-2'"), with("!Ref AlarmTopicArn"));
     let in_vpc = format!("{ours}    VpcConfig: {{SubnetIds: [subnet-1], SecurityGroupIds: [sg-1]}}\n");
-    for (globals, lines) in
-        [(ours, 0), (&*in_vpc, 0), (without_table, 1), (&*of_several, 1), (of_another_kind, 7), ("", 7)]
-    {
+    let (traced, untraced) = (format!("{ours}    Tracing: Active\n"), format!("{ours}    Tracing: PassThrough\n"));
+    let (own_store, both) = ("LockTable", "LockTable,LockTable2");
+    for (globals, lines, tables) in [
+        (ours, 0, own_store),
+        (&*in_vpc, 0, own_store),
+        (&*traced, 0, own_store),
+        (&*untraced, 0, own_store),
+        (&*two, 0, both),
+        (&*joined, 0, both),
+        (&*of_another, 1, own_store),
+        (&*of_a_parameter, 1, own_store),
+        (without_table, 1, own_store),
+        (of_another_kind, 7, own_store),
+        ("", 7, own_store),
+    ] {
         let workspace = workspace();
         let template = workspace.path().join("template.yaml");
         let globals = if globals.is_empty() { String::new() } else { format!("Globals:{globals}") };
         fs::write(&template, format!("{before}{globals}\nResources:{after}")).unwrap();
         fs::remove_dir_all(workspace.path().join("infra")).unwrap();
-        written(workspace.path(), "welcome", &[]);
+        let said = written(workspace.path(), "welcome", &[]);
+        let has_own_store = globals.contains("locks-2") || globals.contains("CLAIMANT_TABLE: !Ref AlarmTopicArn");
+        assert_eq!(said.contains("a store of its own"), has_own_store, "{said}");
         let stack = Stack::load(&template, &BTreeMap::new()).unwrap();
         let function = &stack.functions[0];
-        assert_eq!(
-            (function.timeout.as_secs(), &*function.environment["CLAIMANT_TABLE"]),
-            (30, "LockTable"),
-            "{globals}"
-        );
+        assert_eq!((function.timeout.as_secs(), &*function.environment["CLAIMANT_TABLE"]), (30, tables), "{globals}");
         let text = fs::read_to_string(&template).unwrap();
         let section = text.split_once("  WelcomeFunction:").unwrap().1.split_once("  WelcomeLogs:").unwrap().0;
         let own =
@@ -41,6 +56,9 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         assert_eq!(own.iter().filter(|key| section.contains(*key)).count(), lines, "{section}");
         let role = text.split_once("  WelcomeRole:").unwrap().1.split_once("  WelcomeAlarms:").unwrap().0;
         assert_eq!(role.contains("- ec2:CreateNetworkInterface\n"), globals.contains("VpcConfig"), "{role}");
+        assert_eq!(role.contains("[xray:PutTraceSegments, "), globals.contains("Tracing: Active"), "{role}");
+        let arns = "Resource: [!GetAtt LockTable.Arn, !GetAtt LockTable2.Arn]\n";
+        assert_eq!(role.contains(arns), tables == both, "{role}");
         let (system, _) = claimant_doctor::read(&template, &Default::default()).unwrap();
         let found = claimant_doctor::run(&system).findings;
         assert!(found.is_empty(), "{globals}: {found:#?}");
@@ -48,7 +66,7 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
     }
     let workspace = workspace();
     let template = workspace.path().join("template.yaml");
-    let moving = ours.replace(one, &format!("{several}\n        CLAIMANT_TABLE_BEFORE: !Ref LockTable"));
+    let moving = ours.replace(one, &format!("{one}\n        CLAIMANT_TABLE_BEFORE: !Ref LockTable2"));
     fs::write(&template, format!("{before}Globals:{moving}\nResources:{after}")).unwrap();
     let output = claimant_new(workspace.path(), "welcome", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,0 +1,90 @@
+//! What a template's `Globals` say of every function, and a new one's section therefore does not.
+
+use claimant_template::{Kind, Node};
+
+/// What can be the resource of a lock table.
+const TABLES: [&str; 2] = ["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"];
+
+/// The lock tables that every function has.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LockTables<'a> {
+    /// None: each function names its own.
+    Unset,
+    /// Resources of the template.
+    Named(Vec<&'a str>),
+    /// Something else as well, or something that depends on more than the template.
+    Unreadable,
+}
+
+/// The `Globals` of a template for functions.
+pub(super) struct Globals<'a> {
+    template: &'a Node,
+    of_functions: Option<&'a Node>,
+}
+
+impl<'a> Globals<'a> {
+    pub(super) fn of(template: &'a Node) -> Self {
+        Self { template, of_functions: template.get("Globals").and_then(|globals| globals.get("Function")) }
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Node> {
+        self.of_functions?.get(key)
+    }
+
+    fn variable(&self, name: &str) -> Option<&'a Node> {
+        self.get("Environment")?.get("Variables")?.get(name)
+    }
+
+    /// Returns whether a function runs by these alone as a consumer's section counts on.
+    pub(super) fn run_ours(&self) -> bool {
+        let is = |key: &str, value: &str| self.get(key).and_then(Node::as_text) == Some(value);
+        let is_json = self.get("LoggingConfig").and_then(|logs| logs.get("LogFormat")?.as_text()) == Some("JSON");
+        let runs = is("Handler", "bootstrap") && is("Runtime", "provided.al2023") && is("Timeout", "30");
+        runs && is_json && self.get("Architectures").is_some() && self.get("MemorySize").is_some()
+    }
+
+    /// Returns whether a function has network interfaces.
+    pub(super) fn are_in_vpc(&self) -> bool {
+        self.get("VpcConfig").is_some()
+    }
+
+    /// Returns whether a function sends traces, or may: that can depend on a parameter.
+    pub(super) fn trace(&self) -> bool {
+        self.get("Tracing").is_some_and(|mode| !matches!(mode.as_text(), Some("PassThrough" | "Disabled")))
+    }
+
+    /// Returns whether a function moves records.
+    pub(super) fn move_records(&self) -> bool {
+        self.variable("CLAIMANT_TABLE_BEFORE").is_some()
+    }
+
+    /// Returns the tables that have a function's records.
+    pub(super) fn lock_tables(&self) -> LockTables<'a> {
+        let Some(value) = self.variable("CLAIMANT_TABLE") else { return LockTables::Unset };
+        let is_table = |name: &&str| {
+            let kind = self.template.get("Resources").and_then(|resources| resources.get(name)?.get("Type")?.as_text());
+            kind.is_some_and(|kind| TABLES.contains(&kind))
+        };
+        match referred(value) {
+            Some(names) if names.iter().all(is_table) => LockTables::Named(names),
+            _ => LockTables::Unreadable,
+        }
+    }
+}
+
+/// Returns what a value refers to, where it is made of such names and commas alone.
+fn referred(value: &Node) -> Option<Vec<&str>> {
+    let Kind::Call(function, argument) = &value.kind else { return None };
+    match (&**function, argument.items()) {
+        ("Ref", _) => Some(vec![argument.as_text()?]),
+        ("Sub", []) => {
+            let names = argument.as_text()?.split(',');
+            names.map(|name| name.trim().strip_prefix("${")?.strip_suffix('}')).collect()
+        }
+        ("Join", [between, parts]) if between.as_text()?.trim() == "," => {
+            let names = parts.items().iter().map(referred).collect::<Option<Vec<_>>>()?;
+            Some(names.concat()).filter(|names| !names.is_empty())
+        }
+        _ => None,
+    }
+}
