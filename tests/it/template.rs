@@ -144,20 +144,48 @@ fn dashboards_of_one_function_have_names_of_their_own() {
     assert!(file("infra/dashboard.yaml").contains("DashboardName: !Sub ${FunctionName}-${Consumer}\n"));
 }
 
-/// At night the text of an alarm is all there is.
+/// At night the text of an alarm is all there is: its commands name their function, and say that they need its stack.
 #[test]
-fn the_commands_in_alarms_name_their_function() {
+fn the_commands_in_alarms_are_whole() {
+    /// What CloudWatch takes.
+    const LENGTH_MAX: usize = 1_024;
     let alarms = file("infra/alarms.yaml");
-    let words: Vec<_> = alarms.split_whitespace().collect();
-    let mut commands = 0;
-    for at in 2..words.len() {
-        if words[at - 2].ends_with("claimant") && ["pause", "resume"].contains(&words[at - 1]) {
-            let argument = words[at..].iter().find(|word| !word.starts_with("--")).expect("the file goes on");
-            assert!(argument.starts_with("${FunctionName}"), "claimant {} {argument}", words[at - 1]);
-            commands += 1;
+    let longest = [("${Consumer}", 40), ("${FunctionName}", 64), ("${QueueName}", 80), ("${Consequence}", 150)];
+    let (mut commands, mut with_stack) = (0, 0);
+    for (name, text) in resources(&alarms).iter().filter(|(_, text)| text.contains("AlarmDescription: !Sub >-")) {
+        let text = text.split_once("AlarmDescription: !Sub >-").unwrap().1;
+        let end = ["\nNamespace:", "\nMetrics:"].iter().filter_map(|key| text.find(key)).min().unwrap();
+        let words: Vec<_> = text[..end].split_whitespace().collect();
+        let whole =
+            longest.iter().fold(words.join(" "), |text, (word, length)| text.replace(word, &"x".repeat(*length)));
+        assert!(whole.len() <= LENGTH_MAX, "{name}: {}", whole.len());
+        for at in (2..words.len()).filter(|at| words[at - 2].ends_with("claimant")) {
+            if ["pause", "resume"].contains(&words[at - 1]) {
+                let argument = words[at..].iter().find(|word| !word.starts_with("--")).expect("it goes on");
+                assert!(argument.starts_with("${FunctionName}"), "claimant {} {argument}", words[at - 1]);
+                commands += 1;
+            }
+        }
+        let has_commands = words.iter().any(|word| word.ends_with("claimant"));
+        let says = "Add to each command --stack and the name of the stack that has the function.";
+        assert_eq!(words.join(" ").ends_with(says), has_commands, "{name}");
+        with_stack += usize::from(has_commands);
+    }
+    assert!(commands >= 5 && with_stack == 6, "{commands} {with_stack}");
+}
+
+/// One from the fourth on costs: each is made only where the stack's parameter asks for it.
+#[test]
+fn dashboards_are_made_where_they_are_asked_for() {
+    let texts = ["template.yaml", "crates/claimant-cli/templates/consumer/resources.yaml.in", "docs/routes.md"];
+    for name in texts {
+        let text = file(name);
+        for before in text.split("TemplateURL: infra/dashboard.yaml").collect::<Vec<_>>().split_last().unwrap().1 {
+            let resource = before.rsplit("Type: AWS::CloudFormation::Stack\n").next().unwrap().trim();
+            let condition = resource.strip_prefix("Condition: Has").and_then(|rest| rest.split_once("Dashboard"));
+            assert!(condition.is_some(), "{name}: {resource}");
         }
     }
-    assert!(commands >= 5, "{commands}");
 }
 
 /// A metric of zero is not written, so what looks at metrics has to take a missing one for zero.
