@@ -108,12 +108,3 @@ pub fn seen_by(mutant: Mutant, seeds: Range<u64>) -> (Option<u64>, BTreeMap<&'st
     }
     (first, rules)
 }
-
-/// The first of these seeds on which the checker sees the mutant, if it does.
-#[must_use]
-pub fn caught(mutant: Mutant, seeds: Range<u64>) -> Option<Failure> {
-    seeds.into_iter().find_map(|seed| {
-        let violations = judge(&draw(seed), Some(mutant)).violations;
-        (!violations.is_empty()).then_some(Failure { seed, violations })
-    })
-}
