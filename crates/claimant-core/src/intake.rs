@@ -1,6 +1,7 @@
 //! What lets messages into a function: it is paused only where it comes back by itself.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -70,11 +71,23 @@ pub fn is_early_enough(now: Timestamp, before: Timestamp) -> bool {
 /// # Errors
 /// When a step is not confirmed. The intake may be off then, with its return to come.
 pub async fn pause(intake: &dyn Intake, until: Timestamp, why: &str) -> Result<Paused, Error> {
+    pause_again(intake, until, why, &AtomicBool::new(false)).await
+}
+
+/// Pauses an intake, perhaps not for the first time: `is_asked` tells whether a try before has asked to switch it off. One that is off then was
+/// paused by that, though the answer was an error.
+pub(crate) async fn pause_again(
+    intake: &dyn Intake,
+    until: Timestamp,
+    why: &str,
+    is_asked: &AtomicBool,
+) -> Result<Paused, Error> {
     let until = Timestamp::from_millis(until.as_secs_rounded_up().saturating_mul(1_000));
     if !intake.is_on().await? {
-        return Ok(Paused::WasOff);
+        return Ok(if is_asked.load(Ordering::Relaxed) { Paused::Until(until) } else { Paused::WasOff });
     }
     intake.plan_return(until, why).await?;
+    is_asked.store(true, Ordering::Relaxed);
     intake.switch_off(until).await?;
     Ok(Paused::Until(until))
 }

@@ -8,5 +8,6 @@ use crate::error::explain;
 pub(crate) const MIGRATIONS: Migrations = Migrations {
     version_table: "claimant_inbox_migrations",
     files: &[(1, "inbox", include_str!("../migrations/1_inbox.sql"))],
+    hasty: None,
     explain,
 };

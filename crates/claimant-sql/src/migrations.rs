@@ -28,27 +28,40 @@ pub struct Migrations {
     pub version_table: &'static str,
     /// Their numbers, names and texts.
     pub files: &'static [(i64, &'static str, &'static str)],
+    /// What has a statement wait for a lock for a moment only, and what ends that: where a refused file leaves a row that it began, as in MySQL.
+    /// Only the file itself may be refused, since whatever records it has to follow.
+    pub hasty: Option<(&'static str, &'static str)>,
     /// Returns the store error of an operation.
     pub explain: fn(&str, &sqlx::Error) -> StoreError,
 }
 
 impl Migrations {
     /// Returns the migrations of the stores' table.
-    pub(crate) fn of_records<D: Dialect>(files: &'static [(i64, &'static str, &'static str)]) -> Self {
+    pub(crate) fn of_records<D: Dialect>(
+        files: &'static [(i64, &'static str, &'static str)],
+        hasty: Option<(&'static str, &'static str)>,
+    ) -> Self {
         let explain = |operation: &str, error: &_| SqlError::of::<D>(operation, error, &RECORDS).into();
-        Self { version_table: "claimant_migrations", files, explain }
+        Self { version_table: "claimant_migrations", files, hasty, explain }
     }
 
     pub(crate) fn migrator(&self) -> Migrator {
         let migration = |(version, name, text): &(i64, &'static str, &'static str)| {
-            Migration::new(*version, (*name).into(), MigrationType::Simple, (*text).into_sql_str(), false)
+            let mut one =
+                Migration::new(*version, (*name).into(), MigrationType::Simple, (*text).into_sql_str(), false);
+            if let Some((begin, end)) = self.hasty {
+                // The checksum stays the file's.
+                let statement = text.trim_end().trim_end_matches(';');
+                one.sql = AssertSqlSafe(format!("{begin}; {statement}; {end}")).into_sql_str();
+            }
+            one
         };
         let mut migrator = Migrator::with_migrations(self.files.iter().map(migration).collect());
         migrator.dangerous_set_table_name(self.version_table);
         migrator
     }
 
-    /// Applies what is pending, on a connection that waits for a lock for a moment only.
+    /// Applies what is pending. Its statements wait for a lock for a moment only, and are tried again.
     pub(crate) async fn run<D>(&self, migrator: &Migrator, connection: &mut D::Connection) -> Result<(), StoreError>
     where
         D: ErrorCodes,
@@ -64,8 +77,10 @@ impl Migrations {
                 return Err(error);
             }
             // Each file of MySQL's is one statement, which changed nothing. There sqlx has committed that it began.
-            if let Some(version) = begun_one {
-                self.forget::<D>(version, connection).await?;
+            if let (Some(version), Some((_, end))) = (begun_one, self.hasty) {
+                connection.execute(end).await.map_err(|e| self.failed(e))?;
+                let delete = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
+                connection.execute(AssertSqlSafe(delete)).await.map_err(|e| self.failed(e))?;
             }
             if begun.elapsed() >= HELD_MAX {
                 return Err(StoreError::new(
@@ -77,25 +92,6 @@ impl Migrations {
                         HELD_MAX.as_secs()
                     ),
                 ));
-            }
-            sleep(HELD_PAUSE).await;
-        }
-    }
-
-    /// Deletes the row of a migration that began and changed nothing. Where somebody has locked all tables for a backup, it is tried again:
-    /// the row would stop every later migration.
-    async fn forget<D>(&self, version: i64, connection: &mut D::Connection) -> Result<(), StoreError>
-    where
-        D: ErrorCodes,
-        for<'c> &'c mut D::Connection: Executor<'c>,
-    {
-        let begun = Instant::now();
-        loop {
-            let delete = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
-            let Err(error) = connection.execute(AssertSqlSafe(delete)).await else { return Ok(()) };
-            let error = MigrateError::from(error);
-            if !is_locked::<D>(&error) || begun.elapsed() >= HELD_MAX {
-                return Err(self.failed(error));
             }
             sleep(HELD_PAUSE).await;
         }

@@ -92,19 +92,27 @@ async fn a_migration_that_waits_is_not_left_half_recorded_by_a_backup() {
     let store = database.store(2).await;
     let (mut holder, mut backup) = (database.party().await, database.party().await);
     let pending = "DELETE FROM claimant_migrations WHERE description = 'notes'";
-    for sql in ["ALTER TABLE claimant_records DROP COLUMN note", pending, "BEGIN", &database.insert("held")] {
-        holder.run(sql).await;
+    // The change is refused while the backup runs, and made just before.
+    for (backup_ms, end_ms) in [(600, 3_400), (400, 700)] {
+        for sql in ["ALTER TABLE claimant_records DROP COLUMN note", pending, "BEGIN", &database.insert("held")] {
+            holder.run(sql).await;
+        }
+        let holds = async {
+            tokio::time::sleep(Duration::from_millis(end_ms)).await;
+            holder.run("ROLLBACK").await;
+        };
+        let backs_up = async {
+            tokio::time::sleep(Duration::from_millis(backup_ms)).await;
+            backup.run("FLUSH TABLES WITH READ LOCK").await;
+            tokio::time::sleep(Duration::from_millis(2_600)).await;
+            backup.run("UNLOCK TABLES").await;
+        };
+        let others = async { tokio::join!(holds, backs_up) };
+        let (migrated, others) = tokio::join!(store.migrate(), tokio::time::timeout(LONG, others));
+        others.expect("the backup has its lock");
+        migrated.unwrap();
+        store.migrate().await.unwrap();
     }
-    let others = async move {
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        backup.run("FLUSH TABLES WITH READ LOCK").await;
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
-        holder.run("ROLLBACK").await;
-        backup.run("UNLOCK TABLES").await;
-    };
-    let (migrated, others) = tokio::join!(store.migrate(), tokio::time::timeout(LONG, others));
-    others.expect("the backup has its lock");
-    migrated.unwrap();
 }
 
 /// What no other transaction holds up is not tried for a minute.

@@ -64,7 +64,7 @@ pub(crate) struct Learned {
 }
 
 impl Learned {
-    /// Takes note of a call that took so long and said that the system is away, or was cut off.
+    /// Takes note of a call that took so long and said that the system is away, or was cut off at its own timeout.
     pub(crate) fn hung(&self, took: Duration) {
         self.hung_ms.fetch_max(took.as_millis() as u64, Ordering::Relaxed);
     }

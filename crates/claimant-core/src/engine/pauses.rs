@@ -1,6 +1,6 @@
 //! The pauses of the intake while a breaker is open: by whoever was granted its claim, and by nobody else.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,24 +48,20 @@ impl Pauses {
         }
         let (until, why) = (now.plus(pause), format!("breaker {downstream} of {}", asker.consumer));
         let why = why.as_str();
-        let tries = AtomicUsize::new(0);
-        let ask = || {
-            tries.fetch_add(1, Ordering::Relaxed);
-            intake::pause(intake, until, why)
-        };
-        let back = match asked(asker, INTAKE_CALLS_MAX_MS, || true, ask).await {
-            Ok(Some(Paused::Until(back))) => back,
-            // By a try before, whose answer was an error.
-            Ok(Some(Paused::WasOff)) if tries.load(Ordering::Relaxed) > 1 => until,
-            Ok(_) => return false,
+        let is_asked = AtomicBool::new(false);
+        let ask = || intake::pause_again(intake, until, why, &is_asked);
+        match asked(asker, INTAKE_CALLS_MAX_MS, || true, ask).await {
+            Ok(Some(Paused::Until(back))) => {
+                tracing::warn!(consumer = %asker.consumer, downstream, attempt, until = back.to_utc(), "intake paused: it is switched on again at that time, or when the breaker closes");
+                self.learn(Some(back));
+                true
+            }
+            Ok(_) => false,
             Err(error) => {
                 self.warn(asker, downstream, "intake not paused: messages are held back in their invocations", &error);
-                return false;
+                false
             }
-        };
-        tracing::warn!(consumer = %asker.consumer, downstream, attempt, until = back.to_utc(), "intake paused: it is switched on again at that time, or when the breaker closes");
-        self.learn(Some(back));
-        true
+        }
     }
 
     /// Switches the intake on again that is paused, while the breaker is closed. Where that fails, it comes back when it does.

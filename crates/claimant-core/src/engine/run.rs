@@ -85,7 +85,10 @@ impl<R> RunEnd<R> {
             Health::Answered | Health::Unknown if !matches!(self, Self::Returned(_)) => {}
             Health::Answered => {
                 learned.durations.learn(took);
-                learned.forget_hangs();
+                // One that began before the breaker opened says nothing of the time since.
+                if !breaker.is_some_and(SharedBreaker::is_open) {
+                    learned.forget_hangs();
+                }
             }
             Health::Unknown => learned.durations.learn(took),
         }

@@ -264,12 +264,9 @@ impl SharedBreaker {
             return false;
         }
         let paused = held.is_ok() && self.pauses.pause(asker, &self.downstream, claim.attempt).await;
-        // All have to know until when.
-        if paused && matches!(self.renew(asker, &mut claim).await, Ok(Renewed::Lost)) {
-            // Another process has closed it meanwhile, and knew of no pause.
-            self.pauses.resume(asker, &self.downstream, || true).await;
-            self.state.set(Known::Open { until: asker.clock.now() });
-            return true;
+        if paused {
+            // All have to know until when.
+            let _ = self.renew(asker, &mut claim).await;
         }
         let until = claim.lease_until.plus(self.policy.skew);
         let open_ms = until.since(asker.clock.now()).as_millis() as u64;

@@ -55,6 +55,10 @@ impl World {
                         sleep(Duration::from_secs(20)).await;
                         Err(HandlerError::retry("it gave no answer in 20 s").downstream("mail"))
                     }
+                    ("fine", true) => {
+                        sleep(Duration::from_millis(70)).await;
+                        Ok(())
+                    }
                     ("other", true) => Err(HandlerError::retry("it is away").downstream("gateway")),
                     (_, true) => Err(HandlerError::retry("it is away").downstream("mail")),
                     (_, false) => Ok(()),
@@ -195,6 +199,45 @@ async fn where_calls_hung_a_probe_begins_only_where_it_can_end() {
         assert_eq!((count(&seen, "completed"), count(&beside, "completed")), (10, 10), "{seen:?}");
         assert!(at.elapsed() > Duration::from_secs(15), "{:?}", at.elapsed());
     }
+}
+
+/// In a process with several invocations.
+#[tokio::test(start_paused = true)]
+async fn an_invocation_without_the_time_for_a_probe_keeps_no_other_one_from_it() {
+    let world = World::new(true);
+    let set = |consumer: Consumer<String>| consumer.concurrency(10).breaker(Breaker::new("mail"));
+    let process = world.process_with(1, set);
+    let messages = |name: &str| {
+        let message = |n| Message::new(format!("{name}{n}"), r#""slow""#).unwrap().with_receive_count(1);
+        (0..10).map(message).collect::<Vec<_>>()
+    };
+    deliver(&process, &messages("a"), 30).await;
+    world.away.store(false, Ordering::SeqCst);
+    let late = async {
+        sleep(Duration::from_secs(15)).await;
+        deliver(&process, &messages("c"), 30).await
+    };
+    let early = messages("b");
+    let (_, late) = tokio::join!(deliver(&process, &early, 30), late);
+    assert!(count(&late, "completed") > 0, "{late:?}");
+}
+
+/// A brown-out: calls that began before the breaker opened are answered after.
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_an_earlier_call_says_nothing_of_how_long_calls_hang() {
+    let world = World::new(true);
+    let set = |consumer: Consumer<String>| consumer.concurrency(6).breaker(Breaker::new("mail"));
+    let process = world.process_with(1, set);
+    let messages = |name: &'static str, body: &'static str, count: usize| {
+        (0..count).map(move |n| Message::new(format!("{name}{n}"), format!("{body:?}")).unwrap().with_receive_count(1))
+    };
+    // Five slots hang for 20 s, the others answer until then and a moment longer.
+    let first: Vec<_> = messages("a", "slow", 5).chain(messages("f", "fine", 250)).collect();
+    deliver(&process, &first, 22).await;
+    let runs = world.runs();
+    let next: Vec<_> = messages("b", "slow", 10).collect();
+    assert_eq!(count(&deliver(&process, &next, 30).await, "breaker_open"), 10);
+    assert_eq!(world.runs(), runs, "where 19 s are left, no probe begins whose calls hang for 20 s");
 }
 
 /// The calls hang for longer than the breaker is open at first.

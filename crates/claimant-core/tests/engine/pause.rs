@@ -24,6 +24,8 @@ enum Fault {
     /// So many times: another change is under way.
     InUse(u32),
     AnswerLost,
+    /// It is carried out, and the answer is an error that passes.
+    Failed,
 }
 
 /// The intake of the processes' queue.
@@ -55,7 +57,11 @@ impl Mapping {
         }
         let answer = carry_out(self);
         assert!(self.is_letting_in() || self.has_way_back(), "off without a return to come");
-        if fault == Some(Fault::AnswerLost) { Err(Error::new("no answer")) } else { Ok(answer) }
+        match fault {
+            Some(Fault::AnswerLost) => Err(Error::new("no answer")),
+            Some(Fault::Failed) => Err(Error::new("500").of_kind(ErrorKind::Unavailable)),
+            _ => Ok(answer),
+        }
     }
 
     fn is_letting_in(&self) -> bool {
@@ -384,6 +390,15 @@ async fn without_a_permission_or_an_answer_messages_are_held_back_as_ever() {
         assert!(hidden.len() == 4 && hidden.iter().all(|s| (225..=300).contains(s)), "{hidden:?}");
         assert!(world.mapping.is_letting_in() || world.mapping.has_way_back());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_is_known_though_the_answer_to_it_was_an_error() {
+    let world = World::new();
+    world.mapping.faults.lock().unwrap().insert("off", Fault::Failed);
+    let process = world.process();
+    let report = world.open(&process).await;
+    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off is_on", 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,6 +24,10 @@ const LOCK: &str = "SELECT IF(DATABASE() IS NULL, NULL, GET_LOCK(CONCAT('claiman
 /// How long they wait.
 const LOCK_WAIT_MAX_S: i64 = 60;
 
+/// A change of a table waits for a lock for a second, since all others would wait behind it. What is written of it waits for a minute: a backup
+/// may have locked all tables meanwhile.
+const HASTY: (&str, &str) = ("SET SESSION lock_wait_timeout = 1", "SET SESSION lock_wait_timeout = 60");
+
 /// Records in one table, `claimant_records`, of a MySQL or MariaDB database.
 ///
 /// A claim of a fresh key is one statement, that of finished work two, of a failed or abandoned key three. Several keys share
@@ -118,13 +122,12 @@ impl MySqlStore {
             (2, "fingerprints", include_str!("../../migrations/mysql/2_fingerprints.sql")),
             (3, "notes", include_str!("../../migrations/mysql/3_notes.sql")),
         ];
-        let migrations = Migrations::of_records::<MySql>(files);
+        let migrations = Migrations::of_records::<MySql>(files, Some(HASTY));
         let mut migrator = migrations.migrator();
         // sqlx's lock has a timeout that MariaDB does not understand; it then does not lock.
         migrator.set_locking(false);
         let mut connection = migrations.take_out(&self.pool).await?;
-        let short = "SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1";
-        connection.execute(short).await.map_err(|e| migrations.failed(e))?;
+        connection.execute(HASTY.1).await.map_err(|e| migrations.failed(e))?;
         let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;
         match locked.map_err(|e| migrations.failed(e))? {
             Some(1) => {}

@@ -118,7 +118,7 @@ impl PostgresStore {
             (1, "records", include_str!("../../migrations/postgres/1_records.sql")),
             (2, "notes", include_str!("../../migrations/postgres/2_notes.sql")),
         ];
-        migrate(&self.pool, &Migrations::of_records::<Postgres>(files)).await
+        migrate(&self.pool, &Migrations::of_records::<Postgres>(files, None)).await
     }
 }
 
