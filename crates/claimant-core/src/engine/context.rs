@@ -252,12 +252,10 @@ impl<'a> BatchContext<'a> {
     /// its last attempt: it is dead-lettered or rejected then, and until then it is in flight, and its group waits, for nothing. Beyond
     /// the last receive the queue does not do what the function was told, and the message backs off as ever.
     pub(crate) fn retry_delay(&self, message: &Message, attempt: u32, asked: Option<Duration>) -> Duration {
-        if self.is_last_attempt(attempt) {
-            return Duration::ZERO;
-        }
         let asked = asked.map(|asked| self.bounded(message.id(), asked));
+        let is_last = self.shared.receives_max == Some(message.receive_count()) || self.is_last_attempt(attempt);
         // What is sent again has all its receives before it.
-        if self.shared.receives_max == Some(message.receive_count()) && !asked.is_some_and(backoff::is_long) {
+        if is_last && !asked.is_some_and(backoff::is_long) {
             return Duration::ZERO;
         }
         asked.unwrap_or_else(|| backoff::delay(attempt, message.id()))

@@ -397,7 +397,7 @@ async fn a_pause_is_known_though_the_answer_to_it_was_an_error() {
     let world = World::new();
     world.mapping.faults.lock().unwrap().insert("off", Fault::Failed);
     let process = world.process();
-    let report = world.open(&process).await;
+    let report = world.deliver(&process, "a", 1, 60).await;
     assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off is_on", 1));
 }
 
