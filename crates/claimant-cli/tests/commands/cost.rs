@@ -32,8 +32,12 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Writes a file of the test that calls it: others have files of the same names.
 fn file(name: &str, content: &str) -> String {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let test = std::thread::current().name().unwrap_or("cost").replace(':', "-");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join(name);
     fs::write(&path, content).unwrap();
     path.to_str().unwrap().to_owned()
 }
