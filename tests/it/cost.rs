@@ -104,6 +104,17 @@ impl World {
         report.usage
     }
 
+    /// Finishes so many messages; returns them, and a batch of their copies with fresh ones.
+    async fn with_copies(&self, copies: usize, count: usize) -> (Vec<String>, Vec<String>) {
+        let first = texts(&format!("{copies}-"), copies, "ok");
+        if copies > 0 {
+            self.deliver(&first, 1, "completed").await;
+        }
+        let mut batch: Vec<_> = first.iter().map(|text| format!("{text}-copy")).collect();
+        batch.extend(texts(&format!("new{copies}-"), count - copies, "ok"));
+        (first, batch)
+    }
+
     /// Delivers copies of finished work until they are what is usual.
     async fn deliver_copies(&self, count: usize) {
         let known = texts("known", 20, "ok");
@@ -165,12 +176,7 @@ async fn copies_of_completed_work_cost_what_the_model_says() {
         let world = World::new(guarantee, Lease::UntilDeadline).await;
         let (mut mean, mut alone) = (Usage::default(), Usage::default());
         for copies in 0..=BATCH {
-            let first = texts(&format!("{copies}-"), copies, "ok");
-            if copies > 0 {
-                world.deliver(&first, 1, "completed").await;
-            }
-            let mut batch: Vec<_> = first.iter().map(|text| format!("{text}-copy")).collect();
-            batch.extend(texts(&format!("new{copies}-"), BATCH - copies, "ok"));
+            let (first, batch) = world.with_copies(copies, BATCH).await;
             let mut usage = world.deliver(&batch, 1, "completed duplicate").await;
             let weight = binomial(BATCH, copies, CHANCE);
             println!("{copies} of {BATCH}: {usage:?}");
@@ -208,12 +214,7 @@ async fn copies_that_are_usual_cost_what_the_model_says() {
         // As above: its transactions are cancelled. No answer to a claim says what is usual.
         let untold = if guarantee == Guarantee::Optimistic { 4.0 } else { 0.0 };
         for copies in 0..=BATCH {
-            let first = texts(&format!("{copies}-"), copies, "ok");
-            if copies > 0 {
-                world.deliver(&first, 1, "completed").await;
-            }
-            let mut batch: Vec<_> = first.iter().map(|text| format!("{text}-copy")).collect();
-            batch.extend(texts(&format!("new{copies}-"), BATCH - copies, "ok"));
+            let (_, batch) = world.with_copies(copies, BATCH).await;
             world.deliver_copies(5).await;
             let mut usage = world.deliver(&batch, 1, "completed duplicate").await;
             usage.write_units += untold * copies as f64;

@@ -182,6 +182,14 @@ impl World {
         (status, page)
     }
 
+    /// Stops the console as soon as this is so.
+    async fn stop_once(&self, is_so: impl Fn() -> bool) {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.stop.send_replace(true);
+    }
+
     async fn group(&self) -> String {
         let dead = self.json("/dead").await;
         format!("/dead/{}?queue=Dead", dead["queues"][0]["causes"][0]["group"].as_str().unwrap())
@@ -818,12 +826,7 @@ async fn a_console_that_is_stopped_ends_a_long_act_in_order() {
     }
     let group = world.group().await;
     let all = json!({ "queue": "Dead", "group": group.split(['/', '?']).nth(2).unwrap() });
-    let stop = async {
-        while world.cloud.sqs().counters("Orders").unwrap().sent == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        world.stop.send_replace(true);
-    };
+    let stop = world.stop_once(|| world.cloud.sqs().counters("Orders").unwrap().sent > 0);
     let ((status, done), ()) = tokio::join!(world.post("/dead/redrive", &all), stop);
     let said = done["notice"]["text"].as_str().unwrap();
     assert!(status == 200 && done["notice"]["done"] == true && said.contains("The console was stopped: "), "{said}");
@@ -844,12 +847,7 @@ async fn a_console_that_is_stopped_ends_a_long_act_in_order() {
     let causes = dead["queues"][0]["causes"].as_array().unwrap();
     let group = causes.iter().find(|cause| cause["count"] == 1).unwrap_or_else(|| panic!("{dead}"));
     let one = json!({ "queue": "Dead", "group": group["group"] });
-    let stop = async {
-        while world.cloud.sqs().depth("Dead").unwrap().in_flight == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        world.stop.send_replace(true);
-    };
+    let stop = world.stop_once(|| world.cloud.sqs().depth("Dead").unwrap().in_flight > 0);
     let ((_, done), ()) = tokio::join!(world.post("/dead/redrive", &one), stop);
     let said = done["notice"]["text"].as_str().unwrap();
     assert!(done["notice"]["done"] == false && said.starts_with("The console was stopped before "), "{said}");
@@ -859,12 +857,7 @@ async fn a_console_that_is_stopped_ends_a_long_act_in_order() {
 
     // And a sending.
     let mut world = World::start().await;
-    let stop = async {
-        while world.cloud.sqs().counters("Orders").unwrap().sent == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        world.stop.send_replace(true);
-    };
+    let stop = world.stop_once(|| world.cloud.sqs().counters("Orders").unwrap().sent > 0);
     let many = json!({ "queue": "Orders", "body": "x", "count": 10_000 });
     let ((_, done), ()) = tokio::join!(world.post("/send", &many), stop);
     let (said, sent) = (done["notice"]["text"].as_str().unwrap(), done["result"]["sent"].as_u64().unwrap());

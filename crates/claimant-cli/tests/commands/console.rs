@@ -36,6 +36,12 @@ impl Running {
         Self { process, url: url.trim_end_matches('/').to_owned() }
     }
 
+    /// The fingerprint of the first cause on the page of dead letters, which are read for it.
+    fn first_cause(&self) -> String {
+        let causes = self.page("/dead?read=true");
+        causes.split_once("href=\"/dead/").unwrap().1.split('?').next().unwrap().to_owned()
+    }
+
     /// The status and the body of an answer.
     fn ask(&self, method: &str, path: &str, accept: &str, form: &str) -> (u16, String) {
         self.ask_with(&format!("{method} {path} HTTP/1.1\r\nhost: {}\r\naccept: {accept}", self.url), form)
@@ -519,8 +525,7 @@ fn crowded(request: &str) -> (u16, String) {
 fn letters_that_were_not_looked_at_are_not_said_to_be_gone() {
     let server = Server::start(crowded);
     let console = Running::start(&server, &["--allow-writes"]);
-    let causes = console.page("/dead?read=true");
-    let group = causes.split_once("href=\"/dead/").unwrap().1.split('?').next().unwrap();
+    let group = console.first_cause();
     let page = console.page(&format!("/dead/{group}?queue=orders-dead"));
     assert_eq!(page.matches("class=\"letter card\"").count(), 25, "{page}");
     assert!(page.contains("The first 25 letters of this cause; there may be more."), "{page}");
@@ -558,8 +563,7 @@ fn growing(request: &str) -> (u16, String) {
 fn letters_that_no_page_has_shown_stay() {
     let server = Server::start(growing);
     let console = Running::start(&server, &["--allow-writes"]);
-    let causes = console.page("/dead?read=true");
-    let group = causes.split_once("href=\"/dead/").unwrap().1.split('?').next().unwrap();
+    let group = console.first_cause();
     let page = console.page(&format!("/dead/{group}?queue=orders-dead"));
     assert!(page.contains("Every letter that is shown here is deleted."), "{page}");
     GROWN.store(true, Ordering::SeqCst);

@@ -36,7 +36,7 @@ pub(crate) const RENEWALS_PER_LEASE: u32 = 3;
 const RENEWAL_TRIES: u32 = 6;
 
 /// Why a handler was cancelled that took longer than its consumer allows.
-pub(crate) const AT_TIMEOUT: &str = "the handler was cancelled at its timeout";
+const AT_TIMEOUT: &str = "the handler was cancelled at its timeout";
 
 /// Why one was cancelled whose claim, or whose message, another owner may have.
 pub(crate) const LEASE_LOST: &str = "the lease was lost while the handler ran";
@@ -79,18 +79,17 @@ impl<R> RunEnd<R> {
     pub(crate) fn teach(&self, cx: BatchContext<'_>, took: Duration, says: impl Fn(&SharedBreaker, &R) -> Health) {
         let (learned, breaker) = (&cx.shared.learned, cx.shared.breaker.as_ref());
         let seen = breaker.map_or(Health::Unknown, |breaker| self.health(|result| says(breaker, result)));
-        match seen {
+        match (seen, self) {
             // How long it hung says nothing of the others.
-            Health::Away => learned.hung(took),
-            Health::Answered | Health::Unknown if !matches!(self, Self::Returned(_)) => {}
-            Health::Answered => {
+            (Health::Away, _) => learned.hung(took),
+            (_, Self::Returned(_)) => {
                 learned.durations.learn(took);
                 // One that began before the breaker opened says nothing of the time since.
-                if !breaker.is_some_and(SharedBreaker::is_open) {
+                if seen == Health::Answered && !breaker.is_some_and(SharedBreaker::is_open) {
                     learned.forget_hangs();
                 }
             }
-            Health::Unknown => learned.durations.learn(took),
+            _ => {}
         }
     }
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
-use super::run::{AT_TIMEOUT, HandlerResult, LEASE_LOST, Ran, RunEnd};
+use super::run::{HandlerResult, LEASE_LOST, Ran, RunEnd};
 use super::slots::Held;
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::claim::Claim;
 use crate::failure::{Failure, FailureKind};
 use crate::message::Message;
 use crate::payload::Payload;
+use crate::protocol::breaker::Health;
 use crate::protocol::{Abandoned, Ending};
 use crate::rejection::Rejection;
 use crate::report::Outcome;
@@ -166,7 +167,7 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
     let Ran { work, claim, held, end, .. } = ran;
     let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id(), claim.attempt);
     // What hangs is away: as a failure that says so.
-    let hung = matches!(end, RunEnd::Cancelled(why) | RunEnd::StillRunning(why) if why == AT_TIMEOUT);
+    let hung = end.health(|_| Health::Unknown) == Health::Away;
     let as_held = (hung && cx.holds_back()).then(|| cx.held_delay(&work.delivery.message));
     let backoff = cx.retry_delay(&work.delivery.message, attempt, as_held);
     let cut_off = |why: &str, outcome| in_doubt(cx, attempt, why.to_owned(), Then::answer(outcome, backoff));
