@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
-use aws_smithy_http_client::Builder;
 use claimant::engine::{Engine, Message, NoQueue, Schedule};
 use claimant_local::dynamodb::DynamoDb;
 use claimant_local::s3::S3;
@@ -46,7 +45,7 @@ async fn endpoint() -> std::io::Result<(TcpListener, String, SdkConfig)> {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .http_client(Builder::new().build_http())
+        .http_client(claimant::aws::http_client())
         .endpoint_url(&url)
         .build();
     Ok((listener, url, config))

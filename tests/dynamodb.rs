@@ -83,7 +83,7 @@ impl DynamoDb {
 /// A client of this endpoint.
 #[must_use]
 pub fn client(endpoint: &str) -> Client {
-    Client::from_conf(config(endpoint).http_client(aws_smithy_http_client::Builder::new().build_http()).build())
+    Client::from_conf(config(endpoint).http_client(claimant_aws::http_client()).build())
 }
 
 /// Three tries, as functions have, with next to no wait between them. The SDK's allowance for retries is each client's own: the

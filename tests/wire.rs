@@ -56,7 +56,7 @@ struct State {
 impl Default for Wire {
     fn default() -> Self {
         Self {
-            inner: aws_smithy_http_client::Builder::new().build_http(),
+            inner: claimant_aws::http_client(),
             state: Arc::default(),
             waits: Arc::default(),
             goes_on: Arc::default(),

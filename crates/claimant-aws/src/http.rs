@@ -33,8 +33,12 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::runtime::{self, Handle};
 use tokio::time::timeout;
 
-/// Returns the client. Its first request over TLS reads the certificates, unless that was done before.
-pub(crate) fn client() -> SharedHttpClient {
+/// Returns a client as that of [`config`](crate::config) is, with connections of its own: for a configuration that is not loaded from
+/// the environment.
+///
+/// It speaks HTTP/1.1 and trusts the machine's certificates. Its first request over TLS reads those, unless that was done before.
+#[must_use]
+pub fn http_client() -> SharedHttpClient {
     SharedHttpClient::new(Http::default())
 }
 

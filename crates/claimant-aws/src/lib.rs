@@ -28,6 +28,7 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_core::Variables;
+pub use http::http_client;
 pub use later::Later;
 #[cfg(feature = "people")]
 pub use people::{config_of, sign_in};
@@ -104,7 +105,7 @@ async fn loaded(mut loader: ConfigLoader) -> SdkConfig {
         loader = loader.credentials_provider(environment);
     }
     loader
-        .http_client(http::client())
+        .http_client(http_client())
         .retry_config(
             RetryConfig::standard()
                 .with_max_attempts(ATTEMPTS_MAX)

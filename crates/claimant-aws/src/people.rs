@@ -15,7 +15,7 @@ use claimant_core::{Clock as _, SystemClock};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::{http, loaded};
+use crate::loaded;
 
 /// For how long a person may be asked for something before a command goes on without credentials.
 const SIGN_IN_MAX: Duration = Duration::from_secs(120);
@@ -42,7 +42,7 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
         // The default chain would take the keys of the environment first, and so work on another account than the one that was named.
         Some(profile) => {
             let known =
-                ProviderConfig::default().with_region(config.region().cloned()).with_http_client(http::client());
+                ProviderConfig::default().with_region(config.region().cloned()).with_http_client(crate::http_client());
             let of_profile = ProfileFileCredentialsProvider::builder().configure(&known).profile_name(profile).build();
             Some(SharedCredentialsProvider::new(of_profile))
         }

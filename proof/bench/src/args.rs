@@ -83,11 +83,11 @@ pub(crate) struct Cold {
     #[arg(long, value_name = "TIMES", default_value_t = 30)]
     pub(crate) starts: usize,
 
-    /// The directory with the functions' binaries [default: the one this command is in]
+    /// The directory with `order-confirmation` [default: the one this command is in]
     #[arg(long, value_name = "DIR")]
     pub(crate) binaries: Option<PathBuf>,
 
-    /// The function built with the SDK's default features [default: not measured]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) defaults: Option<PathBuf>,
+    /// The binaries of cold/, the functions that it is compared with; `cold-defaults` may be missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cold: PathBuf,
 }

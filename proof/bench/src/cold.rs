@@ -105,9 +105,10 @@ fn binaries(options: &Cold) -> std::io::Result<Vec<(&'static str, PathBuf)>> {
         Some(directory) => directory.clone(),
         None => std::env::current_exe()?.parent().map(Path::to_path_buf).unwrap_or_default(),
     };
-    let mut binaries = vec![(HELLO, directory.join("cold-hello")), (BY_HAND, directory.join("cold-by-hand"))];
-    if let Some(path) = &options.defaults {
-        binaries.push(("the function by hand, the SDK's default features", path.clone()));
+    let mut binaries = vec![(HELLO, options.cold.join("cold-hello")), (BY_HAND, options.cold.join("cold-by-hand"))];
+    let defaults = options.cold.join("cold-defaults");
+    if defaults.exists() {
+        binaries.push(("the function by hand, the SDK's default features", defaults));
     }
     binaries.push((CLAIMANT, directory.join("order-confirmation")));
     Ok(binaries)

@@ -90,7 +90,7 @@ fn client(address: &str) -> Client {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(REGION))
         .credentials_provider(Credentials::new("local", "local", None, None, "storm"))
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .http_client(claimant_aws::http_client())
         .endpoint_url(format!("http://{address}"));
     Client::from_conf(config.build())
 }

@@ -74,7 +74,7 @@ async fn everything_in_the_template_is_there_and_gone_after_the_stop() {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .http_client(claimant_aws::http_client())
         .endpoint_url(&endpoints.sqs)
         .build();
     let answer = aws_sdk_sqs::Client::from_conf(config).get_queue_url().queue_name("orders").send().await.unwrap();

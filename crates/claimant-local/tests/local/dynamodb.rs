@@ -47,7 +47,7 @@ fn client_of(url: &str) -> Client {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .http_client(claimant_aws::http_client())
         .endpoint_url(url)
         .retry_config(RetryConfig::disabled())
         .build();

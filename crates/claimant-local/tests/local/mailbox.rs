@@ -28,7 +28,7 @@ async fn post(mailbox: Mailbox) -> Post {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .http_client(claimant_aws::http_client())
         .endpoint_url(format!("http://{address}"))
         .build();
     Post { mailbox, address, client: Client::from_conf(config) }

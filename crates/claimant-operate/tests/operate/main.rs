@@ -79,7 +79,7 @@ impl Local {
             .region(Region::new("us-east-1"))
             .credentials_provider(Credentials::new("local", "local", None, None, "test"))
             .endpoint_url(&url)
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .http_client(claimant_aws::http_client())
             .build();
         Self { sqs, client: Client::from_conf(config), url, _server: server }
     }

@@ -25,7 +25,7 @@ fn client(url: &str) -> Client {
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))
         .endpoint_url(url)
         .retry_config(RetryConfig::disabled())
-        .http_client(aws_smithy_http_client::Builder::new().build_http());
+        .http_client(claimant_aws::http_client());
     Client::from_conf(config.build())
 }
 

@@ -64,7 +64,7 @@ async fn world() -> (Sqs, S3, S3Payloads, Producer) {
         .region(aws_sdk_sqs::config::Region::new("us-east-1"))
         .credentials_provider(aws_sdk_sqs::config::Credentials::new("local", "local", None, None, "test"))
         .endpoint_url(&url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http());
+        .http_client(claimant_aws::http_client());
     let producer = Producer::new(aws_sdk_sqs::Client::from_conf(config.build()), sqs.queue_url(QUEUE));
     (sqs, s3, payloads.clone(), producer.large_payloads(payloads))
 }

@@ -156,7 +156,7 @@ impl Database {
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("us-east-1"))
             .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .http_client(claimant_aws::http_client())
             .retry_config(RetryConfig::disabled())
             .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(PATIENCE).build())
             .endpoint_url(&self.endpoint)

@@ -59,7 +59,7 @@ impl Local {
             .region(Region::new("us-east-1"))
             .credentials_provider(Credentials::new("local", "local", None, None, "test"))
             .endpoint_url(format!("http://{address}"))
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .http_client(claimant_aws::http_client())
             .build();
         Self { sqs, client: Client::from_conf(config), address, stop, server }
     }

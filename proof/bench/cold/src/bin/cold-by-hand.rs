@@ -2,7 +2,7 @@
 
 #[path = "../function.rs"]
 mod function;
-#[path = "../hand.rs"]
+#[path = "../../../src/hand.rs"]
 mod hand;
 
 use aws_config::BehaviorVersion;

@@ -1,8 +1,8 @@
 //! The function by hand, with the SDK's default features: two TLS stacks, SSO, processes. Built for `make bench`.
 
-#[path = "../../src/function.rs"]
+#[path = "../function.rs"]
 mod function;
-#[path = "../../src/hand.rs"]
+#[path = "../../../src/hand.rs"]
 mod hand;
 
 #[tokio::main]
