@@ -229,6 +229,7 @@ pub(crate) fn run(options: &Cost) -> Result<Ended, Error> {
     let known = claimant_doctor::Options {
         parameters: options.deployment.parameters.iter().cloned().collect(),
         region: Some(prices.region.clone()),
+        account: None,
     };
     let template = &options.deployment.template;
     let read = claimant_doctor::read(template, &known);

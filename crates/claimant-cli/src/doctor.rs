@@ -14,7 +14,7 @@ Exit codes:
   0  Nothing was found.
   1  Something was found, of --level or worse.
   2  Wrong usage, or the template, the stack or all of its functions cannot be
-     read.";
+     read, or the stack has no function.";
 
 /// The width of texts where the terminal does not say its own.
 const WIDTH: usize = 100;
@@ -43,6 +43,10 @@ pub(crate) struct Doctor {
     /// The Region that the template's stack is for; of an account, the Region to look at
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
+
+    /// The account that the template's stack is for
+    #[arg(long, value_name = "ID", value_parser = account, conflicts_with_all = ["stack", "functions"])]
+    account: Option<String>,
 
     /// A deployed stack, by its name, with those nested in it
     #[arg(long, value_name = "NAME")]
@@ -104,6 +108,11 @@ fn check(name: &str) -> Result<&'static Check, String> {
     })
 }
 
+fn account(id: &str) -> Result<String, String> {
+    let is_one = id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_digit());
+    is_one.then(|| id.to_owned()).ok_or_else(|| "an account has 12 digits".to_owned())
+}
+
 impl From<LevelOption> for Level {
     fn from(level: LevelOption) -> Self {
         match level {
@@ -135,6 +144,7 @@ fn templates(options: &Doctor) -> Result<Report, Error> {
     let known = claimant_doctor::Options {
         parameters: options.parameters.iter().cloned().collect(),
         region: options.region.clone(),
+        account: options.account.clone(),
     };
     let mut report = Report::default();
     for template in &options.templates {

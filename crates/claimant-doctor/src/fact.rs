@@ -28,6 +28,19 @@ impl<T> Fact<T> {
     }
 }
 
+/// Returns whether all of these are so, each if it is known: one that is not so decides, whatever the others are.
+pub(crate) fn all(each: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
+    let mut all = Some(true);
+    for one in each {
+        match one {
+            Some(false) => return one,
+            Some(true) => {}
+            None => all = None,
+        }
+    }
+    all
+}
+
 impl<T> From<Option<T>> for Fact<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Unknown, Self::Known)

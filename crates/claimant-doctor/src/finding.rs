@@ -87,6 +87,17 @@ pub(crate) fn found(level: Level, what: impl Into<String>, fix: impl Into<String
     Some(Some(Found { level, what: what.into(), fix: fix.into() }))
 }
 
+/// The answer to several questions about one place: the worst that is found, else that something is not known, else that it is fine.
+pub(crate) fn worst(answers: impl IntoIterator<Item = Answer>) -> Answer {
+    let rank = |answer: &Answer| match answer {
+        Some(Some(found)) => (2, Some(found.level)),
+        None => (1, None),
+        Some(None) => (0, None),
+    };
+    // The first of those that are as bad.
+    answers.into_iter().min_by_key(|answer| std::cmp::Reverse(rank(answer))).unwrap_or(FINE)
+}
+
 impl Report {
     /// Records a check's answer for a place.
     pub(crate) fn answer(&mut self, number: u8, place: &Place, answer: Answer) {

@@ -8,6 +8,7 @@
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
 //! | `link` | what a value leads to |
+//! | `access` | keys and policies of queues and tables |
 //! | `alarm` | alarms on queues |
 //! | `environment` | a function's variables |
 //! | `rights` | what a role may do |
@@ -17,6 +18,7 @@
 //! | `account` | the model of what is deployed, and its last day |
 //! | `output` | a report as text, JSON and SARIF |
 
+mod access;
 pub mod account;
 mod alarm;
 mod catalog;

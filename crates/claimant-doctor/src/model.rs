@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use crate::access::{Access, Key};
 pub use crate::alarm::{Alarm, Watching};
 pub use crate::environment::Environment;
 use crate::fact::Fact;
@@ -96,20 +97,6 @@ pub enum RedriveAllow {
     Only(Vec<Link>),
 }
 
-/// A key of KMS.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Key {
-    /// `alias/aws/sqs`, whose policy cannot be changed.
-    Default,
-    /// One of the account's own; whether its policy leaves everything to IAM.
-    Own {
-        /// Which key.
-        link: Link,
-        /// Whether only IAM decides about it: its policy grants nothing to roles or services.
-        by_iam_only: Fact<bool>,
-    },
-}
-
 /// A function.
 #[derive(Debug, Clone, Default)]
 pub struct Function {
@@ -182,8 +169,8 @@ pub struct Table {
     pub recovery: Fact<bool>,
     /// Whether it outlives its stack: deletion protection, or a policy to retain it.
     pub protected: Fact<bool>,
-    /// Whether a policy of its own may let roles in: it has one, or that is not known.
-    pub has_policy: bool,
+    /// What else decides who may use it.
+    pub access: Access,
     /// What it can take.
     pub capacity: Capacity,
     /// Whether it has replicas in other Regions with eventual consistency.

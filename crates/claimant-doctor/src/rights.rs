@@ -14,6 +14,9 @@ pub(crate) const ON_TABLES: [&str; 6] = [
     "dynamodb:BatchGetItem",
 ];
 
+/// What it does in a table that its records are moved from.
+pub(crate) const ON_MOVED: [&str; 3] = ["dynamodb:GetItem", "dynamodb:DeleteItem", "dynamodb:BatchGetItem"];
+
 /// What a role may do.
 #[derive(Debug, Clone, Default)]
 pub enum Rights {

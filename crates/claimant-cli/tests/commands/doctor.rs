@@ -61,6 +61,8 @@ fn exit_codes_and_forms() {
         (&["--skip", "no-such-check"], "no such check: there are visibility-below-timeout, visibility-six-times, "),
         (&["--history"], "give --stack NAME or --function NAME"),
         (&["--template", slow, "--stack", "shop"], "cannot be used with"),
+        (&["--stack", "shop", "--account", "123456789012"], "cannot be used with"),
+        (&["--template", slow, "--account", "1234"], "an account has 12 digits"),
     ] {
         let output = doctor(wrong, &[]);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
@@ -128,6 +130,18 @@ fn without_any_right_the_exit_code_is_2() {
         let output = doctor(&args, &server.variables());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(text(&output.stderr).contains("lack the permission"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_stack_without_a_function_is_exit_code_2() {
+    const NOTHING: &str = "<A><ListStackResourcesResult><StackResourceSummaries/></ListStackResourcesResult></A>";
+    let server = Server::start(|_| (200, NOTHING.to_owned()));
+    for format in ["text", "json", "sarif"] {
+        let output = doctor(&["--stack", "shop-queues", "--format", format], &server.variables());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let errors = text(&output.stderr);
+        assert!(errors.contains("ListStackResources of shop-queues: there is no function in it"), "{errors}");
     }
 }
 

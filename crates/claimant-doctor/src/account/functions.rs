@@ -10,7 +10,7 @@ use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
 use crate::model::{Environment, Function, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
-use crate::rights::{ON_TABLES, Rights};
+use crate::rights::{ON_MOVED, ON_TABLES, Rights};
 
 const ON_QUEUES: [&str; 5] = [
     "sqs:ReceiveMessage",
@@ -118,13 +118,15 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
     let of = |(name, value): (&String, &Value)| {
         let value = value.as_str()?;
         let link = match name.as_str() {
-            "CLAIMANT_TABLE" => Fact::Known(match value.split(',').collect::<Vec<_>>().as_slice() {
-                [one] => here(table_id(one, arn)),
-                many => {
-                    let links = many.iter().map(|one| here(table_id(one.trim(), arn))).collect();
-                    Link::Several { text: value.to_owned(), links }
-                }
-            }),
+            "CLAIMANT_TABLE" | "CLAIMANT_TABLE_BEFORE" => {
+                Fact::Known(match value.split(',').collect::<Vec<_>>().as_slice() {
+                    [one] => here(table_id(one, arn)),
+                    many => {
+                        let links = many.iter().map(|one| here(table_id(one.trim(), arn))).collect();
+                        Link::Several { text: value.to_owned(), links }
+                    }
+                })
+            }
             "CLAIMANT_DEAD_LETTER_QUEUE_URL" => queue_arn(value, arn).map(|queue| here(&queue)).into(),
             "CLAIMANT_BATCH"
             | "CLAIMANT_VISIBILITY"
@@ -189,7 +191,7 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, inde
     let mut answers = BTreeMap::new();
     for (actions, resources) in wanted(system, index, &read.partition) {
         for (arn, id) in resources {
-            let has_policy = system.tables.iter().any(|table| *table.place.id == *id && table.has_policy);
+            let has_policy = system.tables.iter().any(|table| *table.place.id == *id && table.access.has_policy);
             let input = json!({"PolicySourceArn": role, "ActionNames": actions, "ResourceArns": [arn]});
             let Some(answer) = asker.get(Service::Iam, "SimulatePrincipalPolicy", input).await else { continue };
             for result in texts(std::slice::from_ref(&answer), "EvaluationResults") {
@@ -257,10 +259,6 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
     let letters = function.environment.get("CLAIMANT_DEAD_LETTER_QUEUE_URL").and_then(Fact::known);
     queues.extend(letters.and_then(|letters| system.queue(letters)));
     let of_queues = queues.iter().map(|queue| (queue.place.id.to_string(), queue.place.id.to_string())).collect();
-    let tables = system.tables.iter().filter(|table| {
-        let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
-        named.is_some_and(|link| link.is(&table.place.id))
-    });
     let (region, account) = (system.region.known().cloned(), system.account.known().cloned());
     let arn = |name: &str| {
         if name.starts_with("arn:") {
@@ -269,6 +267,10 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
         let (region, account) = (region.as_deref()?, account.as_deref()?);
         Some(format!("arn:{partition}:dynamodb:{region}:{account}:table/{name}"))
     };
-    let tables = tables.filter_map(|table| Some((arn(&table.place.id)?, table.place.id.to_string()))).collect();
-    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables)]
+    let tables = |variable: &str| {
+        let named = function.environment.get(variable).and_then(Fact::known);
+        let all = system.tables.iter().filter(|table| named.is_some_and(|link| link.is(&table.place.id)));
+        all.filter_map(|table| Some((arn(&table.place.id)?, table.place.id.to_string()))).collect()
+    };
+    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables("CLAIMANT_TABLE")), (&ON_MOVED, tables("CLAIMANT_TABLE_BEFORE"))]
 }

@@ -56,12 +56,21 @@ pub struct Scope {
 /// Asks for all that the checks look at; returns with it what was not looked at, and why.
 ///
 /// # Errors
-/// The stack or the event source mappings cannot be read, or none of the functions can.
+/// The stack or the event source mappings cannot be read, or none of the functions can; or the stack has no function.
 pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, Vec<String>), Refused> {
     let asker = Asker::new(account);
     let mut names = scope.functions.clone();
     if let Some(stack) = &scope.stack {
-        names.extend(functions_of(&asker, stack).await?);
+        let of_stack = functions_of(&asker, stack).await?;
+        if of_stack.is_empty() {
+            let code = "there is no function in it, nor in a stack nested in it: is it the right one?".to_owned();
+            let refused = Refused { operation: "ListStackResources", about: stack.clone(), code };
+            if names.is_empty() {
+                return Err(refused);
+            }
+            asker.note(refused.to_string());
+        }
+        names.extend(of_stack);
     }
     names.sort();
     names.dedup();

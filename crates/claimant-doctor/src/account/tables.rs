@@ -6,16 +6,28 @@ use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text};
 use crate::fact::Fact;
-use crate::model::{Capacity, Link, Place, System, Table};
+use crate::model::{Access, Capacity, Key, Link, Place, System, Table};
 
-/// Adds the lock tables of all functions. A table's id is its name; its ARN if it is another account's.
+/// What names a function's lock tables, and those that its records are moved from.
+const NAMED_BY: [&str; 2] = ["CLAIMANT_TABLE", "CLAIMANT_TABLE_BEFORE"];
+
+/// Adds the lock tables of all functions, and those that had the records before. A table's id is its name; its ARN if it is another account's.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
-    let names = system.functions.iter().filter_map(|function| function.environment.get("CLAIMANT_TABLE")?.known());
-    let names: BTreeSet<String> = names.flat_map(Link::each).map(|link| link.text().to_owned()).collect();
+    let variables = system.functions.iter().flat_map(|function| NAMED_BY.map(|name| function.environment.get(name)));
+    let links = variables.filter_map(|value| value?.known()).flat_map(Link::each);
+    let names: BTreeSet<String> = links.map(|link| link.text().to_owned()).collect();
+    let mut with_keys = Vec::new();
     for name in names {
         if let Some(table) = table(asker, &name).await {
+            with_keys.extend(table.access.key.known().is_some_and(Option::is_some).then_some(name));
             system.tables.push(table);
         }
+    }
+    if !with_keys.is_empty() {
+        let tables = with_keys.join(", ");
+        asker.note(format!(
+            "whether roles may use the KMS keys of {tables}: neither whose they are nor their policies are asked for (check 18)"
+        ));
     }
 }
 
@@ -40,7 +52,7 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
         recovery: backups.map(recovery).into(),
         // The policies of its stack are not seen from here.
         protected: if found["DeletionProtectionEnabled"] == true { Fact::Known(true) } else { Fact::Unknown },
-        has_policy,
+        access: Access { has_policy, key: Fact::Known(key_of(found)) },
         capacity: Capacity {
             provisioned: Fact::Known(is_fixed),
             // Whether something scales it is another service's knowledge.
@@ -67,6 +79,13 @@ async fn has_policy<A: Account>(asker: &Asker<'_, A>, arn: &str) -> bool {
     }
 }
 
+/// The table's key, which may be AWS's own; nothing where DynamoDB has it.
+fn key_of(found: &Value) -> Option<Key> {
+    let key = text(&found["SSEDescription"], "KMSMasterKeyArn")?;
+    Some(Key::Own { link: Link::Elsewhere(key.to_owned()), by_iam_only: Fact::Unknown })
+}
+
+/// The attributes of the table's primary key with their types.
 fn key(found: &Value) -> Option<Vec<String>> {
     let definitions = found["AttributeDefinitions"].as_array()?;
     let of = |key: &Value| {

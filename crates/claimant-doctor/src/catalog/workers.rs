@@ -75,8 +75,10 @@ pub(super) const CHECKS: [Check; 13] = [
         why: "Lambda receives and deletes with the function's role: it refuses the mapping, or stops to poll. Without \
               ChangeMessageVisibility, claimant's backoff has no effect; without SendMessage, its dead letters stay. Without \
               UpdateItem on the lock table, handlers run and nothing is completed; without GetItem, a write whose answer is \
-              lost is not looked up.",
-        fine: "Where the queue's or the table's own policy admits the role, or where a function without records has CLAIMANT_TABLE \
+              lost is not looked up; without kms:Decrypt on a key of your own that the table is encrypted with, nothing is \
+              claimed. Tables of CLAIMANT_TABLE_BEFORE need GetItem and DeleteItem: without them records are not moved, and \
+              their keys not claimed.",
+        fine: "Where the policy of the queue, the table or the key admits the role, or where a function without records has CLAIMANT_TABLE \
                from Globals.",
         source: "https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSLambdaSQSQueueExecutionRole.html",
     },

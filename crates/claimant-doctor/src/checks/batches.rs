@@ -43,11 +43,16 @@ pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
         let (queue, function) = (pair.queue?, pair.function?);
         let (visibility, timeout) = (*queue.visibility_s.known()?, *function.timeout_s.known()?);
-        let advised = TIMES.saturating_mul(timeout).saturating_add(*pair.mapping.batch.1.known()?);
+        let advised = TIMES.saturating_mul(timeout).saturating_add(window_s(pair));
         // What is less than the timeout is the first check's.
-        if visibility >= advised || visibility < timeout {
+        if visibility < timeout {
             return FINE;
         }
+        let window_is_known = pair.mapping.batch.1.known().is_some();
+        if visibility >= advised {
+            return window_is_known.then_some(None);
+        }
+        let more = if window_is_known { "" } else { " or more" };
         // No throttling, so nothing for which the time would be needed.
         if pair.mapping.concurrency.known()?.is_some() || pair.mapping.pollers.known()?.is_some() {
             return FINE;
@@ -55,11 +60,11 @@ pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
         found(
             Level::Warning,
             format!(
-                "messages of {} are hidden for {visibility} s: {} runs for up to {timeout} s, and AWS advises {advised} s",
+                "messages of {} are hidden for {visibility} s: {} runs for up to {timeout} s, and AWS advises {advised} s{more}",
                 queue.place.id, function.place.id
             ),
             format!(
-                "VisibilityTimeout: {advised} on {}, or ScalingConfig: {{MaximumConcurrency: 10}} on the mapping",
+                "VisibilityTimeout: {advised}{more} on {}, or ScalingConfig: {{MaximumConcurrency: 10}} on the mapping",
                 queue.place.id
             ),
         )
@@ -93,31 +98,34 @@ pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
-        let (batch, window) = (*pair.mapping.batch.0.known()?, *pair.mapping.batch.1.known()?);
-        if batch <= BATCH_PLAIN_MAX && window == 0 {
+        let batch = pair.mapping.batch.0.known().copied();
+        let is_over = batch.map(|batch| batch > BATCH_PLAIN_MAX);
+        let waits = pair.mapping.batch.1.known().map(|window| *window > 0);
+        if (is_over, waits) == (Some(false), Some(false)) {
             return FINE;
         }
         let fifo = match pair.queue {
             Some(queue) => *queue.fifo.known()?,
             None => pair.mapping.queue.known()?.text().ends_with(".fifo"),
         };
-        match (fifo, batch > BATCH_PLAIN_MAX, window == 0) {
-            (true, true, _) => found(
+        match (fifo, is_over, waits) {
+            (true, Some(true), _) => found(
                 Level::Error,
-                format!("BatchSize is {batch}, and a FIFO queue gives {BATCH_PLAIN_MAX} at most"),
+                format!("BatchSize is {}, and a FIFO queue gives {BATCH_PLAIN_MAX} at most", batch?),
                 format!("BatchSize: {BATCH_PLAIN_MAX}"),
             ),
-            (true, false, false) => found(
+            (true, _, Some(true)) => found(
                 Level::Error,
                 "MaximumBatchingWindowInSeconds is not for FIFO queues",
                 "remove MaximumBatchingWindowInSeconds",
             ),
-            (false, true, true) => found(
+            (false, Some(true), Some(false)) => found(
                 Level::Error,
-                format!("BatchSize is {batch}, and over {BATCH_PLAIN_MAX} needs a window"),
+                format!("BatchSize is {}, and over {BATCH_PLAIN_MAX} needs a window", batch?),
                 "MaximumBatchingWindowInSeconds: 1",
             ),
-            _ => FINE,
+            (false, Some(false), _) | (false, _, Some(true)) => FINE,
+            _ => None,
         }
     };
     Some(answer())
@@ -140,14 +148,15 @@ pub(super) fn filters(pair: &Pair<'_>) -> Option<Answer> {
 pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
     let mapping = pair.mapping;
     let answer = || {
-        let queue = mapping.queue.known()?;
+        let queue = mapping.queue.known();
         if !*mapping.enabled.known()? {
             return found(
                 Level::Warning,
-                format!("the mapping is disabled: messages of {} wait", queue.text()),
+                format!("the mapping is disabled: messages of {} wait", queue.map_or("its queue", Link::text)),
                 "Enabled: true, or `claimant resume FUNCTION`",
             );
         }
+        let queue = queue?;
         let others = pair.system.readers(queue).filter(|other| {
             mapping.place.certain && other.place.id != mapping.place.id && other.enabled.known() != Some(&false)
         });

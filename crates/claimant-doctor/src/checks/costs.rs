@@ -2,7 +2,7 @@
 
 use super::pair::Pair;
 use super::scaling::agreed;
-use crate::fact::Fact;
+use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, Mapping, System};
 
@@ -14,21 +14,23 @@ pub(super) fn connections(pair: &Pair<'_>) -> Option<Answer> {
     let function = pair.function.filter(|function| has_database(function) != Fact::Known(false))?;
     let answer = || {
         has_database(function).known()?;
-        let each = match function.environment.get("CLAIMANT_DATABASE_CONNECTIONS") {
-            None => CONNECTIONS_DEFAULT,
-            Some(value) => value.known()?.text().parse().ok()?,
+        let each: Option<u64> = match function.environment.get("CLAIMANT_DATABASE_CONNECTIONS") {
+            None => Some(CONNECTIONS_DEFAULT),
+            Some(value) => value.known().and_then(|value| value.text().parse().ok()),
         };
         let limit = match (*pair.mapping.concurrency.known()?, *function.reserved.known()?) {
             (Some(limit), Some(reserved)) => limit.min(reserved),
             (Some(limit), None) | (None, Some(limit)) => limit,
             (None, None) => {
+                let each = each.map_or_else(String::new, |each| format!("up to {each} "));
                 return found(
                     Level::Warning,
-                    format!("each process opens up to {each} connections, and the number of processes has no limit"),
+                    format!("each process opens {each}connections, and the number of processes has no limit"),
                     "ScalingConfig: {MaximumConcurrency: …}: times the connections of a process, under max_connections",
                 );
             }
         };
+        let each = each?;
         let most = limit.saturating_mul(each);
         match *pair.system.database_connections.known()? {
             Some(allowed) if most > allowed => found(
@@ -59,9 +61,11 @@ pub(super) fn check(system: &System, report: &mut Report) {
 }
 
 fn are_limited(mappings: &[&Mapping]) -> Option<bool> {
-    mappings.iter().try_fold(true, |all, mapping| {
-        Some(all && (mapping.concurrency.known()?.is_some() || mapping.pollers.known()?.is_some()))
-    })
+    fact::all(
+        mappings
+            .iter()
+            .map(|mapping| Some(mapping.concurrency.known()?.is_some() || mapping.pollers.known()?.is_some())),
+    )
 }
 
 fn json(function: &Function) -> Answer {

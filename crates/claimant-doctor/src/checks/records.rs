@@ -1,50 +1,91 @@
 //! What a function's role may do with its records.
 
+use super::rights::{key_right, lacking};
 use crate::fact::Fact;
-use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::finding::{Answer, FINE, Level, Report, found, worst};
 use crate::model::{Function, Link, System, Table};
 use crate::rights::ON_TABLES;
 
-/// What a consumer does with its records, and what becomes of its messages without it.
-const ON_RECORDS: [(&str, Level, &str); 2] = [
+/// What is done in a table, and what becomes of the function's messages without it.
+type Wanted = [(&'static str, Level, &'static str); 2];
+
+/// What a consumer does with its records.
+const ON_RECORDS: Wanted = [
     ("dynamodb:UpdateItem", Level::Error, "nothing that is done is recorded, and its messages end as dead letters"),
     ("dynamodb:GetItem", Level::Warning, "what became of a write without an answer is not known"),
 ];
 
+/// What it does in a table that its records are moved from.
+const ON_MOVED: Wanted = [
+    (
+        "dynamodb:GetItem",
+        Level::Error,
+        "no key is claimed that may have a record there, and messages end as dead letters",
+    ),
+    (
+        "dynamodb:DeleteItem",
+        Level::Error,
+        "no key is claimed that has a record there, and its messages end as dead letters",
+    ),
+];
+
+/// What takes a request for each record without.
+const FOR_MANY: [&str; 3] = ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"];
+
 /// Asks once for each function that reads a queue, whether that is described here or not.
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
-        let has_table = !function.has_records_elsewhere() && function.environment.get("CLAIMANT_TABLE").is_some();
-        if has_table && system.mappings_of(function).next().is_some() {
-            report.answer(18, &function.place, records(system, function));
+        let table = function.environment.get("CLAIMANT_TABLE");
+        let Some(table) = table.filter(|_| !function.has_records_elsewhere()) else { continue };
+        if system.mappings_of(function).next().is_none() {
+            continue;
         }
+        // They can be in another store, too.
+        let known = |tables: &Fact<Link>| tables.known().cloned().filter(|_| !function.environment.is_open);
+        let answer = |tables: Vec<Link>, wanted| records(system, function, &tables, wanted);
+        let now = known(table);
+        let all = now.as_ref().map(|now| now.each().cloned().collect());
+        report.answer(18, &function.place, all.and_then(|tables| answer(tables, &ON_RECORDS)));
+        let Some(before) = function.environment.get("CLAIMANT_TABLE_BEFORE") else { continue };
+        let old = known(before).zip(now.as_ref()).map(|(before, now)| moved(&before, now));
+        for table in old.iter().flatten().filter_map(|old| described(system, old)) {
+            // What is a lock table still is asked about as one.
+            if !now.as_ref().is_some_and(|now| now.is(&table.place.id)) {
+                report.answer(28, &function.place, moved_in_batches(function, table));
+            }
+        }
+        report.answer(18, &function.place, old.and_then(|tables| answer(tables, &ON_MOVED)));
     }
 }
 
-/// Whether a consumer may use its records, in each of its lock tables.
-fn records(system: &System, function: &Function) -> Answer {
-    // They can be in another store, too.
-    let tables = function.environment.get("CLAIMANT_TABLE")?.known().filter(|_| !function.environment.is_open)?;
-    let mut all_known = true;
-    for (action, level, then) in ON_RECORDS {
-        for table in tables.each() {
-            match on_records(system, function, action, table) {
-                Fact::Known(true) => {}
-                Fact::Known(false) => {
-                    let (name, id) = (&function.place.id, table.text());
-                    return found(
-                        if may_have_none(function, id) { Level::Warning } else { level },
-                        format!("the role of {name} may not {action} on {id}: {then}"),
-                        format!(
-                            "Effect: Allow, Action: [dynamodb:UpdateItem, dynamodb:GetItem], Resource: the ARN of {id}"
-                        ),
-                    );
-                }
-                Fact::Unknown => all_known = false,
-            }
+/// The tables that records are moved from. Where there is no new one, each record of a table that stays is where it was.
+fn moved(before: &Link, now: &Link) -> Vec<Link> {
+    let has = |tables: &Link, one: &Link| tables.each().any(|other| other == one);
+    let none_is_new = now.each().all(|new| has(before, new));
+    let stays = |old: &Link| old.text().is_empty() || none_is_new && has(now, old);
+    before.each().filter(|old| !stays(old)).cloned().collect()
+}
+
+/// Whether a consumer may do what is wanted in each of these tables, and use the keys that they are encrypted with.
+fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wanted) -> Answer {
+    let keys = tables.iter().map(|table| match described(system, table) {
+        Some(table) => key_right(function, &table.place.id, &table.access.key, "kms:Decrypt"),
+        None => FINE,
+    });
+    let actions = wanted.iter().flat_map(|one| tables.iter().map(move |table| (one, table)));
+    let actions = actions.map(|((action, level, then), table)| match on_records(system, function, action, table) {
+        Fact::Known(true) => FINE,
+        Fact::Known(false) => {
+            let (name, id) = (&function.place.id, table.text());
+            found(
+                if may_have_none(function, id) { Level::Warning } else { *level },
+                format!("the role of {name} may not {action} on {id}: {then}"),
+                format!("Effect: Allow, Action: [{}, {}], Resource: the ARN of {id}", wanted[0].0, wanted[1].0),
+            )
         }
-    }
-    all_known.then_some(None)
+        Fact::Unknown => None,
+    });
+    worst(actions.chain(keys))
 }
 
 /// Whether a function may have no records: SAM's globals name the table for each, and its role may do nothing with that one.
@@ -53,11 +94,14 @@ fn may_have_none(function: &Function, table: &str) -> bool {
     function.environment.is_inherited && may_do_nothing()
 }
 
+fn described<'s>(system: &'s System, table: &Link) -> Option<&'s Table> {
+    system.tables.iter().find(|one| table.is(&one.place.id))
+}
+
 fn on_records(system: &System, function: &Function, action: &str, table: &Link) -> Fact<bool> {
-    let described = system.tables.iter().find(|one| table.is(&one.place.id));
     // The table's own policy may do what the role's does not; and one that is named here may be described under another name.
-    let may_be_allowed = || match described {
-        Some(table) => table.has_policy,
+    let may_be_allowed = || match described(system, table) {
+        Some(table) => table.access.has_policy,
         None => function.rights.allow_somewhere(action) != Fact::Known(false),
     };
     match function.rights.allow(action, table.text()) {
@@ -68,20 +112,27 @@ fn on_records(system: &System, function: &Function, action: &str, table: &Link) 
 
 /// Whether the role may do in one request what takes many without.
 pub(super) fn in_batches(function: &Function, table: &Table) -> Answer {
-    let for_many = ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:BatchGetItem"];
-    let batched = !function.is_set("CLAIMANT_BATCH", "off");
+    let for_many = if is_batched(function) { &FOR_MANY[..] } else { &[] };
+    may_all(function, table, &[&["dynamodb:PutItem"][..], for_many].concat())
+}
+
+/// As [`in_batches`], of a table that records are moved from.
+fn moved_in_batches(function: &Function, table: &Table) -> Answer {
+    if is_batched(function) { may_all(function, table, &["dynamodb:BatchGetItem"]) } else { FINE }
+}
+
+fn is_batched(function: &Function) -> bool {
+    !function.is_set("CLAIMANT_BATCH", "off")
+}
+
+fn may_all(function: &Function, table: &Table, actions: &[&str]) -> Answer {
     let id = &*table.place.id;
-    let mut lacking = Vec::new();
-    for action in ["dynamodb:PutItem"].into_iter().chain(for_many.into_iter().filter(|_| batched)) {
-        if !*function.rights.allow(action, id).known()? {
-            lacking.push(action);
-        }
-    }
+    let lacking = lacking(actions, |action| function.rights.allow(action, id))?;
     if lacking.is_empty() {
         return FINE;
     }
     // It may do what the role's does not.
-    if table.has_policy {
+    if table.access.has_policy {
         return None;
     }
     found(

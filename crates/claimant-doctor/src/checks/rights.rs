@@ -2,9 +2,9 @@
 
 use super::pair::{Pair, home};
 use crate::environment::RESUME_ROLE;
-use crate::fact::Fact;
-use crate::finding::{Answer, FINE, Level, found};
-use crate::model::{Function, Key, Queue};
+use crate::fact::{self, Fact};
+use crate::finding::{Answer, FINE, Level, found, worst};
+use crate::model::{Function, Key, Link, Queue};
 
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
@@ -23,61 +23,73 @@ const PAUSING: [&str; 5] = [
 /// A breaker's record: any name will do.
 const BREAKER: &str = "claimant-breaker#name";
 
+/// What is missing in one place goes before what is not known of another.
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
-    let answer = || {
-        let (queue, function) = (pair.queue?, pair.function?);
-        if let Some(lacking) = lacking(function, &POLLING, queue)? {
-            return found(
-                Level::Error,
-                format!("the role of {} may not {} on {}", function.place.id, lacking.join(", "), queue.place.id),
-                allow(&lacking, queue),
-            );
-        }
-        if !*function.is_consumer().known()? {
-            return FINE;
-        }
-        if let Some(letters) = dead_letter_queue(pair) {
-            let lacking = lacking(function, &["sqs:SendMessage"], letters)?;
-            if lacking.is_some() {
-                return found(
-                    Level::Error,
-                    format!(
-                        "{} is to send dead letters to {}, and its role may not",
-                        function.place.id, letters.place.id
-                    ),
-                    allow(&["sqs:SendMessage"], letters),
-                );
-            }
-        }
-        let action = "sqs:ChangeMessageVisibility";
-        if function.is_set("CLAIMANT_VISIBILITY", "off") || lacking(function, &[action], queue)?.is_none() {
-            return FINE;
-        }
-        found(
-            Level::Warning,
-            format!(
-                "the role of {} may not {action} on {}: what fails comes back without backoff",
-                function.place.id, queue.place.id
-            ),
-            format!("{}; or CLAIMANT_VISIBILITY: off", allow(&[action], queue)),
-        )
-    };
-    Some(answer())
+    Some(worst([polling(pair), sending(pair), backoff(pair)]))
 }
 
-/// The actions that are not allowed, if there are any.
-fn lacking<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Option<Option<Vec<&'a str>>> {
-    let mut lacking = Vec::new();
-    for action in actions {
-        if !*function.rights.allow(action, &queue.place.id).known()? {
-            // The queue's own policy may do what the role's does not.
-            if queue.policy.admits_principals {
-                return None;
-            }
-            lacking.push(*action);
-        }
+fn polling(pair: &Pair<'_>) -> Answer {
+    let (queue, function) = (pair.queue?, pair.function?);
+    let lacking = lacking_on(function, &POLLING, queue)?;
+    if lacking.is_empty() {
+        return FINE;
     }
-    Some(Some(lacking).filter(|lacking| !lacking.is_empty()))
+    found(
+        Level::Error,
+        format!("the role of {} may not {} on {}", function.place.id, lacking.join(", "), queue.place.id),
+        allow(&lacking, queue),
+    )
+}
+
+fn sending(pair: &Pair<'_>) -> Answer {
+    let function = pair.function?;
+    if !*function.is_consumer().known()? {
+        return FINE;
+    }
+    let Some(letters) = dead_letter_queue(pair) else { return FINE };
+    if lacking_on(function, &["sqs:SendMessage"], letters)?.is_empty() {
+        return FINE;
+    }
+    found(
+        Level::Error,
+        format!("{} is to send dead letters to {}, and its role may not", function.place.id, letters.place.id),
+        allow(&["sqs:SendMessage"], letters),
+    )
+}
+
+fn backoff(pair: &Pair<'_>) -> Answer {
+    let (queue, function) = (pair.queue?, pair.function?);
+    if !*function.is_consumer().known()? || function.is_set("CLAIMANT_VISIBILITY", "off") {
+        return FINE;
+    }
+    let action = "sqs:ChangeMessageVisibility";
+    if lacking_on(function, &[action], queue)?.is_empty() {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!(
+            "the role of {} may not {action} on {}: what fails comes back without backoff",
+            function.place.id, queue.place.id
+        ),
+        format!("{}; or CLAIMANT_VISIBILITY: off", allow(&[action], queue)),
+    )
+}
+
+/// The actions that are not allowed; nothing where none is known not to be, and one is not known.
+pub(super) fn lacking<'a>(actions: &[&'a str], allowed: impl Fn(&str) -> Fact<bool>) -> Option<Vec<&'a str>> {
+    let answers: Vec<_> = actions.iter().map(|action| (*action, allowed(action))).collect();
+    let denied = answers.iter().filter(|(_, allowed)| *allowed == Fact::Known(false));
+    let lacking: Vec<_> = denied.map(|(action, _)| *action).collect();
+    let all_known = answers.iter().all(|(_, allowed)| *allowed != Fact::Unknown);
+    (all_known || !lacking.is_empty()).then_some(lacking)
+}
+
+/// As [`lacking`], on a queue.
+fn lacking_on<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Option<Vec<&'a str>> {
+    let lacking = lacking(actions, |action| function.rights.allow(action, &queue.place.id))?;
+    // The queue's own policy may do what the role's does not.
+    (lacking.is_empty() || !queue.policy.admits_principals).then_some(lacking)
 }
 
 fn allow(actions: &[&str], queue: &Queue) -> String {
@@ -91,45 +103,35 @@ fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<&'a Queue> {
 }
 
 pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
+    let right =
+        |function: &Function, queue: &Queue, action: &str| key_right(function, &queue.place.id, &queue.key, action);
     let answer = || {
-        let (queue, function) = (pair.queue?, pair.function?);
-        let mut wanted = vec![(queue, "kms:Decrypt")];
+        let function = pair.function?;
         let is_consumer = function.is_consumer();
-        if let Some(letters) = dead_letter_queue(pair).filter(|_| is_consumer == Fact::Known(true)) {
-            // A sender needs both.
-            wanted.extend([(letters, "kms:GenerateDataKey"), (letters, "kms:Decrypt")]);
-        }
-        let answers = wanted.into_iter().filter_map(|(queue, action)| key_right(function, queue, action));
-        let sends = (is_consumer == Fact::Unknown).then_some(None);
-        // What is missing goes before what is not known.
-        answers.chain(sends).min_by_key(|answer| !matches!(answer, Some(Some(_)))).unwrap_or(FINE)
+        let letters = dead_letter_queue(pair).filter(|_| is_consumer == Fact::Known(true));
+        let receives = pair.queue.and_then(|queue| right(function, queue, "kms:Decrypt"));
+        // A sender needs both.
+        let to_send = ["kms:GenerateDataKey", "kms:Decrypt"];
+        let sends = letters.into_iter().flat_map(|letters| to_send.map(|action| right(function, letters, action)));
+        let may_send = (is_consumer == Fact::Unknown).then_some(None);
+        worst(std::iter::once(receives).chain(sends).chain(may_send))
     };
     Some(answer())
 }
 
-/// The answer for one key, if it is not that all is well.
-fn key_right(function: &Function, queue: &Queue, action: &str) -> Option<Answer> {
-    let key = match &queue.key {
-        Fact::Unknown => return Some(None),
-        // The key of SQS admits all of the account that may use the queue.
-        Fact::Known(None | Some(Key::Default)) => return None,
-        Fact::Known(Some(key)) => key,
-    };
-    let Key::Own { link, by_iam_only } = key else { return None };
+/// Whether the role may use the key of what has this id.
+pub(super) fn key_right(function: &Function, id: &str, key: &Fact<Option<Key>>, action: &str) -> Answer {
+    // AWS's own keys admit all of the account that may use what they are for.
+    let Some(Key::Own { link, by_iam_only }) = key.known()? else { return FINE };
     match (function.rights.allow(action, link.text()), by_iam_only) {
-        (Fact::Known(true), Fact::Known(true)) => None,
-        (Fact::Known(false), Fact::Known(true)) => Some(found(
+        (Fact::Known(true), Fact::Known(true)) => FINE,
+        (Fact::Known(false), Fact::Known(true)) => found(
             Level::Error,
-            format!(
-                "{} is encrypted with {}, and the role of {} may not {action}",
-                queue.place.id,
-                link.text(),
-                function.place.id
-            ),
+            format!("{id} is encrypted with {}, and the role of {} may not {action}", link.text(), function.place.id),
             format!("Effect: Allow, Action: {action}, Resource: the ARN of {}", link.text()),
-        )),
+        ),
         // Its policy may admit the role, or may not leave it to IAM.
-        _ => Some(None),
+        _ => None,
     }
 }
 
@@ -160,7 +162,7 @@ pub(super) fn default_key(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
-        let (queue, function) = (pair.queue?, pair.function?);
+        let function = pair.function?;
         let stopped = pair.system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
         let stopped = stopped.map_or(0.0, |seen| seen.loops_stopped);
         if stopped > 0.0 {
@@ -170,6 +172,7 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
                 "let it send somewhere else, or RecursiveLoop: Allow if each message goes round a few times only",
             );
         }
+        let queue = pair.queue?;
         let knows_it = function
             .environment
             .variables
@@ -192,32 +195,30 @@ pub(super) fn breaker_record(pair: &Pair<'_>) -> Option<Answer> {
     let is_told = |function: &&Function| function.environment.has(RESUME_ROLE) != Fact::Known(false);
     let function = pair.function.filter(is_told)?;
     let table = function.environment.get("CLAIMANT_TABLE")?;
-    // Which table has the record follows from its name.
-    let may_use = || {
-        let mut each = table.known()?.each();
-        each.try_fold(true, |all, one| {
-            Some(all && *function.rights.allow_key("dynamodb:UpdateItem", one.text(), BREAKER).known()?)
-        })
-    };
-    let answer = || match function.environment.has(RESUME_ROLE).known().and_then(|_| may_use())? {
-        true => may_pause(function),
-        false => found(
-            Level::Warning,
-            format!(
-                "the role of {} may not use the records of breakers in {}",
-                function.place.id,
-                table.known()?.text()
-            ),
-            "add claimant-breaker#* to dynamodb:LeadingKeys",
-        ),
+    let answer = || {
+        function.environment.has(RESUME_ROLE).known()?;
+        worst([may_use_record(function, table), may_pause(function)])
     };
     Some(answer())
 }
 
+fn may_use_record(function: &Function, table: &Fact<Link>) -> Answer {
+    let table = table.known()?;
+    let allowed = |one: &Link| function.rights.allow_key("dynamodb:UpdateItem", one.text(), BREAKER);
+    // Which table has the record follows from its name.
+    if fact::all(table.each().map(|one| allowed(one).known().copied()))? {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!("the role of {} may not use the records of breakers in {}", function.place.id, table.text()),
+        "add claimant-breaker#* to dynamodb:LeadingKeys",
+    )
+}
+
 /// Whether its role has what a pause takes, on whatever.
 fn may_pause(function: &Function) -> Answer {
-    let lacks = |action: &&str| matches!(function.rights.allow_somewhere(action), Fact::Known(false));
-    let lacking: Vec<_> = PAUSING.into_iter().filter(lacks).collect();
+    let lacking = lacking(&PAUSING, |action| function.rights.allow_somewhere(action))?;
     if lacking.is_empty() {
         return FINE;
     }

@@ -61,15 +61,17 @@ pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
             );
         }
         let batch = *pair.mapping.batch.0.known()?;
-        let at_once = match (*pair.mapping.concurrency.known()?, *pair.mapping.pollers.known()?) {
-            (Some(limit), _) => limit,
-            (None, Some((_, pollers))) => pollers.known()?.saturating_mul(PER_POLLER),
-            (None, None) => match *pair.function?.reserved.known()? {
+        let at_once = if let Some(limit) = *pair.mapping.concurrency.known()? {
+            limit
+        } else if let Some((_, pollers)) = pair.mapping.pollers.known()? {
+            pollers.known()?.saturating_mul(PER_POLLER)
+        } else {
+            match *pair.function?.reserved.known()? {
                 Some(reserved) => reserved,
                 // The account's limit is not known, but no mapping goes beyond Lambda's own.
                 None if batch.saturating_mul(AT_ONCE_MAX) < IN_FLIGHT_MAX => return FINE,
                 None => return None,
-            },
+            }
         };
         let most = at_once.saturating_mul(batch);
         if most < IN_FLIGHT_MAX {
@@ -115,7 +117,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
             continue;
         }
         report.answer(11, &function.place, agreed(&all, |mappings| sum_fits(function, sum_of(mappings))));
-        report.answer(12, &function.place, agreed(&all, |mappings| reserved(system, function, sum_of(mappings))));
+        report.answer(12, &function.place, agreed(&all, |mappings| reserved(system, function, mappings)));
     }
     for queue in system.queues.iter().filter(|queue| queue.fifo.known() == Some(&true)) {
         report.answer(22, &queue.place, throughput(queue));
@@ -145,6 +147,15 @@ fn sum_of(mappings: &[&Mapping]) -> Option<Option<u64>> {
     })
 }
 
+/// Whether the mappings may run more at once than this; those whose limits are known may be enough.
+fn exceed(mappings: &[&Mapping], few: u64) -> Option<bool> {
+    let known: Vec<_> = mappings.iter().copied().filter(|mapping| mapping.concurrency.known().is_some()).collect();
+    match sum_of(&known)? {
+        Some(sum) if sum <= few => (known.len() == mappings.len()).then_some(false),
+        _ => Some(true),
+    }
+}
+
 /// The sum is `None` if a limit is not known, `Some(None)` if a mapping has none.
 fn sum_fits(function: &Function, sum: Option<Option<u64>>) -> Answer {
     let (Some(sum), Some(reserved)) = (sum?, *function.reserved.known()?) else { return FINE };
@@ -158,7 +169,7 @@ fn sum_fits(function: &Function, sum: Option<Option<u64>>) -> Answer {
     )
 }
 
-fn reserved(system: &System, function: &Function, sum: Option<Option<u64>>) -> Answer {
+fn reserved(system: &System, function: &Function, mappings: &[&Mapping]) -> Answer {
     let throttled = system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
     let throttled = throttled.map_or(0.0, |seen| seen.throttles);
     let reserved = *function.reserved.known()?;
@@ -168,7 +179,7 @@ fn reserved(system: &System, function: &Function, sum: Option<Option<u64>>) -> A
             "no concurrency is reserved for it (0): it does not run, and its messages use up receives",
             "remove ReservedConcurrentExecutions, and disable the mapping for a pause",
         ),
-        Some(few) if few < RESERVED_MIN && sum?.is_none_or(|sum| sum > few) => found(
+        Some(few) if few < RESERVED_MIN && exceed(mappings, few)? => found(
             Level::Warning,
             format!("{few} are reserved, and Lambda begins with {RESERVED_MIN} pollers"),
             format!("ReservedConcurrentExecutions: {RESERVED_MIN}, or MaximumConcurrency: {}", few.max(2)),

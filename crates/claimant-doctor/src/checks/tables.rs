@@ -1,7 +1,7 @@
 //! The lock table.
 
 use super::records;
-use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::finding::{Answer, FINE, Level, Report, found, worst};
 use crate::model::{System, Table, TableHistory};
 
 /// What the lock table's key is.
@@ -18,7 +18,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
         for function in consumers {
             report.answer(28, &function.place, records::in_batches(function, table));
         }
-        report.answer(24, &table.place, shape(table));
+        report.answer(24, &table.place, worst([key(table), time_to_live(table)]));
         report.answer(25, &table.place, protection(table));
         let seen = system.history.as_ref().and_then(|history| history.tables.get(&*table.place.id));
         report.answer(26, &table.place, capacity(table, seen));
@@ -29,15 +29,19 @@ pub(super) fn check(system: &System, report: &mut Report) {
     }
 }
 
-fn shape(table: &Table) -> Answer {
+fn key(table: &Table) -> Answer {
     let key = table.key.known()?;
-    if key != &KEY {
-        return found(
-            Level::Error,
-            format!("its key is {}", key.join(", ")),
-            "KeySchema: [{AttributeName: id, KeyType: HASH}], AttributeDefinitions: [{AttributeName: id, AttributeType: S}]",
-        );
+    if key == &KEY {
+        return FINE;
     }
+    found(
+        Level::Error,
+        format!("its key is {}", key.join(", ")),
+        "KeySchema: [{AttributeName: id, KeyType: HASH}], AttributeDefinitions: [{AttributeName: id, AttributeType: S}]",
+    )
+}
+
+fn time_to_live(table: &Table) -> Answer {
     match table.ttl.known()?.as_deref() {
         Some(TTL) => FINE,
         other => found(
@@ -52,36 +56,46 @@ fn shape(table: &Table) -> Answer {
 }
 
 fn protection(table: &Table) -> Answer {
-    let (recovery, protected) = (*table.recovery.known()?, *table.protected.known()?);
-    let (what, fix) = match (recovery, protected) {
-        (true, true) => return FINE,
-        (false, true) => {
-            ("it has no point-in-time recovery", "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}")
-        }
-        (true, false) => ("it is deleted with its stack", "DeletionProtectionEnabled: true, or DeletionPolicy: Retain"),
-        (false, false) => (
+    let (what, fix) = match (table.recovery.known(), table.protected.known()) {
+        (Some(true), Some(true)) => return FINE,
+        (Some(false), Some(false)) => (
             "it has no point-in-time recovery, and is deleted with its stack",
             "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}, and DeletionPolicy: Retain",
         ),
+        (Some(false), _) => {
+            ("it has no point-in-time recovery", "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}")
+        }
+        (_, Some(false)) => {
+            ("it is deleted with its stack", "DeletionProtectionEnabled: true, or DeletionPolicy: Retain")
+        }
+        _ => return None,
     };
+    if table.replicas.known().is_some_and(|replicas| *replicas > 1) {
+        return found(
+            Level::Warning,
+            format!("in one of its Regions at least, {what}"),
+            format!("{fix}, for each replica"),
+        );
+    }
     found(Level::Warning, what, fix)
 }
 
 fn capacity(table: &Table, seen: Option<&TableHistory>) -> Answer {
-    if let (Some(seen), Some(warm)) = (seen, table.capacity.warm_write_units.known()) {
+    if let Some(seen) = seen {
         let peak = seen.write_units_per_minute_max / 60.0;
         #[allow(clippy::cast_precision_loss, reason = "write units a second are far below 2^52")]
-        if seen.throttled > 0.0 || *warm as f64 <= peak {
+        let warm = table.capacity.warm_write_units.known().map(|warm| *warm as f64);
+        if seen.throttled > 0.0 || warm.is_some_and(|warm| warm <= peak) {
+            let warm_for = warm.map_or_else(String::new, |warm| format!(", and it is warm for {warm:.0}"));
             return found(
                 Level::Warning,
                 format!(
-                    "{:.0} requests were throttled within the last day; its busiest minute had {peak:.0} write units a second, \
-                     and it is warm for {warm}",
+                    "{:.0} requests were throttled within the last day; its busiest minute had {peak:.0} write units a second{warm_for}",
                     seen.throttled
                 ),
                 format!(
                     "WarmThroughput: {{WriteUnitsPerSecond: {:.0}}}, two for each message of the peak",
-                    (peak * 2.0).max(*warm as f64 * 2.0)
+                    2.0 * peak.max(warm.unwrap_or_default())
                 ),
             );
         }

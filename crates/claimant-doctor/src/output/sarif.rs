@@ -7,7 +7,8 @@ use crate::{CATALOG, Check};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// Returns the report as SARIF 2.1.0: findings of the level and worse; accepted ones as suppressed, with their reasons.
+/// Returns the report as SARIF 2.1.0: findings of the level and worse; accepted ones as suppressed, with their reasons; what was not looked at as
+/// notifications of the run.
 pub fn sarif(report: &Report, level: Level) -> Value {
     let accepted = report.accepted.iter().filter(|accepted| accepted.finding.level >= level);
     let suppressed = accepted.map(|accepted| {
@@ -16,6 +17,9 @@ pub fn sarif(report: &Report, level: Level) -> Value {
         value
     });
     let results: Vec<_> = report.from(level).map(result).chain(suppressed).collect();
+    let notification =
+        |line: &String| json!({"level": "warning", "message": {"text": format!("not looked at: {line}")}});
+    let not_looked_at: Vec<_> = report.not_looked_at.iter().map(notification).collect();
     let rules: Vec<_> = CATALOG.iter().map(rule).collect();
     json!({
         "$schema": SCHEMA,
@@ -26,6 +30,7 @@ pub fn sarif(report: &Report, level: Level) -> Value {
                 "version": env!("CARGO_PKG_VERSION"),
                 "rules": rules,
             }},
+            "invocations": [{"executionSuccessful": true, "toolExecutionNotifications": not_looked_at}],
             "results": results,
         }],
     })

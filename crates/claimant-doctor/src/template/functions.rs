@@ -1,7 +1,8 @@
 //! The functions of a template.
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use super::globals;
 use super::part::Part;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources, reference};
@@ -27,31 +28,27 @@ pub(super) fn functions(resources: &Resources<'_>, roles: &Roles<'_, '_>) -> Vec
 }
 
 fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Resource<'s>) -> Function {
-    let own = resource.properties();
-    let is_sam = resource.kind == FUNCTION[0];
-    let globals = if is_sam {
-        Part::new(resource.scope, &resource.scope.root).under(&["Globals", "Function"])
-    } else {
-        Part::nothing(resource.scope)
-    };
-    let property = |key: &str| own.at(key).or(globals.at(key));
-    let letters = if is_sam { "DeadLetterQueue" } else { "DeadLetterConfig" };
-    let logging = |key: &str| own.at("LoggingConfig").at(key).or(globals.at("LoggingConfig").at(key));
-    let environment = environment(resources, [&globals, &own]);
+    let properties = globals::properties(resource);
+    let letters = if resource.kind == FUNCTION[0] { "DeadLetterQueue" } else { "DeadLetterConfig" };
+    let logging = properties.at("LoggingConfig");
+    let own = variables(&resource.properties());
     Function {
         place: resource.place(),
-        timeout_s: property("Timeout").number_or(TIMEOUT_S),
-        reserved: property("ReservedConcurrentExecutions").number(),
-        own_dead_letters: property(letters).is_given(),
-        rights: roles.of(resource, property),
-        environment,
-        loops_allowed: property("RecursiveLoop").text_is("Allow", "Terminate"),
-        logs: Logs {
-            json: logging("LogFormat").text_is("JSON", "Text"),
-            retention: retention(resources, resource, &logging("LogGroup")),
+        timeout_s: properties.at("Timeout").number_or(TIMEOUT_S),
+        reserved: properties.at("ReservedConcurrentExecutions").number(),
+        own_dead_letters: properties.at(letters).is_given(),
+        rights: roles.of(resource, &properties),
+        environment: Environment {
+            is_inherited: !own.known().into_iter().flatten().any(|(name, _)| is_own(name)),
+            ..environment(resources, &variables(&properties))
         },
-        arm64: architecture(&property("Architectures")),
-        memory_mb: property("MemorySize").number_or(MEMORY_MB),
+        loops_allowed: properties.at("RecursiveLoop").text_is("Allow", "Terminate"),
+        logs: Logs {
+            json: logging.at("LogFormat").text_is("JSON", "Text"),
+            retention: retention(resources, resource, &logging.at("LogGroup")),
+        },
+        arm64: architecture(&properties.at("Architectures")),
+        memory_mb: properties.at("MemorySize").number_or(MEMORY_MB),
     }
 }
 
@@ -60,35 +57,34 @@ fn architecture(part: &Part<'_>) -> Fact<bool> {
     items.first().map_or(Fact::Known(false), |item| item.text_is("arm64", "x86_64"))
 }
 
-/// The variables of these places, of which a later one goes before an earlier one.
-fn environment(resources: &Resources<'_>, places: [&Part<'_>; 2]) -> Environment {
+type Variables<'s> = Fact<Vec<(Rc<str>, Part<'s>)>>;
+
+fn variables<'s>(properties: &Part<'s>) -> Variables<'s> {
+    properties.under(&["Environment", "Variables"]).entries()
+}
+
+fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environment {
     let kinds: Vec<&str> = QUEUE.iter().chain(TABLE).copied().collect();
     let value = |name: &str, part: &Part<'_>| match (part.text(), name) {
-        (Fact::Known(Some(text)), "CLAIMANT_TABLE") if text.contains(',') => {
+        (Fact::Known(Some(text)), "CLAIMANT_TABLE" | "CLAIMANT_TABLE_BEFORE") if text.contains(',') => {
             let links = text.split(',').map(|one| resources.led_to(one.trim(), &kinds).known().cloned());
             links.collect::<Option<_>>().map(|links| Link::Several { text: text.clone(), links }).into()
         }
         (Fact::Known(Some(text)), _) => resources.led_to(&text, &kinds),
         _ => Fact::Unknown,
     };
-    let mut environment = Environment::default();
-    let mut own = BTreeMap::new();
-    for place in places {
-        let entries = place.under(&["Environment", "Variables"]).entries();
-        environment.is_open |= entries.known().is_none();
-        // The function's own are the last.
-        environment.is_inherited = !entries.known().into_iter().flatten().any(|(name, _)| is_own(name));
-        // What is `AWS::NoValue` is not there.
-        let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
-        for (name, part) in entries.known().into_iter().flatten().filter(is_there) {
-            environment.variables.insert(name.to_string(), value(name, part));
-            if is_own(name) {
-                own.insert(name.to_string(), as_given(resources, part));
-            }
-        }
+    let is_open = variables.known().is_none();
+    // What is `AWS::NoValue` is not there.
+    let is_there = |(_, part): &&(_, Part<'_>)| part.is_given() != Fact::Known(false);
+    let there: Vec<_> = variables.known().into_iter().flatten().filter(is_there).collect();
+    let own = there.iter().filter(|(name, _)| is_own(name));
+    let own: Vec<_> = own.map(|(name, part)| (name.to_string(), as_given(resources, part))).collect();
+    Environment {
+        variables: there.iter().map(|(name, part)| (name.to_string(), value(name, part))).collect(),
+        is_open,
+        is_inherited: false,
+        faults: faults(&own, is_open),
     }
-    environment.faults = faults(&own.into_iter().collect::<Vec<_>>(), environment.is_open);
-    environment
 }
 
 /// The value as the function is given it; of a queue, a role or a table one of its kind: a URL, an ARN or a name.

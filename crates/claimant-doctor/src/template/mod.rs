@@ -7,9 +7,13 @@
 //! | `resources` | the resources, and what refers to them |
 //! | `options` | what is known beside the template, and why it cannot be read |
 //! | `nested` | stacks that a template includes |
+//! | `globals` | what SAM makes of a function's properties and of those that are global |
+//! | `keys`, `policies` | keys of KMS, and what policies say |
 //! | `queues`, `functions`, `mappings`, `tables`, `roles`, `watching` | what the model has of each |
 
 mod functions;
+mod globals;
+mod keys;
 mod mappings;
 mod nested;
 mod options;
@@ -52,7 +56,7 @@ pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Err
         tables: tables::tables(&resources),
         alarms: if is_whole { alarms } else { Fact::Unknown },
         region: options.region.clone().into(),
-        account: Fact::Unknown,
+        account: options.account.clone().into(),
         database_connections: tables::connections(&resources),
         history: None,
         watching: watching::watching(&resources),

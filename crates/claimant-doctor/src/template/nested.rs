@@ -10,7 +10,7 @@ use claimant_template::{Node, TEXT_BYTES_MAX};
 
 use super::options::{Error, Options};
 use super::part::Part;
-use super::scope::{Scope, WITHIN};
+use super::scope::{ACCOUNT, Scope, WITHIN};
 use crate::fact::Fact;
 
 /// Stacks within stacks at most, and stacks in all.
@@ -30,7 +30,8 @@ pub(super) struct Read {
 pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
     let parameters =
         options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
-    let pseudo: BTreeMap<_, _> = options.region.iter().map(|region| ("Region", region.clone())).collect();
+    let pseudo = [("Region", &options.region), (ACCOUNT, &options.account)];
+    let pseudo = pseudo.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     let first = scope(path, (String::new(), true), parameters.collect(), pseudo)?;
     for name in options.parameters.keys() {
         if first.root.get("Parameters").and_then(|parameters| parameters.get(name)).is_none() {

@@ -9,6 +9,8 @@ pub struct Options {
     pub parameters: BTreeMap<String, String>,
     /// The Region that the stack is for, if known.
     pub region: Option<String>,
+    /// The account that the stack is for, if known.
+    pub account: Option<String>,
 }
 
 /// Why a template cannot be read: what, where, and how to fix it.

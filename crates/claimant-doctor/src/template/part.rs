@@ -8,7 +8,7 @@ use super::scope::Scope;
 use crate::fact::Fact;
 
 /// What stands for entries that only AWS knows, beside others.
-const MACRO: &str = "Fn::Transform";
+pub(super) const MACRO: &str = "Fn::Transform";
 
 /// A value of a template.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ impl<'s> Part<'s> {
         Self { scope, node: scope.evaluate(node, 0) }
     }
 
-    pub(super) fn nothing(scope: &'s Scope) -> Self {
+    fn nothing(scope: &'s Scope) -> Self {
         Self { scope, node: Fact::Known(Node { line: 0, kind: Kind::Null }) }
     }
 
@@ -50,11 +50,6 @@ impl<'s> Part<'s> {
     /// Whether there is something.
     pub(super) fn is_given(&self) -> Fact<bool> {
         self.node.clone().map(|node| node.kind != Kind::Null)
-    }
-
-    /// This, or the other where this is nothing.
-    pub(super) fn or(self, other: Self) -> Self {
-        if self.is_given() == Fact::Known(false) { other } else { self }
     }
 
     /// The text, with holes for what is not known; no text if there is nothing.

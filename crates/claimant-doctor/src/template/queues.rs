@@ -1,10 +1,10 @@
 //! The queues of a template.
 
 use super::part::Part;
-use super::policies;
-use super::resources::{Resource, Resources, hole};
+use super::resources::{Resource, Resources};
+use super::{keys, policies};
 use crate::fact::Fact;
-use crate::model::{Key, Link, Queue, Redrive, RedriveAllow};
+use crate::model::{Queue, Redrive, RedriveAllow};
 use crate::rights::QueuePolicy;
 
 pub(super) const QUEUE: &[&str] = &["AWS::SQS::Queue"];
@@ -32,7 +32,7 @@ fn queue(resources: &Resources<'_>, resource: &Resource<'_>) -> Queue {
         retention_s: properties.at("MessageRetentionPeriod").number_or(RETENTION_S),
         redrive: redrive(resources, &properties.at("RedrivePolicy").unpacked()),
         allows: allows(resources, &properties.at("RedriveAllowPolicy").unpacked()),
-        key: key(resources, &properties.at("KmsMasterKeyId")),
+        key: keys::key(resources, &properties.at("KmsMasterKeyId"), "alias/aws/sqs"),
         policy: policy(resources, &resource.id),
         by_group: by_group.0.known().and_then(|scope| Some((*scope, *by_group.1.known()?))).into(),
     }
@@ -70,35 +70,6 @@ fn allows(resources: &Resources<'_>, policy: &Part<'_>) -> Fact<RedriveAllow> {
         }
         Some(_) => Fact::Unknown,
     }
-}
-
-fn key(resources: &Resources<'_>, part: &Part<'_>) -> Fact<Option<Key>> {
-    let Fact::Known(text) = part.text() else { return Fact::Unknown };
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Fact::Known(None) };
-    if text.ends_with("alias/aws/sqs") {
-        return Fact::Known(Some(Key::Default));
-    }
-    let Some(key) = hole(&text).and_then(|id| resources.get(id)) else {
-        return if text.contains("${") {
-            Fact::Unknown
-        } else {
-            Fact::Known(Some(Key::Own { link: Link::Elsewhere(text), by_iam_only: Fact::Unknown }))
-        };
-    };
-    let key = match key.kind.as_str() {
-        "AWS::KMS::Key" => key,
-        "AWS::KMS::Alias" => {
-            let target = key.properties().at("TargetKeyId").text();
-            let target = target.known().and_then(|target| resources.get(hole(target.as_deref()?)?));
-            match target.filter(|target| target.kind == "AWS::KMS::Key") {
-                Some(target) => target,
-                None => return Fact::Unknown,
-            }
-        }
-        _ => return Fact::Unknown,
-    };
-    let by_iam_only = policies::is_left_to_iam(&key.properties().at("KeyPolicy").unpacked());
-    Fact::Known(Some(Key::Own { link: Link::Here(key.id.to_string()), by_iam_only }))
 }
 
 /// What all policies say of a queue. One that may be about it, or cannot be read, counts as one that lets others in.

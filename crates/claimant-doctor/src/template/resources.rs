@@ -6,7 +6,7 @@ use std::sync::Arc;
 use claimant_template::Node;
 
 use super::part::Part;
-use super::scope::Scope;
+use super::scope::{ACCOUNT, Scope};
 use crate::catalog::Check;
 use crate::fact::Fact;
 use crate::model::{Link, Place};
@@ -151,6 +151,15 @@ impl<'s> Resources<'s> {
         }
     }
 
+    /// Whether an ARN or a URL is of the stack's account, and not known to be of another Region.
+    fn is_own(&self, text: &str) -> bool {
+        let pseudo = |name: &str| self.all.first().and_then(|one| one.scope.pseudo.get(name));
+        let has = |account: &String| text.split([':', '/']).any(|part| part == account);
+        let region = text.split(':').nth(3).filter(|region| text.starts_with("arn:") && !region.contains("${"));
+        let is_other = |own: &String| region.is_some_and(|region| !region.is_empty() && region != own);
+        (text.contains("${@AccountId}") || pseudo(ACCOUNT).is_some_and(has)) && !pseudo("Region").is_some_and(is_other)
+    }
+
     /// What an ARN, a URL, a name or a reference leads to.
     pub(super) fn led_to(&self, text: &str, kinds: &[&str]) -> Fact<Link> {
         let last = last_part(text);
@@ -161,7 +170,7 @@ impl<'s> Resources<'s> {
             };
         }
         // A literal Region or account can be another than the stack's.
-        let may_be_here = text == last || text.contains("${@AccountId}");
+        let may_be_here = text == last || self.is_own(text);
         let named = kinds.iter().find_map(|kind| {
             let key = NAMED.iter().find(|(named, _)| named == kind)?.0;
             self.names.get(&(key, last.to_owned()))

@@ -115,11 +115,11 @@ impl<'r, 's> Roles<'r, 's> {
         }
     }
 
-    /// What a function may do: `properties` are its own over SAM's globals.
-    pub(super) fn of(&self, function: &Resource<'s>, property: impl Fn(&str) -> Part<'s>) -> Rights {
-        let role = property("Role");
+    /// What a function may do that has these properties.
+    pub(super) fn of(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
+        let role = properties.at("Role");
         if role.is_given() == Fact::Known(false) && function.kind == "AWS::Serverless::Function" {
-            return self.made_by_sam(function, property);
+            return self.made_by_sam(function, properties);
         }
         match self.resources.link(&role, &["AWS::IAM::Role"]) {
             Fact::Known(Some(link)) => match self.resources.get(link.text()) {
@@ -153,7 +153,7 @@ impl<'r, 's> Roles<'r, 's> {
         gathered.rights()
     }
 
-    fn made_by_sam(&self, function: &Resource<'s>, property: impl Fn(&str) -> Part<'s>) -> Rights {
+    fn made_by_sam(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
         let mut gathered = Gathered { allowed: Vec::new(), complete: !self.any };
         // SAM attaches it to the role of a function with an SQS event.
         let events = function.properties().at("Events").entries();
@@ -164,9 +164,9 @@ impl<'r, 's> Roles<'r, 's> {
             Fact::Unknown => gathered.complete = false,
         }
         // What it gives a role for asynchronous invocations.
-        let destination = |when| property("EventInvokeConfig").under(&["DestinationConfig", when]);
+        let destination = |when| properties.under(&["EventInvokeConfig", "DestinationConfig", when]);
         let sends = [
-            (property("DeadLetterQueue"), "TargetArn"),
+            (properties.at("DeadLetterQueue"), "TargetArn"),
             (destination("OnSuccess"), "Destination"),
             (destination("OnFailure"), "Destination"),
         ];
@@ -177,7 +177,7 @@ impl<'r, 's> Roles<'r, 's> {
                 Fact::Unknown => gathered.complete = false,
             }
         }
-        match property("Policies").items() {
+        match properties.at("Policies").items() {
             Fact::Known(policies) => policies.iter().for_each(|policy| gathered.add(self.of_sam(policy))),
             Fact::Unknown => gathered.complete = false,
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use claimant_template::{Kind, Node};
 
-use crate::fact::Fact;
+use crate::fact::{self, Fact};
 
 /// References within references at most; deeper means they go round in a circle.
 const DEPTH_MAX: u32 = 32;
@@ -22,6 +22,9 @@ const TEXT_MAX: usize = 16_384;
 
 /// What cannot be known of a text.
 pub(super) const HOLE: &str = "${?}";
+
+/// The pseudo parameter that has the account of the stack.
+pub(super) const ACCOUNT: &str = "AccountId";
 
 /// Between the logical id of a nested stack and the ids within it.
 pub(super) const WITHIN: char = '>';
@@ -37,7 +40,7 @@ pub(super) struct Scope {
     pub(super) root: Node,
     /// Those that are given; the others have their defaults.
     pub(super) parameters: BTreeMap<String, Fact<Node>>,
-    /// Such as `Region`, if given.
+    /// `Region` and [`ACCOUNT`], if given.
     pub(super) pseudo: BTreeMap<&'static str, String>,
     pub(super) steps: Cell<usize>,
 }
@@ -45,6 +48,11 @@ pub(super) struct Scope {
 /// A text of the template's own.
 fn text(line: usize, text: String) -> Fact<Node> {
     if text.len() > TEXT_MAX { Fact::Unknown } else { Fact::Known(Node::text(line, text)) }
+}
+
+/// The text that a value is; a hole for what is not known.
+fn text_in(value: &Fact<Node>) -> String {
+    value.known().and_then(Node::as_text).map_or_else(|| HOLE.to_owned(), str::to_owned)
 }
 
 impl Scope {
@@ -66,8 +74,7 @@ impl Scope {
 
     /// The text of a single value; a hole for what is not known.
     fn text(&self, node: &Node, depth: u32) -> String {
-        let value = self.evaluate(node, depth);
-        value.known().and_then(Node::as_text).map_or_else(|| HOLE.to_owned(), str::to_owned)
+        text_in(&self.evaluate(node, depth))
     }
 
     /// The text of a single value without a hole.
@@ -142,7 +149,7 @@ impl Scope {
         else {
             return Fact::Unknown;
         };
-        let parts: Vec<_> = parts.items().iter().map(|part| self.text(part, depth)).collect();
+        let parts: Vec<_> = self.items(&parts, depth).map(|(_, part)| text_in(&part)).collect();
         text(argument.line, parts.join(&delimiter))
     }
 
@@ -163,9 +170,23 @@ impl Scope {
 
     fn select(&self, argument: &Node, depth: u32) -> Option<Fact<Node>> {
         let [index, list] = argument.items() else { return None };
-        let index: usize = self.literal(index, depth)?.parse().ok()?;
+        let mut left: usize = self.literal(index, depth)?.parse().ok()?;
         let list = self.evaluate(list, depth);
-        Some(self.evaluate(list.known()?.items().get(index)?, depth))
+        for (item, value) in self.items(list.known()?, depth) {
+            // One that may be `AWS::NoValue` may not count.
+            let may_be_nothing = value == Fact::Unknown && matches!(&item.kind, Kind::Call(name, _) if &**name == "If");
+            if left == 0 || may_be_nothing {
+                return Some(value);
+            }
+            left -= 1;
+        }
+        None
+    }
+
+    /// The items of a list, each with what it comes to; CloudFormation leaves out `AWS::NoValue` before it joins or counts.
+    fn items<'n>(&self, list: &'n Node, depth: u32) -> impl Iterator<Item = (&'n Node, Fact<Node>)> {
+        let values = list.items().iter().map(move |item| (item, self.evaluate(item, depth)));
+        values.filter(|(_, value)| value.known().is_none_or(|value| value.kind != Kind::Null))
     }
 
     fn split(&self, argument: &Node, depth: u32) -> Option<Node> {
@@ -215,10 +236,7 @@ impl Scope {
         match variables.and_then(|variables| variables.get(name)) {
             Some(value) => self.text(value, depth),
             None if name.contains('.') => format!("${{{}{name}}}", self.prefix),
-            None => {
-                let value = self.referred(name, line, depth);
-                value.known().and_then(Node::as_text).map_or_else(|| HOLE.to_owned(), str::to_owned)
-            }
+            None => text_in(&self.referred(name, line, depth)),
         }
     }
 
@@ -241,7 +259,7 @@ impl Scope {
             _ => return None,
         };
         let operands = argument.items();
-        let mut each = operands.iter().map(|operand| self.holds(operand, depth + 1));
+        let each = operands.iter().map(|operand| self.holds(operand, depth + 1));
         match (function, operands) {
             ("Condition", _) => self.condition(argument.as_text()?, depth),
             ("Equals", [left, right]) => {
@@ -253,21 +271,9 @@ impl Scope {
                 }
             }
             ("Not", [operand]) => self.holds(operand, depth + 1).map(|holds| !holds),
-            // One that decides is enough.
-            ("And", _) => each
-                .try_fold(true, |all, holds| match holds {
-                    Some(false) => Err(Some(false)),
-                    Some(true) => Ok(all),
-                    None => Ok(false),
-                })
-                .map_or_else(|decided| decided, |all| all.then_some(true)),
-            ("Or", _) => each
-                .try_fold(true, |all_known, holds| match holds {
-                    Some(true) => Err(Some(true)),
-                    Some(false) => Ok(all_known),
-                    None => Ok(false),
-                })
-                .map_or_else(|decided| decided, |all_known| all_known.then_some(false)),
+            ("And", _) => fact::all(each),
+            // It holds unless all of them do not.
+            ("Or", _) => fact::all(each.map(|holds| holds.map(|holds| !holds))).map(|none| !none),
             _ => None,
         }
     }

@@ -1,9 +1,10 @@
 //! The tables of a template, and its databases as far as they limit connections.
 
+use super::keys;
 use super::part::Part;
 use super::resources::{Resource, Resources};
-use crate::fact::Fact;
-use crate::model::{Capacity, Table};
+use crate::fact::{self, Fact};
+use crate::model::{Access, Capacity, Key, Table};
 
 pub(super) const TABLE: &[&str] =
     &["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable"];
@@ -22,9 +23,12 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
     let is_global = resource.kind == TABLE[1];
     let is_simple = resource.kind == TABLE[2];
     // A global table says it for each replica.
-    let replica = if is_global { first(&properties.at("Replicas")) } else { properties.clone() };
-    let protection = replica.at("DeletionProtectionEnabled").boolean_or(false);
-    let recovery = replica.under(&["PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"]).boolean_or(false);
+    let replicas = if is_global { properties.at("Replicas").items() } else { Fact::Known(vec![properties.clone()]) };
+    let each = |is_so: fn(&Part<'_>) -> Fact<bool>| all_are(&replicas, is_so);
+    let protection = each(|replica| replica.at("DeletionProtectionEnabled").boolean_or(false));
+    let recovery = each(|replica| {
+        replica.under(&["PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"]).boolean_or(false)
+    });
     let provisioned = if is_simple {
         properties.at("ProvisionedThroughput").is_given()
     } else {
@@ -44,22 +48,61 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
             (Fact::Known(false), Fact::Known(false)) => Fact::Known(false),
             _ => Fact::Unknown,
         },
-        has_policy: replica.at("ResourcePolicy").is_given() != Fact::Known(false),
+        access: Access {
+            has_policy: each(|replica| replica.at("ResourcePolicy").is_given().map(|given| !given))
+                != Fact::Known(true),
+            key: key_of(resources, resource, &replicas),
+        },
         capacity: Capacity { units: units(&properties.at("ProvisionedThroughput")), ..capacity(provisioned, scales) },
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
         // OK because a template cannot have that many.
-        replicas: if is_global {
-            properties.at("Replicas").items().map(|all| all.len() as u64)
-        } else {
-            Fact::Known(1)
-        },
-        infrequent: replica.at("TableClass").text_is("STANDARD_INFREQUENT_ACCESS", "STANDARD"),
+        infrequent: infrequent(&replicas),
+        // OK because a template cannot have that many.
+        replicas: replicas.map(|all| all.len() as u64),
     }
 }
 
-fn first<'s>(part: &Part<'s>) -> Part<'s> {
-    let items = part.items();
-    items.known().and_then(|items| items.first().cloned()).unwrap_or_else(|| part.clone())
+type Replicas<'s> = Fact<Vec<Part<'s>>>;
+
+fn all_are<'s>(replicas: &Replicas<'s>, is_so: impl Fn(&Part<'s>) -> Fact<bool>) -> Fact<bool> {
+    let each = replicas.known().map(|all| all.iter().map(|replica| is_so(replica).known().copied()));
+    each.and_then(fact::all).into()
+}
+
+/// Not known where replicas are of different classes.
+fn infrequent(replicas: &Replicas<'_>) -> Fact<bool> {
+    let is = |part: &Part<'_>| part.at("TableClass").text_is("STANDARD_INFREQUENT_ACCESS", "STANDARD");
+    match (all_are(replicas, is), all_are(replicas, |part| is(part).map(|is| !is))) {
+        (Fact::Known(true), _) => Fact::Known(true),
+        (_, Fact::Known(true)) => Fact::Known(false),
+        _ => Fact::Unknown,
+    }
+}
+
+/// The key of the table in the stack's Region.
+fn key_of(resources: &Resources<'_>, table: &Resource<'_>, replicas: &Replicas<'_>) -> Fact<Option<Key>> {
+    let encryption = table.properties().at("SSESpecification");
+    match encryption.at("SSEEnabled").boolean_or(false) {
+        Fact::Known(true) => {}
+        Fact::Known(false) => return Fact::Known(None),
+        Fact::Unknown => return Fact::Unknown,
+    }
+    let Some(here) = replicas.known().and_then(|all| here(table, all)) else { return Fact::Unknown };
+    let name = here.under(&["SSESpecification", "KMSMasterKeyId"]);
+    match name.is_given() {
+        Fact::Known(false) => Fact::Known(Some(Key::Default)),
+        _ => keys::key(resources, &name, "alias/aws/dynamodb"),
+    }
+}
+
+/// The replica in the stack's Region, as far as that is known.
+fn here<'r, 's>(table: &Resource<'s>, replicas: &'r [Part<'s>]) -> Option<&'r Part<'s>> {
+    let own = table.scope.pseudo.get("Region").map_or("${@Region}", String::as_str);
+    let is_here = |replica: &&Part<'s>| replica.at("Region").text().known().cloned().flatten().as_deref() == Some(own);
+    match replicas {
+        [only] => Some(only),
+        several => several.iter().find(is_here),
+    }
 }
 
 /// The key's attributes with their types, in the order of the key.

@@ -164,6 +164,10 @@ fn examined_by(script: &Script) -> Result<Report, Refused> {
     Ok(report)
 }
 
+const BACKUPS: &str = "DescribeContinuousBackups/ContinuousBackupsDescription/PointInTimeRecoveryDescription";
+
+const VARIABLES: &str = "GetFunction/Configuration/Environment/Variables";
+
 const MAPPING: &str = "ListEventSourceMappings/EventSourceMappings/0";
 
 /// Puts a value at a place such as `GetFunction/Configuration/Timeout`.
@@ -208,6 +212,7 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
         changes.extend(more);
         changes
     };
+    let before = |tables: &str| one(format!("{VARIABLES}/CLAIMANT_TABLE_BEFORE"), json!(tables));
     type Case = (Vec<(String, Value)>, u8, Level, &'static str);
     let cases: Vec<Case> = vec![
         (one(of_queue("VisibilityTimeout"), json!("20")), 1, Error, "hidden for 20 s"),
@@ -288,6 +293,39 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
             28,
             Warning,
             "dynamodb:BatchGetItem",
+        ),
+        (
+            with(
+                one("DescribeTable/Table/DeletionProtectionEnabled".to_owned(), json!(false)),
+                one(format!("{BACKUPS}/PointInTimeRecoveryStatus"), json!("DISABLED")),
+            ),
+            25,
+            Warning,
+            "it has no point-in-time recovery",
+        ),
+        (
+            with(
+                one("DescribeTable/Table/WarmThroughput".to_owned(), Value::Null),
+                metric("WriteThrottleEvents", json!([12.0])),
+            ),
+            26,
+            Warning,
+            "12 requests were throttled within the last day; its busiest minute had 100 write units a second",
+        ),
+        (
+            with(
+                one("GetQueueUrl".to_owned(), json!("AccessDenied")),
+                metric("RecursiveInvocationsDropped", json!([2.0])),
+            ),
+            21,
+            Error,
+            "stopped 2 invocations",
+        ),
+        (
+            with(before("old"), one("SimulatePrincipalPolicy".to_owned(), json!(["dynamodb:DeleteItem"]))),
+            18,
+            Error,
+            "may not dynamodb:DeleteItem on old",
         ),
         (metric("WriteThrottleEvents", json!([12.0])), 29, Warning, "12 requests were throttled"),
         (one("DescribeAlarms/MetricAlarms".to_owned(), json!([])), 30, Warning, "no alarm"),
@@ -482,6 +520,45 @@ fn keys_of_queues_that_roles_use_are_said_not_to_be_asked_for() {
     assert_eq!(examined(answers).unwrap().not_looked_at, line(QUEUE));
 }
 
+/// Each table that records are moved from is asked about for itself.
+#[test]
+fn tables_that_records_are_moved_from_are_asked_about() {
+    let variable = format!("{VARIABLES}/CLAIMANT_TABLE_BEFORE");
+    let answers = changed(&[(&variable, json!("old-1, arn:aws:dynamodb:eu-west-1:123456789012:table/old-2"))]);
+    let report = examined(answers.clone()).unwrap();
+    assert!(report.findings.is_empty() && report.not_looked_at.is_empty(), "{report:#?}");
+    assert_eq!(
+        (report.tallies[&18].fine, report.tallies[&24].fine, report.tallies[&28].fine),
+        (3, 1, 3),
+        "{report:#?}"
+    );
+    let mut denied = answers;
+    denied["SimulatePrincipalPolicy"] = json!(["dynamodb:BatchGetItem"]);
+    let report = examined(denied).unwrap();
+    let on =
+        |table: &str| report.findings.iter().any(|finding| finding.what.contains(&format!("BatchGetItem on {table}")));
+    assert!(["locks", "old-1", "old-2"].into_iter().all(on), "{report:#?}");
+}
+
+/// The key may be AWS's own, and its policy is not known.
+#[test]
+fn the_key_of_a_table_is_said_not_to_be_asked_for() {
+    let description = "DescribeTable/Table/SSEDescription";
+    for (encrypted, unknown) in [
+        (
+            json!({"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/k"}),
+            1,
+        ),
+        (json!({"Status": "DISABLED"}), 0),
+    ] {
+        let report = examined(changed(&[(description, encrypted)])).unwrap();
+        assert!(report.findings.is_empty(), "{report:#?}");
+        assert_eq!(report.tallies[&18].unknown, unknown, "{report:#?}");
+        let says = "whether roles may use the KMS keys of locks: ";
+        assert_eq!(report.not_looked_at.iter().filter(|line| line.contains(says)).count(), unknown, "{report:#?}");
+    }
+}
+
 /// Of queues and tables of another account, that account's are judged, and those of the same name here are not.
 #[test]
 fn what_another_account_has_is_looked_at_there() {
@@ -666,6 +743,14 @@ fn an_account_that_shows_nothing_is_an_error() {
         let refused = examined(changed(&[(operation, json!("AccessDenied"))])).unwrap_err().to_string();
         assert!(refused.contains(operation) && refused.contains("lack the permission"), "{refused}");
     }
-    let empty = examined(changed(&[("ListStackResources/StackResourceSummaries", json!([]))])).unwrap();
-    assert!(empty.tallies.is_empty() && empty.not_looked_at[0].contains("there is no function"), "{empty:#?}");
+    // The wrong one of two stacks is not found to be in order.
+    let empty = Script {
+        answers: changed(&[("ListStackResources/StackResourceSummaries", json!([]))]),
+        asked: RefCell::default(),
+    };
+    let refused = examined_by(&empty).unwrap_err().to_string();
+    assert!(refused.contains("ListStackResources of shop: there is no function in it"), "{refused}");
+    let scope = Scope { stack: Some("shop".to_owned()), functions: vec!["worker".to_owned()], ..Scope::default() };
+    let (system, not_looked_at) = ready(examine(&empty, &scope)).unwrap();
+    assert_eq!((system.functions.len(), not_looked_at.len()), (1, 1), "{not_looked_at:#?}");
 }

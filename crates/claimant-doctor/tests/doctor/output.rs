@@ -75,6 +75,19 @@ fn json_and_sarif_have_the_same_findings() {
         assert!(location["artifactLocation"]["uri"].as_str().unwrap().ends_with("a%20b.yaml"), "{result}");
     }
     assert_eq!(results[3]["suppressions"][0]["justification"], "old orders are of no use");
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], true);
+    assert_eq!(invocation["toolExecutionNotifications"], serde_json::json!([]));
+}
+
+/// Whoever reads the file alone takes what is not in it for mended.
+#[test]
+fn sarif_has_what_was_not_looked_at() {
+    let report = Report { not_looked_at: vec!["GetQueueUrl of orders: AccessDenied".to_owned()], ..report() };
+    let notified = &sarif(&report, Level::Error)["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+    assert_eq!(notified.as_array().unwrap().len(), 1);
+    assert_eq!(notified[0]["level"], "warning");
+    assert_eq!(notified[0]["message"]["text"], "not looked at: GetQueueUrl of orders: AccessDenied");
 }
 
 #[test]

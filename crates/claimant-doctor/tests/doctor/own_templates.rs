@@ -7,7 +7,7 @@ use claimant_doctor::{Level, Options, read, run, text};
 fn check(parameters: &[(&str, &str)], accepted: usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template.yaml");
     let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let options = Options { parameters, region: Some("eu-west-1".to_owned()) };
+    let options = Options { parameters, region: Some("eu-west-1".to_owned()), account: None };
     let (system, not_looked_at) = read(&path, &options).unwrap();
     let report = run(&system);
     assert!(report.findings.is_empty(), "{}", text(&report, Level::Note, 120));

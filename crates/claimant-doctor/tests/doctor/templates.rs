@@ -1,9 +1,11 @@
 //! Each check that a template can answer: a template that it finds nothing in, and a change of it that it finds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use claimant_doctor::fact::Fact;
+use claimant_doctor::model::Link;
 use claimant_doctor::{Level, Options, Report, read, run};
 
 /// A consumer in whose template nothing is to be found.
@@ -93,6 +95,25 @@ const KEPT: (&str, &str) = (
     "Resource: !GetAtt Table.Arn
                 Condition: {'ForAllValues:StringLike': {'dynamodb:LeadingKeys': ['worker#*', 'worker~*']}}",
 );
+
+/// The records are moved from another table.
+const BEFORE: (&str, &str) = ("# own-queue", "CLAIMANT_TABLE_BEFORE: !Ref Old");
+const OLD: (&str, &str) = ("  Logs:\n", "  Old: {Type: AWS::DynamoDB::Table, Properties: {}}\n  Logs:\n");
+const ON_OLD: (&str, &str) = (
+    "Resource: !GetAtt Table.Arn",
+    "Resource: !GetAtt Table.Arn
+              - Effect: Allow
+                Action: [dynamodb:GetItem, dynamodb:BatchGetItem, dynamodb:DeleteItem] # old
+                Resource: !GetAtt Old.Arn",
+);
+
+/// The table has a key of its own.
+const SEALED: (&str, &str) = (
+    "TimeToLiveSpecification:",
+    "SSESpecification: {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: !Ref TableKey}
+      TimeToLiveSpecification:",
+);
+const KEY_OF_TABLE: (&str, &str) = ("  Logs:\n", "  TableKey: {Type: AWS::KMS::Key}\n  Logs:\n");
 
 const CASES: &[Case] = &[
     (&[("VisibilityTimeout: 180", "VisibilityTimeout: 20")], 1, Error, "hidden for 20 s, less than the 30 s"),
@@ -223,6 +244,38 @@ const CASES: &[Case] = &[
     (&[("dynamodb:GetItem, ", "")], 18, Warning, "may not dynamodb:GetItem on Table"),
     (&[("Action: sqs:SendMessage", "Action: sqs:TagQueue")], 18, Error, "is to send dead letters to Letters"),
     (
+        &[BEFORE, OLD, ON_OLD, ("dynamodb:DeleteItem] # old", "dynamodb:Scan]")],
+        18,
+        Error,
+        "may not dynamodb:DeleteItem on Old",
+    ),
+    (
+        &[
+            BEFORE,
+            OLD,
+            ON_OLD,
+            (
+                "[dynamodb:GetItem, dynamodb:BatchGetItem, dynamodb:DeleteItem] # old",
+                "[dynamodb:GetItem, dynamodb:DeleteItem]",
+            ),
+        ],
+        28,
+        Warning,
+        "may not dynamodb:BatchGetItem on Old",
+    ),
+    (
+        &[BEFORE, OLD, ON_OLD, ("[dynamodb:GetItem, dynamodb:BatchGetItem,", "[dynamodb:BatchGetItem,")],
+        18,
+        Error,
+        "may not dynamodb:GetItem on Old",
+    ),
+    (
+        &[SEALED, KEY_OF_TABLE],
+        18,
+        Error,
+        "Table is encrypted with TableKey, and the role of Worker may not kms:Decrypt",
+    ),
+    (
         &[("Action: kms:Decrypt", "Action: kms:Encrypt")],
         19,
         Error,
@@ -284,6 +337,38 @@ const CASES: &[Case] = &[
         25,
         Warning,
         "no point-in-time recovery",
+    ),
+    // One that is known to be wrong is found, whatever the other is.
+    (
+        &[
+            ("PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnabled: false"),
+            ("DeletionPolicy: Retain", "DeletionPolicy: !Ref Any"),
+        ],
+        25,
+        Warning,
+        "it has no point-in-time recovery",
+    ),
+    (
+        &[
+            ("PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnabled: !Ref Any"),
+            ("DeletionPolicy: Retain", "DeletionPolicy: Delete"),
+        ],
+        25,
+        Warning,
+        "it is deleted with its stack",
+    ),
+    (
+        &[
+            ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"),
+            ("DeletionPolicy: Retain", "DeletionPolicy: Delete"),
+            (
+                "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
+                "Replicas: [{Region: a, DeletionProtectionEnabled: true, PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}}, {Region: b}]",
+            ),
+        ],
+        25,
+        Warning,
+        "in one of its Regions at least, it has no point-in-time recovery, and is deleted with its stack",
     ),
     (
         &[("BillingMode: PAY_PER_REQUEST", "ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 5}")],
@@ -384,7 +469,7 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
         let kept = changed(KEPT.1, &[("['worker#*', 'worker~*']", keys)]);
         assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, &kept)]), Some(expected), "{keys}");
     }
-    assert_eq!(tally(&[PAUSES, (KEPT.0, "Resource: !Ref Any")]), Some((0, 1)));
+    assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, "Resource: !Ref Any")]), Some((0, 1)));
 }
 
 #[test]
@@ -414,6 +499,7 @@ fn what_cannot_be_known_is_never_a_finding() {
     let table: &[(&str, &str, u8)] = &[
         ("VisibilityTimeout: 180", "VisibilityTimeout: !Ref Any", 1),
         ("Timeout: 30 # function", "Timeout: !ImportValue Any", 1),
+        ("VisibilityTimeout: 180", "VisibilityTimeout: !Select [1, [!If [IsAny, 1, !Ref AWS::NoValue], 180, 10]]", 1),
         ("FunctionResponseTypes: [ReportBatchItemFailures]", "FunctionResponseTypes: !Ref Any", 3),
         ("maxReceiveCount: 5", "maxReceiveCount: !Ref Any", 4),
         ("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", "RedrivePolicy: !Ref Any", 5),
@@ -459,6 +545,11 @@ fn what_cannot_be_known_is_never_a_finding() {
     ];
     let report = examine(&changed(GOOD, &one_account), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&20].unknown == 1, "it can be its own account: {report:#?}");
+    for (own, expected) in [("210987654321", &[][..]), ("123456789012", &[(20, Error)])] {
+        let known = Options { account: Some(own.to_owned()), ..in_region("eu-west-1") };
+        let report = examine(&changed(GOOD, &one_account), &known);
+        assert_eq!((found(&report), report.tallies[&20].unknown), (expected.to_vec(), 0), "{own}");
+    }
     let policy = [
         ("dynamodb:PutItem, dynamodb:UpdateItem, ", ""),
         (
@@ -474,6 +565,234 @@ fn what_cannot_be_known_is_never_a_finding() {
     let formula = ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'");
     let report = examine(&changed(GOOD, &[DATABASE, formula]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].unknown == 1, "{report:#?}");
+}
+
+/// What is known to be wrong, and beside it what is not known.
+#[test]
+fn one_that_is_known_to_be_wrong_is_found_whatever_another_is() {
+    const IS_FIFO: (&str, &str) = ("# letters-fifo", "FifoQueue: true");
+    const POLLING: &str =
+        "[sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility, sqs:GetQueueAttributes]";
+    const SOME_POLLING: &str = "[sqs:ChangeMessageVisibility, sqs:GetQueueAttributes]
+                Resource: !GetAtt Orders.Arn
+              - Effect: Allow
+                Action: sqs:ReceiveMessage
+                Resource: arn:aws:sqs:eu-west-1:123456789012:orders
+              - Effect: Allow
+                Action: sqs:TagQueue";
+    const PUT: (&str, &str) = (
+        "[dynamodb:PutItem, dynamodb:UpdateItem, dynamodb:GetItem, dynamodb:PartiQLInsert,",
+        "dynamodb:PutItem
+                Resource: arn:aws:dynamodb:eu-west-1:123456789012:table/locks
+              - Effect: Allow
+                Action: [dynamodb:UpdateItem, dynamodb:GetItem,",
+    );
+    const NO_LIMIT: (&str, &str) = ("ScalingConfig: {MaximumConcurrency: 10}", "");
+    const SECOND: (&str, &str) = (
+        "  Logs:\n",
+        "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Letters.Arn, FunctionName: !Ref Worker} # second
+  Logs:\n",
+    );
+    const LIMIT_OF_SECOND: (&str, &str) = ("} # second", ", ScalingConfig: {MaximumConcurrency: !Ref Any}}");
+    let window = |size: &'static str, window: &str| {
+        let size_and_window = format!("BatchSize: {size}\n            MaximumBatchingWindowInSeconds: {window}");
+        ("BatchSize: 10", &*size_and_window.leak())
+    };
+    let reserved = |reserved: &'static str| ("ReservedConcurrentExecutions: 20", reserved);
+    let unknown_queue = ("Queue: !GetAtt Orders.Arn", "Queue: !Ref Any");
+    type Known<'c> = (&'c [(&'c str, &'c str)], u8, &'c str);
+    let cases: &[Known<'_>] = &[
+        (&[("VisibilityTimeout: 180", ""), NO_LIMIT, window("10", "!Ref Any")], 2, "AWS advises 180 s or more"),
+        (&[FIFO, IS_FIFO, window("11", "!Ref Any")], 10, "a FIFO queue gives 10 at most"),
+        (&[FIFO, IS_FIFO, window("!Ref Any", "5")], 10, "is not for FIFO queues"),
+        (&[reserved("ReservedConcurrentExecutions: 3"), SECOND, LIMIT_OF_SECOND], 12, "3 are reserved"),
+        (
+            &[
+                window("10000", "5"),
+                ("MaximumConcurrency: 10", "MaximumConcurrency: 20"),
+                ("# pollers", "ProvisionedPollerConfig: !Ref Any"),
+            ],
+            14,
+            "are 200000 messages in flight",
+        ),
+        (&[unknown_queue, ("# pollers", "Enabled: false")], 16, "messages of its queue wait"),
+        (&[(POLLING, SOME_POLLING)], 18, "may not sqs:DeleteMessage on Orders"),
+        (
+            &[unknown_queue, ("Action: sqs:SendMessage", "Action: sqs:TagQueue")],
+            18,
+            "is to send dead letters to Letters",
+        ),
+        (&[unknown_queue, LETTERS_KEY], 19, "may not kms:GenerateDataKey"),
+        (
+            &[
+                ("AttributeDefinitions: [{AttributeName: id, AttributeType: S}]", "AttributeDefinitions: !Ref Any"),
+                ("AttributeName: expires_at", "AttributeName: ttl"),
+            ],
+            24,
+            "its time to live is on ttl",
+        ),
+        (&[PUT], 28, "may not dynamodb:PartiQLInsert on Table"),
+        (
+            &[
+                DATABASE,
+                ("CLAIMANT_DATABASE_CONNECTIONS: '4'", "CLAIMANT_DATABASE_CONNECTIONS: !Ref Any"),
+                reserved(""),
+                NO_LIMIT,
+            ],
+            33,
+            "the number of processes has no limit",
+        ),
+        (
+            &[("MaximumConcurrency: 10", "MaximumConcurrency: !Ref Any"), SECOND, reserved("")],
+            34,
+            "nothing limits its concurrency",
+        ),
+        (
+            &[PAUSES, ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Ref Any")],
+            36,
+            "may not lambda:ListEventSourceMappings",
+        ),
+    ];
+    for (changes, number, says) in cases {
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
+        let mut of_check = report.findings.iter().filter(|finding| finding.check.number == *number);
+        assert!(
+            of_check.any(|finding| finding.what.contains(says)),
+            "check {number} does not say `{says}`: {report:#?}"
+        );
+    }
+}
+
+/// A table that records are moved from is used as well, though not as a lock table.
+#[test]
+fn tables_that_records_are_moved_from_are_asked_about() {
+    let tallies = |changes: &[(&str, &str)]| {
+        let report = examine(&changed(GOOD, &[&[OLD, ON_OLD][..], changes].concat()), &in_region("eu-west-1"));
+        let tally =
+            |check| report.tallies.get(&check).map_or((0, 0, 0), |tally| (tally.fine, tally.found, tally.unknown));
+        assert_eq!(report.tallies[&24].fine, 1, "{changes:?}");
+        [18, 28].map(tally)
+    };
+    let both = ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Sub '${Table},${Old}'");
+    let before = |tables: &str| format!("CLAIMANT_TABLE_BEFORE: {tables}");
+    for (tables, expected) in [
+        ("!Ref Old", [(3, 0, 0), (2, 0, 0)]),
+        // No record of it is moved.
+        ("!Ref Table", [(3, 0, 0), (1, 0, 0)]),
+        ("!Sub '${Old},${Table}'", [(3, 0, 0), (2, 0, 0)]),
+        ("''", [(3, 0, 0), (1, 0, 0)]),
+        ("!Ref Any", [(2, 0, 1), (1, 0, 0)]),
+        ("!Sub '${Old},${Any}'", [(2, 0, 1), (1, 0, 0)]),
+    ] {
+        assert_eq!(tallies(&[(BEFORE.0, &before(tables))]), expected, "{tables}");
+    }
+    let lacks = ("[dynamodb:GetItem, dynamodb:BatchGetItem, dynamodb:DeleteItem] # old", "[dynamodb:GetItem]");
+    assert_eq!(tallies(&[BEFORE, lacks]), [(2, 1, 0), (1, 1, 0)]);
+    let off = before("!Ref Old\n          CLAIMANT_BATCH: 'off'");
+    assert_eq!(tallies(&[(BEFORE.0, &off), lacks]), [(2, 1, 0), (2, 0, 0)]);
+    // From one table to two: keys of the old one go to the new one.
+    let grows = [OLD, ON_OLD, both, (BEFORE.0, "CLAIMANT_TABLE_BEFORE: !Ref Table")];
+    let report = examine(&changed(GOOD, &grows), &in_region("eu-west-1"));
+    let says = "may not dynamodb:DeleteItem on Table";
+    assert!(report.findings.iter().any(|finding| finding.what.contains(says)), "{report:#?}");
+}
+
+/// (what encrypts the table; fine, found and not known for the rights on records).
+#[test]
+fn the_key_of_a_lock_table_is_asked_about() {
+    let sealed = |with: &str| format!("SSESpecification: {{{with}}}\n      TimeToLiveSpecification:");
+    for (with, expected) in [
+        ("SSEEnabled: false", (2, 0, 0)),
+        ("SSEEnabled: true", (2, 0, 0)),
+        ("SSEEnabled: true, KMSMasterKeyId: alias/aws/dynamodb", (2, 0, 0)),
+        ("SSEEnabled: true, KMSMasterKeyId: !GetAtt Key.Arn", (2, 0, 0)),
+        ("SSEEnabled: true, KMSMasterKeyId: !Ref TableKey", (1, 1, 0)),
+        ("SSEEnabled: !Ref Any, KMSMasterKeyId: !Ref TableKey", (1, 0, 1)),
+        ("SSEEnabled: true, KMSMasterKeyId: !Ref Any", (1, 0, 1)),
+        ("SSEEnabled: true, KMSMasterKeyId: 'arn:aws:kms:eu-west-1:123456789012:key/k'", (1, 0, 1)),
+    ] {
+        let template = changed(GOOD, &[KEY_OF_TABLE, (SEALED.0, &sealed(with))]);
+        let report = examine(&template, &in_region("eu-west-1"));
+        let tally = report.tallies[&18];
+        assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{with}: {report:#?}");
+    }
+    let replicas = "Replicas:
+        - {Region: us-east-1, SSESpecification: {KMSMasterKeyId: 'arn:aws:kms:us-east-1:123456789012:key/k'}}
+        - {Region: !Ref AWS::Region, SSESpecification: {KMSMasterKeyId: !Ref TableKey}}
+      TimeToLiveSpecification:";
+    let global = [
+        ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"),
+        KEY_OF_TABLE,
+        SEALED,
+        ("TimeToLiveSpecification:", replicas),
+        ("Type: KMS, KMSMasterKeyId: !Ref TableKey", "Type: KMS"),
+    ];
+    for options in [in_region("eu-west-1"), Options::default()] {
+        let report = examine(&changed(GOOD, &global), &options);
+        assert!(found(&report).contains(&(18, Error)), "{options:?}: {report:#?}");
+    }
+}
+
+/// As SAM does: the function's own value counts, and so does that it wants none.
+#[test]
+fn no_value_takes_a_global_value_away() {
+    let globals = ("Architectures: [arm64]", "Architectures: [arm64]\n    Timeout: 60");
+    for (own, expected) in [
+        ("# dlq", 60),
+        ("Timeout: !Ref AWS::NoValue", 3),
+        ("Timeout: !If [IsEu, !Ref AWS::NoValue, 5]", 3),
+        ("Timeout: !If [IsEu, 7, 5]", 7),
+    ] {
+        let is_eu = ("  IsAny:", "  IsEu: !Equals [!Ref AWS::Region, eu-west-1]\n  IsAny:");
+        let template = changed(
+            GOOD,
+            &[globals, is_eu, ("Timeout: 30 # function", own), ("VisibilityTimeout: 180", "VisibilityTimeout: 2")],
+        );
+        let report = examine(&template, &in_region("eu-west-1"));
+        let says = format!("less than the {expected} s");
+        assert!(report.findings.iter().any(|finding| finding.what.contains(&says)), "{own}: {report:#?}");
+    }
+    for (own, notes) in [("# dlq", 0), ("LoggingConfig: !Ref AWS::NoValue", 1), ("Architectures: !Ref AWS::NoValue", 1)]
+    {
+        let template = changed(
+            GOOD,
+            &[
+                ("      LoggingConfig: {LogGroup: !Ref Logs}\n", ""),
+                ("# dlq", own),
+                ("RetentionInDays: 30", "RetentionInDays: 30\n      LogGroupName: !Sub '/aws/lambda/${Worker}'"),
+            ],
+        );
+        let report = examine(&template, &in_region("eu-west-1"));
+        assert_eq!(report.tallies[&34].found, notes, "{own}: {report:#?}");
+    }
+    for (ignored, level) in [("'*'", Some(Note)), ("[LoggingConfig]", Some(Note)), ("[Architectures]", None)] {
+        let attribute = format!("  Worker:\n    IgnoreGlobals: {ignored}\n");
+        let report = examine(&changed(GOOD, &[("  Worker:\n", &attribute)]), &in_region("eu-west-1"));
+        let plain = report.findings.iter().find(|finding| finding.what.contains("plain text"));
+        assert_eq!(plain.map(|finding| finding.level), level, "{ignored}: {report:#?}");
+    }
+}
+
+/// What a text with an account leads to, which stack is known or not.
+#[test]
+fn what_is_of_the_stacks_account_and_region_is_here() {
+    let own = Options { account: Some("123456789012".to_owned()), ..in_region("eu-west-1") };
+    for (arn, options, is_here) in [
+        ("!Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders'", &Options::default(), true),
+        ("!Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders'", &own, true),
+        ("!Sub 'arn:aws:sqs:us-east-1:${AWS::AccountId}:orders'", &own, false),
+        ("arn:aws:sqs:eu-west-1:123456789012:orders", &own, true),
+        ("arn:aws:sqs:us-east-1:123456789012:orders", &own, false),
+        ("arn:aws:sqs:eu-west-1:210987654321:orders", &own, false),
+        ("arn:aws:sqs:eu-west-1:123456789012:orders", &Options::default(), false),
+    ] {
+        let named = ("      # fifo", "      QueueName: orders");
+        let report =
+            examine(&changed(GOOD, &[named, ("Queue: !GetAtt Orders.Arn", &format!("Queue: {arn}"))]), options);
+        assert_eq!(report.tallies[&1].unknown, usize::from(!is_here), "{arn}: {report:#?}");
+    }
 }
 
 /// A value that is given counts as its parameter's type says.
@@ -703,6 +1022,24 @@ fn unreadable_templates_are_errors_with_what_to_do() {
     let unknown = Options { parameters: [("No".to_owned(), "x".to_owned())].into(), ..Options::default() };
     fs::write(&path, GOOD).unwrap();
     assert!(read(&path, &unknown).unwrap_err().to_string().contains("has no parameter No"));
+}
+
+/// The local cloud reads the same file.
+#[test]
+fn values_come_to_what_cloudformation_makes_of_them() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/templates/values.yaml");
+    let template = claimant_template::parse(&fs::read_to_string(&path).unwrap()).unwrap();
+    let (system, _) = read(&path, &Options::default()).unwrap();
+    let of_all = template.get("Metadata").unwrap().entries();
+    assert_eq!(of_all.len(), system.functions.len());
+    for (function, expected) in of_all {
+        let expected =
+            expected.entries().iter().map(|(name, value)| (name.to_string(), value.as_text().unwrap().to_owned()));
+        let found = system.functions.iter().find(|found| *found.place.id == **function).unwrap();
+        let known = |value: &Fact<Link>| value.known().map_or("not known", Link::text).to_owned();
+        let found = found.environment.variables.iter().map(|(name, value)| (name.clone(), known(value)));
+        assert_eq!(found.collect::<BTreeMap<_, _>>(), expected.collect(), "{function}");
+    }
 }
 
 /// References in a circle, and texts that double with each step, come to an end.
