@@ -106,8 +106,7 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
     let name = physical_name(template, id, function, "FunctionName");
     let timeout_s = properties.get("Timeout").integer(1..=900).unwrap_or(TIMEOUT_DEFAULT_S);
     let memory_mb = properties.get("MemorySize").integer(128..=10_240).unwrap_or(MEMORY_DEFAULT_MB);
-    let mut environment = properties.globals.as_ref().map(variables).unwrap_or_default();
-    environment.extend(variables(&properties.own));
+    let environment = environment(&properties);
     let mappings = properties.own.section("Events").entries().into_iter();
     let mappings = mappings.filter_map(|(event_id, event)| events::sqs_event(id, &event_id, &event)).collect();
     let (binary, code) = code(function, &properties);
@@ -127,7 +126,7 @@ impl<'t> Properties<'t> {
     fn get(&self, key: &str) -> Section<'t> {
         let own = self.own.section(key);
         match &self.globals {
-            Some(globals) if !own.is_given() => globals.section(key),
+            Some(globals) if !own.is_written() => globals.section(key),
             _ => own,
         }
     }
@@ -168,13 +167,26 @@ fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>,
     (binary.clone(), CodeSpec { directory, cargo, binary_is_named: binary.is_some() })
 }
 
-fn variables(place: &Section<'_>) -> BTreeMap<String, String> {
+/// The variables that are global, and over them the function's own: `AWS::NoValue` takes one away, and where it stands in place of a
+/// mapping, or another function of CloudFormation does, all of them.
+fn environment(properties: &Properties<'_>) -> BTreeMap<String, String> {
+    let own = properties.own.section("Environment");
+    let is_replaced = [&own, &own.section("Variables")].iter().any(|one| one.is_written() && !one.is_written_out());
+    let globals = properties.globals.as_ref().filter(|_| !is_replaced);
+    let mut all = globals.map(variables).unwrap_or_default();
+    all.extend(variables(&properties.own));
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// Each variable that is written, and its value, if it has one.
+fn variables(place: &Section<'_>) -> BTreeMap<String, Option<String>> {
     let variables = place.section("Environment").section("Variables").entries();
     let variable = |(name, value): (String, Section<'_>)| {
         check_name(&name, &value);
-        Some((name, value.text_or_stand_in()?))
+        let text = value.text_or_stand_in();
+        (name, text)
     };
-    variables.into_iter().filter_map(variable).collect()
+    variables.into_iter().map(variable).collect()
 }
 
 /// Lambda refuses a function with another one.

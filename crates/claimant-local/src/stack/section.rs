@@ -55,6 +55,16 @@ impl<'t> Section<'t> {
         self.value().is_some()
     }
 
+    /// Whether anything is written here: a value, null, or `AWS::NoValue`.
+    pub(super) fn is_written(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// Whether a mapping is written here, and not a function that comes to one.
+    pub(super) fn is_written_out(&self) -> bool {
+        self.node.as_ref().is_some_and(Node::is_map)
+    }
+
     pub(super) fn line(&self) -> usize {
         self.line
     }

@@ -30,6 +30,22 @@ fn check(template: &str, queues: &[&str], functions: &[&str], not_run: &[&str]) 
     stack
 }
 
+/// The doctor reads the same file.
+#[test]
+fn values_come_to_what_cloudformation_makes_of_them() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/templates/values.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (template, stack) = (claimant_template::parse(&text).unwrap(), read(&text));
+    let of_all = template.get("Metadata").unwrap().entries();
+    assert_eq!(of_all.len(), stack.functions.len());
+    for (function, expected) in of_all {
+        let expected = expected.entries().iter();
+        let expected = expected.map(|(name, value)| (name.to_string(), value.as_text().unwrap().to_owned()));
+        let found = stack.functions.iter().find(|found| *found.logical_id == **function).unwrap();
+        assert_eq!(found.environment, expected.collect(), "{function}");
+    }
+}
+
 #[test]
 fn a_rust_function_needs_no_binary_name_and_other_runtimes_are_named() {
     let template = "
