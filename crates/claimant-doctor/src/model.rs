@@ -302,8 +302,14 @@ impl Function {
         elsewhere.iter().any(|variable| self.environment.has(variable) == Fact::Known(true))
     }
 
-    /// Returns whether a variable has this value.
+    /// Returns whether a variable has this value, if that is known.
+    pub fn has_value(&self, variable: &str, value: &str) -> Fact<bool> {
+        let found = self.environment.get(variable).map(|found| found.clone().map(|link| link.text() == value));
+        found.unwrap_or(Fact::Known(false))
+    }
+
+    /// Returns whether a variable is known to have this value.
     pub fn is_set(&self, variable: &str, value: &str) -> bool {
-        self.environment.get(variable).and_then(Fact::known).is_some_and(|link| link.text() == value)
+        self.has_value(variable, value) == Fact::Known(true)
     }
 }

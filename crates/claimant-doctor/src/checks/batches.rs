@@ -157,16 +157,17 @@ pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
             );
         }
         let queue = queue?;
-        let others = pair.system.readers(queue).filter(|other| {
-            mapping.place.certain && other.place.id != mapping.place.id && other.enabled.known() != Some(&false)
-        });
-        let others: Vec<_> = others.map(|other| other.function.known().map_or("?", Link::text)).collect();
-        if others.is_empty() {
-            return FINE;
+        let others = pair.system.readers(queue);
+        let others: Vec<_> =
+            others.filter(|other| mapping.place.certain && other.place.id != mapping.place.id).collect();
+        let enabled = others.iter().filter(|other| other.enabled.known() == Some(&true));
+        let enabled: Vec<_> = enabled.map(|other| other.function.known().map_or("?", Link::text)).collect();
+        if enabled.is_empty() {
+            return others.iter().all(|other| other.enabled.known().is_some()).then_some(None);
         }
         found(
             Level::Warning,
-            format!("messages of {} also go to {}: each message to one of them", queue.text(), others.join(", ")),
+            format!("messages of {} also go to {}: each message to one of them", queue.text(), enabled.join(", ")),
             "one queue for each consumer, behind an SNS topic or an EventBridge rule",
         )
     };

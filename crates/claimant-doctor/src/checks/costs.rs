@@ -1,7 +1,7 @@
 //! Connections, logs, architecture, and concurrency without a limit.
 
 use super::pair::Pair;
-use super::scaling::agreed;
+use super::scaling::{agreed, at_once};
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, Mapping, System};
@@ -18,7 +18,7 @@ pub(super) fn connections(pair: &Pair<'_>) -> Option<Answer> {
             None => Some(CONNECTIONS_DEFAULT),
             Some(value) => value.known().and_then(|value| value.text().parse().ok()),
         };
-        let limit = match (*pair.mapping.concurrency.known()?, *function.reserved.known()?) {
+        let limit = match (at_once(pair.mapping)?, *function.reserved.known()?) {
             (Some(limit), Some(reserved)) => limit.min(reserved),
             (Some(limit), None) | (None, Some(limit)) => limit,
             (None, None) => {

@@ -2,7 +2,7 @@
 
 use super::rights::{key_right, lacking};
 use crate::fact::Fact;
-use crate::finding::{Answer, FINE, Level, Report, found, worst};
+use crate::finding::{Answer, FINE, Found, Level, Report, found, worst};
 use crate::model::{Function, Link, System, Table};
 use crate::rights::ON_TABLES;
 
@@ -112,17 +112,28 @@ fn on_records(system: &System, function: &Function, action: &str, table: &Link) 
 
 /// Whether the role may do in one request what takes many without.
 pub(super) fn in_batches(function: &Function, table: &Table) -> Answer {
-    let for_many = if is_batched(function) { &FOR_MANY[..] } else { &[] };
-    may_all(function, table, &[&["dynamodb:PutItem"][..], for_many].concat())
+    const ALL: [&str; 4] = ["dynamodb:PutItem", FOR_MANY[0], FOR_MANY[1], FOR_MANY[2]];
+    match function.has_value("CLAIMANT_BATCH", "off") {
+        Fact::Known(true) => may_all(function, table, &ALL[..1]),
+        Fact::Known(false) => may_all(function, table, &ALL),
+        Fact::Unknown => {
+            worst([may_all(function, table, &ALL[..1]), may_all(function, table, &FOR_MANY).filter(is_fine)])
+        }
+    }
 }
 
 /// As [`in_batches`], of a table that records are moved from.
 fn moved_in_batches(function: &Function, table: &Table) -> Answer {
-    if is_batched(function) { may_all(function, table, &["dynamodb:BatchGetItem"]) } else { FINE }
+    let answer = || may_all(function, table, &["dynamodb:BatchGetItem"]);
+    match function.has_value("CLAIMANT_BATCH", "off") {
+        Fact::Known(true) => FINE,
+        Fact::Known(false) => answer(),
+        Fact::Unknown => answer().filter(is_fine),
+    }
 }
 
-fn is_batched(function: &Function) -> bool {
-    !function.is_set("CLAIMANT_BATCH", "off")
+fn is_fine(found: &Option<Found>) -> bool {
+    found.is_none()
 }
 
 fn may_all(function: &Function, table: &Table, actions: &[&str]) -> Answer {

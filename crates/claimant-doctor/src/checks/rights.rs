@@ -59,11 +59,11 @@ fn sending(pair: &Pair<'_>) -> Answer {
 
 fn backoff(pair: &Pair<'_>) -> Answer {
     let (queue, function) = (pair.queue?, pair.function?);
-    if !*function.is_consumer().known()? || function.is_set("CLAIMANT_VISIBILITY", "off") {
+    let action = "sqs:ChangeMessageVisibility";
+    if !*function.is_consumer().known()? || lacking_on(function, &[action], queue)?.is_empty() {
         return FINE;
     }
-    let action = "sqs:ChangeMessageVisibility";
-    if lacking_on(function, &[action], queue)?.is_empty() {
+    if *function.has_value("CLAIMANT_VISIBILITY", "off").known()? {
         return FINE;
     }
     found(

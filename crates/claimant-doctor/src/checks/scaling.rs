@@ -46,6 +46,15 @@ pub(super) fn pollers(pair: &Pair<'_>) -> Option<Answer> {
     Some(answer())
 }
 
+/// The executions at once that a mapping has at most: `None` if that is not known, `Some(None)` if it has no limit.
+pub(super) fn at_once(mapping: &Mapping) -> Option<Option<u64>> {
+    if let Some(limit) = *mapping.concurrency.known()? {
+        return Some(Some(limit));
+    }
+    let Some((_, pollers)) = mapping.pollers.known()? else { return Some(None) };
+    Some(Some(pollers.known()?.saturating_mul(PER_POLLER)))
+}
+
 pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
     let seen = pair.mapping.queue.known().and_then(|queue| pair.system.history.as_ref()?.queues.get(queue.text()));
     let answer = || {
@@ -61,17 +70,14 @@ pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
             );
         }
         let batch = *pair.mapping.batch.0.known()?;
-        let at_once = if let Some(limit) = *pair.mapping.concurrency.known()? {
-            limit
-        } else if let Some((_, pollers)) = pair.mapping.pollers.known()? {
-            pollers.known()?.saturating_mul(PER_POLLER)
-        } else {
-            match *pair.function?.reserved.known()? {
+        let at_once = match at_once(pair.mapping)? {
+            Some(limit) => limit,
+            None => match *pair.function?.reserved.known()? {
                 Some(reserved) => reserved,
                 // The account's limit is not known, but no mapping goes beyond Lambda's own.
                 None if batch.saturating_mul(AT_ONCE_MAX) < IN_FLIGHT_MAX => return FINE,
                 None => return None,
-            }
+            },
         };
         let most = at_once.saturating_mul(batch);
         if most < IN_FLIGHT_MAX {

@@ -495,6 +495,16 @@ fn each_check_finds_what_it_is_for() {
 
 #[test]
 fn what_cannot_be_known_is_never_a_finding() {
+    /// Another reader of the queue.
+    const SECOND: &str = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties:
+      EventSourceArn: !GetAtt Orders.Arn
+      FunctionName: other
+      FunctionResponseTypes: [ReportBatchItemFailures]
+      # second
+  Logs:
+";
     // Each value that a check depends on, by a parameter without a value.
     let table: &[(&str, &str, u8)] = &[
         ("VisibilityTimeout: 180", "VisibilityTimeout: !Ref Any", 1),
@@ -562,6 +572,27 @@ fn what_cannot_be_known_is_never_a_finding() {
         report.findings.is_empty() && [18, 28].map(|check| report.tallies[&check].unknown) == [1, 1],
         "the table may admit the role: {report:#?}"
     );
+    for (changes, check) in [
+        (&[("sqs:ChangeMessageVisibility, ", ""), ("# own-queue", "CLAIMANT_VISIBILITY: !Ref Any")][..], 18),
+        (&[("dynamodb:PartiQLInsert, ", ""), ("# own-queue", "CLAIMANT_BATCH: !Ref Any")], 28),
+        (
+            &[
+                BEFORE,
+                OLD,
+                ("CLAIMANT_TABLE:", "CLAIMANT_BATCH: !Ref Any\n          CLAIMANT_TABLE:"),
+                ON_OLD,
+                ("dynamodb:BatchGetItem, dynamodb:DeleteItem", "dynamodb:DeleteItem"),
+            ],
+            28,
+        ),
+        (&[("  Logs:\n", SECOND), ("# second", "Enabled: !Ref Any")], 16),
+    ] {
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
+        assert!(report.findings.is_empty() && report.tallies[&check].unknown > 0, "{changes:?}: {report:#?}");
+    }
+    let pollers = ("ScalingConfig: {MaximumConcurrency: 10}", "ProvisionedPollerConfig: {MaximumPollers: 2}");
+    let report = examine(&changed(GOOD, &[DATABASE, pollers]), &in_region("eu-west-1"));
+    assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "two pollers are a limit: {report:#?}");
     let formula = ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'");
     let report = examine(&changed(GOOD, &[DATABASE, formula]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].unknown == 1, "{report:#?}");
