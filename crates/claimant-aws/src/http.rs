@@ -39,7 +39,15 @@ use tokio::time::timeout;
 /// It speaks HTTP/1.1 and trusts the machine's certificates. Its first request over TLS reads those, unless that was done before.
 #[must_use]
 pub fn http_client() -> SharedHttpClient {
-    SharedHttpClient::new(Http::default())
+    SharedHttpClient::new(Http::keeping(usize::MAX))
+}
+
+/// Returns a client that sends each request on a connection of its own: for requests that are sent once. A connection that was kept can
+/// be dead after its process was frozen. A request on it fails, and it is not known whether that arrived.
+///
+/// What makes a connection cheap is shared with all others: the certificates, and the sessions of TLS to go on with.
+pub(crate) fn http_client_without_idle() -> SharedHttpClient {
+    SharedHttpClient::new(Http::keeping(0))
 }
 
 /// Reads the certificates, for the whole process. Requests meanwhile wait for it.
@@ -58,20 +66,28 @@ type Of = (Option<runtime::Id>, Timeouts);
 
 /// The connectors of all clients, each with connections of its own: those with the same timeouts share one, on each runtime. The runtime
 /// that has made a connection drives it: when handlers block all threads of theirs, the engine's requests must not wait for those.
-#[derive(Debug, Default)]
-struct Http(Mutex<Vec<(Of, SharedHttpConnector)>>);
+#[derive(Debug)]
+struct Http {
+    connectors: Mutex<Vec<(Of, SharedHttpConnector)>>,
+    idle_max: usize,
+}
 
 impl Http {
+    /// Returns a client whose connectors keep so many connections to one host while nobody uses them.
+    fn keeping(idle_max: usize) -> Self {
+        Self { connectors: Mutex::default(), idle_max }
+    }
+
     fn connector(&self, timeouts: Timeouts) -> SharedHttpConnector {
         let wanted = (Handle::try_current().ok().map(|runtime| runtime.id()), timeouts);
-        let mut connectors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connectors = self.connectors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, connector)) = connectors.iter().find(|(of, _)| *of == wanted) {
             return connector.clone();
         }
         if connectors.len() >= CONNECTORS_MAX {
             connectors.remove(0);
         }
-        let connector = SharedHttpConnector::new(Connector::new(timeouts));
+        let connector = SharedHttpConnector::new(Connector::new(timeouts, self.idle_max));
         connectors.push((wanted, connector.clone()));
         connector
     }
@@ -94,10 +110,10 @@ struct Connector {
 }
 
 impl Connector {
-    fn new((connect_timeout, read_timeout): Timeouts) -> Self {
+    fn new((connect_timeout, read_timeout): Timeouts, idle_max: usize) -> Self {
         let mut pool = Client::builder(TokioExecutor::new());
         // Without a timer, connections that nobody uses would stay.
-        pool.pool_timer(TokioTimer::new());
+        pool.pool_timer(TokioTimer::new()).pool_max_idle_per_host(idle_max);
         Self { pool: pool.build(Dialer::new(connect_timeout)), read_timeout }
     }
 }

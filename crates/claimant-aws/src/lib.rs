@@ -2,7 +2,8 @@
 //! queue URLs from the environment.
 //!
 //! One HTTP client, one connection pool on each runtime and one TLS stack (rustls with ring) for all of them. The SDK's own defaults
-//! would compile two stacks, one of them with start-up costs on small functions.
+//! would compile two stacks, one of them with start-up costs on small functions. Clients [without retries](config_without_retries) keep no
+//! connections.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -70,6 +71,9 @@ pub async fn config() -> &'static SdkConfig {
 /// A retry beneath the handler would repeat the effect within one run, which then returns `Ok`: no record, no metric and no log shows it,
 /// and `HandlerError::uncertain` never has its turn.
 ///
+/// Each request has a connection of its own: one that was kept may have died while the function was frozen, and what is sent on it fails
+/// without anybody knowing whether it arrived. That costs a handshake, of a TLS session that goes on where the service lets it.
+///
 /// ```no_run
 /// # async fn example() {
 /// let config = claimant_aws::config_without_retries().await;
@@ -77,7 +81,10 @@ pub async fn config() -> &'static SdkConfig {
 /// # }
 /// ```
 pub async fn config_without_retries() -> &'static SdkConfig {
-    let config = || async { config().await.clone().into_builder().retry_config(RetryConfig::disabled()).build() };
+    let config = || async {
+        let config = config().await.clone().into_builder().retry_config(RetryConfig::disabled());
+        config.http_client(http::http_client_without_idle()).build()
+    };
     WITHOUT_RETRIES.get_or_init(config).await
 }
 

@@ -4,17 +4,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_types::retry::ErrorKind;
+use claimant_core::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::signed::{self, Request, Service};
 
 const SHORT: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone, Copy)]
 enum Server {
     Answers,
+    /// Closes a connection when a second request comes on it.
+    AnswersOnce,
     Closes,
     IsSilent,
     IsGone,
@@ -33,11 +39,13 @@ async fn server(server: Server) -> (SocketAddr, Arc<AtomicUsize>) {
             let (mut stream, _) = listener.accept().await.unwrap();
             counted.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(async move {
-                let mut request = [0; 1024];
+                let (mut request, mut answered) = ([0; 1024], false);
                 while matches!(stream.read(&mut request).await, Ok(1..)) {
                     match server {
-                        Server::Answers => {
-                            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap()
+                        Server::AnswersOnce if answered => break,
+                        Server::Answers | Server::AnswersOnce => {
+                            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+                            answered = true;
                         }
                         Server::IsSilent => {}
                         Server::Closes | Server::IsGone => break,
@@ -70,7 +78,7 @@ async fn ask(connector: &impl HttpConnector, address: SocketAddr) -> ConnectionM
 #[tokio::test]
 async fn a_connection_is_kept_until_it_is_given_up() {
     let (address, connections) = server(Server::Answers).await;
-    let connector = Connector::new((None, None));
+    let connector = Connector::new((None, None), usize::MAX);
     for _ in 0..3 {
         assert_eq!(ask(&connector, address).await.remote_addr(), Some(address));
     }
@@ -80,10 +88,37 @@ async fn a_connection_is_kept_until_it_is_given_up() {
     assert_eq!(connections.load(Ordering::SeqCst), 2);
 }
 
+/// A connection that was kept while its function was frozen is dead, and its process does not know it.
+#[tokio::test]
+async fn what_is_sent_once_is_sent_on_a_connection_of_its_own() {
+    for (config, answered, count) in
+        [(crate::config().await, [true, false], 1), (crate::config_without_retries().await, [true, true], 2)]
+    {
+        let credentials = SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "tests"));
+        let config = config.clone().into_builder().credentials_provider(credentials).build();
+        let (address, connections) = server(Server::AnswersOnce).await;
+        let (endpoint, mut good) = (format!("http://{address}"), Vec::new());
+        for _ in 0..2 {
+            let request = Request {
+                service: Service::Lambda,
+                endpoint: Some(&endpoint),
+                near: "arn:aws:lambda:eu-west-1:123456789012:function:f",
+                method: "GET",
+                path: "/".to_owned(),
+                body: String::new(),
+            };
+            // It has no second try, whatever the configuration.
+            good.push(signed::send(&config, request, || Ok(Timestamp::from_millis(0))).await.is_ok());
+            tokio::time::sleep(SHORT).await;
+        }
+        assert_eq!((&good[..], connections.load(Ordering::SeqCst)), (&answered[..], count));
+    }
+}
+
 #[tokio::test]
 async fn a_request_takes_no_connection_of_another_runtime() {
     let (address, connections) = server(Server::Answers).await;
-    let (http, unset) = (Arc::new(Http::default()), (None, None));
+    let (http, unset) = (Arc::new(Http::keeping(usize::MAX)), (None, None));
     let (asked, was_asked) = tokio::sync::oneshot::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let of_handlers = Arc::clone(&http);
@@ -121,7 +156,7 @@ async fn retries_are_told_what_failed() {
         (Server::Answers, "https", (None, None), ConnectorError::is_io, "Connect"),
     ] {
         let (address, _) = server(what).await;
-        let connector = Connector::new(timeouts);
+        let connector = Connector::new(timeouts, usize::MAX);
         let error = connector.call(request(&format!("{scheme}://{address}/"))).await.unwrap_err();
         assert!(is(&error) && format!("{error:?}").contains(text), "{what:?}: {error:?}");
     }
