@@ -70,6 +70,46 @@ fn no_role_may_do_something_by_a_name_that_cloudformation_gives() {
     }
 }
 
+/// A schedule that is still to come when a deployment ends the pauses switches the mapping on in the name of its role.
+#[test]
+fn what_a_schedule_needs_outlives_the_pauses() {
+    let template = file("template.yaml");
+    let resources = resources(&template);
+    for (name, outlives) in [("PaymentPausePolicy", false), ("PaymentResumeRole", true), ("PaymentResumePolicy", true)]
+    {
+        let (_, text) = resources.iter().find(|(other, _)| *other == name).expect(name);
+        assert_ne!(text.contains("\nCondition: PausesOnOutage\n"), outlives, "{name}:\n{text}");
+    }
+}
+
+/// SES asks for the permission on the identity's default configuration set, too, which no request names.
+#[test]
+fn a_mail_may_have_a_configuration_set() {
+    let template = file("template.yaml");
+    let resources = resources(&template);
+    let (_, role) = resources.iter().find(|(name, _)| *name == "OrderConfirmationRole").unwrap();
+    let statement = role.split_once("Action: ses:SendEmail\n").unwrap().1.split_once("Condition:").unwrap().0;
+    let of_account = "- !Sub arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:";
+    assert_eq!(statement, format!("Resource:\n{of_account}identity/*\n{of_account}configuration-set/*\n"));
+}
+
+/// A stack whose first creation failed leaves no tables of which the next one knows nothing.
+#[test]
+fn tables_are_kept_but_by_a_creation_that_failed() {
+    let mut tables = 0;
+    for name in ["template.yaml", "project/template.yaml.in", "consumer/resources.yaml.in"] {
+        let name = if name.contains('/') { format!("crates/claimant-cli/templates/{name}") } else { name.to_owned() };
+        let template = file(&name);
+        for table in template.split("Type: AWS::DynamoDB::Table\n").skip(1) {
+            let attributes: Vec<_> = table.split("Properties:\n").next().unwrap().lines().map(str::trim).collect();
+            assert!(attributes.contains(&"DeletionPolicy: RetainExceptOnCreate"), "{name}: {attributes:?}");
+            assert!(attributes.contains(&"UpdateReplacePolicy: Retain"), "{name}: {attributes:?}");
+            tables += 1;
+        }
+    }
+    assert_eq!(tables, 5 + 1 + 1);
+}
+
 /// The longest that a message of each function may wait for its process's death to be noticed, in seconds. A gateway's answer
 /// may take 15 s, so the timeout of `payment` is long, and so is all that follows from it.
 const BACK_AFTER_S: [(&str, &str, u64); 6] = [

@@ -102,7 +102,11 @@ fn amount(cents: u64, currency: &str) -> String {
 /// What SES answered: its code only, since its texts can quote addresses.
 fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
     let code = error.code().unwrap_or("no answer");
-    let why = format!("SES did not take the mail: {code}");
+    let fix = match code {
+        "AccessDeniedException" => ": the role needs ses:SendEmail on the identity and on its configuration set",
+        _ => "",
+    };
+    let why = format!("SES did not take the mail: {code}{fix}");
     match error.as_service_error() {
         // Permanent: SES rejects this message. Anything else can be fixed on the sending side,
         // `MessageRejected` too: it is also SES's word for a sender that is not verified yet.
@@ -113,6 +117,9 @@ fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_sesv2::config::http::HttpResponse;
+    use aws_sdk_sesv2::error::ErrorMetadata;
+
     use super::*;
 
     fn order(address: &str, price: u64) -> Order {
@@ -130,6 +137,19 @@ mod tests {
         let text = message.body().unwrap().text().unwrap().data();
         assert!(text.contains("2 x tea  25.00 EUR") && text.contains("Total: 25.00 EUR"), "{text}");
         assert_eq!(message.headers()[0].value(), "ord-1");
+    }
+
+    /// SES's text names the address, so the role's fault is told in words of this function.
+    #[test]
+    fn a_refusal_names_the_permission_and_no_address() {
+        for (code, named) in [("AccessDeniedException", true), ("TooManyRequestsException", false)] {
+            let meta = ErrorMetadata::builder().code(code).message("not on identity/ada@example.com").build();
+            let response = HttpResponse::new(403.try_into().unwrap(), "{}".into());
+            let error = failure(&SdkError::service_error(SendEmailError::generic(meta), response));
+            let text = error.to_string();
+            assert!(text.contains(code) && !text.contains("ada") && !error.is_terminal(), "{text}");
+            assert_eq!(text.contains("ses:SendEmail on the identity and on its configuration set"), named, "{text}");
+        }
     }
 
     #[test]
