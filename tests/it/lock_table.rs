@@ -288,6 +288,10 @@ async fn lost_batches_are_resolved(dynamodb: &DynamoDb) {
 const THROTTLED: &str = r#"{"Responses":[{"Error":{"Code":"ThrottlingError","Message":"slow down"}},{"Error":{"Code":"ThrottlingError","Message":"slow down"}}]}"#;
 const DENIED: &str = r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}"#;
 
+/// What it says of a role that may not use the KMS key of the table.
+const NO_KEY: &str =
+    r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"KMS key access denied error: x"}"#;
+
 /// Fault 26, and a role without the permissions for many.
 async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "throttled").await;
@@ -340,9 +344,12 @@ async fn what_takes_no_batches_is_asked_once(dynamodb: &DynamoDb) {
     // Refused by each statement, or as invalid: one statement can be the reason for that, so it is asked once more.
     let each = r#"{"Responses":[{"Error":{"Code":"ResourceNotFound"}},{"Error":{"Code":"ValidationError"}}]}"#;
     let whole = r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"no"}"#;
-    for (name, losses) in [
-        ("each", &[Loss::Instead(200, each)][..]),
-        ("whole", &[Loss::Instead(400, whole), Loss::None, Loss::None, Loss::None, Loss::Instead(400, whole)]),
+    // A table's key that the role may not use is nothing of the batch's.
+    let no_key = r#"{"Responses":[{"Error":{"Code":"AccessDenied","Message":"KMS key access denied error: x"}},{}]}"#;
+    for (name, losses, wanted) in [
+        ("each", &[Loss::Instead(200, each)][..], 1),
+        ("whole", &[Loss::Instead(400, whole), Loss::None, Loss::None, Loss::None, Loss::Instead(400, whole)], 2),
+        ("no-key", &[Loss::Instead(200, no_key)], 3),
     ] {
         let (table, wire) = wired(dynamodb, name).await;
         wire.script(losses);
@@ -352,17 +359,24 @@ async fn what_takes_no_batches_is_asked_once(dynamodb: &DynamoDb) {
         }
         let asked = wire.take_requests();
         let batches = asked.iter().filter(|operation| *operation == "BatchExecuteStatement").count();
-        assert_eq!(batches, if name == "each" { 1 } else { 2 }, "{name}: {asked:?}");
+        assert_eq!(batches, wanted, "{name}: {asked:?}");
     }
-    // Wrong credentials are nothing of the batch's.
-    let (table, wire) = wired(dynamodb, "stranger").await;
+    // Nor are wrong credentials, nor such a key where the whole request is refused for it.
     let stranger = r#"{"__type":"com.amazon.coral.service#UnrecognizedClientException","Message":"no"}"#;
-    wire.script(&[Loss::Instead(400, stranger)]);
-    let (_, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
-    assert_eq!(words, ["Denied"; 2]);
-    let (_claims, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
-    assert_eq!(words, ["granted 1 1"; 2]);
-    assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 2]);
+    for (name, refused) in [("stranger", stranger), ("locked", NO_KEY)] {
+        let (table, wire) = wired(dynamodb, name).await;
+        wire.script(&[Loss::Instead(400, refused)]);
+        let (_, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
+        assert_eq!(words, ["Denied"; 2], "{name}");
+        let (_claims, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
+        assert_eq!(words, ["granted 1 1"; 2], "{name}");
+        assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 2], "{name}");
+    }
+    let (table, wire) = wired(dynamodb, "locked-put").await;
+    wire.script(&[Loss::Instead(400, NO_KEY)]);
+    let error = table.claim(&request("k", 0), call()).await.unwrap_err().to_string();
+    assert!(error.contains("needs kms:Decrypt") && !error.contains("dynamodb:PutItem"), "{error}");
+    assert_eq!(wire.take_requests(), ["PutItem"]);
 }
 
 /// Fault 7: the SDK's own retry meets the write whose answer was lost.

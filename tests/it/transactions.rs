@@ -53,6 +53,12 @@ const THROTTLED: Loss =
 const DENIED: Loss =
     Instead(400, r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}"#);
 
+/// What it says where the role may not use the KMS key of a table.
+const NO_KEY: Loss = Instead(
+    400,
+    r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"KMS key access denied error: x"}"#,
+);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variant {
     Claimed,
@@ -231,6 +237,13 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
         ),
         ("ok", &[NOT_A_NUMBER, ARRIVES, ARRIVES, NOT_A_NUMBER], "retry retry", "FAILED", "Does it write an item twice"),
         ("ok", &[DENIED], "retry completed", "COMPLETED", ""),
+        (
+            "ok",
+            &[NO_KEY, ARRIVES, ARRIVES, NO_KEY],
+            "retry retry",
+            "FAILED",
+            "needs kms:Decrypt on the keys of its tables",
+        ),
     ];
     for (place, (action, losses, wanted, status, error)) in rows.iter().enumerate() {
         let key = format!("{variant:?}-{action}-{place}");

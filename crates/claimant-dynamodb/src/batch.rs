@@ -18,9 +18,8 @@ use claimant_core::{
 };
 use futures_util::future::join_all;
 
-use crate::error::{refused_all, store_error};
+use crate::error::{is_denied, lacks_key, refused_all, store_error};
 use crate::item;
-use crate::permitted::DENIED;
 use crate::table::{LockTable, ROUNDS_MAX};
 
 /// Records in one `BatchGetItem`: DynamoDB's limit.
@@ -150,7 +149,7 @@ impl LockTable {
         let read = match budget.send(Box::pin(request.send())).await {
             Ok(Ok(read)) => read,
             Ok(Err(error)) => {
-                if error.code() == Some(DENIED) {
+                if is_denied(&error) {
                     self.permitted.deny_batches(&keys.into_keys().collect::<Vec<_>>().join(","));
                 }
                 return HashMap::new();
@@ -269,7 +268,7 @@ impl LockTable {
             Ok(Err(error)) => {
                 let why = store_error("BatchExecuteStatement", self.name(), &error);
                 match error.code() {
-                    Some(DENIED) => self.permitted.deny_batches(self.name()),
+                    Some(_) if is_denied(&error) => self.permitted.deny_batches(self.name()),
                     Some("ValidationException") => self.permitted.doubt_batches(&why),
                     Some(_) if matches!(why.kind(), StoreErrorKind::Misconfigured | StoreErrorKind::Other) => {
                         self.permitted.give_up_batches(&why);
@@ -312,12 +311,12 @@ impl LockTable {
                 | Code::TransactionConflict
                 | Code::InternalServerError),
             ) => failed(StoreErrorKind::Throttled, code.as_str()),
-            Some(Code::AccessDenied) => {
+            Some(Code::AccessDenied) if !lacks_key(error.message()) => {
                 self.permitted.deny_batches(response.table_name().unwrap_or(self.name()));
                 Statement::Refused
             }
-            // The single request returns the better error for what is wrong with the table.
-            Some(Code::ResourceNotFound | Code::ValidationError) => Statement::Refused,
+            // The single request returns the better error for what is wrong with the table or its key.
+            Some(Code::AccessDenied | Code::ResourceNotFound | Code::ValidationError) => Statement::Refused,
             Some(code) => failed(StoreErrorKind::Other, code.as_str()),
             None => failed(StoreErrorKind::Other, "no code"),
         }

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::{AnyTransaction, Budget, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
 
-use crate::error::store_error;
+use crate::error::{lacks_key, store_error};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 use crate::transaction::{Transaction, Write, tables};
@@ -144,6 +144,11 @@ impl LockTable {
                          number that is none?"
                     );
                     (without_values(service.err().message()), fix)
+                } else if lacks_key(service.err().message()) {
+                    let fix = format!(
+                        "The function's role needs kms:Decrypt on the keys of its tables ({own}) and of {table:?}"
+                    );
+                    (service.err().message().unwrap_or("no message"), fix)
                 } else {
                     let fix = format!(
                         "Are its tables ({own}) and {table:?} there, and may the function's role write to each of them?"

@@ -7,6 +7,15 @@ use aws_sdk_dynamodb::types::{BatchStatementErrorCodeEnum as Code, BatchStatemen
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
+/// The code of the error for what the caller may not do. Others, such as expired credentials, are temporary.
+const DENIED: &str = "AccessDeniedException";
+
+/// Whose records a request is for.
+const OF_CONSUMER: &str = "; a condition on dynamodb:LeadingKeys has to admit the records of this consumer";
+
+/// How to fix that the caller may not use the key of a table.
+const KEY_NEEDED: &str = ". The role or user that asks needs kms:Decrypt on the table's KMS key";
+
 /// How to fix what depends on the call and its tables.
 struct Fixes {
     missing: String,
@@ -19,8 +28,19 @@ where
     E: ProvideErrorMetadata + StdError + 'static,
 {
     let missing = format!("Create the table {table:?} in this region, or set CLAIMANT_TABLE to the one that exists");
-    let fixes = Fixes { missing, denied: needed(operation, table) };
+    let fixes = Fixes { missing, denied: denied(operation, table) };
     described(&format!("{operation} on table {table:?}"), &fixes, error)
+}
+
+/// Returns whether the caller may not send this request. One that may, and may not use the key of the table, is told the same code.
+pub(crate) fn is_denied<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
+    error.code() == Some(DENIED) && !lacks_key(error.message())
+}
+
+/// Returns whether the message of a denial is about the KMS key of a table, which DynamoDB uses in the caller's name.
+pub(crate) fn lacks_key(message: Option<&str>) -> bool {
+    // The names of roles and tables, which are quoted, have neither spaces nor colons.
+    message.is_some_and(|message| message.contains("KMS key") || message.contains("kms:"))
 }
 
 /// Returns the error of a request for many on `table` of which every statement was refused for the table's sake or as invalid.
@@ -40,7 +60,7 @@ pub(crate) fn error_before<E>(operation: &'static str, table: &str, error: &SdkE
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {
-    let fixes = Fixes { missing: missing_before(table), denied: needed(operation, table) };
+    let fixes = Fixes { missing: missing_before(table), denied: denied(operation, table) };
     described(&format!("{operation} on table {table:?}"), &fixes, error)
 }
 
@@ -50,7 +70,7 @@ where
     E: ProvideErrorMetadata + StdError + 'static,
 {
     let missing = format!("If {to:?} is not in this region, create it. {}", missing_before(from));
-    let denied = format!("{}, and dynamodb:UpdateItem on {to:?}", needed("DeleteItem", from));
+    let denied = format!("{}, and dynamodb:UpdateItem on {to:?}{OF_CONSUMER}", needed("DeleteItem", from));
     described(&format!("moving a record from table {from:?} to {to:?}"), &Fixes { missing, denied }, error)
 }
 
@@ -59,6 +79,11 @@ fn missing_before(table: &str) -> String {
         "If there is no table {table:?} since CLAIMANT_TABLE_BEFORE names it wrongly, correct it: without its records, keys run again. If it was \
          deleted since all its records were over, deploy without the variable"
     )
+}
+
+fn denied(operation: &str, table: &str) -> String {
+    let whose = if operation.ends_with("Item") { OF_CONSUMER } else { "" };
+    format!("{}{whose}", needed(operation, table))
 }
 
 fn needed(operation: &str, table: &str) -> String {
@@ -77,6 +102,9 @@ where
             let metadata = service.err().meta();
             let code = metadata.code().unwrap_or("no code");
             let (kind, fix) = match classify(code, fixes) {
+                (StoreErrorKind::Denied, _) if lacks_key(metadata.message()) => {
+                    (StoreErrorKind::Denied, KEY_NEEDED.to_owned())
+                }
                 // A server error without a code, from DynamoDB or a proxy in front of it.
                 (StoreErrorKind::Other, fix) if service.raw().status().is_server_error() => {
                     (StoreErrorKind::Unreachable, fix)
@@ -116,7 +144,7 @@ fn classify(code: &str, fixes: &Fixes) -> (StoreErrorKind, String) {
             ". The lock table needs a partition key that is the string `id`, or the `id` of its AttributeNames, and no sort key"
                 .to_owned(),
         ),
-        "AccessDeniedException" => (StoreErrorKind::Denied, format!(". {}", fixes.denied)),
+        DENIED => (StoreErrorKind::Denied, format!(". {}", fixes.denied)),
         // A request that was signed before its function was frozen, for example. Nothing was written.
         "ExpiredTokenException" | "InvalidSignatureException" => (
             StoreErrorKind::Throttled,
@@ -131,10 +159,31 @@ fn classify(code: &str, fixes: &Fixes) -> (StoreErrorKind, String) {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_dynamodb::error::ConnectorError;
+    use aws_sdk_dynamodb::config::http::HttpResponse;
+    use aws_sdk_dynamodb::error::{ConnectorError, ErrorMetadata};
     use aws_sdk_dynamodb::operation::get_item::GetItemError;
 
     use super::*;
+
+    /// DynamoDB uses a table's own key in the name of the caller, and its error has the code of a request that is not allowed.
+    #[test]
+    fn what_the_role_lacks_is_named() {
+        let own = "needs dynamodb:GetItem on the table \"locks\"; a condition on dynamodb:LeadingKeys has to admit";
+        for (message, wanted) in [
+            ("User: arn:aws:sts::1:assumed-role/KMS-x is not authorized to perform: dynamodb:GetItem", own),
+            ("KMS key access denied error: x", "needs kms:Decrypt on the table's KMS key"),
+            ("x is not authorized to perform: kms:Decrypt", "needs kms:Decrypt on the table's KMS key"),
+        ] {
+            let meta = ErrorMetadata::builder().code(DENIED).message(message).build();
+            let response = HttpResponse::new(400.try_into().unwrap(), "{}".into());
+            let refused = SdkError::service_error(GetItemError::generic(meta), response);
+            let error = store_error("GetItem", "locks", &refused);
+            assert_eq!(error.kind(), StoreErrorKind::Denied);
+            assert!(error.to_string().contains(wanted), "{error}");
+            assert_eq!(error.to_string().contains("LeadingKeys"), wanted == own, "{error}");
+            assert_eq!(is_denied(&refused), wanted == own, "{message}");
+        }
+    }
 
     #[test]
     fn what_was_not_answered_is_unreachable() {

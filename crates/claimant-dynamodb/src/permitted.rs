@@ -4,9 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use claimant_core::StoreError;
 
-/// The code of the error for what a role may not do. Others, such as expired credentials, are temporary.
-pub(crate) const DENIED: &str = "AccessDeniedException";
-
 /// The requests that are sent instead of others that do the same with more effort. What was denied once is not sent again.
 #[derive(Debug)]
 pub(crate) struct Permitted {

@@ -20,10 +20,10 @@ use claimant_core::{
     StoreFuture, Variables,
 };
 
-use crate::error::store_error;
+use crate::error::{is_denied, store_error};
 use crate::item::{self, Item};
 use crate::names::AttributeNames;
-use crate::permitted::{DENIED, Permitted};
+use crate::permitted::Permitted;
 use crate::requests::Requests;
 use crate::settings::{Named, Settings};
 use crate::tables::Tables;
@@ -190,7 +190,7 @@ impl LockTable {
         budget: Budget<'_>,
     ) -> Result<Option<Written>, StoreError> {
         let sent = budget.send(Box::pin(self.requests.claim_new(request).send())).await?;
-        if sent.as_ref().is_err_and(|error| error.code() == Some(DENIED)) {
+        if sent.as_ref().is_err_and(is_denied) {
             return Ok(None);
         }
         let sent = sent.map(|output| (output.consumed_capacity, output.attributes));
