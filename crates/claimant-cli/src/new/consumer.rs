@@ -145,6 +145,12 @@ impl Consumer<'_> {
                 self.name.as_str()
             ));
         }
+        for (what, rights) in globals.unallowed() {
+            plan.note(format!(
+                "The template's Globals have {what}, and so has the new function: before you deploy, add to {}Role {rights}. Without it, the deployment fails, or the function does not start.",
+                self.name.of_resources()
+            ));
+        }
         if globals.move_records() {
             plan.fault(
                 "template.yaml: Globals have CLAIMANT_TABLE_BEFORE, and so would a new function, which has no records to move and no permission to: say it at the functions whose records are moved",

@@ -5,6 +5,17 @@ use claimant_template::{Kind, Node};
 /// What can be the resource of a lock table.
 const TABLES: [&str; 2] = ["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"];
 
+/// What `Globals` can ask of a function's role that a new one's does not allow: its targets are the user's own. SAM gives the rights to
+/// roles that it makes itself.
+const UNALLOWED: [(&[&str], &str); 3] = [
+    (&["DeadLetterQueue"], "sqs:SendMessage on the queue, or sns:Publish on the topic"),
+    (
+        &["EventInvokeConfig", "DestinationConfig"],
+        "sqs:SendMessage, sns:Publish, lambda:InvokeFunction, events:PutEvents or s3:PutObject on each destination",
+    ),
+    (&["FileSystemConfigs"], "elasticfilesystem:ClientMount and elasticfilesystem:ClientWrite on the file system"),
+];
+
 /// The lock tables that every function has.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LockTables<'a> {
@@ -51,6 +62,15 @@ impl<'a> Globals<'a> {
     /// Returns whether a function sends traces, or may: that can depend on a parameter.
     pub(super) fn trace(&self) -> bool {
         self.get("Tracing").is_some_and(|mode| !matches!(mode.as_text(), Some("PassThrough" | "Disabled")))
+    }
+
+    /// Returns what a function has that its role would have to allow, and which rights those are.
+    pub(super) fn unallowed(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let is_there = |path: &[&str]| {
+            let found = path.iter().try_fold(self.of_functions, |node, key| Some(node?.get(key)));
+            found.flatten().is_some()
+        };
+        UNALLOWED.into_iter().filter(move |(path, _)| is_there(path)).map(|(path, rights)| (path[0], rights))
     }
 
     /// Returns whether a function moves records.

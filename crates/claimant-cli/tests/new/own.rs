@@ -24,12 +24,20 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
     let (of_another, of_a_parameter) = (with("!Sub '${LockTable},locks-2'"), with("!Ref AlarmTopicArn"));
     let in_vpc = format!("{ours}    VpcConfig: {{SubnetIds: [subnet-1], SecurityGroupIds: [sg-1]}}\n");
     let (traced, untraced) = (format!("{ours}    Tracing: Active\n"), format!("{ours}    Tracing: PassThrough\n"));
+    let sends = "    DeadLetterQueue: {Type: SQS, TargetArn: arn:aws:sqs:eu-west-1:123456789012:late}\n";
+    let sends = format!("{ours}{sends}    EventInvokeConfig: {{MaximumRetryAttempts: 1}}\n");
+    let destination = "{OnFailure: {Type: SNS, Destination: arn:aws:sns:eu-west-1:123456789012:late}}";
+    let files = "[{Arn: arn:aws:elasticfilesystem:eu-west-1:123456789012:access-point/a, LocalMountPath: /mnt/a}]";
+    let mounts =
+        format!("{ours}    EventInvokeConfig: {{DestinationConfig: {destination}}}\n    FileSystemConfigs: {files}\n");
     let (own_store, both) = ("LockTable", "LockTable,LockTable2");
     for (globals, lines, tables) in [
         (ours, 0, own_store),
         (&*in_vpc, 0, own_store),
         (&*traced, 0, own_store),
         (&*untraced, 0, own_store),
+        (&*sends, 0, own_store),
+        (&*mounts, 0, own_store),
         (&*two, 0, both),
         (&*joined, 0, both),
         (&*of_another, 1, own_store),
@@ -46,6 +54,14 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         let said = written(workspace.path(), "welcome", &[]);
         let has_own_store = globals.contains("locks-2") || globals.contains("CLAIMANT_TABLE: !Ref AlarmTopicArn");
         assert_eq!(said.contains("a store of its own"), has_own_store, "{said}");
+        for (what, needed, asked) in [
+            ("DeadLetterQueue", "WelcomeRole sqs:SendMessage on the queue", globals.contains("DeadLetterQueue")),
+            ("EventInvokeConfig", "WelcomeRole sqs:SendMessage, sns:Publish, ", globals.contains("DestinationConfig")),
+            ("FileSystemConfigs", "WelcomeRole elasticfilesystem:", globals.contains("FileSystemConfigs")),
+        ] {
+            let is_said = said.contains(&format!("Globals have {what},")) && said.contains(needed);
+            assert_eq!(is_said, asked, "{what}: {said}");
+        }
         let stack = Stack::load(&template, &BTreeMap::new()).unwrap();
         let function = &stack.functions[0];
         assert_eq!((function.timeout.as_secs(), &*function.environment["CLAIMANT_TABLE"]), (30, tables), "{globals}");
