@@ -110,6 +110,24 @@ fn tables_are_kept_but_by_a_creation_that_failed() {
     assert_eq!(tables, 5 + 1 + 1);
 }
 
+/// What a second consumer of a function needs is in the page that adds it.
+#[test]
+fn the_page_of_routes_names_the_records_that_the_role_must_admit() {
+    let page = file("docs/routes.md");
+    let permissions = page.split_once("\n## Permissions\n").unwrap().1.split_once("\n## ").unwrap().0;
+    for wanted in ["dynamodb:LeadingKeys", "\"order-refund#*\", \"order-refund~*\""] {
+        assert!(permissions.contains(wanted), "{wanted}");
+    }
+}
+
+/// A pause of the intake asks for the mappings whatever the check of them is.
+#[test]
+fn the_look_at_mappings_is_needed_for_pauses_too() {
+    let page = file("docs/deploying.md");
+    let row = page.lines().find(|line| line.starts_with("| `lambda:ListEventSourceMappings` |")).unwrap();
+    assert!(row.contains("`CLAIMANT_MAPPING_CHECK=off`") && row.contains("`CLAIMANT_RESUME_ROLE_ARN`"), "{row}");
+}
+
 /// The longest that a message of each function may wait for its process's death to be noticed, in seconds. A gateway's answer
 /// may take 15 s, so the timeout of `payment` is long, and so is all that follows from it.
 const BACK_AFTER_S: [(&str, &str, u64); 6] = [

@@ -77,7 +77,8 @@ impl Answer {
             }
             Self::Denied => {
                 "whether the event source mapping deletes failed messages is not known, because the function's role lacks a permission: \
-                 allow it lambda:ListEventSourceMappings (on resource *), or set CLAIMANT_MAPPING_CHECK=off"
+                 allow it lambda:ListEventSourceMappings (on resource *), or, without CLAIMANT_RESUME_ROLE_ARN, set \
+                 CLAIMANT_MAPPING_CHECK=off"
             }
             Self::None => {
                 "whether the event source mapping deletes failed messages is not known, because Lambda's API gave no answer"
