@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use crate::mapping::{EventSourceMapping, Mappings, PATH, is_in_use};
 use crate::signed::{Answer, Request, Service, encoded, send};
 
 /// How the names of the schedules begin that switch a mapping on.
@@ -19,17 +20,11 @@ pub const RETURN_PREFIX: &str = "claimant-resume-";
 /// The longest description of a schedule, in bytes; the service has 512 characters.
 const WHY_MAX: usize = 500;
 
-const MAPPINGS: &str = "/2015-03-31/event-source-mappings";
-
 /// AWS, as requests reach it.
 #[derive(Clone, Copy)]
 pub struct Api<'a> {
     /// The configuration.
     pub config: &'a SdkConfig,
-    /// The endpoint of Lambda, where the configuration is not to be asked for it.
-    pub lambda: Option<&'a str>,
-    /// The endpoint of EventBridge Scheduler, likewise.
-    pub scheduler: Option<&'a str>,
     /// An ARN of the partition, and of the Region where the configuration has none; empty for the one that it has, of `aws`.
     pub near: &'a str,
     /// The clock: requests bear its time.
@@ -43,14 +38,17 @@ impl std::fmt::Debug for Api<'_> {
 }
 
 impl Api<'_> {
-    /// Lists the event source mappings of this function and this event source, by their ARNs, or the function's name: a page of
-    /// `ListEventSourceMappings`.
+    /// Lists the event source mappings of this function and this event source, by their ARNs, or the function's name: the first page.
     ///
     /// # Errors
-    /// When no answer comes. A refusal is an answer.
-    pub async fn list_mappings(&self, function: &str, source: &str) -> Result<Answer, Error> {
-        let path = format!("{MAPPINGS}?EventSourceArn={}&FunctionName={}", encoded(source), encoded(function));
-        self.ask(Service::Lambda, "GET", path, Value::Null).await
+    /// When the permission `lambda:ListEventSourceMappings` is missing, or no answer comes.
+    pub async fn list_mappings(&self, function: &str, source: &str) -> Result<Mappings, Error> {
+        let path = format!("{PATH}?EventSourceArn={}&FunctionName={}", encoded(source), encoded(function));
+        let answer = self.ask(Service::LAMBDA, "GET", path, Value::Null).await?;
+        match answer.is_good() {
+            true => read(&answer),
+            false => Err(answer.error("the event source mapping cannot be found", "lambda:ListEventSourceMappings")),
+        }
     }
 
     async fn ask(&self, service: Service, method: &'static str, path: String, body: Value) -> Result<Answer, Error> {
@@ -64,8 +62,7 @@ impl Api<'_> {
         now: impl FnOnce() -> Result<Timestamp, Error> + Send,
     ) -> Result<Answer, Error> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let endpoint = if service == Service::Lambda { self.lambda } else { self.scheduler };
-        send(self.config, Request { service, endpoint, near: self.near, method, path, body }, now).await
+        send(self.config, Request::json(service, self.near, (method, path, body)), now).await
     }
 }
 
@@ -111,21 +108,6 @@ fn names_of(mapping: &str) -> String {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Found {
-    #[serde(rename = "UUID")]
-    uuid: String,
-    #[serde(default)]
-    state: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct FoundAll {
-    event_source_mappings: Vec<Found>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
 struct Schedules {
     schedules: Vec<Named>,
     next_token: Option<String>,
@@ -149,15 +131,13 @@ impl<'a> Mapping<'a> {
         Self { api, function, queue, role, id: OnceCell::new() }
     }
 
-    async fn find(&self) -> Result<Found, Error> {
-        let answer = self.api.list_mappings(self.function, self.queue).await?;
-        if !answer.is_good() {
-            return Err(answer.error("the event source mapping cannot be found", "lambda:ListEventSourceMappings"));
-        }
+    async fn find(&self) -> Result<EventSourceMapping, Error> {
         // A function has one mapping for a queue.
-        let found = read::<FoundAll>(&answer)?.event_source_mappings.into_iter().next();
+        let found = self.api.list_mappings(self.function, self.queue).await?.event_source_mappings.into_iter().next();
         let found = found.ok_or_else(|| Error::new("this function has no event source mapping of this queue"))?;
-        let _ = self.id.set(found.uuid.clone());
+        if let Some(id) = &found.uuid {
+            let _ = self.id.set(id.clone());
+        }
         Ok(found)
     }
 
@@ -173,7 +153,7 @@ impl<'a> Mapping<'a> {
         let at_s = at.as_secs_rounded_up();
         let body = self.schedule(id, at, why);
         let path = format!("/schedules/{}{at_s}", names_of(id));
-        let answer = self.api.ask(Service::Scheduler, "POST", path, body).await?;
+        let answer = self.api.ask(Service::SCHEDULER, "POST", path, body).await?;
         match answer.code.as_str() {
             _ if answer.is_good() => Ok(()),
             // One of this name switches the same on at the same time.
@@ -209,7 +189,7 @@ impl<'a> Mapping<'a> {
     /// Switches it on or off; off only where that is early enough before its return. While another change is under way, Lambda refuses it
     /// for the moment.
     async fn switch(&self, off_before: Option<Timestamp>) -> Result<(), Error> {
-        let path = format!("{MAPPINGS}/{}", self.id().await?);
+        let path = format!("{PATH}/{}", self.id().await?);
         let body = json!({ "Enabled": off_before.is_none() });
         let now = || match (self.api.clock.now(), off_before) {
             (now, Some(before)) if !is_early_enough(now, before) => {
@@ -217,19 +197,18 @@ impl<'a> Mapping<'a> {
             }
             (now, _) => Ok(now),
         };
-        let answer = self.api.ask_at(Service::Lambda, ("PUT", path, body), now).await?;
+        let answer = self.api.ask_at(Service::LAMBDA, ("PUT", path, body), now).await?;
         if answer.is_good() {
             return Ok(());
         }
         let error = answer.error("the event source mapping cannot be changed", "lambda:UpdateEventSourceMapping");
-        let in_use = matches!(answer.code.as_str(), "ResourceInUseException" | "ResourceConflictException");
-        Err(if in_use { error.of_kind(ErrorKind::Unavailable) } else { error })
+        Err(if is_in_use(&answer) { error.of_kind(ErrorKind::Unavailable) } else { error })
     }
 }
 
 impl Intake for Mapping<'_> {
     fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
-        Box::pin(async { Ok(!matches!(self.find().await?.state.as_str(), "Disabled" | "Disabling")) })
+        Box::pin(async { Ok(self.find().await?.is_on()) })
     }
 
     fn plan_return<'b>(&'b self, at: Timestamp, why: &'b str) -> IntakeFuture<'b, Result<(), Error>> {
@@ -310,7 +289,7 @@ impl Returns<'_> {
     }
 
     async fn ask(&self, method: &'static str, path: String) -> Result<Answer, Error> {
-        self.0.ask(Service::Scheduler, method, path, Value::Null).await
+        self.0.ask(Service::SCHEDULER, method, path, Value::Null).await
     }
 }
 

@@ -11,11 +11,15 @@
 //! | `later` | clients that are made at their first use, or while the function waits for its first message |
 //! | `people` | with the feature of that name: the configuration of a command that a person gives |
 //! | [`intake`] | event source mappings: paused only where their return is planned, and resumed |
-//! | [`signed`] | the requests for that, signed here |
+//! | [`mapping`] | event source mappings, as Lambda's API has them |
+//! | [`signed`] | the requests for that, signed here; also those of the doctor and of operators |
+//! | [`endpoints`] | where services are |
 
+pub mod endpoints;
 mod http;
 pub mod intake;
 mod later;
+pub mod mapping;
 #[cfg(feature = "people")]
 mod people;
 pub mod signed;

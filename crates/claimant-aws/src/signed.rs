@@ -1,11 +1,14 @@
-//! Requests to the few operations of Lambda and EventBridge Scheduler that claimant needs, signed here.
+//! Requests to the few operations of Lambda and EventBridge Scheduler that claimant needs, and to those that the doctor and operators
+//! read an account with, signed here.
 //!
 //! Signed and sent with the parts that the other SDK clients bring along, so no crate is added. The SDK for Lambda would be one, four
-//! times as large as that for SQS and twenty seconds of every clean build, for a handful of requests with two parameters.
+//! times as large as that for SQS and twenty seconds of every clean build, for a handful of requests with two parameters; those of the
+//! services that the doctor asks would be minutes.
 
 use std::time::Duration;
 
 use aws_config::SdkConfig;
+use aws_credential_types::Credentials;
 use aws_credential_types::provider::ProvideCredentials as _;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
@@ -19,33 +22,31 @@ use aws_types::service_config::ServiceConfigKey;
 use claimant_core::{Error, ErrorKind, Timestamp};
 use serde_json::Value;
 
-/// How long one request may take.
+use crate::endpoints::{self, ENDPOINT_VARIABLE, partition_of};
+
+/// How long a request with JSON may take.
 const TIMEOUT_MS: u64 = 5_000;
 
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Service {
-    /// AWS Lambda.
-    Lambda,
-    /// Amazon EventBridge Scheduler.
-    Scheduler,
+pub struct Service {
+    /// Its id, by which its endpoint is set.
+    pub id: &'static str,
+    /// The first part of its host, which is also its name in signatures.
+    pub host: &'static str,
 }
 
 impl Service {
-    /// Returns its id, by which its endpoint is set, and the first part of its host, which is also its name in signatures.
-    const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Lambda => ("Lambda", "lambda"),
-            Self::Scheduler => ("Scheduler", "scheduler"),
-        }
-    }
+    /// AWS Lambda.
+    pub const LAMBDA: Self = Self { id: "Lambda", host: "lambda" };
+    /// Amazon EventBridge Scheduler.
+    pub const SCHEDULER: Self = Self { id: "Scheduler", host: "scheduler" };
 
     /// Returns the endpoint that is set for it, if any: `AWS_ENDPOINT_URL_` and its id, or the equivalent in a profile, else
     /// `AWS_ENDPOINT_URL`.
     #[must_use]
     pub fn set_endpoint(self, config: &SdkConfig) -> Option<String> {
-        let id = self.names().0;
-        let key = ServiceConfigKey::builder().service_id(id).env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
+        let key = ServiceConfigKey::builder().service_id(self.id).env(ENDPOINT_VARIABLE).profile("endpoint_url").build();
         let own = key.ok().and_then(|key| config.service_config()?.load_config(key));
         own.or_else(|| config.endpoint_url().map(str::to_owned))
     }
@@ -56,16 +57,30 @@ impl Service {
 pub struct Request<'a> {
     /// Of which service.
     pub service: Service,
-    /// Its endpoint, where the configuration is not to be asked for it.
-    pub endpoint: Option<&'a str>,
-    /// An ARN of the partition, and of the Region where the configuration has none.
+    /// An ARN of the partition, and of the Region where the configuration has none; empty for the partition of the Region that it has.
     pub near: &'a str,
     /// `GET`, `POST` and so on.
     pub method: &'static str,
     /// The path, with the query.
     pub path: String,
-    /// The body: JSON, or nothing.
+    /// Headers, which are signed.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body, or nothing.
     pub body: String,
+    /// How long it may take.
+    pub within: Duration,
+}
+
+impl<'a> Request<'a> {
+    /// Returns a request with this JSON, or with nothing, which may take 5 s.
+    #[must_use]
+    pub fn json(service: Service, near: &'a str, (method, path, body): (&'static str, String, String)) -> Self {
+        let headers = match body.is_empty() {
+            true => Vec::new(),
+            false => vec![("content-type", "application/json".to_owned())],
+        };
+        Self { service, near, method, path, headers, body, within: Duration::from_millis(TIMEOUT_MS) }
+    }
 }
 
 /// An answer, whatever its status.
@@ -80,6 +95,16 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Returns the answer of this status and body; some services name an error in the header `x-amzn-errortype` alone.
+    #[must_use]
+    pub fn new(status: u16, error_type: Option<&str>, body: Vec<u8>) -> Self {
+        let code = match status {
+            200..=299 => None,
+            _ => error_type.map(str::to_owned).or_else(|| text(&body, &["code", "__type"])),
+        };
+        Self { status, code: code_name(&code.unwrap_or_default()).to_owned(), body }
+    }
+
     /// Returns whether the request was carried out.
     #[must_use]
     pub const fn is_good(&self) -> bool {
@@ -106,11 +131,30 @@ impl Answer {
     }
 }
 
-/// Sends a request once, within 5 s. The time that it bears is that of `now`, asked right before it is signed; an error of that is
-/// returned, and nothing sent. The service refuses a request five minutes after the time that it bears.
+/// Has the credentials of a configuration at hand. Without them, or without a Region, nothing can be sent, and another try helps nothing.
 ///
 /// # Errors
-/// When there are no credentials, or no answer comes: [`ErrorKind::Unavailable`]. The request may have been carried out then.
+/// When there is no Region, or nothing to ask for credentials: [`ErrorKind::Invalid`]. When they cannot be had:
+/// [`ErrorKind::Unavailable`].
+pub async fn ready(config: &SdkConfig) -> Result<(), Error> {
+    if config.region().is_none() {
+        return Err(Error::invalid("no Region is set: give --region, or set AWS_REGION"));
+    }
+    credentials(config).await.map(|_| ())
+}
+
+async fn credentials(config: &SdkConfig) -> Result<Credentials, Error> {
+    let provider = config.credentials_provider().ok_or_else(|| Error::invalid("there are no credentials"))?;
+    provider.provide_credentials().await.map_err(|e| unavailable("there are no credentials", e))
+}
+
+/// Sends a request once. Its connection is made as fast as those of the configuration's clients have to be. The time that it bears is that of
+/// `now`, asked right before it is signed; an error of that is returned, and nothing sent. The service refuses a request five minutes after
+/// the time that it bears.
+///
+/// # Errors
+/// When there is nothing to ask for credentials: [`ErrorKind::Invalid`]. When they cannot be had, or no answer comes:
+/// [`ErrorKind::Unavailable`]. The request may have been carried out then.
 pub async fn send(
     config: &SdkConfig,
     request: Request<'_>,
@@ -119,53 +163,14 @@ pub async fn send(
     let mut parts = request.near.split(':').skip(1);
     let (partition, region) = (parts.next(), parts.nth(1).unwrap_or_default());
     let region = config.region().map_or(region, AsRef::as_ref);
-    let (name, host) = request.service.names();
-    let endpoint = request.endpoint.map(str::to_owned).or_else(|| request.service.set_endpoint(config));
-    let endpoint = endpoint.unwrap_or_else(|| {
-        let partition = partition.unwrap_or_else(|| partition_of(region));
-        let is_set = |setting: Option<bool>| setting == Some(true);
-        public_endpoint(host, region, partition, (is_set(config.use_fips()), is_set(config.use_dual_stack())))
-    });
-    let provider =
-        config.credentials_provider().ok_or_else(|| unavailable("there are no credentials", "none configured"))?;
-    let credentials = provider.provide_credentials().await.map_err(|e| unavailable("there are no credentials", e))?;
-    let sent = Sent { name, host, region, endpoint: endpoint.trim_end_matches('/'), request };
-    let headers = sent.signature(&credentials.into(), now()?).map_err(|e| unavailable("cannot sign", e))?;
-    sent.send(config, headers).await
-}
-
-/// Each partition, how the names of its Regions begin, and the DNS suffixes of its endpoints: of IPv4 and of both.
-const PARTITIONS: [(&str, &str, &str, &str); 8] = [
-    ("aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"),
-    ("aws-us-gov", "us-gov-", "amazonaws.com", "api.aws"),
-    ("aws-eusc", "eusc-", "amazonaws.eu", "api.amazonwebservices.eu"),
-    ("aws-iso", "us-iso-", "c2s.ic.gov", "api.aws.ic.gov"),
-    ("aws-iso-b", "us-isob-", "sc2s.sgov.gov", "api.aws.scloud"),
-    ("aws-iso-e", "eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"),
-    ("aws-iso-f", "us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov"),
-    // The last one, for all others.
-    ("aws", "", "amazonaws.com", "api.aws"),
-];
-
-/// Returns the DNS suffix of a partition's endpoints.
-#[must_use]
-pub fn domain(partition: &str) -> &'static str {
-    PARTITIONS.iter().find(|known| known.0 == partition).map_or("amazonaws.com", |known| known.2)
-}
-
-/// Returns the partition of a Region, by its name.
-#[must_use]
-pub fn partition_of(region: &str) -> &'static str {
-    PARTITIONS.iter().find(|known| region.starts_with(known.1)).map_or("aws", |known| known.0)
-}
-
-/// Returns the endpoint of a service where none is set, as the SDKs have it; with validated cryptography, with IPv6 too.
-#[must_use]
-pub fn public_endpoint(host: &str, region: &str, partition: &str, (fips, dual_stack): (bool, bool)) -> String {
-    let fips = if fips { "-fips" } else { "" };
-    let both = || PARTITIONS.iter().find(|known| known.0 == partition).map_or("api.aws", |known| known.3);
-    let domain = if dual_stack { both() } else { domain(partition) };
-    format!("https://{host}{fips}.{region}.{domain}")
+    let partition = partition.unwrap_or_else(|| partition_of(region));
+    let kind = (config.use_fips() == Some(true), config.use_dual_stack() == Some(true));
+    let (public, region) = endpoints::public(request.service.host, region, partition, kind);
+    let endpoint = request.service.set_endpoint(config).unwrap_or(public);
+    let identity = credentials(config).await?.into();
+    let sent = Sent { region, endpoint: endpoint.trim_end_matches('/'), request };
+    let signature = sent.signature(&identity, now()?).map_err(|e| unavailable("cannot sign", e))?;
+    sent.send(config, signature).await
 }
 
 /// Percent-encodes a value of a query as the signature requires.
@@ -182,8 +187,6 @@ fn unavailable(what: &str, cause: impl Into<BoxError>) -> Error {
 type Headers = Vec<(String, String)>;
 
 struct Sent<'a> {
-    name: &'static str,
-    host: &'static str,
     region: &'a str,
     endpoint: &'a str,
     request: Request<'a>,
@@ -192,69 +195,69 @@ struct Sent<'a> {
 impl Sent<'_> {
     /// Returns the headers that sign it.
     fn signature(&self, identity: &Identity, now: Timestamp) -> Result<Headers, BoxError> {
+        let Request { service, method, path, headers, body, .. } = &self.request;
         let params = v4::SigningParams::builder()
             .identity(identity)
             .region(self.region)
-            .name(self.host)
+            .name(service.host)
             .time(std::time::UNIX_EPOCH + Duration::from_millis(now.as_millis()))
             .settings(SigningSettings::default())
             .build()?
             .into();
-        let url = format!("{}{}", self.endpoint, self.request.path);
-        let body = SignableBody::Bytes(self.request.body.as_bytes());
-        let request = SignableRequest::new(self.request.method, &url, std::iter::empty(), body)?;
+        let url = format!("{}{path}", self.endpoint);
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let request = SignableRequest::new(method, &url, headers, SignableBody::Bytes(body.as_bytes()))?;
         let (instructions, _) = sign(request, &params)?.into_parts();
         Ok(instructions.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    async fn send(self, config: &SdkConfig, headers: Headers) -> Result<Answer, Error> {
+    async fn send(self, config: &SdkConfig, signature: Headers) -> Result<Answer, Error> {
         let http_client =
             config.http_client().ok_or_else(|| unavailable("there is no HTTP client", "none configured"))?;
+        let Request { service, method, path, headers, body, within, .. } = self.request;
         let mut operation = Operation::builder()
-            .service_name(self.name)
-            .operation_name(self.request.method)
+            .service_name(service.id)
+            .operation_name(method)
             .http_client(http_client)
             .endpoint_url(self.endpoint)
             .no_auth()
             .no_retry()
-            .timeout_config(TimeoutConfig::builder().operation_timeout(Duration::from_millis(TIMEOUT_MS)).build());
+            .timeout_config(timeouts(config, within));
         if let Some(sleep) = config.sleep_impl() {
             operation = operation.sleep_impl(sleep);
         }
         if let Some(time) = config.time_source() {
             operation = operation.time_source(time);
         }
-        let Request { method, path, body, .. } = self.request;
         let operation = operation
             .serializer(move |()| {
                 let mut request = HttpRequest::new(SdkBody::from(body.clone()));
                 request.set_method(method)?;
                 // The endpoint is put before it, as it was when this was signed.
                 request.set_uri(path.clone())?;
-                if !body.is_empty() {
-                    request.headers_mut().try_insert("content-type", "application/json")?;
-                }
                 for (name, value) in &headers {
+                    request.headers_mut().try_insert(*name, value.clone())?;
+                }
+                for (name, value) in &signature {
                     request.headers_mut().try_insert(name.clone(), value.clone())?;
                 }
                 Ok(request)
             })
             .deserializer(|response: &HttpResponse| -> Result<Answer, OrchestratorError<Error>> {
-                Ok(answer(response))
+                let body = response.body().bytes().unwrap_or_default().to_vec();
+                Ok(Answer::new(response.status().as_u16(), response.headers().get("x-amzn-errortype"), body))
             })
             .build();
-        operation.invoke(()).await.map_err(|e| unavailable(&format!("{} gave no answer", self.name), e))
+        operation.invoke(()).await.map_err(|e| unavailable(&format!("{} gave no answer", service.id), e))
     }
 }
 
-fn answer(response: &HttpResponse) -> Answer {
-    let (status, body) = (response.status().as_u16(), response.body().bytes().unwrap_or_default().to_vec());
-    let in_header = response.headers().get("x-amzn-errortype").map(str::to_owned);
-    let code = match status {
-        200..=299 => None,
-        _ => in_header.or_else(|| text(&body, &["code", "__type"])),
-    };
-    Answer { status, code: code_name(&code.unwrap_or_default()).to_owned(), body }
+fn timeouts(config: &SdkConfig, within: Duration) -> TimeoutConfig {
+    let timeouts = TimeoutConfig::builder().operation_timeout(within);
+    match config.timeout_config().and_then(TimeoutConfig::connect_timeout) {
+        Some(connect) => timeouts.connect_timeout(connect).build(),
+        None => timeouts.build(),
+    }
 }
 
 /// Returns the first of these fields of a JSON object that is a text.
@@ -280,27 +283,20 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_are_those_of_the_partition() {
-        for (region, (fips, dual_stack), endpoint) in [
-            ("eu-west-1", (false, false), "https://lambda.eu-west-1.amazonaws.com"),
-            ("eu-west-1", (false, true), "https://lambda.eu-west-1.api.aws"),
-            ("us-gov-west-1", (true, false), "https://lambda-fips.us-gov-west-1.amazonaws.com"),
-            ("cn-north-1", (false, false), "https://lambda.cn-north-1.amazonaws.com.cn"),
-            ("us-iso-east-1", (false, false), "https://lambda.us-iso-east-1.c2s.ic.gov"),
-            ("us-isof-south-1", (false, false), "https://lambda.us-isof-south-1.csp.hci.ic.gov"),
-        ] {
-            assert_eq!(public_endpoint("lambda", region, partition_of(region), (fips, dual_stack)), endpoint);
-        }
+    fn the_headers_that_a_request_brings_along_are_signed() {
+        let request = Request::json(Service::LAMBDA, "", ("PUT", "/x".to_owned(), "{}".to_owned()));
+        let sent = Sent { region: "eu-west-1", endpoint: "https://x", request };
+        let identity = Credentials::new("AKIDEXAMPLE", "secret", None, None, "test").into();
+        let signature = sent.signature(&identity, Timestamp::from_millis(1_800_000_000_000)).unwrap();
+        let header = signature.iter().find(|(name, _)| name == "authorization").unwrap();
+        assert!(header.1.contains("/eu-west-1/lambda/aws4_request"), "{header:?}");
+        assert!(header.1.contains("SignedHeaders=content-type;host;x-amz-date"), "{header:?}");
     }
 
     #[test]
     fn errors_are_named_in_the_header_or_in_the_body() {
-        let answer = |status: u16, header: Option<&'static str>, body: &'static str| {
-            let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body));
-            if let Some(code) = header {
-                response.headers_mut().insert("x-amzn-errortype", code);
-            }
-            let answer = super::answer(&response);
+        let answer = |status: u16, header: Option<&str>, body: &str| {
+            let answer = Answer::new(status, header, body.as_bytes().to_vec());
             (answer.code.clone(), answer.message())
         };
         let named = |code: &str, message: &str| (code.to_owned(), message.to_owned());

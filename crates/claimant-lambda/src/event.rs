@@ -1,7 +1,7 @@
 //! Converts the event's records to messages, each validated on its own.
 
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
-use claimant_aws::signed::domain;
+use claimant_aws::endpoints::domain;
 use claimant_core::{AttributeValue, Error, InvalidValue, Message, Timestamp, trace};
 
 /// The attribute that counts deliveries.

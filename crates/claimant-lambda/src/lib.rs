@@ -12,7 +12,7 @@
 //! | `letter` | the attributes of a dead letter |
 //! | `visibility` | when failed messages come back |
 //! | `schedules` | sends messages again that come back later than SQS can hide them (feature `scheduler`) |
-//! | `mapping`, `list_mappings` | checks whether the event source mapping reports failures; the request for that |
+//! | `mapping` | checks whether the event source mapping reports failures |
 //! | `observe` | the line of a batch, which is its metric record, and all metric names |
 //! | `deadline` | when the invocation ends, also if the runtime does not say |
 //! | `flush` | exports spans at the end of an invocation |
@@ -37,7 +37,6 @@ mod flush;
 #[cfg(test)]
 mod fuzz;
 mod letter;
-mod list_mappings;
 mod logging;
 mod mapping;
 mod observe;

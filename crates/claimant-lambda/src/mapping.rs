@@ -20,11 +20,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
+use claimant_aws::intake::Api;
+use claimant_aws::mapping::Mappings;
 use claimant_aws::signed::Service;
+use claimant_core::{ErrorKind, SystemClock};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::list_mappings::{ListError, Page, list_mappings};
 use crate::settings::MappingPolicy;
 
 /// The shortest time between two lookups.
@@ -35,9 +37,6 @@ const SPREAD_MS: u64 = 60_000;
 
 /// The longest delay in `refuse`, where a batch waits for the answer; a quarter of the batch's remaining time if that is less.
 const SPREAD_REFUSING_MS: u64 = 1_000;
-
-/// The function response type of a mapping that reports failures.
-const REPORTS: &str = "ReportBatchItemFailures";
 
 /// What is known of the mappings of a function and a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,11 +50,11 @@ enum Answer {
 }
 
 impl Answer {
-    fn of(page: &Page) -> Self {
-        let mappings = &page.event_source_mappings;
-        let live: Vec<_> = mappings.iter().filter(|mapping| mapping.state.as_deref() != Some("Disabled")).collect();
-        let reports = |types: &[String]| types.iter().any(|kind| kind == REPORTS);
-        match live.iter().all(|mapping| mapping.function_response_types.as_deref().is_some_and(reports)) {
+    fn of(page: &Mappings) -> Self {
+        // One that is being disabled still deletes what the batches in flight do not report.
+        let mappings = page.event_source_mappings.iter();
+        let live: Vec<_> = mappings.filter(|mapping| mapping.state.as_deref() != Some("Disabled")).collect();
+        match live.iter().all(|mapping| mapping.reports_failures()) {
             false => Self::Deletes,
             // More than are on one page: the others are not known.
             true if page.next_marker.is_some() => Self::None,
@@ -129,7 +128,7 @@ impl MappingCheck {
         failed: &str,
         within: Duration,
     ) -> Option<Pending> {
-        if !is_on_lambda(function_arn) && Service::Lambda.set_endpoint(&self.config).is_none() {
+        if !is_on_lambda(function_arn) && Service::LAMBDA.set_endpoint(&self.config).is_none() {
             return None;
         }
         let pair = (function_arn.to_owned(), source_arn.to_owned());
@@ -177,10 +176,11 @@ impl MappingCheck {
         let (config, logged, refuses) = (self.config.clone(), Arc::clone(&self.logged), self.refuses);
         async move {
             sleep_until(sent_at).await;
-            let answer = match list_mappings(&config, &function_arn, &source_arn).await {
+            let api = Api { config: &config, near: &function_arn, clock: &SystemClock };
+            let answer = match api.list_mappings(&function_arn, &source_arn).await {
                 Ok(page) => Answer::of(&page),
-                Err(ListError::Denied) => Answer::Denied,
-                Err(ListError::Failed(error)) => {
+                Err(error) if error.kind() == ErrorKind::Refused => Answer::Denied,
+                Err(error) => {
                     tracing::debug!(?error, "the event source mapping could not be checked");
                     Answer::None
                 }
@@ -242,6 +242,7 @@ mod tests {
             (r#"{"State":"Enabled","FunctionResponseTypes":[]}"#.to_owned(), Answer::Deletes),
             (r#"{"FunctionResponseTypes":null}"#.to_owned(), Answer::Deletes),
             (disabled.to_owned(), Answer::NotFound),
+            (r#"{"State":"Disabling","FunctionResponseTypes":[]}"#.to_owned(), Answer::Deletes),
             (String::new(), Answer::NotFound),
         ] {
             let page = format!(r#"{{"EventSourceMappings":[{mappings}]}}"#);

@@ -268,10 +268,10 @@ impl Service {
     /// Returns the event source mapping, where an open breaker is to pause it, and there is an API to do so.
     fn intake<'a>(&'a self, batch: &'a Batch, function: &'a str) -> Option<Mapping<'a>> {
         let (config, role) = self.pauses.as_ref()?;
-        let has_api = mapping::is_on_lambda(function) || signed::Service::Lambda.set_endpoint(config).is_some();
+        let has_api = mapping::is_on_lambda(function) || signed::Service::LAMBDA.set_endpoint(config).is_some();
         let queue = &batch.source.as_ref().filter(|_| has_api)?.arn;
         let clock = self.clock.as_ref();
-        Some(Mapping::new(Api { config, lambda: None, scheduler: None, near: function, clock }, function, queue, role))
+        Some(Mapping::new(Api { config, near: function, clock }, function, queue, role))
     }
 
     /// Starts to check whether the mapping deletes failures, if there are any.

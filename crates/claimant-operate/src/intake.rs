@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use claimant_aws::intake::{Api, Return, Returns};
+use claimant_aws::mapping::{EventSourceMapping, is_on};
 use claimant_core::{Error, SystemClock, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::lambda::{EventSourceMapping, Lambda, UNKNOWN, Update};
+use crate::lambda::{Lambda, Update};
 use crate::target::Place;
 
 /// The most mappings that are listed.
@@ -20,13 +21,14 @@ const TRIES_MAX: u32 = 10;
 /// Between two tries, and between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// The state of a mapping of which it is not known.
+const UNKNOWN: &str = "unknown";
+
 /// Event source mappings of one account and Region.
 #[derive(Debug, Clone)]
 pub struct Intake {
     lambda: Lambda,
     aws: SdkConfig,
-    /// The endpoint of EventBridge Scheduler, of a local cloud.
-    scheduler: Option<String>,
 }
 
 /// When a mapping is switched on that an open breaker has paused, or was to.
@@ -99,13 +101,14 @@ impl Mapping {
 
     /// Returns this mapping as Lambda has it now.
     fn now(self, found: &EventSourceMapping) -> Self {
-        Self { state: found.state().to_owned(), reports_failures: found.reports_failures(), ..self }
+        let state = found.state.as_deref().unwrap_or(UNKNOWN).to_owned();
+        Self { state, reports_failures: found.reports_failures(), ..self }
     }
 
     /// Returns whether it polls, or is about to.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        !matches!(self.state.as_str(), "Disabled" | "Disabling")
+        is_on(&self.state)
     }
 
     /// Returns whether no change is under way.
@@ -147,16 +150,11 @@ impl Intake {
     /// Returns the mappings of this place.
     #[must_use]
     pub fn of(place: &Place) -> Self {
-        Self {
-            lambda: Lambda::new(place.aws(), place.endpoint("LAMBDA")),
-            aws: place.aws().clone(),
-            scheduler: place.endpoint("SCHEDULER").map(str::to_owned),
-        }
+        Self { lambda: Lambda::new(place.aws()), aws: place.aws().clone() }
     }
 
     fn returns(&self) -> Returns<'_> {
-        let scheduler = self.scheduler.as_deref();
-        Returns(Api { config: &self.aws, lambda: None, scheduler, near: "", clock: &SystemClock })
+        Returns(Api { config: &self.aws, near: "", clock: &SystemClock })
     }
 
     /// Returns when a mapping that is off is switched on, if a breaker has paused it.

@@ -8,9 +8,9 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_credential_types::provider::ProvideCredentials as _;
-use claimant_aws::signed::{Answer, Request, Service, encoded, send};
-use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_aws::mapping::{EventSourceMapping, PATH, REPORTS, is_in_use};
+use claimant_aws::signed::{Answer, Request, Service, encoded, ready, send};
+use claimant_core::{Clock as _, Error, ErrorKind, SystemClock};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,21 +19,12 @@ use tokio::time::sleep;
 use crate::aws::{answered, no_answer, not_made, refused};
 
 const FUNCTIONS: &str = "/2015-03-31/functions";
-const MAPPINGS: &str = "/2015-03-31/event-source-mappings";
 const TAGS: &str = "/2017-03-31/tags";
-
-/// What a mapping's answer names so that failed messages stay.
-const REPORTS: &str = "ReportBatchItemFailures";
-
-/// The state of a mapping of which it is not known.
-pub(crate) const UNKNOWN: &str = "unknown";
 
 /// Lambda, in one account and Region.
 #[derive(Debug, Clone)]
 pub(crate) struct Lambda {
     aws: SdkConfig,
-    /// Where the configuration is not to be asked for it: of a local cloud.
-    endpoint: Option<String>,
 }
 
 /// A function.
@@ -70,35 +61,6 @@ impl Function {
     }
 }
 
-/// An event source mapping.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub(crate) struct EventSourceMapping {
-    #[serde(rename = "UUID")]
-    pub(crate) uuid: Option<String>,
-    pub(crate) event_source_arn: Option<String>,
-    pub(crate) function_arn: Option<String>,
-    state: Option<String>,
-    function_response_types: Option<Vec<String>>,
-}
-
-impl EventSourceMapping {
-    /// Returns its state, as Lambda names it.
-    pub(crate) fn state(&self) -> &str {
-        self.state.as_deref().unwrap_or(UNKNOWN)
-    }
-
-    /// Returns whether the function's answers name the messages that failed.
-    pub(crate) fn reports_failures(&self) -> bool {
-        self.function_response_types.iter().flatten().any(|kind| kind == REPORTS)
-    }
-
-    /// Returns the ARN of its queue, if it is one of a queue.
-    pub(crate) fn queue_arn(&self) -> Option<&str> {
-        self.event_source_arn.as_deref().filter(|arn| arn.contains(":sqs:"))
-    }
-}
-
 /// What became of a change.
 #[derive(Debug)]
 pub(crate) enum Update {
@@ -123,9 +85,9 @@ struct Tags {
 }
 
 impl Lambda {
-    /// Returns the Lambda of this configuration, at this endpoint or at that which the configuration has.
-    pub(crate) fn new(aws: &SdkConfig, endpoint: Option<&str>) -> Self {
-        Self { aws: aws.clone(), endpoint: endpoint.map(str::to_owned) }
+    /// Returns the Lambda of this configuration.
+    pub(crate) fn new(aws: &SdkConfig) -> Self {
+        Self { aws: aws.clone() }
     }
 
     /// Lists functions, page by page, until there are `max`.
@@ -150,13 +112,13 @@ impl Lambda {
     ) -> Result<Vec<T>, Error> {
         let what = "the event source mappings cannot be listed";
         let purpose = Purpose { what, permission: "lambda:ListEventSourceMappings" };
-        self.list(purpose, MAPPINGS.to_owned(), read, max).await
+        self.list(purpose, PATH.to_owned(), read, max).await
     }
 
     /// Returns the mapping of this UUID; `what` cannot be done without it.
     pub(crate) async fn get_mapping(&self, what: &str, id: &str) -> Result<EventSourceMapping, Error> {
         let purpose = Purpose { what, permission: "lambda:GetEventSourceMapping" };
-        let answer = self.answer(purpose, ("GET", format!("{MAPPINGS}/{}", encoded(id)), String::new())).await?;
+        let answer = self.answer(purpose, ("GET", format!("{PATH}/{}", encoded(id)), String::new())).await?;
         purpose.read(&answer)
     }
 
@@ -176,11 +138,11 @@ impl Lambda {
             let types = if reports { json!([REPORTS]) } else { json!([]) };
             update.insert("FunctionResponseTypes".to_owned(), types);
         }
-        let request = ("PUT", format!("{MAPPINGS}/{}", encoded(id)), Value::Object(update).to_string());
+        let request = ("PUT", format!("{PATH}/{}", encoded(id)), Value::Object(update).to_string());
         let answer = self.answer(purpose, request).await?;
-        match answer.code.as_str() {
-            "ResourceInUseException" | "ResourceConflictException" => Ok(Update::InUse(purpose.failed(&answer))),
-            _ => purpose.read(&answer).map(Update::Made),
+        match is_in_use(&answer) {
+            true => Ok(Update::InUse(purpose.failed(&answer))),
+            false => purpose.read(&answer).map(Update::Made),
         }
     }
 
@@ -223,9 +185,8 @@ impl Lambda {
             aws.retry_config().map_or((1, Duration::ZERO), |retry| (retry.max_attempts(), retry.initial_backoff()));
         let mut tries = 1;
         loop {
-            let (path, body, endpoint) = (path.clone(), body.clone(), self.endpoint.as_deref());
             let pause = spread(first_pause * 2_u32.saturating_pow(tries - 1), &path);
-            let request = Request { service: Service::Lambda, endpoint, near: "", method, path, body };
+            let request = Request::json(Service::LAMBDA, "", (method, path.clone(), body.clone()));
             let answer = send(aws, request, || Ok(SystemClock.now())).await;
             let is_passing = answer.as_ref().map_or(true, |answer| answer.status == 429 || answer.status >= 500);
             if !is_passing || tries >= tries_max {
@@ -238,13 +199,10 @@ impl Lambda {
 
     /// Has the credentials at hand: without any, nothing is sent, and it is not tried again.
     async fn sign_in(&self, purpose: Purpose<'_>) -> Result<(), Error> {
-        if self.aws.region().is_none() {
-            return Err(not_made(purpose.what, "no Region is set"));
-        }
-        let Some(provider) = self.aws.credentials_provider() else {
-            return Err(not_made(purpose.what, "there are no credentials"));
-        };
-        provider.provide_credentials().await.map(|_| ()).map_err(|error| no_answer(purpose.what, &error))
+        ready(&self.aws).await.map_err(|error| match error.kind() {
+            ErrorKind::Invalid => not_made(purpose.what, &error.to_string()),
+            _ => no_answer(purpose.what, &error),
+        })
     }
 }
 
@@ -290,7 +248,6 @@ impl Purpose<'_> {
 #[cfg(test)]
 mod tests {
     use aws_config::Region;
-    use claimant_core::ErrorKind;
 
     use super::*;
 
@@ -298,8 +255,9 @@ mod tests {
     async fn without_a_region_or_credentials_nothing_is_sent() {
         let nothing = SdkConfig::builder().build();
         let no_credentials = SdkConfig::builder().region(Region::new("eu-west-1")).build();
-        for (aws, why) in [(nothing, "no Region is set"), (no_credentials, "there are no credentials")] {
-            let error = Lambda::new(&aws, None).list_functions(1).await.unwrap_err();
+        let no_region = "no Region is set: give --region, or set AWS_REGION";
+        for (aws, why) in [(nothing, no_region), (no_credentials, "there are no credentials")] {
+            let error = Lambda::new(&aws).list_functions(1).await.unwrap_err();
             let expected = format!("the functions cannot be listed: the request cannot be made: {why}");
             assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, expected));
         }

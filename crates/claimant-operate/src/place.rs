@@ -124,7 +124,7 @@ impl Place {
         }
     }
 
-    /// Returns the configuration for clients of AWS's services. [`endpoint`](Self::endpoint) comes before it.
+    /// Returns the configuration for clients of AWS's services; of a local cloud, with its endpoints.
     #[must_use]
     pub fn aws(&self) -> &SdkConfig {
         &self.aws
@@ -140,15 +140,13 @@ impl Place {
     /// Returns a client of SQS.
     #[must_use]
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
-        let config = aws_sdk_sqs::config::Builder::from(&self.aws);
-        aws_sdk_sqs::Client::from_conf(config.set_endpoint(self.endpoint("SQS")).build())
+        aws_sdk_sqs::Client::new(&self.aws)
     }
 
     /// Returns a client of DynamoDB.
     #[must_use]
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
-        let config = aws_sdk_dynamodb::config::Builder::from(&self.aws);
-        aws_sdk_dynamodb::Client::from_conf(config.set_endpoint(self.endpoint("DYNAMODB")).build())
+        aws_sdk_dynamodb::Client::new(&self.aws)
     }
 
     /// Takes this table for the only store.
@@ -247,29 +245,6 @@ impl Place {
         let readers = self.functions.iter().filter(|function| function.queues.contains(&queue.name));
         let others: BTreeSet<_> = readers.filter_map(|function| function.dead_letter_queue.as_deref()).collect();
         own.into_iter().chain(others.into_iter().filter(|name| Some(*name) != own)).collect()
-    }
-}
-
-/// An address that wins over the environment's, where there is one.
-trait SetEndpoint {
-    fn set_endpoint(self, url: Option<&str>) -> Self;
-}
-
-impl SetEndpoint for aws_sdk_sqs::config::Builder {
-    fn set_endpoint(mut self, url: Option<&str>) -> Self {
-        if let Some(url) = url {
-            self.set_endpoint_url(Some(url.to_owned()));
-        }
-        self
-    }
-}
-
-impl SetEndpoint for aws_sdk_dynamodb::config::Builder {
-    fn set_endpoint(mut self, url: Option<&str>) -> Self {
-        if let Some(url) = url {
-            self.set_endpoint_url(Some(url.to_owned()));
-        }
-        self
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_sqs::types::QueueAttributeName;
+use claimant_aws::mapping::EventSourceMapping;
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
 use futures_util::future::try_join_all;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::aws::{failed, name_of_arn, queue_url};
 use crate::intake::is_of;
-use crate::lambda::{EventSourceMapping, Function as Found, Lambda};
+use crate::lambda::{Function as Found, Lambda};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
 
 /// The tag of everything that CloudFormation makes.
@@ -37,7 +38,7 @@ const REQUESTS: usize = 8;
 /// When there is no function of such a stack, a permission for Lambda is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await;
-    let lambda = Lambda::new(place.aws(), None);
+    let lambda = Lambda::new(place.aws());
     let all = lambda.list_functions(FUNCTIONS_MAX).await?;
     if all.len() >= FUNCTIONS_MAX {
         place.left_out.push(format!("only the first {FUNCTIONS_MAX} functions of the account were looked at"));

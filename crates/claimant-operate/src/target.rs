@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
+use claimant_aws::endpoints::Endpoints;
 use claimant_core::Error;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -87,25 +88,26 @@ async fn local(control: &str) -> Result<Place, Error> {
         .variables
         .iter()
         .filter_map(|(name, url)| Some((name.strip_prefix("AWS_ENDPOINT_URL_")?.to_owned(), url.clone())));
+    let endpoints: BTreeMap<_, _> = services.collect();
     Ok(Place {
         name: format!("the local cloud of {}", cloud.template),
         template: Some(cloud.template),
         stores: used.into_iter().map(StoreAddress::Table).collect(),
         other_tables: others,
         control: Some(control.to_owned()),
-        endpoints: services.collect(),
+        aws: local_aws(region, Endpoints(endpoints.clone())).await,
+        endpoints,
         queues: cloud.queues,
         functions: cloud.functions,
         left_out: Vec::new(),
-        aws: local_aws(region).await,
     })
 }
 
-/// Credentials that the local endpoints do not check, and none of the environment's; nor the kinds of endpoints that a profile asks for:
-/// with them the SDK refuses an endpoint that is named.
-async fn local_aws(region: String) -> SdkConfig {
+/// The local endpoints; credentials that they do not check, and none of the environment's; nor the kinds of endpoints that a profile asks
+/// for: with them the SDK refuses an endpoint that is named.
+async fn local_aws(region: String, endpoints: Endpoints) -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "local cloud");
     let config = claimant_aws::config_of(None, Some(&region)).await.into_builder();
-    let config = config.use_fips(false).use_dual_stack(false);
+    let config = config.use_fips(false).use_dual_stack(false).service_config(endpoints);
     config.credentials_provider(aws_credential_types::provider::SharedCredentialsProvider::new(credentials)).build()
 }

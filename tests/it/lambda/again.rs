@@ -5,8 +5,8 @@ use std::time::Duration;
 use aws_config::BehaviorVersion;
 use aws_config::retry::RetryConfig;
 use aws_sdk_sqs::config::{Credentials, Region};
-use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use claimant::{Clock, Consumer, Context, HandlerError, SystemClock};
+use claimant_aws::endpoints::Endpoints;
 use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
@@ -17,19 +17,6 @@ use super::world::{QUEUE, Work, World, body, failures, invoke};
 
 const DAYS: Duration = Duration::from_secs(3 * 86_400);
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
-
-/// Where SQS and the scheduler are.
-#[derive(Debug)]
-struct Endpoints {
-    sqs: String,
-    scheduler: String,
-}
-
-impl LoadServiceConfig for Endpoints {
-    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
-        Some(if key.service_id().eq_ignore_ascii_case("sqs") { self.sqs.clone() } else { self.scheduler.clone() })
-    }
-}
 
 /// A handler that wants to be called again in three days, the first two times.
 async fn work(work: Work, cx: Context) -> Result<(), HandlerError> {
@@ -43,10 +30,10 @@ async fn start(queues: &[&str]) -> (World, Scheduler) {
     let mut world = World::start(queues).await;
     let scheduler = Scheduler::new(world.sqs.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoints = Endpoints {
-        sqs: world.config.endpoint_url().unwrap().to_owned(),
-        scheduler: format!("http://{}", listener.local_addr().unwrap()),
-    };
+    let set = [
+        ("SQS".to_owned(), world.config.endpoint_url().unwrap().to_owned()),
+        ("SCHEDULER".to_owned(), format!("http://{}", listener.local_addr().unwrap())),
+    ];
     tokio::spawn(scheduler.clone().serve(listener, std::future::pending()));
     let config = aws_config::defaults(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
@@ -55,7 +42,7 @@ async fn start(queues: &[&str]) -> (World, Scheduler) {
         .retry_config(RetryConfig::disabled())
         .load()
         .await;
-    world.config = config.into_builder().service_config(endpoints).build();
+    world.config = config.into_builder().service_config(Endpoints(set.into())).build();
     (world, scheduler)
 }
 

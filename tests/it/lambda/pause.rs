@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use claimant::engine::Intake as _;
 use claimant::{Clock as _, SystemClock};
+use claimant_aws::endpoints::Endpoints;
 use claimant_aws::intake::{Api, Mapping, Returns};
 use claimant_core::ErrorKind;
 use claimant_core::intake::{Paused, pause, resume};
@@ -28,7 +29,6 @@ const ROLE: &str = "arn:aws:iam::000000000000:role/resume";
 struct World {
     scheduler: Scheduler,
     switch: MappingSwitch,
-    urls: [String; 2],
     config: aws_config::SdkConfig,
     wire: Wire,
 }
@@ -64,17 +64,19 @@ impl World {
         scheduler.set_mappings(vec![switch.clone()]);
         let (lambda, scheduled) =
             (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
-        let urls = [&lambda, &scheduled].map(|listener| format!("http://{}", listener.local_addr().unwrap()));
+        let [lambda_url, scheduler_url] =
+            [&lambda, &scheduled].map(|listener| format!("http://{}", listener.local_addr().unwrap()));
         tokio::spawn(control.serve(lambda, std::future::pending()));
         tokio::spawn(scheduler.clone().serve(scheduled, std::future::pending()));
         let wire = Wire::default();
-        let config = aws("http://127.0.0.1:1", wire.clone()).await;
-        Self { scheduler, switch, urls, config, wire }
+        let set = [("LAMBDA".to_owned(), lambda_url), ("SCHEDULER".to_owned(), scheduler_url)];
+        let config = aws("http://127.0.0.1:1", wire.clone()).await.into_builder();
+        let config = config.service_config(Endpoints(set.into())).build();
+        Self { scheduler, switch, config, wire }
     }
 
     fn api(&self) -> Api<'_> {
-        let [lambda, scheduler] = self.urls.each_ref().map(|url| Some(url.as_str()));
-        Api { config: &self.config, lambda, scheduler, near: FUNCTION, clock: &SystemClock }
+        Api { config: &self.config, near: FUNCTION, clock: &SystemClock }
     }
 
     fn mapping(&self) -> Mapping<'_> {

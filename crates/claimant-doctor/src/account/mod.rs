@@ -12,13 +12,11 @@
 //! | `tables` | lock tables |
 //! | `watching` | alarms and logs |
 //! | `history` | what the last day's metrics say |
-//! | `aws`, `wire`, `endpoint` | AWS, with signed requests of its own, at the endpoints of its partitions |
+//! | `aws`, `wire` | AWS: requests that are signed and tried again, and what they look like |
 
 mod answers;
 #[cfg(feature = "aws")]
 mod aws;
-#[cfg(feature = "aws")]
-mod endpoint;
 mod functions;
 mod history;
 mod names;

@@ -1,29 +1,21 @@
 //! What requests and answers look like on the wire: JSON for most services, forms and XML for two.
 
+use std::time::Duration;
+
+use claimant_aws::mapping::PATH;
+use claimant_aws::signed::{self, Answer, encoded};
 use serde_json::{Map, Value};
 
 use super::answers::{Request, Service, text};
+
+/// How long a request may take.
+const TIMEOUT_MS: u64 = 20_000;
 
 /// Elements within elements of an answer at most.
 const DEPTH_MAX: usize = 40;
 
 /// The longest message of a service that is shown.
 const MESSAGE_MAX: usize = 300;
-
-/// A request, before it is signed.
-#[derive(Debug)]
-pub(super) struct Sent {
-    /// The service's id, by which its endpoint is set.
-    pub(super) id: &'static str,
-    /// The first part of its host, which is also its name in signatures.
-    pub(super) host: &'static str,
-    /// Whether it has one endpoint for all Regions of a partition, which only IAM has.
-    pub(super) is_global: bool,
-    pub(super) method: &'static str,
-    pub(super) path: String,
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: String,
-}
 
 /// How a service is talked to.
 enum Protocol {
@@ -47,27 +39,24 @@ fn service(service: Service) -> (&'static str, &'static str, Protocol) {
     }
 }
 
-pub(super) fn sent(request: &Request) -> Sent {
+pub(super) fn sent(request: &Request) -> signed::Request<'static> {
     let (id, host, protocol) = service(request.service);
-    let is_global = request.service == Service::Iam;
-    let plain =
-        Sent { id, host, is_global, method: "POST", path: "/".to_owned(), headers: Vec::new(), body: String::new() };
-    match protocol {
-        Protocol::Rest => Sent { method: "GET", path: path(request), ..plain },
-        Protocol::Json(version, target) => Sent {
-            headers: vec![
+    let (method, path, headers, body) = match protocol {
+        Protocol::Rest => ("GET", path(request), Vec::new(), String::new()),
+        Protocol::Json(version, target) => {
+            let headers = vec![
                 ("content-type", format!("application/x-amz-json-{version}")),
                 ("x-amz-target", format!("{target}.{}", request.operation)),
-            ],
-            body: request.input.to_string(),
-            ..plain
-        },
-        Protocol::Form(version) => Sent {
-            headers: vec![("content-type", "application/x-www-form-urlencoded".to_owned())],
-            body: form(request, version),
-            ..plain
-        },
-    }
+            ];
+            ("POST", "/".to_owned(), headers, request.input.to_string())
+        }
+        Protocol::Form(version) => {
+            let headers = vec![("content-type", "application/x-www-form-urlencoded".to_owned())];
+            ("POST", "/".to_owned(), headers, form(request, version))
+        }
+    };
+    let (service, within) = (signed::Service { id, host }, Duration::from_millis(TIMEOUT_MS));
+    signed::Request { service, near: "", method, path, headers, body, within }
 }
 
 /// The path of a request to Lambda.
@@ -77,7 +66,7 @@ fn path(request: &Request) -> String {
         "GetFunctionRecursionConfig" => format!("/2024-08-31/functions/{function}/recursion-config"),
         "ListEventSourceMappings" => {
             let marker = text(&request.input, "Marker").map(|marker| format!("?Marker={}", encoded(marker)));
-            format!("/2015-03-31/event-source-mappings{}", marker.unwrap_or_default())
+            format!("{PATH}{}", marker.unwrap_or_default())
         }
         _ => format!("/2015-03-31/functions/{function}"),
     }
@@ -99,27 +88,23 @@ fn form(request: &Request, version: &str) -> String {
     form
 }
 
-/// Percent-encodes a value as signatures want it.
-fn encoded(text: &str) -> String {
-    let unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    text.bytes().map(|b| if unreserved(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
-}
-
-/// The answer as JSON, or the service's code and message; some name the code in the header `x-amzn-errortype` alone.
-pub(super) fn received(from: Service, status: u16, error_type: &str, body: &[u8]) -> Result<Value, String> {
+/// The answer as JSON, or the service's code and message.
+pub(super) fn received(from: Service, answer: &Answer) -> Result<Value, String> {
+    let status = answer.status;
     let is_xml = matches!(service(from).2, Protocol::Form(_));
-    let text_of = String::from_utf8_lossy(body);
-    let value = if is_xml { xml(&text_of) } else { serde_json::from_slice(body).unwrap_or(Value::Null) };
-    if (200..300).contains(&status) {
+    let value = match is_xml {
+        true => xml(&String::from_utf8_lossy(&answer.body)),
+        false => serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
+    };
+    if answer.is_good() {
         return match value {
             Value::Null => Err(format!("its answer cannot be read (status {status})")),
             value => Ok(value),
         };
     }
     let value = value.get("Error").unwrap_or(&value);
-    let error_type = error_type.split(':').next().filter(|code| !code.is_empty());
-    let code = ["Code", "__type"].iter().find_map(|key| text(value, key)).or(error_type).unwrap_or("no code");
-    let code = code.rsplit('#').next().unwrap_or(code);
+    let code = text(value, "Code").unwrap_or(&answer.code);
+    let code = if code.is_empty() { "no code" } else { code };
     let message = ["message", "Message"].iter().find_map(|key| text(value, key)).unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
     Err(format!("{code} (status {status}) {message}").trim_end().to_owned())
@@ -198,7 +183,7 @@ mod tests {
             "SimulatePrincipalPolicy",
             json!({"PolicySourceArn": "arn:aws:iam::1:role/a b", "ActionNames": ["sqs:A", "sqs:B"]}),
         );
-        assert!(form.is_global && form.body.starts_with("Action=SimulatePrincipalPolicy&Version=2010-05-08&"));
+        assert!(form.body.starts_with("Action=SimulatePrincipalPolicy&Version=2010-05-08&"));
         assert!(form.body.contains("ActionNames.member.2=sqs%3AB") && form.body.contains("role%2Fa%20b"), "{form:?}");
         let json = of(Service::Sqs, "GetQueueUrl", json!({"QueueName": "q"}));
         assert_eq!(json.body, "{\"QueueName\":\"q\"}");
@@ -209,15 +194,19 @@ mod tests {
 
     #[test]
     fn answers_and_refusals_are_read() {
+        let received = |from, status, error_type: &str, body: &str| {
+            let error_type = Some(error_type).filter(|name| !name.is_empty());
+            received(from, &Answer::new(status, error_type, body.as_bytes().to_vec()))
+        };
         let simulated = "<?xml version=\"1.0\"?><R xmlns=\"x\"><SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated>
             <EvaluationResults><member><MatchedStatements><member><SourcePolicyId>p</SourcePolicyId></member></MatchedStatements>
             <MissingContextValues/><EvalActionName>sqs:A</EvalActionName><EvalDecision>allowed</EvalDecision></member></EvaluationResults>
             </SimulatePrincipalPolicyResult><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></R>";
-        let answer = received(Service::Iam, 200, "", simulated.as_bytes()).unwrap();
+        let answer = received(Service::Iam, 200, "", simulated).unwrap();
         assert_eq!(answer["EvaluationResults"][0]["EvalDecision"], "allowed");
         let resources = "<A><ListStackResourcesResult><StackResourceSummaries><member><PhysicalResourceId>a&amp;b</PhysicalResourceId>
             </member></StackResourceSummaries></ListStackResourcesResult></A>";
-        let answer = received(Service::CloudFormation, 200, "", resources.as_bytes()).unwrap();
+        let answer = received(Service::CloudFormation, 200, "", resources).unwrap();
         assert_eq!(answer["StackResourceSummaries"][0]["PhysicalResourceId"], "a&b");
         let table: [(Service, u16, &str, &str, &str); 7] = [
             (
@@ -253,9 +242,9 @@ mod tests {
             (Service::Iam, 200, "", "<a><b>", "its answer cannot be read (status 200)"),
         ];
         for (service, status, error_type, body, expected) in table {
-            assert_eq!(received(service, status, error_type, body.as_bytes()).unwrap_err(), expected);
+            assert_eq!(received(service, status, error_type, body).unwrap_err(), expected);
         }
         let deep = "<a>".repeat(10_000);
-        assert!(received(Service::Iam, 200, "", deep.as_bytes()).is_err());
+        assert!(received(Service::Iam, 200, "", &deep).is_err());
     }
 }

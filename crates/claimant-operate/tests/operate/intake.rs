@@ -70,8 +70,7 @@ async fn mappings_are_paused_and_resumed() {
     let arn = |service: &str, name: &str| format!("arn:aws:{service}:us-east-1:000000000000:{name}");
     let (function, queue, role) = (arn("lambda", "function:Confirm"), arn("sqs", "Orders"), arn("iam", "role/resume"));
     let role = role.replace("us-east-1", "");
-    let (lambda, scheduler) = (place.endpoint("LAMBDA"), place.endpoint("SCHEDULER"));
-    let api = Api { config: place.aws(), lambda, scheduler, near: &function, clock: &SystemClock };
+    let api = Api { config: place.aws(), near: &function, clock: &SystemClock };
     let until = SystemClock.now().plus(Duration::from_secs(600));
     pause_by(&BreakersMapping::new(api, &function, &queue, &role), until, "breaker mail of confirm").await.unwrap();
     let paused = intake.list("Confirm").await.unwrap().remove(0);
