@@ -46,7 +46,8 @@ impl Service {
     /// `AWS_ENDPOINT_URL`.
     #[must_use]
     pub fn set_endpoint(self, config: &SdkConfig) -> Option<String> {
-        let key = ServiceConfigKey::builder().service_id(self.id).env(ENDPOINT_VARIABLE).profile("endpoint_url").build();
+        let key =
+            ServiceConfigKey::builder().service_id(self.id).env(ENDPOINT_VARIABLE).profile("endpoint_url").build();
         let own = key.ok().and_then(|key| config.service_config()?.load_config(key));
         own.or_else(|| config.endpoint_url().map(str::to_owned))
     }

@@ -62,6 +62,8 @@ pub struct Mapping {
     pub id: String,
     /// The function's name, with its version or alias if the mapping is of one: `worker:live`.
     pub function: String,
+    /// The function's ARN, likewise.
+    pub function_arn: String,
     /// The queue's name.
     pub queue: String,
     /// What it does, as Lambda names it: `Enabled`, `Disabled`, `Enabling`, `Disabling`, `Updating`, …; `unknown` where that is not known.
@@ -82,10 +84,11 @@ pub struct Change {
 impl Mapping {
     fn read(found: &EventSourceMapping) -> Option<Self> {
         let arn = found.queue_arn()?;
-        let function = found.function_arn.as_deref().unwrap_or_default();
+        let function_arn = found.function_arn.clone().unwrap_or_default();
         let mapping = Self {
             id: found.uuid.clone()?,
-            function: function_name(function).to_owned(),
+            function: function_name(&function_arn).to_owned(),
+            function_arn,
             queue: arn.rsplit(':').next().unwrap_or(arn).to_owned(),
             state: String::new(),
             reports_failures: false,
@@ -96,7 +99,14 @@ impl Mapping {
     /// Returns whether it is of this function, by its name or ARN. Without a version or alias, those of all of them are.
     #[must_use]
     pub fn is_of(&self, function: &str) -> bool {
-        is_of(&self.function, function)
+        is_of(&self.function, function) && self.is_at_home_of(function)
+    }
+
+    /// Returns whether it is in the account and the Region of this function, as far as an ARN or a part of one names them.
+    fn is_at_home_of(&self, function: &str) -> bool {
+        let Some((named, _)) = function.split_once(":function:") else { return true };
+        let own = self.function_arn.split_once(":function:").map_or("", |(own, _)| own);
+        named == own || own.rsplit(':').next() == Some(named)
     }
 
     /// Returns this mapping as Lambda has it now.
@@ -190,8 +200,8 @@ impl Intake {
     /// queues have none, stands for its account.
     ///
     /// # Errors
-    /// When the place has functions, and none is called so: what else has this name in the account is not meant. As for
-    /// [`list`](Self::list).
+    /// When the place has functions, and none is called so: what else has this name in the account is not meant. When it is called by the
+    /// ARN of a function of another account or Region. As for [`list`](Self::list).
     pub async fn list_called<'n>(&self, place: &'n Place, called: &'n str) -> Result<(&'n str, Vec<Mapping>), Error> {
         let name = place.function(called).map_or(called, |function| &function.name);
         let known: Vec<_> = place.functions.iter().map(|function| function.name.as_str()).collect();
@@ -199,7 +209,15 @@ impl Intake {
             let known = known.join(", ");
             return Err(Error::invalid(format!("there is no function {name} in {}: there are {known}", place.name)));
         }
-        Ok((name, self.list(name).await?))
+        let mappings = self.list(function_name(name)).await?;
+        if let Some(other) = mappings.iter().find(|mapping| !mapping.is_at_home_of(name)) {
+            let here = &other.function_arn;
+            return Err(Error::invalid(format!(
+                "{name} is of another account or Region than what is looked at: of this name there is {here}. Are the credentials and the \
+                 Region right?"
+            )));
+        }
+        Ok((name, mappings))
     }
 
     /// Lists the mappings of SQS queues [of a function](Mapping::is_of), [`MAPPINGS_MAX`] at most.
@@ -298,6 +316,10 @@ mod tests {
             ("confirm", true),
             ("confirm:live", true),
             ("arn:aws:lambda:eu-west-1:1:function:confirm", true),
+            ("1:function:confirm", true),
+            ("arn:aws:lambda:us-east-1:1:function:confirm", false),
+            ("arn:aws:lambda:eu-west-1:2:function:confirm:live", false),
+            ("2:function:confirm", false),
             ("confirm:next", false),
             ("conf", false),
             ("live", false),

@@ -153,6 +153,28 @@ fn a_function_of_another_stack_is_left_alone() {
     assert_eq!(count(&server, "PUT "), 0);
 }
 
+/// Functions with fixed names are called alike in each Region and account.
+#[test]
+fn a_function_of_another_region_or_account_is_left_alone() {
+    let server = Server::start(shop);
+    for act in [&["pause", "--yes"][..], &["resume"]] {
+        for home in ["arn:aws:lambda:us-east-1:123456789012", "arn:aws:lambda:eu-west-1:999999999999", "999999999999"] {
+            let function = format!("{home}:function:worker");
+            for place in [["--stack", "shop"], ["--table", "locks"]] {
+                let (code, out, err) = server.claimant(&[act, &[&function], &place].concat());
+                assert_eq!(code, Some(2), "{act:?} {function}: {out}{err}");
+                let said = format!("{function} is of another account or Region");
+                let here = "there is arn:aws:lambda:eu-west-1:123456789012:function:worker";
+                assert!(err.contains(&said) && err.contains(here), "{act:?} {function}: {err}");
+            }
+        }
+    }
+    assert_eq!(count(&server, "PUT "), 0);
+    let own = "arn:aws:lambda:eu-west-1:123456789012:function:worker";
+    let (code, out, err) = server.claimant(&["pause", "--yes", own, "--stack", "shop"]);
+    assert_eq!((code, count(&server, "PUT ")), (Some(0), 2), "{out}{err}");
+}
+
 #[test]
 fn what_is_throttled_or_fails_is_asked_again() {
     static LISTED: AtomicUsize = AtomicUsize::new(0);
