@@ -477,7 +477,7 @@ async fn other_shape(cloud: &Cloud) -> String {
     url
 }
 
-/// What functions of a deployed stack use is found by their tags, their variables and their mappings.
+/// What functions of a deployed stack use is found by CloudFormation's list of them, their variables and their mappings.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the built binaries: make test"]
 async fn a_stack_is_found_by_its_name() {
@@ -491,7 +491,7 @@ async fn a_stack_is_found_by_its_name() {
         ("claimant inspect payment#declined-1 --stack local", 1, "In PaymentDeadLetterQueue: "),
         ("claimant dead list --stack local", 1, "the payment was declined"),
         ("claimant list --stack local --table Locks", 2, "has no table Locks: it has LockTable"),
-        ("claimant list --stack other", 2, "no function here belongs to the stack other"),
+        ("claimant list --stack other", 2, "the stack other cannot be read: This stack does not exist"),
     ] {
         let printed = incident.types(&format!("{account}{line}")).await;
         assert_eq!(printed.code, code, "{line}: {}", printed.text);

@@ -107,8 +107,13 @@ fn refusal(headers: &HeaderMap) -> Option<String> {
 
 /// Returns the fields of a query, decoded; of two with one name the last.
 pub(crate) fn query(uri: &Uri) -> BTreeMap<String, String> {
+    fields(uri.query().unwrap_or_default())
+}
+
+/// Returns the fields of a query or a form, likewise.
+pub(crate) fn fields(text: &str) -> BTreeMap<String, String> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let fields = uri.query().unwrap_or_default().split('&').filter_map(|field| field.split_once('='));
+    let fields = text.split('&').filter_map(|field| field.split_once('='));
     fields.map(|(name, value)| (decoded(name), decoded(value))).collect()
 }
 

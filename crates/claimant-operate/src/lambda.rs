@@ -1,4 +1,4 @@
-//! The operations of Lambda that operators need: functions and their tags, and event source mappings.
+//! The operations of Lambda that operators need: functions and event source mappings.
 //!
 //! [`signed`](claimant_aws::signed) says why they are not the SDK's. Paths and fields are those of Lambda's API reference. What the SDK
 //! adds is here: pages and further tries.
@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use claimant_aws::mapping::{EventSourceMapping, PATH, REPORTS, is_in_use};
+use claimant_aws::mapping::{EventSourceMapping, Mappings, PATH, REPORTS, is_in_use};
 use claimant_aws::signed::{Answer, Request, Service, encoded, ready, send};
 use claimant_core::{Clock as _, Error, ErrorKind, SystemClock};
 use serde::Deserialize;
@@ -19,7 +19,6 @@ use tokio::time::sleep;
 use crate::aws::{answered, no_answer, not_made, refused};
 
 const FUNCTIONS: &str = "/2015-03-31/functions";
-const TAGS: &str = "/2017-03-31/tags";
 
 /// Lambda, in one account and Region.
 #[derive(Debug, Clone)]
@@ -31,8 +30,6 @@ pub(crate) struct Lambda {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(crate) struct Function {
-    pub(crate) function_name: String,
-    pub(crate) function_arn: String,
     environment: Option<Environment>,
     logging_config: Option<LoggingConfig>,
 }
@@ -72,16 +69,8 @@ pub(crate) enum Update {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Page<T> {
-    #[serde(rename = "Functions", alias = "EventSourceMappings")]
-    items: Option<Vec<T>>,
-    next_marker: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Tags {
-    tags: Option<BTreeMap<String, String>>,
+struct Found {
+    configuration: Function,
 }
 
 impl Lambda {
@@ -90,17 +79,12 @@ impl Lambda {
         Self { aws: aws.clone() }
     }
 
-    /// Lists functions, page by page, until there are `max`.
-    pub(crate) async fn list_functions(&self, max: usize) -> Result<Vec<Function>, Error> {
-        let purpose = Purpose { what: "the functions cannot be listed", permission: "lambda:ListFunctions" };
-        self.list(purpose, FUNCTIONS.to_owned(), Some, max).await
-    }
-
-    /// Returns the tags of a function, by its ARN.
-    pub(crate) async fn list_tags(&self, arn: &str) -> Result<BTreeMap<String, String>, Error> {
-        let purpose = Purpose { what: "the tags of functions cannot be read", permission: "lambda:ListTags" };
-        let answer = self.answer(purpose, ("GET", format!("{TAGS}/{}", encoded(arn)), String::new())).await?;
-        Ok(purpose.read::<Tags>(&answer)?.tags.unwrap_or_default())
+    /// Returns the function of this name. Lambda answers this request a hundred times a second; all others to it have to share fifteen.
+    pub(crate) async fn get_function(&self, name: &str) -> Result<Function, Error> {
+        let what = format!("the function {name} cannot be read");
+        let purpose = Purpose { what: &what, permission: "lambda:GetFunction" };
+        let answer = self.answer(purpose, ("GET", format!("{FUNCTIONS}/{}", encoded(name)), String::new())).await?;
+        Ok(purpose.read::<Found>(&answer)?.configuration)
     }
 
     /// Lists what `read` takes of event source mappings, page by page, until there are `max`. Of all functions: Lambda counts the
@@ -112,7 +96,18 @@ impl Lambda {
     ) -> Result<Vec<T>, Error> {
         let what = "the event source mappings cannot be listed";
         let purpose = Purpose { what, permission: "lambda:ListEventSourceMappings" };
-        self.list(purpose, PATH.to_owned(), read, max).await
+        let (mut all, mut marker) = (Vec::new(), None::<String>);
+        loop {
+            let next = marker.map(|marker| format!("?Marker={}", encoded(&marker))).unwrap_or_default();
+            let page: Mappings =
+                purpose.read(&self.answer(purpose, ("GET", format!("{PATH}{next}"), String::new())).await?)?;
+            all.extend(page.event_source_mappings.into_iter().filter_map(&read));
+            marker = page.next_marker.filter(|marker| !marker.is_empty());
+            if marker.is_none() || all.len() >= max {
+                all.truncate(max);
+                return Ok(all);
+            }
+        }
     }
 
     /// Returns the mapping of this UUID; `what` cannot be done without it.
@@ -146,32 +141,6 @@ impl Lambda {
         }
     }
 
-    /// Lists what `read` takes of all pages, until there are `max`.
-    async fn list<T: DeserializeOwned, R>(
-        &self,
-        purpose: Purpose<'_>,
-        path: String,
-        read: impl Fn(T) -> Option<R>,
-        max: usize,
-    ) -> Result<Vec<R>, Error> {
-        let (mut all, mut marker) = (Vec::new(), None::<String>);
-        loop {
-            let path = match &marker {
-                Some(marker) => {
-                    format!("{path}{}Marker={}", if path.contains('?') { '&' } else { '?' }, encoded(marker))
-                }
-                None => path.clone(),
-            };
-            let page: Page<T> = purpose.read(&self.answer(purpose, ("GET", path, String::new())).await?)?;
-            all.extend(page.items.into_iter().flatten().filter_map(&read));
-            marker = page.next_marker.filter(|marker| !marker.is_empty());
-            if marker.is_none() || all.len() >= max {
-                all.truncate(max);
-                return Ok(all);
-            }
-        }
-    }
-
     /// Returns the answer to a request, of which a refusal is one. Tries again, as often and after as long as the SDK's clients of this
     /// configuration do, where too many ask, Lambda fails, or no answer comes. All of these requests can be repeated.
     async fn answer(
@@ -179,7 +148,7 @@ impl Lambda {
         purpose: Purpose<'_>,
         (method, path, body): (&'static str, String, String),
     ) -> Result<Answer, Error> {
-        self.sign_in(purpose).await?;
+        sign_in(&self.aws, purpose.what).await?;
         let aws = &self.aws;
         let (tries_max, first_pause) =
             aws.retry_config().map_or((1, Duration::ZERO), |retry| (retry.max_attempts(), retry.initial_backoff()));
@@ -196,14 +165,14 @@ impl Lambda {
             sleep(pause).await;
         }
     }
+}
 
-    /// Has the credentials at hand: without any, nothing is sent, and it is not tried again.
-    async fn sign_in(&self, purpose: Purpose<'_>) -> Result<(), Error> {
-        ready(&self.aws).await.map_err(|error| match error.kind() {
-            ErrorKind::Invalid => not_made(purpose.what, &error.to_string()),
-            _ => no_answer(purpose.what, &error),
-        })
-    }
+/// Has the credentials at hand: without any, nothing is sent, and it is not tried again.
+pub(crate) async fn sign_in(aws: &SdkConfig, what: &str) -> Result<(), Error> {
+    ready(aws).await.map_err(|error| match error.kind() {
+        ErrorKind::Invalid => not_made(what, &error.to_string()),
+        _ => no_answer(what, &error),
+    })
 }
 
 /// Returns a pause of the upper half of this one, so that requests that failed together do not come back together.
@@ -257,8 +226,8 @@ mod tests {
         let no_credentials = SdkConfig::builder().region(Region::new("eu-west-1")).build();
         let no_region = "no Region is set: give --region, or set AWS_REGION";
         for (aws, why) in [(nothing, no_region), (no_credentials, "there are no credentials")] {
-            let error = Lambda::new(&aws).list_functions(1).await.unwrap_err();
-            let expected = format!("the functions cannot be listed: the request cannot be made: {why}");
+            let error = Lambda::new(&aws).get_function("worker").await.unwrap_err();
+            let expected = format!("the function worker cannot be read: the request cannot be made: {why}");
             assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, expected));
         }
     }

@@ -1,4 +1,4 @@
-//! A deployed stack: its functions, by the tag that CloudFormation gives them, and the queues and tables that they use.
+//! A deployed stack: its functions, as CloudFormation lists them, and the queues and tables that they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,49 +6,38 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use claimant_aws::mapping::EventSourceMapping;
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
-use futures_util::future::try_join_all;
+use claimant_doctor::account::{Aws, Refused, StackFunction, functions_of_stack};
+use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::aws::{failed, name_of_arn, queue_url};
+use crate::aws::{answered, failed, name_of_arn, no_answer, queue_url};
 use crate::intake::is_of;
-use crate::lambda::{Function as Found, Lambda};
+use crate::lambda::{Function as Found, Lambda, sign_in};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
 
-/// The tag of everything that CloudFormation makes.
-const STACK_TAG: &str = "aws:cloudformation:stack-name";
-/// The tag with the resource's name in the template.
-const LOGICAL_ID_TAG: &str = "aws:cloudformation:logical-id";
 /// The variable by which a function of ours knows its table.
 const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 /// The variable with the tables that had its records before.
 const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 /// The variable with the URL of the queue that a function copies what it gives up on to.
 const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
-/// Functions of an account that are looked at.
-const FUNCTIONS_MAX: usize = 5_000;
 /// Mappings of an account that are looked at.
 const MAPPINGS_MAX: usize = 10_000;
-/// Functions whose tags are asked for at once.
+/// Functions that are asked for at once.
 const REQUESTS: usize = 8;
 
 /// Returns what the functions of a stack use. Nested stacks have names of their own. A queue that is not there or may not be asked is left
 /// out, with a word of why.
 ///
 /// # Errors
-/// When there is no function of such a stack, a permission for Lambda is missing, or no answer comes.
+/// When there is no such stack, it has no function, a permission is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await;
+    let listed = list(&place, stack).await?;
     let lambda = Lambda::new(place.aws());
-    let all = lambda.list_functions(FUNCTIONS_MAX).await?;
-    if all.len() >= FUNCTIONS_MAX {
-        place.left_out.push(format!("only the first {FUNCTIONS_MAX} functions of the account were looked at"));
-    }
-    let functions = functions_of(&lambda, stack, all).await?;
+    let functions = read(&lambda, listed).await?;
     if functions.is_empty() {
-        let only: String = place.left_out.iter().map(|only| format!(": {only}")).collect();
-        return Err(Error::invalid(format!(
-            "no function here belongs to the stack {stack}{only}. Are the stack's name, the account and the Region right?"
-        )));
+        return Err(Error::invalid(format!("the stack {stack} has no function. {DOUBT}")));
     }
     let sources = sources(&lambda).await?;
     if sources.len() >= MAPPINGS_MAX {
@@ -57,10 +46,9 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             .push(format!("only the first {MAPPINGS_MAX} event source mappings of the account were looked at"));
     }
     let mut queues = Queues { sqs: place.sqs(), found: BTreeMap::new(), left_out: Vec::new() };
-    for (function, logical_id) in functions {
+    for (StackFunction { logical_id, name }, function) in functions {
         let named = |variable| function.variable(variable).map(str::to_owned);
-        let (name, table, table_before) =
-            (function.function_name.clone(), named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
+        let (table, table_before) = (named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
         let mut reads = Vec::new();
         let own = sources.iter().filter(|(of, _)| is_of(of, &name)).map(|(_, queue)| queue);
         for arn in own.collect::<BTreeSet<_>>() {
@@ -130,19 +118,42 @@ impl Queues {
     }
 }
 
-/// Those of these functions that are of the stack, each with its name in the template.
-async fn functions_of(lambda: &Lambda, stack: &str, all: Vec<Found>) -> Result<Vec<(Found, String)>, Error> {
-    let (mut all, mut own) = (all.into_iter(), Vec::new());
-    loop {
-        let some: Vec<_> = all.by_ref().take(REQUESTS).collect();
-        if some.is_empty() {
-            return Ok(own);
+/// What to look at where a stack is not what is meant.
+const DOUBT: &str = "Are the stack's name, the account and the Region right?";
+
+/// The functions that a stack has.
+async fn list(place: &Place, stack: &str) -> Result<Vec<StackFunction>, Error> {
+    let what = format!("the stack {stack} cannot be read");
+    sign_in(place.aws(), &what).await?;
+    functions_of_stack(&Aws::new(place.aws()), stack).await.map_err(|refused| not_listed(&what, &refused))
+}
+
+/// Returns why a stack cannot be read.
+fn not_listed(what: &str, refused: &Refused) -> Error {
+    let said = |rest: &str| rest.split_once(") ").map_or_else(String::new, |(_, said)| said.to_owned());
+    match refused.code.split_once(" (status ") {
+        // So CloudFormation says of a stack that is not there.
+        Some(("ValidationError", rest)) => Error::invalid(format!("{what}: {}. {DOUBT}", said(rest))),
+        Some((code, rest)) if !code.contains(' ') => {
+            answered(what, "cloudformation:ListStackResources", code, &said(rest))
         }
-        let tags = try_join_all(some.iter().map(|function| lambda.list_tags(&function.function_arn))).await?;
-        for (function, mut tags) in some.into_iter().zip(tags) {
-            if tags.get(STACK_TAG).is_some_and(|name| name == stack) {
-                let logical_id = tags.remove(LOGICAL_ID_TAG).unwrap_or_else(|| function.function_name.clone());
-                own.push((function, logical_id));
+        _ => no_answer(what, refused),
+    }
+}
+
+/// What Lambda says of functions. One that is gone meanwhile is of the stack no more.
+async fn read(lambda: &Lambda, listed: Vec<StackFunction>) -> Result<Vec<(StackFunction, Found)>, Error> {
+    let (mut listed, mut read) = (listed.into_iter(), Vec::new());
+    loop {
+        let some: Vec<_> = listed.by_ref().take(REQUESTS).collect();
+        if some.is_empty() {
+            return Ok(read);
+        }
+        let found = join_all(some.iter().map(|function| lambda.get_function(&function.name))).await;
+        for (function, found) in some.into_iter().zip(found) {
+            match found {
+                Err(error) if error.kind() == ErrorKind::Invalid => {}
+                found => read.push((function, found?)),
             }
         }
     }

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::aws::{self, Server};
-use crate::deployed::{parcels_gone, paused_by_gateway, without_parcels};
+use crate::deployed::{parcels_gone, paused_by_gateway, resources, without_parcels};
 use serde_json::{Value, json};
 use shop::{DONE, MAPPINGS, REJECTED, shop};
 
@@ -276,14 +276,12 @@ fn a_function_of_another_stack_is_not_paused() {
 /// Answers as [`shop`] does, of a stack with a second function: it reads `parcels`, and copies what it gives up on to `orders-dead`, too.
 fn shared(request: &str) -> (u16, String) {
     let arn = |service: &str, name: &str| format!("arn:aws:{service}:eu-west-1:123456789012:{name}");
-    let answer = if request.starts_with("GET /2015-03-31/functions") {
+    let answer = if request.contains("Action=ListStackResources") {
+        return resources(&[("AWS::Lambda::Function", "worker"), ("AWS::Lambda::Function", "pack")], "");
+    } else if request.starts_with("GET /2015-03-31/functions/pack ") {
         let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead";
-        let function = |name: &str, variables: Value| {
-            let arn = arn("lambda", &format!("function:{name}"));
-            json!({"FunctionName": name, "FunctionArn": arn, "Environment": {"Variables": variables}})
-        };
-        let pack = function("pack", json!({ "CLAIMANT_DEAD_LETTER_QUEUE_URL": url }));
-        json!({"Functions": [function("worker", json!({"CLAIMANT_TABLE": "locks"})), pack]})
+        let variables = json!({ "CLAIMANT_DEAD_LETTER_QUEUE_URL": url });
+        json!({"Configuration": {"FunctionName": "pack", "Environment": {"Variables": variables}}})
     } else if request.starts_with(&format!("GET {MAPPINGS} ")) {
         let mapping = |id: &str, queue: &str, function: &str| {
             let function = arn("lambda", &format!("function:{function}"));
@@ -642,10 +640,10 @@ fn action(request: &str) -> String {
     let lambda = match request.split(' ').next().unwrap() {
         "PUT" => "UpdateEventSourceMapping",
         _ if path.starts_with("/schedules") => return "scheduler:ListSchedules".to_owned(),
-        _ if path.contains("/tags/") => "ListTags",
+        _ if request.contains("Action=ListStackResources") => return "cloudformation:ListStackResources".to_owned(),
         _ if path.contains("/event-source-mappings/") => "GetEventSourceMapping",
         _ if path.contains("/event-source-mappings") => "ListEventSourceMappings",
-        _ => "ListFunctions",
+        _ => "GetFunction",
     };
     let Some((service, operation)) = target.and_then(|target| target.split_once(':')?.1.trim().split_once('.')) else {
         return format!("lambda:{lambda}");
@@ -708,9 +706,10 @@ fn outcomes_of_a_stack_are_followed_each_once() {
 #[test]
 fn what_cannot_be_shown_is_an_error_before_anything_is_served() {
     let nothing = Server::start(|_| (403, json!({"__type": "AccessDeniedException", "message": "no"}).to_string()));
-    for (args, says) in
-        [(&["--stack", "shop"][..], "lambda:ListFunctions"), (&["--local=http://127.0.0.1:1"], "no local cloud")]
-    {
+    for (args, says) in [
+        (&["--stack", "shop"][..], "cloudformation:ListStackResources"),
+        (&["--local=http://127.0.0.1:1"], "no local cloud"),
+    ] {
         let (code, out, err) = nothing.claimant(&[&["console"], args].concat());
         assert!(code == Some(2) && err.contains(says), "{args:?}: {err}");
         assert!(out.is_empty(), "{out}");

@@ -104,6 +104,28 @@ impl World {
     }
 }
 
+/// As a deployed stack is: by CloudFormation's list of its functions, and what Lambda says of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_cloud_is_a_stack_of_its_account() {
+    let world = World::start().await;
+    world.letter("no such product", "rejected", "{}");
+    let claimant = async |args: &[&str]| {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
+        let Output { status, stdout, stderr } =
+            command.args(args).envs(world.cloud.variables()).output().await.unwrap();
+        (status.code().unwrap(), format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
+    };
+    for (args, code, says) in [
+        (&["pause", "Confirm", "--dry-run", "--stack", "local"][..], 0, "Orders"),
+        (&["dead", "list", "--stack", "local"], 1, "no such product"),
+        (&["list", "--stack", "other"], 2, "the stack other cannot be read: This stack does not exist"),
+    ] {
+        let (ended, text) = claimant(args).await;
+        assert!(ended == code && text.contains(says), "{args:?}: {ended} {text}");
+    }
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_cause_of_two_is_sent_back() {
     let world = World::start().await;

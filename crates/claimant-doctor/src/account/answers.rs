@@ -192,24 +192,40 @@ impl<A: Account> Asker<'_, A> {
         &self,
         service: Service,
         operation: &'static str,
-        mut input: Value,
+        input: Value,
         token: &str,
     ) -> Result<Vec<Value>, Refused> {
-        let mut pages = Vec::new();
-        while pages.len() < PAGES_MAX {
-            let page = self.ask(service, operation, input.clone()).await?;
-            // Lambda calls it otherwise in its answers.
-            let next = text(&page, token).or_else(|| text(&page, "NextMarker")).filter(|next| !next.is_empty());
-            let next = next.map(str::to_owned);
-            pages.push(page);
-            match next {
-                Some(next) => input[token] = next.into(),
-                None => return Ok(pages),
-            }
-        }
-        // What is not read would be taken for what is not there.
-        Err(Refused { operation, about: "this account".to_owned(), code: format!("more than {PAGES_MAX} pages") })
+        pages(self, service, operation, (input, token)).await
     }
+}
+
+impl<A: Account> Account for Asker<'_, A> {
+    async fn ask(&self, Request { service, operation, input }: Request) -> Result<Value, Refused> {
+        Asker::ask(self, service, operation, input).await
+    }
+}
+
+/// All pages of a list; the token of the next one has this name in question and answer.
+pub(super) async fn pages<A: Account>(
+    account: &A,
+    service: Service,
+    operation: &'static str,
+    (mut input, token): (Value, &str),
+) -> Result<Vec<Value>, Refused> {
+    let mut pages = Vec::new();
+    while pages.len() < PAGES_MAX {
+        let page = account.ask(Request { service, operation, input: input.clone() }).await?;
+        // Lambda calls it otherwise in its answers.
+        let next = text(&page, token).or_else(|| text(&page, "NextMarker")).filter(|next| !next.is_empty());
+        let next = next.map(str::to_owned);
+        pages.push(page);
+        match next {
+            Some(next) => input[token] = next.into(),
+            None => return Ok(pages),
+        }
+    }
+    // What is not read would be taken for what is not there.
+    Err(Refused { operation, about: "this account".to_owned(), code: format!("more than {PAGES_MAX} pages") })
 }
 
 /// The text under a key.

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `answers` | requests, answers, and what was refused |
 //! | `names` | ARNs, URLs and names |
+//! | `stacks` | the functions of stacks |
 //! | `functions` | functions, their mappings and what their roles may do |
 //! | `queues` | queues |
 //! | `tables` | lock tables |
@@ -21,23 +22,22 @@ mod functions;
 mod history;
 mod names;
 mod queues;
+mod stacks;
 mod tables;
 mod watching;
 #[cfg(feature = "aws")]
 mod wire;
 
-use serde_json::json;
-
 use crate::fact::Fact;
 use crate::model::System;
 
+use answers::Asker;
 pub use answers::{Account, Refused, Request, Service};
-use answers::{Asker, text, texts};
 #[cfg(feature = "aws")]
 pub use aws::Aws;
+pub use stacks::{StackFunction, functions_of_stack};
 
-/// Resources of a stack at most, and functions that are examined.
-const RESOURCES_MAX: usize = 2_000;
+/// Functions that are examined at most.
 const FUNCTIONS_MAX: usize = 200;
 
 /// What to examine in an account.
@@ -59,7 +59,7 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
     let asker = Asker::new(account);
     let mut names = scope.functions.clone();
     if let Some(stack) = &scope.stack {
-        let of_stack = functions_of(&asker, stack).await?;
+        let of_stack = stacks::functions_of(&asker, stack).await?;
         if of_stack.is_empty() {
             let code = "there is no function in it, nor in a stack nested in it: is it the right one?".to_owned();
             let refused = Refused { operation: "ListStackResources", about: stack.clone(), code };
@@ -109,26 +109,4 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
         system.history = Some(history::read(&asker, &system, until_s).await);
     }
     Ok((system, asker.into_notes()))
-}
-
-/// The functions of a stack and of those nested in it.
-async fn functions_of<A: Account>(asker: &Asker<'_, A>, stack: &str) -> Result<Vec<String>, Refused> {
-    let (mut stacks, mut functions, mut seen) = (vec![stack.to_owned()], Vec::new(), 0);
-    while let Some(stack) = stacks.pop() {
-        let pages =
-            asker.pages(Service::CloudFormation, "ListStackResources", json!({"StackName": stack}), "NextToken");
-        for resource in texts(&pages.await?, "StackResourceSummaries") {
-            seen += 1;
-            let id = text(&resource, "PhysicalResourceId").unwrap_or_default().to_owned();
-            match text(&resource, "ResourceType") {
-                Some("AWS::Lambda::Function") if !id.is_empty() => functions.push(id),
-                Some("AWS::CloudFormation::Stack") if seen >= RESOURCES_MAX => {
-                    asker.note(format!("the stack {id}: there are {RESOURCES_MAX} resources before it"));
-                }
-                Some("AWS::CloudFormation::Stack") if !id.is_empty() => stacks.push(id),
-                _ => {}
-            }
-        }
-    }
-    Ok(functions)
 }

@@ -737,6 +737,17 @@ fn stacks_that_are_left_out_are_said() {
     assert_eq!(report.not_looked_at, ["the stack inner: there are 2000 resources before it"]);
 }
 
+/// It has the name of a function that there is, of another stack.
+#[test]
+fn a_function_that_a_stack_failed_to_make_is_not_examined() {
+    let mut answers = changed(&[("GetFunction taken", json!("AccessDenied"))]);
+    let resources = answers["ListStackResources"]["StackResourceSummaries"].as_array_mut().unwrap();
+    resources.push(json!({
+        "ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": "taken", "ResourceStatus": "CREATE_FAILED",
+    }));
+    assert_eq!(examined(answers).unwrap().not_looked_at, [""; 0]);
+}
+
 #[test]
 fn an_account_that_shows_nothing_is_an_error() {
     for operation in ["ListStackResources", "GetFunction"] {

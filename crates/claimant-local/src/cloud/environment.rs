@@ -22,6 +22,7 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
         ("AWS_ENDPOINT_URL_SESV2", &endpoints.ses),
         ("AWS_ENDPOINT_URL_SCHEDULER", &endpoints.scheduler),
         ("AWS_ENDPOINT_URL_LAMBDA", &endpoints.control),
+        ("AWS_ENDPOINT_URL_CLOUDFORMATION", &endpoints.control),
         ("AWS_REGION", REGION),
         ("AWS_DEFAULT_REGION", REGION),
         ("AWS_ACCESS_KEY_ID", "local"),

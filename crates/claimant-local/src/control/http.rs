@@ -16,8 +16,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-use super::management;
 use super::service::{Control, LogLine};
+use super::{management, stacks};
 use crate::journal::What;
 use crate::{Error, endpoint};
 
@@ -43,6 +43,7 @@ impl Control {
 
 fn router(control: Control) -> Router {
     let lambda = management::router(Arc::clone(&control.functions));
+    let cloudformation = stacks::router(Arc::clone(&control.functions));
     Router::new()
         .route("/_claimant/cloud", get(cloud))
         .route("/_claimant/effects", get(effects))
@@ -51,6 +52,7 @@ fn router(control: Control) -> Router {
         .route("/_claimant/faults", get(faults).post(begin_fault).delete(end_faults))
         .route("/_claimant/faults/{id}", delete(end_fault))
         .merge(lambda)
+        .merge(cloudformation)
         .layer(middleware::from_fn(endpoint::own_pages_change))
         .with_state(control)
 }

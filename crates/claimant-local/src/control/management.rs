@@ -1,4 +1,4 @@
-//! The part of Lambda's own API that operators need: functions and event source mappings listed, a mapping paused and resumed.
+//! The part of Lambda's own API that operators need: functions and event source mappings listed and read, a mapping paused and resumed.
 //!
 //! What AWS has and this has not is refused by name. Pages are as large as asked for, and hold everything otherwise.
 
@@ -22,8 +22,8 @@ const MAPPINGS_PATH: &str = "/2015-03-31/event-source-mappings";
 const FUNCTIONS_PATH: &str = "/2015-03-31/functions";
 const TAGS_PATH: &str = "/2017-03-31/tags";
 
-/// The stack that the functions' tags name: the whole template.
-const STACK: &str = "local";
+/// The stack that the functions are of: the whole template.
+pub(super) const STACK: &str = "local";
 
 /// What a mapping's answer names so that failed messages stay.
 const REPORTS: &str = "ReportBatchItemFailures";
@@ -59,6 +59,11 @@ impl Managed {
             "Environment": { "Variables": self.variables },
         })
     }
+
+    /// The tags that CloudFormation gives what it makes.
+    fn tags(&self) -> Value {
+        json!({ "aws:cloudformation:stack-name": STACK, "aws:cloudformation:logical-id": self.spec.logical_id })
+    }
 }
 
 /// The functions, once they run.
@@ -75,14 +80,15 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(functions: Functions) -> 
     }
     router
         .route(&format!("{MAPPINGS_PATH}/{{id}}"), get(get_mapping).put(update_mapping))
-        .route(&format!("{FUNCTIONS_PATH}/{{name}}/configuration"), get(get_function))
+        .route(&format!("{FUNCTIONS_PATH}/{{name}}"), get(get_function))
+        .route(&format!("{FUNCTIONS_PATH}/{{name}}/configuration"), get(get_configuration))
         .route(&format!("{TAGS_PATH}/{{arn}}"), get(list_tags))
         .route("/2015-03-31/{*rest}", axum::routing::any(unknown))
         .method_not_allowed_fallback(unknown)
         .with_state(functions)
 }
 
-fn all(functions: &Functions) -> &[Managed] {
+pub(super) fn all(functions: &Functions) -> &[Managed] {
     functions.get().map_or(&[], Vec::as_slice)
 }
 
@@ -101,23 +107,23 @@ async fn list_functions(State(functions): State<Functions>, uri: Uri) -> Respons
 }
 
 async fn get_function(State(functions): State<Functions>, Path(name): Path<String>) -> Response {
-    let name = arn::function_name(&name);
-    match all(&functions).iter().find(|managed| managed.spec.name == name) {
-        Some(managed) => Json(managed.json()).into_response(),
-        None => not_found(&format!("Function not found: {}", arn::of_function(name))),
-    }
+    of_function(&functions, &name, |managed| json!({ "Configuration": managed.json(), "Tags": managed.tags() }))
 }
 
-/// The tags that CloudFormation gives what it makes.
+async fn get_configuration(State(functions): State<Functions>, Path(name): Path<String>) -> Response {
+    of_function(&functions, &name, Managed::json)
+}
+
 async fn list_tags(State(functions): State<Functions>, Path(arn): Path<String>) -> Response {
-    let name = arn::function_name(&arn);
-    match all(&functions).iter().find(|managed| managed.spec.name == name) {
-        Some(managed) => Json(json!({ "Tags": {
-            "aws:cloudformation:stack-name": STACK,
-            "aws:cloudformation:logical-id": managed.spec.logical_id,
-        } }))
-        .into_response(),
-        None => not_found(&format!("Function not found: {arn}")),
+    of_function(&functions, &arn, |managed| json!({ "Tags": managed.tags() }))
+}
+
+/// What there is to say of the function of this name or ARN.
+fn of_function(functions: &Functions, called: &str, say: impl FnOnce(&Managed) -> Value) -> Response {
+    let name = arn::function_name(called);
+    match all(functions).iter().find(|managed| managed.spec.name == name) {
+        Some(managed) => Json(say(managed)).into_response(),
+        None => not_found(&format!("Function not found: {}", arn::of_function(name))),
     }
 }
 
@@ -200,8 +206,8 @@ fn page(name: &str, items: Vec<Value>, query: &BTreeMap<String, String>) -> Resp
 async fn unknown(method: Method, uri: Uri) -> Response {
     let path: String = uri.path().chars().take(100).collect();
     let why = format!(
-        "the local cloud does not support {method} {path}: it has ListFunctions, GetFunctionConfiguration, ListTags, \
-         ListEventSourceMappings, GetEventSourceMapping and UpdateEventSourceMapping"
+        "the local cloud does not support {method} {path}: it has ListFunctions, GetFunction, GetFunctionConfiguration, \
+         ListTags, ListEventSourceMappings, GetEventSourceMapping and UpdateEventSourceMapping"
     );
     refusal(StatusCode::NOT_FOUND, "UnknownOperationException", &why)
 }

@@ -110,6 +110,8 @@ async fn requests_of_any_sdk_are_answered() {
         ("/2015-03-31/functions?MaxItems=1", "/Functions/0/FunctionName", "Confirm"),
         ("/2015-03-31/functions/?Marker=1&MaxItems=1", "/Functions/0/FunctionName", "Charge"),
         ("/2015-03-31/functions?MaxItems=1", "/NextMarker", "1"),
+        ("/2015-03-31/functions/Charge", "/Configuration/FunctionName", "Charge"),
+        ("/2015-03-31/functions/Charge/configuration", "/FunctionName", "Charge"),
         ("/2015-03-31/event-source-mappings/?Marker=1", "/EventSourceMappings/0/State", "Disabled"),
         (
             "/2015-03-31/event-source-mappings?EventSourceArn=arn%3Aaws%3Asqs%3Aus-east-1%3A000000000000%3APayments&MaxItems=9",

@@ -4,6 +4,8 @@ use claimant_core::{Clock as _, SystemClock};
 
 use serde_json::{Value, json};
 
+use crate::deployed::resources;
+
 pub(crate) const MAPPINGS: &str = "/2015-03-31/event-source-mappings";
 
 /// A message that was worked on and is done; its key is `order#o-7`.
@@ -13,6 +15,9 @@ pub(crate) const REJECTED: &str = "7b1d2f10-1111-4222-8333-444455556666";
 
 /// Answers for the stack. How many messages its dead-letter queue holds may not be asked in the overview's way, and nothing may be sent.
 pub(crate) fn shop(request: &str) -> (u16, String) {
+    if request.contains("Action=ListStackResources") {
+        return resources(&[("AWS::Lambda::Function", "worker")], "");
+    }
     let operation = |name: &str| request.contains(name);
     let answer = if request.starts_with("PUT ") || request.starts_with("GET ") {
         lambda(request)
@@ -74,13 +79,9 @@ fn lambda(request: &str) -> Option<Value> {
     if request.starts_with(&format!("GET {MAPPINGS} ")) {
         return Some(json!({"EventSourceMappings": [mapping("Enabled")]}));
     }
-    if request.starts_with("GET /2015-03-31/functions") {
-        let variables = json!({"Variables": {"CLAIMANT_TABLE": "locks", "PASSWORD": "s3cret"}});
-        let (name, arn) = ("worker", arn("lambda", "function:worker"));
-        return Some(json!({"Functions": [{"FunctionName": name, "FunctionArn": arn, "Environment": variables}]}));
-    }
-    let tags = json!({"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logical-id": "Worker"});
-    request.starts_with("GET /2017-03-31/tags/").then(|| json!({ "Tags": tags }))
+    let variables = json!({"Variables": {"CLAIMANT_TABLE": "locks", "PASSWORD": "s3cret"}});
+    let is_asked = request.starts_with("GET /2015-03-31/functions/worker ");
+    is_asked.then(|| json!({"Configuration": {"FunctionName": "worker", "Environment": variables}}))
 }
 
 fn sqs(request: &str) -> Option<Value> {

@@ -21,20 +21,35 @@ fn mapping(id: &str, source: &str, state: &str) -> Value {
     })
 }
 
-/// Answers for the stack `shop`: the function `worker`, on the second page of functions, reads `orders`, and `parcels` of the second
-/// page of its mappings.
+/// The answer of CloudFormation with these resources of a stack, each a type and a name; `worker` is `Worker` in the template.
+pub(crate) fn resources(members: &[(&str, &str)], next: &str) -> (u16, String) {
+    let member = |(kind, name): &(&str, &str)| {
+        let logical = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
+        format!(
+            "<member><LogicalResourceId>{logical}</LogicalResourceId><PhysicalResourceId>{name}</PhysicalResourceId>\
+             <ResourceType>{kind}</ResourceType></member>"
+        )
+    };
+    let members: String = members.iter().map(member).collect();
+    let all = format!("<StackResourceSummaries>{members}</StackResourceSummaries><NextToken>{next}</NextToken>");
+    (200, format!("<A><ListStackResourcesResult>{all}</ListStackResourcesResult></A>"))
+}
+
+const FUNCTION: &str = "AWS::Lambda::Function";
+const ONE_FUNCTION: &str = "GET /2015-03-31/functions/worker";
+
+/// Answers for the stack `shop`: the function `worker`, on the second page of its resources, reads `orders`, and `parcels` of the second
+/// page of mappings.
 fn shop(request: &str) -> (u16, String) {
+    if request.contains("Action=ListStackResources") && request.contains("StackName=shop") {
+        return match request.contains("NextToken=page%2F2%3D") {
+            true => resources(&[(FUNCTION, "worker")], ""),
+            false => resources(&[("AWS::SQS::Queue", "orders")], PAGE_2),
+        };
+    }
     let line = request.split(" HTTP/1.1").next().unwrap();
-    let function =
-        |name: &str| json!({"FunctionName": name, "FunctionArn": arn("lambda", &format!("function:{name}"))});
-    let tags = |stack: &str| json!({"Tags": {"aws:cloudformation:stack-name": stack}});
     let answer = match line {
-        "GET /2015-03-31/functions" => json!({"Functions": [function("other")], "NextMarker": PAGE_2}),
-        "GET /2015-03-31/functions?Marker=page%2F2%3D" => {
-            json!({"Functions": [function("worker")], "NextMarker": null})
-        }
-        "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aother" => tags("another"),
-        "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aworker" => tags("shop"),
+        ONE_FUNCTION => json!({"Configuration": {"FunctionName": "worker"}}),
         "GET /2015-03-31/event-source-mappings" => {
             json!({"EventSourceMappings": [mapping("m-1", "orders", "Enabled")], "NextMarker": PAGE_2})
         }
@@ -59,6 +74,10 @@ fn shop(request: &str) -> (u16, String) {
 
 fn refused() -> (u16, String) {
     (403, json!({"__type": "AccessDeniedException", "Message": "not you"}).to_string())
+}
+
+fn refused_by_cloudformation(code: &str, message: &str) -> (u16, String) {
+    (403, format!("<E><Error><Code>{code}</Code><Message>{message}</Message></Error></E>"))
 }
 
 fn throttled() -> (u16, String) {
@@ -136,6 +155,34 @@ fn all_pages_are_read_and_all_requests_signed() {
         serde_json::from_str::<Value>(put.rsplit('\n').next().unwrap()).unwrap()
     };
     assert_eq!((body("m-1"), body("m-2")), (json!({"Enabled": false}), json!({"Enabled": false})));
+    // Nothing is asked about the other functions of the account.
+    let about_functions: Vec<_> = requests.iter().filter(|request| request.contains("/functions")).collect();
+    assert!(about_functions.len() == 1 && about_functions[0].starts_with(ONE_FUNCTION), "{about_functions:?}");
+}
+
+#[test]
+fn a_function_that_is_gone_is_of_no_stack() {
+    fn with_gone(request: &str) -> (u16, String) {
+        match request {
+            _ if request.contains("NextToken=page%2F2%3D") => {
+                resources(&[(FUNCTION, "gone"), (FUNCTION, "worker")], "")
+            }
+            _ if request.starts_with("GET /2015-03-31/functions/gone ") => {
+                (404, json!({"__type": "ResourceNotFoundException", "Message": "Function not found"}).to_string())
+            }
+            _ => shop(request),
+        }
+    }
+    let server = Server::start(with_gone);
+    let (code, out, err) = pause(&server);
+    assert!(code == Some(0) && !err.contains("gone"), "{out}{err}");
+    // Where all are gone, it is not the stack that is meant.
+    let server = Server::start(|request| match request.starts_with(ONE_FUNCTION) {
+        true => (404, json!({"__type": "ResourceNotFoundException"}).to_string()),
+        false => with_gone(request),
+    });
+    let (code, out, err) = pause(&server);
+    assert!(code == Some(2) && err.contains("the stack shop has no function. Are the stack's name"), "{out}{err}");
 }
 
 /// Another stack's function is not meant, whatever it is called.
@@ -177,45 +224,70 @@ fn a_function_of_another_region_or_account_is_left_alone() {
 
 #[test]
 fn what_is_throttled_or_fails_is_asked_again() {
-    static LISTED: AtomicUsize = AtomicUsize::new(0);
+    static READ: AtomicUsize = AtomicUsize::new(0);
     static CHANGED: AtomicUsize = AtomicUsize::new(0);
     let server = Server::start(|request| {
         let nth = |count: &AtomicUsize| count.fetch_add(1, Ordering::SeqCst);
         match request {
-            _ if request.starts_with("GET /2015-03-31/functions HTTP") && nth(&LISTED) < 2 => throttled(),
+            _ if request.starts_with(ONE_FUNCTION) && nth(&READ) < 2 => throttled(),
             _ if request.starts_with("PUT ") && request.contains("/m-1") && nth(&CHANGED) == 0 => (503, String::new()),
             _ => shop(request),
         }
     });
     let (code, out, err) = pause(&server);
     assert_eq!(code, Some(0), "{out}{err}");
-    assert_eq!(count(&server, "GET /2015-03-31/functions HTTP"), 3);
+    assert_eq!(count(&server, ONE_FUNCTION), 3);
     assert_eq!(count(&server, &format!("PUT {MAPPINGS}/m-1")), 2);
 }
 
 #[test]
 fn tries_end_and_a_refusal_names_the_permission_at_once() {
     type Answer = fn(&str) -> (u16, String);
-    let table: [(Answer, &str, usize, &[&str]); 5] = [
-        (
-            |_| throttled(),
-            "GET /2015-03-31/functions",
-            3,
-            &["the functions cannot be listed: TooManyRequestsException: slow down"],
-        ),
+    let table: [(Answer, &str, usize, &[&str]); 8] = [
         (
             |_| (502, "<html>".to_owned()),
-            "GET /2015-03-31/functions",
+            "POST / ",
             3,
-            &["the functions cannot be listed: no answer came. Is the endpoint right", "status 502"],
+            &["the stack shop cannot be read: no answer came. Is the endpoint right", "status 502"],
         ),
         (
-            |request| if request.contains("/tags/") && request.contains("worker") { refused() } else { shop(request) },
-            "GET /2017-03-31/tags/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Aworker",
+            |_| refused_by_cloudformation("AccessDenied", "not you"),
+            "POST / ",
             1,
             &[
-                "the tags of functions cannot be read: AWS refuses it (AccessDeniedException)",
-                "lambda:ListTags",
+                "the stack shop cannot be read: AWS refuses it (AccessDenied)",
+                "cloudformation:ListStackResources",
+                "not you",
+            ],
+        ),
+        (
+            |_| refused_by_cloudformation("ValidationError", "Stack with id shop does not exist"),
+            "POST / ",
+            1,
+            &["the stack shop cannot be read: Stack with id shop does not exist. Are the stack's name, the account"],
+        ),
+        (
+            |request| if request.starts_with(ONE_FUNCTION) { throttled() } else { shop(request) },
+            ONE_FUNCTION,
+            3,
+            &["the function worker cannot be read: TooManyRequestsException: slow down"],
+        ),
+        (
+            |request| match request.starts_with(ONE_FUNCTION) {
+                true => (502, "<html>".to_owned()),
+                false => shop(request),
+            },
+            ONE_FUNCTION,
+            3,
+            &["the function worker cannot be read: no answer came. Is the endpoint right", "status 502"],
+        ),
+        (
+            |request| if request.starts_with(ONE_FUNCTION) { refused() } else { shop(request) },
+            ONE_FUNCTION,
+            1,
+            &[
+                "the function worker cannot be read: AWS refuses it (AccessDeniedException)",
+                "lambda:GetFunction",
                 "not you",
             ],
         ),

@@ -1,0 +1,68 @@
+//! The functions of stacks.
+
+use serde_json::{Value, json};
+
+use super::answers::{Account, Asker, Refused, Service, pages, text, texts};
+
+/// Resources of a stack at most, with those of what is nested in it.
+const RESOURCES_MAX: usize = 2_000;
+
+/// The states of a resource that a stack has not, or has no more: one that failed to be made can have the name of another stack's.
+const ABSENT: [&str; 3] = ["CREATE_FAILED", "DELETE_COMPLETE", "DELETE_SKIPPED"];
+
+/// A function of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackFunction {
+    /// Its name in the template.
+    pub logical_id: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Asks CloudFormation for the functions of a stack, not for those of stacks that are nested in it.
+///
+/// # Errors
+/// There is no such stack, it may not be asked about, or no answer came.
+pub async fn functions_of_stack<A: Account>(account: &A, stack: &str) -> Result<Vec<StackFunction>, Refused> {
+    let resources = resources(account, stack).await?;
+    let functions = resources.iter().filter(|one| text(one, "ResourceType") == Some("AWS::Lambda::Function"));
+    let named = functions.filter_map(|one| {
+        let name = id(one)?.to_owned();
+        Some(StackFunction { logical_id: text(one, "LogicalResourceId").unwrap_or(&name).to_owned(), name })
+    });
+    Ok(named.collect())
+}
+
+/// The functions of a stack and of those nested in it.
+pub(super) async fn functions_of<A: Account>(asker: &Asker<'_, A>, stack: &str) -> Result<Vec<String>, Refused> {
+    let (mut stacks, mut functions, mut seen) = (vec![stack.to_owned()], Vec::new(), 0);
+    while let Some(stack) = stacks.pop() {
+        for resource in resources(asker, &stack).await? {
+            seen += 1;
+            let Some(id) = id(&resource) else { continue };
+            match text(&resource, "ResourceType") {
+                Some("AWS::Lambda::Function") => functions.push(id.to_owned()),
+                Some("AWS::CloudFormation::Stack") if seen >= RESOURCES_MAX => {
+                    asker.note(format!("the stack {id}: there are {RESOURCES_MAX} resources before it"));
+                }
+                Some("AWS::CloudFormation::Stack") => stacks.push(id.to_owned()),
+                _ => {}
+            }
+        }
+    }
+    Ok(functions)
+}
+
+/// What a stack has.
+async fn resources<A: Account>(account: &A, stack: &str) -> Result<Vec<Value>, Refused> {
+    let input = json!({ "StackName": stack });
+    let pages = pages(account, Service::CloudFormation, "ListStackResources", (input, "NextToken")).await?;
+    let mut resources = texts(&pages, "StackResourceSummaries");
+    resources.retain(|one| text(one, "ResourceStatus").is_none_or(|state| !ABSENT.contains(&state)));
+    Ok(resources)
+}
+
+/// Its name or its ARN, once it has one.
+fn id(resource: &Value) -> Option<&str> {
+    text(resource, "PhysicalResourceId").filter(|id| !id.is_empty())
+}
