@@ -48,10 +48,12 @@ pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurr
 }
 
 /// Returns how much of the time is kept for suspects: what they take one after the other, where the last of them must still
-/// fit, and what the handler may take that was started just before. At most `most`.
+/// fit, and what the handlers may take of the claims that were made just before. At most `most`.
 pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
     let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
-    takes.saturating_mul(others).saturating_add(expected * 2).min(most)
+    let one = expected.max(Duration::from_millis(START_MIN_MS));
+    let ahead = Duration::from_millis(CLAIM_AHEAD_MAX_MS);
+    takes.saturating_mul(others).saturating_add(one * 2 + ahead).min(most)
 }
 
 /// What an engine has learned, shared by its invocations.
@@ -261,22 +263,23 @@ mod tests {
 
     #[test]
     fn suspects_run_alone_where_the_time_allows() {
-        let s = Duration::from_secs;
-        // suspects, left, takes, at once, time kept of 14 s
+        let (s, ms) = (Duration::from_secs, Duration::from_millis);
+        // suspects, left, takes in milliseconds, at once, milliseconds kept of 14 s
         let rows = [
-            (10, 28, 0, 1, 0),
-            (10, 28, 2, 1, 14),
-            (3, 28, 2, 1, 8),
-            (14, 28, 2, 1, 14),
-            (15, 28, 2, 2, 14),
-            (100, 28, 2, 8, 14),
-            (100, 1, 2, 10, 14),
-            (0, 28, 2, 0, 4),
+            (10, 28, 0, 1, 450),
+            (10, 28, 10, 1, 540),
+            (10, 28, 2_000, 1, 14_000),
+            (3, 28, 2_000, 1, 8_250),
+            (14, 28, 2_000, 1, 14_000),
+            (15, 28, 2_000, 2, 14_000),
+            (100, 28, 2_000, 8, 14_000),
+            (100, 1, 2_000, 10, 14_000),
+            (0, 28, 2_000, 0, 4_250),
         ];
         for (suspects, left, takes, at_once, kept) in rows {
             let row = (suspects, left, takes);
-            assert_eq!(together(suspects, s(left), s(takes), 10), at_once, "{row:?}");
-            assert_eq!(kept_for(suspects, s(14), s(takes), s(takes)), s(kept), "{row:?}");
+            assert_eq!(together(suspects, s(left), ms(takes), 10), at_once, "{row:?}");
+            assert_eq!(kept_for(suspects, s(14), ms(takes), ms(takes)), ms(kept), "{row:?}");
         }
     }
 

@@ -85,7 +85,8 @@ impl<'a> Batch<'a> {
                 continue;
             }
             if self.is_idle() && !self.starts.slots.is_waiting() {
-                if self.claiming.waiting() + self.running.waiting() > 0 {
+                // What has not the time waits for the suspects.
+                if self.running.waiting() > 0 || self.claiming.waiting() > 0 && !self.suspects.have_the_time() {
                     // Another invocation opened the breaker or took the limit's turn between two stages of this turn.
                     sleep(LOOK_AGAIN).await;
                     continue;

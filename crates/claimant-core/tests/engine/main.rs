@@ -19,6 +19,7 @@ mod queue;
 mod routes;
 mod shared;
 mod support;
+mod suspects;
 mod tenants;
 mod threads;
 mod time;

@@ -1,0 +1,108 @@
+//! L4, for what did not kill its process: work that an earlier owner left has its run, in a batch that does not fit, too, whatever other
+//! messages and consumers wait for.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore};
+use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::{FaultyStore, MovableClock};
+use tokio::time::{sleep, timeout};
+
+use super::support::{count, deliver};
+
+/// A store, and what handlers did.
+#[derive(Clone)]
+struct World {
+    store: FaultyStore,
+    clock: MovableClock,
+    running: Arc<AtomicUsize>,
+    /// Each run that ended: its key, and how many others ran when it began.
+    runs: Arc<Mutex<Vec<(String, usize)>>>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            store: FaultyStore::new(Arc::new(MemoryStore::new())),
+            clock: MovableClock::start(),
+            running: Arc::default(),
+            runs: Arc::default(),
+        }
+    }
+
+    async fn run(self, work: Work) -> Result<(), HandlerError> {
+        let beside = self.running.fetch_add(1, Ordering::SeqCst);
+        match work.action.as_str() {
+            "slow" => sleep(Duration::from_secs(2)).await,
+            "hang" => std::future::pending().await,
+            _ => sleep(Duration::from_millis(10)).await,
+        }
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        self.runs.lock().unwrap().push((work.id, beside));
+        match work.action.as_str() {
+            "away" => Err(HandlerError::retry("it is away").downstream("mail")),
+            _ => Ok(()),
+        }
+    }
+
+    fn consumer(&self, name: &str) -> Consumer<Work> {
+        let world = self.clone();
+        let handler = move |work: Work, _: Context| world.clone().run(work);
+        Consumer::new(name, self.store.clone(), handler).key(|work| &work.id).concurrency(10)
+    }
+
+    fn engine(&self, consumer: Consumer<Work>) -> Engine {
+        Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
+    }
+
+    /// A process claims this work of the consumer `a`, and dies in the middle of it. Later its lease is over.
+    async fn abandon(&self, text: &str) {
+        let dies = self.engine(self.consumer("a"));
+        let batch = [message(0, text, 1)];
+        assert!(timeout(Duration::from_millis(5), deliver(&dies, &batch, 30)).await.is_err());
+        self.running.store(0, Ordering::SeqCst);
+        self.clock.advance(Duration::from_secs(3_600));
+    }
+
+    /// How many others ran when this work began.
+    fn beside(&self, key: &str) -> Option<usize> {
+        self.runs.lock().unwrap().iter().find(|(run, _)| run == key).map(|(_, beside)| *beside)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_batch_that_does_not_fit_a_suspect_has_the_time_that_is_kept_for_it() {
+    for (action, expected_ms, concurrency, fresh) in
+        [("slow", Some(2_000), 10, 200), ("slow", None, 10, 200), ("ok", None, 1, 4_000)]
+    {
+        let world = World::new();
+        let text = format!("a0 {action}");
+        world.abandon(&text).await;
+        let consumer = world.consumer("a").concurrency(concurrency);
+        let consumer = match expected_ms {
+            Some(ms) => consumer.expected(Duration::from_millis(ms)),
+            None => consumer,
+        };
+        let mut batch = vec![message(0, &text, 2)];
+        batch.extend((1..=fresh).map(|n| message(n, &format!("a{n} {action}"), 1)));
+        let report = deliver(&world.engine(consumer), &batch, 30).await;
+        assert_eq!((world.beside("a0"), report.entries()[0].outcome.word()), (Some(0), "completed"), "{action}");
+        assert!(count(&report, "not_started") > 0, "it does not fit: {:?}", report.counts());
+        assert!(count(&report, "completed") > fresh / 2, "{:?}", report.counts());
+    }
+}
+
+/// Where a death leaves no trace, all of the time is kept at the last two receives.
+#[tokio::test(start_paused = true)]
+async fn what_waits_while_a_suspect_has_all_of_the_time_runs_after_it() {
+    let mut world = World::new();
+    world.store = world.store.fleeting();
+    let engine = world.engine(world.consumer("a").expected(Duration::from_secs(15)));
+    for receives in [4, 5] {
+        let batch = [message(0, &format!("a{receives} ok"), receives), message(1, &format!("b{receives} ok"), 1)];
+        let report = deliver(&engine, &batch, 30).await;
+        assert_eq!(count(&report, "completed"), 2, "{receives}: {report:?}");
+    }
+}
