@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, sleep_until};
-
 use super::admission;
 use super::call::AfterCall;
 use super::claiming::{ClaimResult, Claiming};
@@ -25,20 +23,17 @@ use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::report::{Latencies, Outcome, Report};
 use crate::store::StoreError;
 
-/// Before a turn that begins as the last one ended: nothing of this batch will wake it.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
-
 /// One batch in progress.
 pub(crate) struct Batch<'a> {
     pub(super) cx: BatchContext<'a>,
     pub(super) lanes: Lanes,
-    claiming: Claiming<'a>,
-    running: Running<'a>,
-    settling: SettleStage<'a>,
+    pub(super) claiming: Claiming<'a>,
+    pub(super) running: Running<'a>,
+    pub(super) settling: SettleStage<'a>,
     pub(super) dead_letters: DeadLetters<'a>,
-    suspects: Suspects<'a>,
-    gate: Gate<'a>,
-    starts: Starts<'a>,
+    pub(super) suspects: Suspects<'a>,
+    pub(super) gate: Gate<'a>,
+    pub(super) starts: Starts<'a>,
     pub(super) messages: Messages,
 }
 
@@ -87,8 +82,7 @@ impl<'a> Batch<'a> {
             if self.is_idle() && !self.starts.slots.is_waiting() {
                 // What has not the time waits for the suspects.
                 if self.running.waiting() > 0 || self.claiming.waiting() > 0 && !self.suspects.have_the_time() {
-                    // Another invocation opened the breaker or took the limit's turn between two stages of this turn.
-                    sleep(LOOK_AGAIN).await;
+                    self.look_again().await;
                     continue;
                 }
                 if self.suspects.is_empty() {
@@ -100,37 +94,7 @@ impl<'a> Batch<'a> {
                 self.start_suspects(fits);
                 continue;
             }
-            self.starts.slots.give_back();
             self.next_event().await;
-        }
-    }
-
-    /// Returns whether no stage has a call under way.
-    fn is_idle(&self) -> bool {
-        self.claiming.is_idle()
-            && self.running.is_idle()
-            && self.settling.is_idle()
-            && self.dead_letters.is_idle()
-            && self.suspects.is_idle()
-            && self.gate.is_idle()
-            && self.starts.limit.is_idle()
-    }
-
-    /// Waits for one call of a stage, and routes what came of it.
-    async fn next_event(&mut self) {
-        let linger = self.settling.linger_until().into_iter().chain(self.running.linger_until());
-        let linger = linger.chain(self.starts.limit.wake_at(self.running.waiting())).min();
-        tokio::select! {
-            biased;
-            Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
-            Some(ended) = self.running.next() => ended.into_iter().for_each(|ended| self.ran(ended)),
-            Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
-            Some(answers) = self.dead_letters.next() => self.disposed(answers),
-            true = self.gate.next() => {}
-            () = self.starts.limit.next() => {}
-            () = self.suspects.ready() => {}
-            () = self.starts.slots.arrived() => {}
-            () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
         }
     }
 
@@ -179,7 +143,8 @@ impl<'a> Batch<'a> {
     fn start_claims(&mut self, fits: bool) {
         let (cx, unsettled) = (self.cx, self.settling.len());
         // What cannot be settled must not be run: its handlers would all run again.
-        if !fits || unsettled >= cx.shared.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
+        let have_the_time = self.suspects.have_the_time() || self.is_held_up();
+        if !fits || unsettled >= cx.shared.concurrency + UNSETTLED_MAX || have_the_time {
             return;
         }
         // Where claims are scarce, those on their way to be settled still count.
@@ -231,7 +196,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn claimed(&mut self, result: ClaimResult) {
+    pub(super) fn claimed(&mut self, result: ClaimResult) {
         match result {
             ClaimResult::Granted(claimed) => self.granted(claimed),
             ClaimResult::Refused(work, refusal) => {
@@ -288,7 +253,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn ran(&mut self, ended: Ended) {
+    pub(super) fn ran(&mut self, ended: Ended) {
         self.gate.after_run(&ended);
         match ended {
             Ended::One(ran) => self.end_run(ran),
@@ -306,7 +271,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn settled(&mut self, result: SettleResult) {
+    pub(super) fn settled(&mut self, result: SettleResult) {
         match after_settling(self.cx, result) {
             AfterSettling::Settle(unsettled) => self.settle(unsettled),
             AfterSettling::LaterTurn(work, attempt) => self.suspects.push(work, attempt),

@@ -42,6 +42,11 @@ impl<'a> DeadLetters<'a> {
         self.calls.is_empty()
     }
 
+    /// Returns whether no message is on its way there, nor waits to be sent.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_idle() && self.waiting.is_empty()
+    }
+
     /// Sends copies. Those for which no time is left come back: their messages stay where they are.
     pub(crate) fn start(&mut self) -> Vec<(Disposed, Confirmation)> {
         let cx = self.cx;

@@ -1,15 +1,14 @@
 //! What the batches of one invocation share. Each consumer has its own, and some run one after the other: a sequence. What an
-//! earlier owner may have died of runs while no other sequence works, and once all that is done was deleted, whoever did it.
+//! earlier owner may have died of runs when it has its turn, and once all that is done was deleted, whoever did it.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
+use super::turns::{Entrant, Turns};
 use crate::intake::Intake;
 use crate::key::ConsumerName;
 use crate::message::Message;
@@ -17,34 +16,12 @@ use crate::queue::{Confirmation, HideAnswer, Queue, QueueFuture};
 use crate::report::{DeadLetter, Entry};
 use crate::spans::{MessageSpan, MessageSpans, Spans};
 
-/// By what suspects are sorted: those that are suspected least come first.
-pub(crate) type Suspicion = (u32, Reverse<u32>, Option<String>, Option<Reverse<String>>);
-
-/// Who works, and who waits for a turn.
-#[derive(Debug, Default)]
-struct Turns {
-    /// How many sequences have something under way, or can start something.
-    working: usize,
-    /// What each sequence that waits for a turn would start, by the sequence's number.
-    waiting: BTreeMap<usize, (Suspicion, usize)>,
-    /// How many sequences there were.
-    sequences: usize,
-}
-
-impl Turns {
-    /// Returns whether the next turn is this sequence's.
-    fn is_next(&self, number: usize) -> bool {
-        let next = self.waiting.iter().min_by_key(|(_, (suspicion, _))| suspicion);
-        self.working == 0 && next.is_some_and(|(next, _)| *next == number)
-    }
-}
-
 /// One invocation: its queue, and what of its messages is done.
 pub(crate) struct Invocation<'a> {
     pub(crate) queue: &'a dyn Queue,
     /// How many events its messages hold, as far as routes have opened them, whichever consumer they are for.
     pub(crate) events: usize,
-    turns: watch::Sender<Turns>,
+    turns: Turns,
     /// How many events are not done, of messages that have several.
     undone: Mutex<BTreeMap<usize, usize>>,
     /// Messages that are done, and that the queue was not asked to delete.
@@ -58,8 +35,7 @@ pub(crate) struct Invocation<'a> {
 
 impl<'a> Invocation<'a> {
     pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
-        let (turns, _) = watch::channel(Turns::default());
-        let (undone, done) = (Mutex::default(), Mutex::default());
+        let (turns, undone, done) = (Turns::new(), Mutex::default(), Mutex::default());
         Self { queue, events, turns, undone, done, kept: AtomicBool::new(false), spans: None, logs_claims: false }
     }
 
@@ -132,54 +108,13 @@ impl<'a> Invocation<'a> {
 /// Batches of an invocation that run one after the other. All of an invocation's sequences are made before one of them starts.
 pub(crate) struct Sequence<'a> {
     pub(crate) invocation: &'a Invocation<'a>,
-    number: usize,
-    works: AtomicBool,
+    pub(crate) turns: Entrant<'a>,
 }
 
 impl<'a> Sequence<'a> {
-    /// Returns a sequence, which works until it waits for its turn or ends.
+    /// Returns a sequence, which takes part in the turns of suspects until it ends.
     pub(crate) fn of(invocation: &'a Invocation<'a>) -> Self {
-        let mut number = 0;
-        invocation.turns.send_modify(|turns| {
-            number = turns.sequences;
-            turns.sequences += 1;
-            turns.working += 1;
-        });
-        Self { invocation, number, works: AtomicBool::new(true) }
-    }
-
-    /// Waits until no other sequence works, and none that waits has a less suspicious message; then none begins to work before this
-    /// one ends or waits again. Not longer than `by`: then it works beside others.
-    ///
-    /// `suspects` is how many it has. Returns how many there are with those of others, its own included.
-    pub(crate) async fn turn(&self, suspicion: Suspicion, suspects: usize, by: Instant) -> usize {
-        let turns = &self.invocation.turns;
-        self.works.store(false, Ordering::Relaxed);
-        turns.send_modify(|turns| {
-            turns.working -= 1;
-            turns.waiting.insert(self.number, (suspicion, suspects));
-        });
-        let mut changes = turns.subscribe();
-        // Whether its turn came or its time is over. The channel cannot be closed: its sender is borrowed.
-        let _ = timeout_at(by, changes.wait_for(|turns| turns.is_next(self.number))).await;
-        let mut all = 0;
-        turns.send_modify(|turns| {
-            all = turns.waiting.values().map(|(_, suspects)| suspects).sum();
-            turns.waiting.remove(&self.number);
-            turns.working += 1;
-        });
-        self.works.store(true, Ordering::Relaxed);
-        all
-    }
-}
-
-impl Drop for Sequence<'_> {
-    fn drop(&mut self) {
-        let works = self.works.load(Ordering::Relaxed);
-        self.invocation.turns.send_modify(|turns| {
-            turns.working -= usize::from(works);
-            turns.waiting.remove(&self.number);
-        });
+        Self { invocation, turns: invocation.turns.enter() }
     }
 }
 
@@ -325,44 +260,5 @@ impl Queue for Part<'_> {
 
     fn intake(&self) -> Option<&dyn Intake> {
         self.sequence.invocation.queue.intake()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::queue::NoQueue;
-
-    fn suspicion(attempt: u32) -> Suspicion {
-        (attempt, Reverse(1), None, None)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_least_suspicious_has_its_turn_while_no_other_sequence_works() {
-        let invocation = Invocation::new(&NoQueue, 3);
-        let [first, second, third] = std::array::from_fn(|_| Sequence::of(&invocation));
-        let (by, moment) = (Instant::now() + Duration::from_secs(1), Duration::from_millis(1));
-        let mut first_turn = Box::pin(first.turn(suspicion(2), 3, by));
-        let mut third_turn = Box::pin(third.turn(suspicion(1), 1, by));
-        assert!(timeout(moment, &mut first_turn).await.is_err(), "two others work");
-        assert!(timeout(moment, &mut third_turn).await.is_err(), "another one works");
-        drop(second);
-        assert!(timeout(moment, &mut first_turn).await.is_err(), "the other one is less suspicious");
-        assert_eq!(timeout(moment, third_turn).await, Ok(4));
-        assert!(timeout(moment, &mut first_turn).await.is_err(), "the other one has its turn");
-        assert_eq!(timeout(moment, third.turn(suspicion(3), 1, by)).await.ok(), None, "now it is more suspicious");
-        assert_eq!(timeout(moment, first_turn).await, Ok(4));
-        drop(third);
-        drop(first);
-        let turns = invocation.turns.borrow();
-        assert_eq!((turns.working, turns.waiting.len()), (0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_turn_is_not_waited_for_beyond_its_time() {
-        let invocation = Invocation::new(&NoQueue, 2);
-        let (first, _second) = (Sequence::of(&invocation), Sequence::of(&invocation));
-        first.turn(suspicion(1), 1, Instant::now() + Duration::from_secs(1)).await;
-        assert_eq!(invocation.turns.borrow().working, 2);
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `batch` | the loop: it lets stages start what they may, waits for one of their calls, and routes what came of it |
+//! | `batch`, `waiting` | the loop: it lets stages start what they may, waits for one of their calls, and routes what came of it |
 //! | `fetching` | payloads that messages only point to: fetched before intake, removed when their messages are done |
 //! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `unpacking` | how much memory and time opening messages may take |
@@ -25,9 +25,9 @@
 //! | `limiting`, `slot_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
 //! | `tenants` | whose turn it is, where messages wait |
 //! | `watch`, `share` | a breaker and a limit for what takes its work by itself and not in batches |
-//! | `suspects` | what an earlier owner may have died of, run last and alone |
+//! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
-//! | `invocation` | what the batches of one invocation share: what is done, and when suspects may run |
+//! | `invocation` | what the batches of one invocation share: what is done, and the turns of suspects |
 //! | `context`, `work` | what all stages know; the types that move between them |
 //! | `spans` | the spans of messages' steps, for a tracing system |
 
@@ -66,7 +66,9 @@ mod spans;
 mod suspects;
 mod task;
 mod tenants;
+mod turns;
 pub(crate) mod unpacking;
+mod waiting;
 pub(crate) mod watch;
 mod way;
 mod work;

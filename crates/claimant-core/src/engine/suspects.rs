@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 
 use super::admission;
 use super::context::BatchContext;
-use super::invocation::Suspicion;
 use super::slots::{Held, SlotQueue};
+use super::turns::{Suspicion, Waiting};
 use super::work::Work;
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
@@ -81,15 +81,32 @@ impl<'a> Suspects<'a> {
     /// Returns whether nothing else may be claimed: while suspects run, and in the time that is kept for them, since in a batch
     /// that does not fit they would never have their turn.
     pub(crate) fn have_the_time(&self) -> bool {
-        let (cx, total) = (self.cx, self.cx.schedule.total());
         if self.turn || self.waiting.is_empty() {
             return self.turn;
         }
+        until(self.cx.schedule.cancel_at) <= self.kept(self.kept_most())
+    }
+
+    /// Returns how much of the time is kept for them at most.
+    fn kept_most(&self) -> Duration {
+        let total = self.cx.schedule.total();
         // A suspect without further receives has its last chance here; others have theirs later.
         let last_chance = self.waiting.iter().any(|suspect| self.receives_end(suspect));
-        let most = if last_chance { total } else { total / 2 };
-        let kept = admission::kept_for(self.waiting.len(), most, cx.shared.takes(), cx.shared.expected());
-        until(cx.schedule.cancel_at) <= kept
+        if last_chance { total } else { total / 2 }
+    }
+
+    fn kept(&self, most: Duration) -> Duration {
+        let shared = self.cx.shared;
+        admission::kept_for(self.waiting.len(), most, shared.takes(), shared.expected())
+    }
+
+    /// Returns what others of the invocation have to know of them, of which this is the least suspicion.
+    fn waiting(&self, suspicion: Suspicion) -> Waiting {
+        let (cx, most) = (self.cx, self.kept_most());
+        // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
+        let kept = if cx.shared.takes().is_zero() { cx.schedule.total() / 2 } else { self.kept(most) };
+        let at = |left| cx.schedule.cancel_at - left;
+        Waiting { suspicion, suspects: self.waiting.len(), from: at(kept), earliest: at(most) }
     }
 
     fn receives_end(&self, suspect: &Suspect) -> bool {
@@ -98,8 +115,9 @@ impl<'a> Suspects<'a> {
 
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
     pub(crate) fn end_turn(&mut self) -> bool {
-        if self.turn {
+        if self.turn || self.waiting.is_empty() {
             self.in_all = None;
+            self.cx.part.sequence.turns.end_turn();
         }
         std::mem::take(&mut self.turn)
     }
@@ -125,11 +143,17 @@ impl<'a> Suspects<'a> {
         if !fits {
             return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
         }
+        if most == 0 {
+            // The breaker or the limit: until then others may have their turn.
+            self.in_all = None;
+            cx.part.sequence.turns.end_turn();
+            return Turn::Later;
+        }
         self.waiting.sort_by_key(suspicion);
         let (sequence, invocation) = (cx.part.sequence, cx.part.sequence.invocation);
         let in_all = match (self.in_all, self.waiting.first().map(suspicion)) {
             (None, Some(least)) => {
-                let turn = sequence.turn(least, self.waiting.len(), cx.slot_by());
+                let turn = sequence.turns.turn(self.waiting(least), cx.slot_by());
                 self.before = Some(Box::pin(async { Some(turn.await) }));
                 return Turn::Later;
             }

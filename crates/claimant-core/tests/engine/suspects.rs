@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore};
+use claimant_core::{
+    Breaker, Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message, NoQueue, Router, Routes, Schedule,
+};
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{sleep, timeout};
 
-use super::support::{count, deliver};
+use super::support::{MARGIN, count, deliver};
 
 /// A store, and what handlers did.
 #[derive(Clone)]
@@ -57,6 +59,13 @@ impl World {
         Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
     }
 
+    /// Messages go to the consumer of their key's first letter: `a`, or this one.
+    fn router(&self, b: Consumer<Work>) -> Router {
+        let by_key = |message: &Message| message.body().find(r#""id":"a"#).map_or("b", |_| "a").to_owned();
+        let routes = Routes::by(move |message| Some(by_key(message))).on("a", self.consumer("a")).on("b", b);
+        Router::new(routes, 10).unwrap().clock(Arc::new(self.clock.clone()))
+    }
+
     /// A process claims this work of the consumer `a`, and dies in the middle of it. Later its lease is over.
     async fn abandon(&self, text: &str) {
         let dies = self.engine(self.consumer("a"));
@@ -64,6 +73,12 @@ impl World {
         assert!(timeout(Duration::from_millis(5), deliver(&dies, &batch, 30)).await.is_err());
         self.running.store(0, Ordering::SeqCst);
         self.clock.advance(Duration::from_secs(3_600));
+    }
+
+    async fn route(&self, router: &Router, batch: &[Message]) -> Vec<&'static str> {
+        let schedule = Schedule::new(router.now(), router.now().plus(Duration::from_secs(30)), MARGIN);
+        let report = router.process(batch, schedule, &NoQueue).await;
+        report.all().entries().iter().map(|entry| entry.outcome.word()).collect()
     }
 
     /// How many others ran when this work began.
@@ -104,5 +119,52 @@ async fn what_waits_while_a_suspect_has_all_of_the_time_runs_after_it() {
         let batch = [message(0, &format!("a{receives} ok"), receives), message(1, &format!("b{receives} ok"), 1)];
         let report = deliver(&engine, &batch, 30).await;
         assert_eq!(count(&report, "completed"), 2, "{receives}: {report:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_has_its_turn_while_another_consumer_waits_for_its_breaker() {
+    let world = World::new();
+    world.abandon("a0 slow").await;
+    let breaker = Breaker::new("mail").open_for(Duration::from_secs(300));
+    let router = world.router(world.consumer("b").concurrency(1).breaker(breaker));
+    let opens: Vec<_> = (1..=5).map(|n| message(n, &format!("b{n} away"), 1)).collect();
+    assert_eq!(world.route(&router, &opens).await, ["retry"; 5]);
+    let batch = [message(0, "a0 slow", 2), message(9, "b9 ok", 1)];
+    assert_eq!(world.route(&router, &batch).await, ["completed", "breaker_open"]);
+}
+
+/// One call at once, and another process has it.
+#[tokio::test(start_paused = true)]
+async fn a_suspect_has_its_turn_while_another_consumer_waits_for_its_limit() {
+    let world = World::new();
+    world.abandon("a0 slow").await;
+    let limited = || world.consumer("b").limit(Limit::new("mail").at_once(1));
+    let other = world.engine(limited());
+    let hangs = tokio::spawn(async move { deliver(&other, &[message(8, "b8 hang", 1)], 300).await });
+    sleep(Duration::from_secs(5)).await;
+    let router = world.router(limited());
+    let batch = [message(0, "a0 slow", 2), message(1, "b1 ok", 1)];
+    assert_eq!(world.route(&router, &batch).await, ["completed", "rate_limited"]);
+    hangs.abort();
+}
+
+/// As if there were one consumer: it runs alone, and what the others have left runs before and after.
+#[tokio::test(start_paused = true)]
+async fn a_suspect_has_its_turn_alone_while_another_consumer_has_more_than_fits() {
+    for receives in [2, 4] {
+        let world = World::new();
+        world.abandon("a0 slow").await;
+        let router = world.router(world.consumer("b"));
+        let mut batch = vec![message(0, "a0 slow", receives)];
+        batch.extend((1..=300).map(|n| message(n, &format!("b{n} slow"), 1)));
+        let words = world.route(&router, &batch).await;
+        assert_eq!((world.beside("a0"), words[0]), (Some(0), "completed"), "{receives}");
+        let completed = words.iter().filter(|word| **word == "completed").count();
+        assert!((100..150).contains(&completed), "{completed}");
+        let at = world.runs.lock().unwrap().iter().position(|(key, _)| key == "a0").unwrap();
+        assert!((20..completed - 10).contains(&at), "after others, and before others: {at} of {completed}");
+        let beside = world.runs.lock().unwrap().iter().filter(|(_, beside)| *beside == 0).count();
+        assert!(beside >= 2, "what began after it began with nothing beside it");
     }
 }
