@@ -63,8 +63,7 @@ impl<'a> Batch<'a> {
             let fits = self.cx.fits();
             let keeps = self.gate.keeps(fits);
             self.advance_lanes(keeps);
-            let under_way = self.claiming.in_flight() + self.running.len();
-            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), under_way, keeps);
+            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), self.has_in_hand(), keeps);
             self.ask_for_limit(fits);
             self.start_claims(fits);
             self.start_runs(fits);

@@ -58,10 +58,11 @@ impl<'a> Gate<'a> {
         fits || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
     }
 
-    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them.
-    pub(crate) fn go_on(&mut self, waiting: usize, under_way: usize, keeps: bool) {
+    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, and none is in
+    /// hand, behind which others of its lane come.
+    pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, keeps: bool) {
         let Some(way) = &mut self.way else { return };
-        let (breaker, written) = (way.breaker, if waiting == 0 && under_way == 0 { way.leave() } else { None });
+        let (breaker, written) = (way.breaker, if waiting == 0 && !has_in_hand { way.leave() } else { None });
         self.write(written);
         if waiting > 0 && self.is_shut() && self.is_idle() && keeps {
             let asker = self.cx.asker(self.cx.schedule.cancel_at);

@@ -15,6 +15,7 @@ mod outages;
 mod pause;
 mod payloads;
 mod poison;
+mod probes;
 mod queue;
 mod routes;
 mod shared;

@@ -1,0 +1,88 @@
+//! Probes of a breaker on a FIFO queue: messages of one group come one after the other, and each has to end before the next one begins.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claimant_core::{
+    Breaker, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message, Meter, RecordId,
+    Schedule, Status, Store,
+};
+use claimant_testkit::outcomes::{Work, message};
+use claimant_testkit::{DeadLetterQueue, FaultyStore, MovableClock, ScriptedQueue};
+use tokio::time::Instant;
+
+use super::support::{MARGIN, deliver};
+use super::words;
+
+/// A process whose breaker is open, and when its handlers were run.
+struct World {
+    store: FaultyStore,
+    engine: Engine,
+    start: Instant,
+    runs: Arc<Mutex<Vec<u64>>>,
+}
+
+impl World {
+    async fn open() -> Self {
+        let (store, start) = (FaultyStore::new(Arc::new(MemoryStore::new())), Instant::now());
+        let runs = Arc::<Mutex<Vec<u64>>>::default();
+        let log = Arc::clone(&runs);
+        let handler = move |work: Work, _: Context| {
+            log.lock().unwrap().push(start.elapsed().as_secs());
+            async move {
+                match work.action.as_str() {
+                    "away" => Err(HandlerError::retry("it is away").downstream("mail")),
+                    "reject" => Err(HandlerError::terminal("never")),
+                    _ => Ok(()),
+                }
+            }
+        };
+        let consumer = Consumer::new("c", store.clone(), handler).key(|work| &work.id).concurrency(1);
+        let engine = Engine::with_defaults(consumer.breaker(Breaker::new("mail"))).unwrap();
+        let engine = engine.clock(Arc::new(MovableClock::start()));
+        let opens: Vec<_> = (0..5).map(|n| message(n, &format!("o{n} away"), 1)).collect();
+        assert_eq!(words(&deliver(&engine, &opens, 4).await), "retry retry retry retry retry");
+        runs.lock().unwrap().clear();
+        Self { store, engine, start, runs }
+    }
+
+    /// Delivers messages of one group, in which the first one probes; and how long after that the others were run.
+    async fn deliver(&self, actions: &[&str]) -> (String, Vec<u64>) {
+        let text = |(n, action): (usize, &&str)| message(n, &format!("x:k{n} {action}"), 1);
+        let batch: Vec<Message> = actions.iter().enumerate().map(text).collect();
+        let schedule = Schedule::new(self.engine.now(), self.engine.now().plus(Duration::from_secs(60)), MARGIN);
+        let queue = ScriptedQueue::new(DeadLetterQueue::Taken);
+        let report = self.engine.process(&batch, schedule, &queue).await;
+        let runs = self.runs.lock().unwrap().clone();
+        assert!(runs[0] >= 10, "it was open for 10 s: {runs:?}");
+        (words(&report), runs.iter().map(|at| at - runs[0]).collect())
+    }
+
+    async fn breaker(&self) -> Status {
+        let id = RecordId::new(&ConsumerName::new("claimant-breaker").unwrap(), &Key::new("mail").unwrap());
+        let meter = Meter::default();
+        let call = claimant_core::Call { within: MARGIN, meter: &meter };
+        Store::get(&self.store, &id, call).await.unwrap().unwrap().status
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_answer_closes_no_breaker_while_more_of_its_group_wait() {
+    let world = World::open().await;
+    let (words, after) = world.deliver(&["ok", "away", "ok", "ok"]).await;
+    assert_eq!((words.as_str(), after), ("completed retry blocked blocked", vec![0, 0]));
+    assert_eq!(world.breaker().await, Status::InProgress, "the second one failed: open");
+    // Of two messages, two answers are enough.
+    let world = World::open().await;
+    assert_eq!(world.deliver(&["ok", "ok"]).await, ("completed completed".to_owned(), vec![0, 0]));
+    assert_eq!(world.breaker().await, Status::Failed, "closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_of_which_nothing_is_learned_leaves_the_probe_to_the_next_of_its_group() {
+    let world = World::open().await;
+    let (words, after) = world.deliver(&["reject", "ok", "ok", "ok"]).await;
+    assert_eq!(words, "rejected completed completed completed");
+    assert_eq!(after, [0; 4], "at once, and not when the lease of the probe is over");
+    assert!(world.start.elapsed() < Duration::from_secs(30));
+}
