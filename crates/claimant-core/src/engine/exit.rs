@@ -106,16 +106,23 @@ impl BatchContext<'_> {
 
     /// Returns the answer for a message whose handler is not started: held back, where the breaker is open, or by the limit.
     pub(crate) fn not_run(&self, message: &Message) -> Answer {
-        let (receives, id) = (message.receive_count(), message.id());
         if self.holds_back() {
-            Answer::failure(Outcome::BreakerOpen, self.held_delay(message))
+            self.breaker_open(message)
         } else if self.is_limited() && !self.schedule.total().is_zero() {
-            let turn = self.turn_promised();
-            let delay = turn.unwrap_or_else(|| backoff::limited_delay(receives, self.schedule.total(), id));
-            Answer::failure(Outcome::RateLimited, delay)
+            self.rate_limited(message, self.turn_promised())
         } else {
             self.not_started(message)
         }
+    }
+
+    fn breaker_open(&self, message: &Message) -> Answer {
+        Answer::failure(Outcome::BreakerOpen, self.held_delay(message))
+    }
+
+    fn rate_limited(&self, message: &Message, turn: Option<Duration>) -> Answer {
+        let (receives, id) = (message.receive_count(), message.id());
+        let delay = turn.unwrap_or_else(|| backoff::limited_delay(receives, self.schedule.total(), id));
+        Answer::failure(Outcome::RateLimited, delay)
     }
 
     /// Returns the answer for a message whose claim the store did not answer.
@@ -144,12 +151,17 @@ impl BatchContext<'_> {
         self.parked(delivery, error.to_owned(), None)
     }
 
-    /// Returns the exit of a later message of the same work: the answer of the first one, and as a duplicate if that is completed.
+    /// Returns the exit of a later message of the same work: the answer of the first one, and as a duplicate if that is completed. What was
+    /// not run comes back by its own receives.
     pub(crate) fn following(&self, delivery: &Delivery, key: Key, leader: Answer) -> Exit {
         match leader.outcome {
             Outcome::Completed | Outcome::Duplicate => Exit::Duplicate { key, result: leader.result },
             Outcome::Rejected { rejection, .. } => self.rejected(delivery, rejection),
             Outcome::Parked { .. } => self.parked_before(delivery),
+            Outcome::NotStarted => Exit::Answered(self.not_started(&delivery.message)),
+            Outcome::BreakerOpen => Exit::Answered(self.breaker_open(&delivery.message)),
+            // Without a turn of its own: it is a duplicate once the first one has had its turn.
+            Outcome::RateLimited => Exit::Answered(self.rate_limited(&delivery.message, None)),
             _ => Exit::Answered(leader),
         }
     }

@@ -120,6 +120,21 @@ async fn what_an_open_breaker_holds_back_is_not_run_and_comes_back_in_minutes() 
     assert_eq!(late.count(), 36);
 }
 
+/// What is held back waits for as long as its own receives say, and not for as long as those of a copy with it.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_was_received_more_often_is_held_back_for_longer() {
+    let world = World::new(true);
+    let process = world.process_with(1, |consumer| consumer.breaker(Breaker::new("mail")).key_of(String::clone));
+    let message =
+        |id: &str, key: &str, receives| Message::new(id, format!("{key:?}")).unwrap().with_receive_count(receives);
+    let opens = ["o1", "o2", "o3", "o4", "o5"].map(|id| message(id, id, 1));
+    deliver(&process, &opens, 4).await;
+    let report = deliver(&process, &[message("m1", "k", 1), message("m2", "k", 4)], 4).await;
+    assert_eq!(words(&report), "breaker_open breaker_open");
+    let hidden: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().as_secs()).collect();
+    assert!((225..=300).contains(&hidden[0]) && (1_800..=2_400).contains(&hidden[1]), "{hidden:?}");
+}
+
 /// So many messages of this body that nobody has received before.
 fn with_body(body: &str, count: usize) -> Vec<Message> {
     let message = |n| Message::new(format!("m{n}"), format!("{body:?}")).unwrap().with_receive_count(1);
