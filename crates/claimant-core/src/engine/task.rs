@@ -95,9 +95,13 @@ impl<R: Send + 'static> Task<R> {
     }
 
     fn end(&self, joined: Result<(), JoinError>) -> End<R> {
-        match (take(&mut lock(&self.slot)), joined) {
+        let slot = take(&mut lock(&self.slot));
+        match (slot, joined) {
             (Slot::Returned(returned), Ok(())) => End::Returned(returned),
-            (Slot::Waiting(_), _) => End::NeverStarted,
+            (Slot::Waiting(run), _) => {
+                let_go(run);
+                End::NeverStarted
+            }
             (_, Err(end)) if end.is_panic() => End::Panicked,
             _ => End::Stopped,
         }
@@ -138,7 +142,8 @@ impl<R: Send + 'static> Task<R> {
 
     /// Stops it, and gives it this long to go; one that blocks its thread does not.
     pub(crate) async fn stop(mut self, grace: Duration) -> End<R> {
-        if self.withdraw().is_some() {
+        if let Some(run) = self.withdraw() {
+            let_go(run);
             return End::NeverStarted;
         }
         self.spawned.abort();
@@ -155,7 +160,7 @@ impl<R: Send + 'static> Task<R> {
             Slot::Idle(run) => {
                 drop(shared);
                 // Its own threads have had their time to drop it, and all of them are blocked.
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(run)));
+                let_go(run);
                 End::Stopped
             }
             Slot::Polled => {
@@ -168,16 +173,28 @@ impl<R: Send + 'static> Task<R> {
                 }
                 End::StillRunning
             }
-            Slot::Waiting(_) | Slot::Stopped => End::Stopped,
+            Slot::Waiting(run) => {
+                drop(shared);
+                let_go(run);
+                End::Stopped
+            }
+            Slot::Stopped => End::Stopped,
         }
     }
 }
 
 impl<R: Send + 'static> Drop for Task<R> {
     fn drop(&mut self) {
-        drop(self.withdraw());
+        if let Some(run) = self.withdraw() {
+            let_go(run);
+        }
         self.spawned.abort();
     }
+}
+
+/// Drops a run that no thread of its own drops. What it holds is the user's: a panic in its drop ends nothing else.
+fn let_go<R>(run: RunFuture<R>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(run)));
 }
 
 fn spawn<R: Send + 'static>(run: RunFuture<R>, on: Option<&Generation>) -> (SharedSlot<R>, JoinHandle<()>) {

@@ -135,6 +135,38 @@ async fn what_never_had_a_thread_never_started() {
     lonely.shutdown_background();
 }
 
+/// A payload whose drop panics.
+#[derive(serde::Deserialize)]
+struct Bomb {
+    id: String,
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("{} is dropped", self.id);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_panics_as_it_is_dropped_without_a_thread_fails_no_other_message() {
+    let (release, blocked) = mpsc::channel::<()>();
+    let lonely = runtime(1).unwrap();
+    lonely.spawn(async move {
+        let _ = blocked.recv();
+    });
+    let consumer = Consumer::new("c", MemoryStore::new(), |_: Bomb, _| async { Ok(()) }).key(|bomb| &bomb.id);
+    let engine = Engine::with_defaults(consumer.timeout(SHORT)).unwrap();
+    let engine = engine.handlers_on(HandlerThreads::from(lonely.handle().clone()));
+    let batch = [message(0, "a ok", 1), message(1, "b ok", 1)];
+    let schedule = || Schedule::new(engine.now(), engine.now().plus(PERIOD), Duration::from_millis(100));
+    assert_eq!(words(&engine.process(&batch, schedule(), &NoQueue).await), "not_started not_started");
+    // Nor where the invocation is dropped.
+    let cut_off = engine.process(&batch, schedule(), &NoQueue);
+    assert!(tokio::time::timeout(SHORT / 5, cut_off).await.is_err());
+    drop(release);
+    lonely.shutdown_background();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn threads_are_started_when_they_are_needed_and_without_any_nothing_starts() {
     let tries = Arc::new(AtomicUsize::new(0));
