@@ -28,7 +28,6 @@ use crate::options::{Lease, Options};
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
 use crate::report::Outcome;
-use crate::spans::Spans;
 use crate::store::Store;
 use crate::threads::HandlerThreads;
 
@@ -44,7 +43,6 @@ pub(crate) struct Shared {
     pub(crate) receives_max: Option<u32>,
     pub(crate) slots: Slots,
     pub(crate) breaker: Option<SharedBreaker>,
-    pub(crate) spans: Option<Arc<dyn Spans>>,
 }
 
 impl Shared {

@@ -91,7 +91,6 @@ use crate::message::Message;
 use crate::meter::Meter;
 use crate::queue::Queue;
 use crate::report::{Outcome, Report};
-use crate::spans::Spans;
 use crate::threads::HandlerThreads;
 use admission::Learned;
 use again::SentAgain;
@@ -139,7 +138,6 @@ impl Engine {
             learned: Learned::default(),
             threads: None,
             receives_max: None,
-            spans: None,
         }))
     }
 
@@ -183,13 +181,6 @@ impl Engine {
         self
     }
 
-    /// Sets the tracing system that is told of each message and its steps.
-    #[must_use]
-    pub fn spans(mut self, spans: Arc<dyn Spans>) -> Self {
-        self.0.spans = Some(spans);
-        self
-    }
-
     /// Returns the consumer's name.
     #[must_use]
     pub fn name(&self) -> &ConsumerName {
@@ -220,13 +211,12 @@ impl Engine {
     /// In a box, so that the engine is compiled here and not in each program that awaits it.
     fn work<'a>(&'a self, batch: &'a [Message], schedule: Schedule, queue: &'a dyn Queue) -> BoxFuture<'a, Report> {
         Box::pin(async move {
-            let invocation = Invocation::new(queue, batch.len()).with_spans(self.0.spans.as_ref(), batch);
+            let invocation = Invocation::new(queue, batch.len());
             let sequence = Sequence::of(&invocation);
             let mut report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
             let again = SentAgain::of(report.entries(), queue, self.now(), schedule.return_by).await;
             again.note(report.entries_mut());
             self.warn_if_groups_end(batch, std::iter::once((self.name(), &report)));
-            invocation.end_spans(report.entries());
             report
         })
     }
