@@ -68,7 +68,7 @@ impl<'a> Batch<'a> {
             self.start_claims(fits);
             self.start_runs(fits);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
-            self.send_dead_letters();
+            self.dead_letters.start();
             if self.lanes.can_advance() {
                 continue;
             }

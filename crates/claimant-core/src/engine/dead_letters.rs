@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::context::BatchContext;
 use super::exit::Disposal;
@@ -12,7 +12,7 @@ use super::work::Delivery;
 use crate::deadline::{guarded, until};
 use crate::key::RecordId;
 use crate::limits::DEAD_LETTERS_BATCH_MAX;
-use crate::queue::Confirmation;
+use crate::queue::{Confirmation, Queue};
 use crate::report::DeadLetter;
 
 /// A message on its way to the dead-letter queue.
@@ -26,7 +26,7 @@ pub(crate) struct Disposed {
 pub(crate) struct DeadLetters<'a> {
     cx: BatchContext<'a>,
     waiting: VecDeque<Disposed>,
-    calls: FuturesUnordered<BoxFuture<'a, Vec<(Disposed, Confirmation)>>>,
+    calls: FuturesUnordered<BoxFuture<'a, Vec<(Disposed, bool)>>>,
 }
 
 impl<'a> DeadLetters<'a> {
@@ -47,30 +47,43 @@ impl<'a> DeadLetters<'a> {
         self.is_idle() && self.waiting.is_empty()
     }
 
-    /// Sends copies. Those for which no time is left come back: their messages stay where they are.
-    pub(crate) fn start(&mut self) -> Vec<(Disposed, Confirmation)> {
+    /// Sends copies.
+    pub(crate) fn start(&mut self) {
         let cx = self.cx;
         while !self.waiting.is_empty() && self.calls.len() < cx.shared.concurrency {
-            let left = until(cx.schedule.return_by);
-            if left.is_zero() {
-                return self.waiting.drain(..).map(|disposed| (disposed, Confirmation::Unconfirmed)).collect();
-            }
             let count = self.waiting.len().min(DEAD_LETTERS_BATCH_MAX);
             let disposed: Vec<_> = self.waiting.drain(..count).collect();
             self.calls.push(Box::pin(async move {
                 let copies: Vec<_> = disposed.iter().map(|disposed| dead_letter(cx, disposed)).collect();
-                let answers = timeout(left, cx.queue().dead_letters(&copies, guarded(left))).await.unwrap_or_default();
-                let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
-                disposed.into_iter().zip(answers).collect()
+                let confirmed = send(cx.queue(), &copies, cx.schedule.return_by).await;
+                disposed.into_iter().zip(confirmed).collect()
             }));
         }
-        Vec::new()
     }
 
-    /// Waits for a request, and gives what the queue answered for each copy; `None` where there is none. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<Vec<(Disposed, Confirmation)>> {
+    /// Waits for a request, and returns whether the queue has confirmed each copy; `None` where there is none. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Vec<(Disposed, bool)>> {
         self.calls.next().await
     }
+}
+
+/// Sends so many copies as one request takes, until `by`, and returns whether the queue has confirmed each: where it has not, and where no time
+/// is left, the message stays where it is.
+pub(crate) async fn send(queue: &dyn Queue, copies: &[DeadLetter], by: Instant) -> Vec<bool> {
+    let left = until(by);
+    let answers = match left.is_zero() {
+        true => Vec::new(),
+        false => timeout(left, queue.dead_letters(copies, guarded(left))).await.unwrap_or_default(),
+    };
+    let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
+    let confirmed = copies.iter().zip(answers).map(|(copy, answer)| {
+        let confirmed = answer == Confirmation::Confirmed;
+        if !confirmed {
+            tracing::warn!(consumer = %copy.consumer, message_id = %copy.message_id, "message could not be dead-lettered: it stays in its queue");
+        }
+        confirmed
+    });
+    confirmed.collect()
 }
 
 fn dead_letter(cx: BatchContext<'_>, disposed: &Disposed) -> DeadLetter {

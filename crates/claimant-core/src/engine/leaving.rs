@@ -8,7 +8,6 @@ use super::work::{Answer, Delivery};
 use crate::backoff;
 use crate::duplicate::Duplicate;
 use crate::key::RecordId;
-use crate::queue::Confirmation;
 use crate::report::Outcome;
 
 impl Batch<'_> {
@@ -30,24 +29,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Sends rejected messages to the dead-letter queue; without time they stay where they are.
-    pub(super) fn send_dead_letters(&mut self) {
-        let unsent = self.dead_letters.start();
-        self.disposed(unsent);
-    }
-
-    pub(super) fn disposed(&mut self, answers: Vec<(Disposed, Confirmation)>) {
-        for (disposed, confirmation) in answers {
-            let confirmed = confirmation == Confirmation::Confirmed;
-            if !confirmed {
-                tracing::warn!(consumer = %self.cx.name(), message_id = %disposed.delivery.message.id(), "message could not be dead-lettered: it stays in its queue");
-            }
-            self.dead_lettered(disposed, confirmed);
-        }
-    }
-
     /// Ends a message for the dead-letter queue: without a confirmed copy it goes back to its own, on its way there.
-    fn dead_lettered(&mut self, disposed: Disposed, confirmed: bool) {
+    pub(super) fn dead_lettered(&mut self, disposed: Disposed, confirmed: bool) {
         let Disposed { delivery, disposal, .. } = disposed;
         let delay = (!confirmed).then(|| backoff::rejected_delay(delivery.message.receive_count()));
         let end = self.messages.report(delivery.index, disposal.why.outcome(confirmed), delay, delivery.details);

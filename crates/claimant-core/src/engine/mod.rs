@@ -39,7 +39,7 @@ mod breaker_state;
 mod call;
 mod claiming;
 mod context;
-mod dead_letters;
+pub(crate) mod dead_letters;
 mod exit;
 mod fetching;
 mod gate;

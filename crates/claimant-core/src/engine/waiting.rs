@@ -46,7 +46,7 @@ impl Batch<'_> {
             Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
             Some(ended) = self.running.next() => ended.into_iter().for_each(|ended| self.ran(ended)),
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
-            Some(answers) = self.dead_letters.next() => self.disposed(answers),
+            Some(sent) = self.dead_letters.next() => sent.into_iter().for_each(|(disposed, confirmed)| self.dead_lettered(disposed, confirmed)),
             true = self.gate.next() => {}
             () = self.starts.limit.next() => {}
             () = self.suspects.ready() => {}

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
-use tokio::time::timeout;
 
 use super::plan::{Place, Step, Steps, plan};
 use super::table::Destination;
 use crate::backoff;
-use crate::deadline::{Schedule, guarded, until};
+use crate::deadline::Schedule;
 use crate::engine::Engine;
+use crate::engine::dead_letters;
 use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
 use crate::engine::progress::{Combined, Failure, Progress, error_of_event};
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::message::Message;
-use crate::queue::{Confirmation, Queue};
+use crate::queue::Queue;
 use crate::rejection::Rejection;
 use crate::report::{DeadLetter, DeadLetterReason, Details, Entry, Outcome, Report};
 
@@ -180,22 +180,8 @@ impl Run<'_> {
 
     /// Sends dead letters within the time, and returns whether the queue has confirmed each.
     async fn send(&self, queue: &dyn Queue, letters: &[DeadLetter]) -> Vec<bool> {
-        let request = |chunk: Vec<DeadLetter>| async move {
-            let left = until(self.schedule.return_by);
-            let answers = match left.is_zero() {
-                true => Vec::new(),
-                false => timeout(left, queue.dead_letters(&chunk, guarded(left))).await.unwrap_or_default(),
-            };
-            let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
-            let confirmed = chunk.iter().zip(answers).map(|(letter, answer)| {
-                let confirmed = answer == Confirmation::Confirmed;
-                if !confirmed {
-                    tracing::warn!(consumer = %letter.consumer, message_id = %letter.message_id, "message could not be dead-lettered: it stays in its queue");
-                }
-                confirmed
-            });
-            confirmed.collect::<Vec<_>>()
-        };
+        let by = self.schedule.return_by;
+        let request = |chunk: Vec<DeadLetter>| async move { dead_letters::send(queue, &chunk, by).await };
         let chunks: Vec<_> = letters.chunks(DEAD_LETTERS_BATCH_MAX).map(<[_]>::to_vec).collect();
         let sent = stream::iter(chunks.into_iter().map(request)).buffered(REQUESTS_MAX);
         sent.collect::<Vec<_>>().await.into_iter().flatten().collect()
