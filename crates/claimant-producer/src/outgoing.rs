@@ -5,13 +5,22 @@ use std::time::Duration;
 
 #[cfg(feature = "scheduler")]
 use claimant_core::Message;
+#[cfg(feature = "scheduler")]
 use claimant_core::own_attributes::SENT_AGAIN_OF;
+use claimant_core::own_attributes::is_own;
 use claimant_core::{AttributeValue, Attributes, Context, Key};
 
 use crate::id;
 
 /// No pointer to a payload is longer, with its attribute.
 pub(crate) const POINTER_MAX_BYTES: usize = 512;
+
+/// The attributes that go with a pointer of the SQS Extended Client, of today's and of its first versions.
+const OF_POINTERS: [&str; 2] = ["ExtendedPayloadSize", "SQSLargePayloadSize"];
+
+/// What such a pointer begins with, in the same versions.
+const POINTERS: [&str; 2] =
+    ["software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer"];
 
 /// A message to be sent: its business key and its body.
 ///
@@ -98,12 +107,14 @@ impl Outgoing {
 
     /// Adds a message attribute, or replaces the one of this name. SQS accepts at most ten.
     ///
-    /// `claimant-sent-again-of` is left out: it says which message the one that was received is a copy of. A new message that has it, as where
-    /// a handler passes on all attributes that it received, would be taken for another copy, and have its key where no rule makes one.
+    /// Where a handler passes on all attributes that it received, those of the message alone are left out. The nine that claimant itself
+    /// writes say which message was sent again, and what became of a dead letter: commands for that message, such as `claimant dead
+    /// discard`, would find the new one, too. The size of a large payload is for a body that points to one: a consumer rejects any other.
     #[must_use]
     pub fn attribute(mut self, name: impl Into<String>, value: AttributeValue) -> Self {
         let name = name.into();
-        if name != SENT_AGAIN_OF {
+        let of_a_pointer = OF_POINTERS.contains(&name.as_str());
+        if !is_own(&name) && (!of_a_pointer || is_pointer(&self.body)) {
             self.attributes.set(name, value);
         }
         self
@@ -140,6 +151,12 @@ impl Outgoing {
     }
 }
 
+/// Returns whether a body points to a payload: one that was written elsewhere, by the caller.
+fn is_pointer(body: &str) -> bool {
+    let class = body.trim_start().strip_prefix('[').map(str::trim_start).and_then(|rest| rest.strip_prefix('"'));
+    class.is_some_and(|class| POINTERS.iter().any(|pointer| class.starts_with(pointer)))
+}
+
 // Bodies and keys are personal data more often than not, and `Debug` ends up in logs.
 impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,13 +166,32 @@ impl fmt::Debug for Outgoing {
 
 #[cfg(test)]
 mod tests {
+    use claimant_core::own_attributes::{
+        ATTEMPT, CONSUMER, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF,
+    };
+
     use super::*;
+
+    const OWN: [&str; 9] =
+        [ERROR, OUTCOME, MESSAGE_ID, FIRST_MESSAGE_ID, REDRIVES, RECORD, CONSUMER, ATTEMPT, SENT_AGAIN_OF];
 
     #[test]
     fn a_message_is_no_copy_of_the_one_whose_attributes_it_has() {
-        let received = ["tenant", SENT_AGAIN_OF].map(|name| (name, AttributeValue::text("1")));
-        let message = Outgoing::new(Key::new("k").unwrap(), "");
-        let message = received.into_iter().fold(message, |message, (name, value)| message.attribute(name, value));
-        assert_eq!(message.attributes.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["tenant"]);
+        let pointer = |class: &str| format!("[ \"{class}\", {{}}]");
+        let rows: [(String, &[&str]); 5] = [
+            ("{}".to_owned(), &["claimant-like", "tenant"]),
+            ("[\"tenant\"]".to_owned(), &["claimant-like", "tenant"]),
+            (String::new(), &["claimant-like", "tenant"]),
+            (pointer(POINTERS[0]), &["ExtendedPayloadSize", "SQSLargePayloadSize", "claimant-like", "tenant"]),
+            (pointer(POINTERS[1]), &["ExtendedPayloadSize", "SQSLargePayloadSize", "claimant-like", "tenant"]),
+        ];
+        for (body, wanted) in rows {
+            let message = Outgoing::new(Key::new("k").unwrap(), body);
+            let received = OWN.into_iter().chain(OF_POINTERS).chain(["tenant", "claimant-like"]);
+            let message = received.fold(message, |message, name| message.attribute(name, AttributeValue::number(1)));
+            let mut left: Vec<_> = message.attributes.iter().map(|(name, _)| name).collect();
+            left.sort_unstable();
+            assert_eq!(left, wanted, "{}", message.body);
+        }
     }
 }
