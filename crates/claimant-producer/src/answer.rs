@@ -70,7 +70,8 @@ pub(crate) fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
     if code.contains("NonExistentQueue") || code.contains("QueueDoesNotExist") {
         TryResult::Refused(refused(": there is no queue with this URL in the client's Region"))
     } else if code.contains("AccessDenied") {
-        let hint = ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey where its key is your own";
+        let hint = ": the role needs sqs:SendMessage for the queue, and kms:GenerateDataKey and kms:Decrypt where its key is \
+                    your own";
         TryResult::Refused(refused(hint))
     } else if NOT_ACCEPTED.iter().any(|word| code.contains(word)) {
         TryResult::Refused(refused(": the credentials are not accepted: are they the right ones, and still valid?"))

@@ -39,8 +39,9 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Creates a producer for the queue with this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`. Its requests
-    /// are not retried by the client, whatever its configuration says: [tries](Self::send_all) are the producer's.
+    /// Creates a producer for the queue with this URL; one that ends in `.fifo` is a FIFO queue. Needs `sqs:SendMessage`, and
+    /// `kms:GenerateDataKey` and `kms:Decrypt` on the queue's key where that is your own. Its requests are not retried by the client,
+    /// whatever its configuration says: [tries](Self::send_all) are the producer's.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
         // Of retries inside of one, only the last answer would be seen: a message that may be in the queue would be said not to be.

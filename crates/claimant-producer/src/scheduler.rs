@@ -77,8 +77,9 @@ pub enum Cancelled {
 
 impl Scheduler {
     /// Creates a scheduler for the queue with this URL. The service sends in the name of this role, which `scheduler.amazonaws.com`
-    /// may assume and which has `sqs:SendMessage` for the queue. The caller needs `scheduler:CreateSchedule`,
-    /// `scheduler:GetSchedule`, `scheduler:DeleteSchedule` as far as it cancels, and `iam:PassRole` for that role.
+    /// may assume and which has `sqs:SendMessage` for the queue, and `kms:GenerateDataKey` and `kms:Decrypt` on its key where that is your
+    /// own. The caller needs `scheduler:CreateSchedule`, `scheduler:GetSchedule`, `scheduler:DeleteSchedule` as far as it cancels, and
+    /// `iam:PassRole` for that role.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>, role_arn: impl Into<String>) -> Self {
         let (queue_url, role_arn) = (queue_url.into(), role_arn.into());
@@ -118,7 +119,8 @@ impl Scheduler {
         Self { group: Some(name.into()), ..self }
     }
 
-    /// Sets the standard queue, by its ARN, for messages that could not be sent for a day. The role needs `sqs:SendMessage` for it.
+    /// Sets the standard queue, by its ARN, for messages that could not be sent for a day. The role needs for it what it needs for the
+    /// queue itself.
     #[must_use]
     pub fn dead_letters(self, queue_arn: impl Into<String>) -> Self {
         Self { dead_letters: Some(queue_arn.into()), ..self }

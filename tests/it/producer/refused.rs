@@ -20,7 +20,7 @@ async fn what_holds_for_each_message_is_asked_once_for_a_request() {
     for (queue, loss, wanted) in [
         ("missing", None, "there is no queue with this URL"),
         ("missing.fifo", None, "there is no queue with this URL"),
-        (STANDARD, Some(DENIED), "the role needs sqs:SendMessage"),
+        (STANDARD, Some(DENIED), "and kms:GenerateDataKey and kms:Decrypt where its key"),
         (STANDARD, Some(ENDED), "the credentials are not accepted"),
         (STANDARD, Some(UNKNOWN), "the credentials are not accepted"),
         (STANDARD, Some(WRONG), "the credentials are not accepted"),
