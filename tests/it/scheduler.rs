@@ -221,9 +221,11 @@ async fn what_cannot_be_scheduled_is_refused_without_a_request() {
         assert!(error.to_string().contains(why) && !error.to_string().contains("secret"), "{error}");
     }
     assert!(world.wire.take_requests().is_empty());
-    let variables = Variables::new([("QUEUE", "reminders"), ("ROLE", "reminders")]);
-    let error = Scheduler::from_variables(variables, "QUEUE", "ROLE").await.unwrap_err().to_string();
-    assert!(error.contains("a queue's URL is needed") && error.contains("a role's ARN is needed"), "{error}");
+    for role in ["reminders", "arn:aws:x::1:role/y"] {
+        let variables = Variables::new([("QUEUE", "reminders"), ("ROLE", role)]);
+        let error = Scheduler::from_variables(variables, "QUEUE", "ROLE").await.unwrap_err().to_string();
+        assert!(error.contains("a queue's URL is needed") && error.contains("a role's ARN is needed"), "{error}");
+    }
 }
 
 /// The target of a schedule is in its role's partition, or the service refuses it.

@@ -17,19 +17,16 @@ impl ScheduleSettings {
     /// Reads the settings: both, or none. Without a queue for what cannot be sent, that would be lost a day later.
     pub(crate) fn read(variables: &mut Variables) -> Option<Self> {
         let (role, dead_letters) = (variables.optional_text(ROLE), variables.optional_text(DEAD_LETTERS));
-        let (role_arn, dead_letter_arn) = match (role, dead_letters) {
+        let dead_letter_arn = match (role, dead_letters) {
             (None, None) => return None,
-            (Some(role_arn), Some(dead_letter_arn)) => (role_arn, dead_letter_arn),
+            (Some(_), Some(dead_letter_arn)) => dead_letter_arn,
             (role, _) => {
                 let missing = if role.is_none() { ROLE } else { DEAD_LETTERS };
                 variables.fault(format!("{missing} is not set: {ROLE} and {DEAD_LETTERS} are needed together"));
                 return None;
             }
         };
-        if !(role_arn.starts_with("arn:") && role_arn.contains(":role/")) {
-            let example = "arn:aws:iam::123456789012:role/name";
-            variables.fault(format!("{ROLE} is {role_arn:?}; a role's ARN is needed, such as {example}"));
-        }
+        let role_arn = claimant_aws::optional_role_arn(variables, ROLE);
         let is_queue = dead_letter_arn.starts_with("arn:") && dead_letter_arn.split(':').nth(2) == Some("sqs");
         if !is_queue || dead_letter_arn.ends_with(".fifo") {
             let example = "arn:aws:sqs:eu-west-1:123456789012:name";
@@ -42,7 +39,7 @@ impl ScheduleSettings {
                 "{ROLE} is set, and this program has no schedules: add the feature `scheduler` of the crate `claimant`"
             ));
         }
-        Some(Self { role_arn, dead_letter_arn })
+        role_arn.map(|role_arn| Self { role_arn, dead_letter_arn })
     }
 }
 
@@ -167,6 +164,7 @@ mod tests {
             ([(ROLE, A_ROLE), ("PATH", "/bin")], "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN is not set"),
             ([(DEAD_LETTERS, A_QUEUE), ("PATH", "/bin")], "CLAIMANT_SCHEDULE_ROLE_ARN is not set"),
             ([(ROLE, "send"), (DEAD_LETTERS, A_QUEUE)], "CLAIMANT_SCHEDULE_ROLE_ARN is \"send\""),
+            ([(ROLE, "arn:aws:x::1:role/y"), (DEAD_LETTERS, A_QUEUE)], "a role's ARN is needed"),
             ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs:eu-west-1:1:q.fifo")], "a standard queue's ARN"),
             ([(ROLE, A_ROLE), (DEAD_LETTERS, "https://sqs")], "a standard queue's ARN"),
         ] {

@@ -101,13 +101,8 @@ impl Scheduler {
     pub async fn from_variables(mut variables: Variables, queue_url: &str, role_arn: &str) -> Result<Self, Error> {
         variables.text_or_hint(queue_url, "give it the URL of the queue");
         let queue_url = claimant_aws::optional_queue_url(&mut variables, queue_url).unwrap_or_default();
-        let role = variables.text_or_hint(role_arn, "give it the ARN of the role in whose name messages are sent");
-        let is_role = role.starts_with("arn:") && role.contains(":role/");
-        if !role.is_empty() && !is_role {
-            variables.fault(format!(
-                "{role_arn} is {role:?}; a role's ARN is needed, such as arn:aws:iam::123456789012:role/name"
-            ));
-        }
+        variables.text_or_hint(role_arn, "give it the ARN of the role in whose name messages are sent");
+        let role = claimant_aws::optional_role_arn(&mut variables, role_arn).unwrap_or_default();
         variables.finish()?;
         Ok(Self::new(Client::new(claimant_aws::config().await), queue_url, role))
     }
