@@ -14,6 +14,7 @@
 //! | [`mapping`] | event source mappings, as Lambda's API has them |
 //! | [`signed`] | the requests for that, signed here; also those of the doctor and of operators |
 //! | [`endpoints`] | where services are |
+//! | `unsent` | requests that certainly never left the process |
 
 pub mod endpoints;
 mod http;
@@ -23,6 +24,7 @@ pub mod mapping;
 #[cfg(feature = "people")]
 mod people;
 pub mod signed;
+mod unsent;
 
 use std::thread;
 use std::time::Duration;
@@ -38,6 +40,7 @@ pub use later::Later;
 #[cfg(feature = "people")]
 pub use people::{config_of, sign_in};
 use tokio::sync::OnceCell;
+pub use unsent::{Unsent, unsent};
 
 /// Tries of one request, the first included.
 const ATTEMPTS_MAX: u32 = 3;

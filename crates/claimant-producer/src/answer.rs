@@ -2,6 +2,7 @@
 
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
+use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 
 use crate::error::{SendError, SendErrorKind};
@@ -44,14 +45,7 @@ pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<Try
 
 /// Returns the result of a request that failed as a whole.
 pub(crate) fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
-    let SdkError::ServiceError(service) = error else {
-        return match error {
-            SdkError::ConstructionFailure(_) => {
-                TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
-            }
-            _ => TryResult::Again(unknown(&Chain(error).to_string())),
-        };
-    };
+    let SdkError::ServiceError(service) = error else { return unanswered(error) };
     let (code, status) = (service.err().code().unwrap_or("no code"), service.raw().status());
     if is_throttle(code) || status.as_u16() == 429 {
         return TryResult::Again(SendError::new(
@@ -77,6 +71,23 @@ pub(crate) fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
         TryResult::Refused(refused(": the credentials are not accepted: are they the right ones, and still valid?"))
     } else {
         TryResult::RequestRefused(refused(""))
+    }
+}
+
+/// Returns the result of a request that has no answer of SQS.
+fn unanswered(error: &SdkError<SendMessageBatchError>) -> TryResult {
+    let why = Chain(error).to_string();
+    match (error, unsent(error)) {
+        (SdkError::ConstructionFailure(_), _) => TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, why)),
+        (_, Some(Unsent::NoCredentials)) => {
+            let hint = "is its profile signed in, or has the process a role?";
+            let why = format!("no request was sent, since there are no credentials: {hint} ({why})");
+            TryResult::Refused(SendError::new(SendErrorKind::Refused, why))
+        }
+        (_, Some(Unsent::ForNow)) => {
+            TryResult::Again(SendError::new(SendErrorKind::Failed, format!("no request was sent: {why}")))
+        }
+        _ => TryResult::Again(unknown(&why)),
     }
 }
 

@@ -61,6 +61,6 @@ pub(super) fn of(error: legacy::Error) -> ConnectorError {
 }
 
 /// Returns the first error of this type: this one, or a cause of it.
-fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+pub(crate) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     std::iter::successors(Some(error), |error| (*error).source()).find_map(|error| error.downcast_ref())
 }
