@@ -1,6 +1,7 @@
 //! The inbox on PostgreSQL: what it takes in, how it is worked off, and what people do with it.
 
 mod attempts;
+mod bodies;
 mod breaker;
 mod connections;
 mod crashes;

@@ -16,14 +16,13 @@ use tracing::Instrument as _;
 use crate::connections::AtServer;
 use crate::context::InboxContext;
 use crate::error;
-use crate::inbox::close;
 use crate::limits::AFTER_MAX_S;
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, Closing, Taken};
-use crate::status::{EntryStatus, StateChange};
+use crate::status::EntryStatus;
 use crate::transaction::{self, Transaction};
 use crate::values::column;
-use crate::worker::{AfterDeath, Slot, Worker};
+use crate::worker::{Slot, Worker};
 
 /// How much longer than the handler's timeout the server keeps a transaction open. It then ends it, so that a lost host does
 /// not lock a row for ever.
@@ -98,7 +97,7 @@ impl Worker {
     ) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
-            return self.mark_dead(taken, why, end_of(STATEMENT_MAX)).await;
+            return self.mark_dead(taken.id, taken.fence, why, end_of(STATEMENT_MAX)).await;
         }
         let LockedRow { transaction, at_server } = match self.lock_row(taken).await {
             Ok(Some(held)) => held,
@@ -198,8 +197,8 @@ impl Worker {
     /// Marks the row done in the handler's own transaction, and commits that.
     async fn finish(&self, taken: &Taken, mut locked: LockedRow) -> AttemptOutcome {
         let until = end_of(STATEMENT_MAX);
-        let closing =
-            Closing { transaction: Some(locked.at_server.transaction), ..self.closing(taken, EntryStatus::Done) };
+        let closing = self.closing(taken.id, taken.fence, EntryStatus::Done);
+        let closing = Closing { transaction: Some(locked.at_server.transaction), ..closing };
         let closed = transaction::rows(&mut locked.transaction, until, "ending a message", rows::close(closing)).await;
         match closed.and_then(|rows| rows::written(&rows)) {
             Ok(1) => {}
@@ -239,7 +238,7 @@ impl Worker {
         let Failure { why, kind, retry_after, .. } = failure;
         let is_final = kind == FailureKind::Terminal;
         if is_final || taken.attempt >= self.attempts_max {
-            return self.mark_dead(taken, &why, until).await;
+            return self.mark_dead(taken.id, taken.fence, &why, until).await;
         }
         tracing::warn!(error = why, "attempt failed");
         let now = self.clock.now();
@@ -254,28 +253,6 @@ impl Worker {
         }
     }
 
-    /// Marks a row dead, for an operator to decide.
-    async fn mark_dead(&self, taken: &Taken, why: &str, until: Instant) -> AttemptOutcome {
-        let closing = Closing { error: Some(bounded(why, ERROR_MAX_BYTES)), ..self.closing(taken, EntryStatus::Dead) };
-        match close(&self.pool, closing, until).await {
-            Ok(StateChange::Applied) => {
-                tracing::error!(error = why, "message is dead: it is not tried again until an operator retries it");
-                AttemptOutcome::Dead
-            }
-            Ok(StateChange::WrongState) => {
-                tracing::warn!(
-                    error = why,
-                    "the message could not be marked dead: it is done all the same, discarded, or taken again"
-                );
-                AttemptOutcome::Unknown
-            }
-            Err(error) => {
-                tracing::warn!(error = why, "the message could not be marked dead");
-                outcome_not_written(&error)
-            }
-        }
-    }
-
     /// Does not count an attempt for which no transaction could begin. If this write fails too, the attempt counts.
     async fn give_back(&self, taken: &Taken, error: &StoreError) -> AttemptOutcome {
         tracing::warn!(%error, "the attempt could not begin");
@@ -286,24 +263,11 @@ impl Worker {
         }
         AttemptOutcome::NotStarted
     }
-
-    fn closing<'a>(&self, taken: &Taken, status: EntryStatus) -> Closing<'a> {
-        Closing {
-            id: taken.id,
-            fence: Some(taken.fence),
-            status,
-            holds_group: status == EntryStatus::Dead && self.after_death == AfterDeath::GroupWaits,
-            error: None,
-            attempts_max: self.attempts_max,
-            now: self.clock.now(),
-            transaction: None,
-        }
-    }
 }
 
 /// Logs that the end of an attempt could not be written: the row is then due again after the longest that an attempt takes, or
 /// its backoff if that is longer.
-fn outcome_not_written(error: &StoreError) -> AttemptOutcome {
+pub(crate) fn outcome_not_written(error: &StoreError) -> AttemptOutcome {
     tracing::warn!(%error, "how the attempt ended could not be recorded");
     AttemptOutcome::Unknown
 }

@@ -2,8 +2,6 @@
 //!
 //! A claim sends no request and excludes no other owner. When the row is stored, the database tells whether the key is new.
 
-use std::collections::HashMap;
-
 use claimant_core::protocol::{self, ClaimRequest, Decision, Ending, Renewal, Settlement};
 use claimant_core::{
     AnyTransaction, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
@@ -13,8 +11,8 @@ use futures_util::future::join_all;
 use sqlx::PgPool;
 
 use crate::error;
-use crate::link::{self, end_of};
-use crate::offer;
+use crate::link::{self, end_of, time_for};
+use crate::offer::{self, Records};
 use crate::pending::PendingRow;
 
 /// How often storing a row is tried if no answer comes.
@@ -35,17 +33,17 @@ impl Intake {
         budget: Budget<'_>,
     ) -> Vec<Result<Settled, StoreError>> {
         match self.store_and_read(rows, budget).await {
-            Ok(records) => rows.iter().map(|(row, _)| Ok(settled(row, &records))).collect(),
+            Ok(records) => rows.iter().map(|(row, _)| settled(row, &records)).collect(),
             Err(error) if error::is_transient(&error) && rows.len() > 1 && !budget.left().is_zero() => {
                 join_all(rows.iter().map(|row| self.store_row(row, budget))).await
             }
-            Err(error) => rows.iter().map(|_| Err(StoreError::new(error.kind(), error.to_string()))).collect(),
+            Err(error) => rows.iter().map(|_| Err(same(&error))).collect(),
         }
     }
 
     async fn store_row(&self, row: &(PendingRow, Settlement), budget: Budget<'_>) -> Result<Settled, StoreError> {
         let records = self.store_and_read(std::slice::from_ref(row), budget).await?;
-        Ok(settled(&row.0, &records))
+        settled(&row.0, &records)
     }
 
     /// Stores these messages and returns their committed rows by record id: the new ones, and those that were there before.
@@ -53,11 +51,14 @@ impl Intake {
         &self,
         rows: &[(PendingRow, Settlement)],
         budget: Budget<'_>,
-    ) -> Result<HashMap<Vec<u8>, Record>, StoreError> {
+    ) -> Result<Records, StoreError> {
+        let bytes = rows.iter().filter_map(|(row, _)| row.message.as_ref()).map(|message| message.body.len()).sum();
+        let operation = format!("storing messages of {bytes} bytes");
+        let (until, within) = (budget.until(), time_for(bytes));
         let mut round = 0;
         loop {
             budget.meter().request();
-            let answer = link::rows(&self.pool, budget.until(), "storing messages", offer::offer(rows)).await;
+            let answer = link::rows_within(&self.pool, until, within, &operation, offer::offer(rows)).await;
             let error = match answer.and_then(|rows| offer::records(&rows)) {
                 Ok(records) if rows.iter().all(|(row, _)| records.contains_key(row.request.id.as_str().as_bytes())) => {
                     return Ok(records);
@@ -70,7 +71,7 @@ impl Intake {
             round += 1;
             let wait = budget.retry_wait(round);
             if round == ROUNDS_MAX || wait >= budget.left() {
-                return Err(error.unwrap_or_else(|| error::no_answer("storing messages")));
+                return Err(error.unwrap_or_else(|| error::no_answer(&operation)));
             }
             tokio::time::sleep(wait).await;
         }
@@ -78,14 +79,20 @@ impl Intake {
 }
 
 /// Returns what the committed row means for this message.
-fn settled(row: &PendingRow, records: &HashMap<Vec<u8>, Record>) -> Settled {
-    let Some(record) = records.get(row.request.id.as_str().as_bytes()) else { return Settled::Lost };
-    match protocol::decide(Some(record), &row.request) {
+fn settled(row: &PendingRow, records: &Records) -> Result<Settled, StoreError> {
+    let Some(record) = records.get(row.request.id.as_str().as_bytes()) else { return Ok(Settled::Lost) };
+    let record = record.as_ref().map_err(same)?;
+    Ok(match protocol::decide(Some(record), &row.request) {
         _ if record.owner == row.request.owner => Settled::Done,
         Decision::Refuse(refusal) => Settled::Refused(refusal),
         // A row is final: no other owner can claim its key.
         Decision::Grant { .. } | Decision::Park { .. } | Decision::Held => Settled::Lost,
-    }
+    })
+}
+
+/// Returns the error again, for one more message.
+fn same(error: &StoreError) -> StoreError {
+    StoreError::new(error.kind(), error.to_string())
 }
 
 impl Store for Intake {
@@ -153,7 +160,7 @@ impl Store for Intake {
         Box::pin(async move {
             call.meter.request();
             let rows = link::rows(&self.pool, end_of(call.within), "reading a message", offer::get(id)).await?;
-            Ok(offer::records(&rows)?.into_values().next())
+            offer::records(&rows)?.into_values().next().transpose()
         })
     }
 }

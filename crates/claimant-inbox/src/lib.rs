@@ -7,7 +7,8 @@
 //! | `intake`, `pending`, `offer` | a consumer whose store is the inbox; what is stored of a message; the statement that stores it |
 //! | `worker`, `run`, `summary` | [`Worker`]: its settings; when it polls for messages, and how many it takes; what it did |
 //! | `downstream` | the breaker and the limit of what handlers call |
-//! | `attempt`, `handlers`, `context` | one attempt, from its transaction to its end; handlers by event type; their context |
+//! | `attempt`, `dead` | one attempt, from its transaction to its end; rows that are tried no more |
+//! | `handlers`, `context` | handlers by event type; their context |
 //! | `rows` | every statement of the worker, and how the order is kept |
 //! | `transaction`, `link` | [`Transaction`]; one statement within its time |
 //! | `connections` | how many connections handlers may have; the one beside the pool |
@@ -47,6 +48,9 @@
 //! claims write nothing, and the completion of a claim stores the message. The alternative, an intake beside the engine,
 //! would have to repeat the engine's deadlines, lanes of FIFO groups, conflicts, dead letters and reports.
 //!
+//! A statement has two seconds, and a second more for each 4 MiB of bodies: of a slower line to the database, give the invocation more time and
+//! the consumer a smaller `.payload_max_bytes(…)`.
+//!
 //! A message is successful once its row, or an earlier one with the same fingerprint, was seen committed. (With
 //! `synchronous_commit = off`, a commit can be lost in a crash: connections that an inbox opens itself have it on.)
 //!
@@ -64,7 +68,8 @@
 //! returned and kept the transaction, the server ends it together with its connection: that takes one connection beside the pool, one at a time.
 //!
 //! An event type without a handler is a failure like any other: retried, since a worker that knows the type may be deployed soon,
-//! and dead in the end. A message whose body does not decode as its handler's type is dead at once.
+//! and dead in the end. A message whose body does not decode as its handler's type is dead at once, and so is one whose row another program
+//! has changed to what no worker can read; what is taken beside it runs all the same.
 //!
 //! # Order
 //!
@@ -85,7 +90,7 @@
 //! | step | statements |
 //! | --- | --- |
 //! | storing | 1 for up to 25 messages of a batch; in a FIFO queue, 1 for each position within its groups |
-//! | processing | 4 for each message, with `BEGIN` and `COMMIT`, and 1 for all that are taken together: up to the concurrency |
+//! | processing | 4 for each message, with `BEGIN` and `COMMIT`, and 1 for all that are taken together: up to the concurrency, and 8 MiB of bodies and one more |
 //! | a failed attempt | 4, and its share of the 1 for all that are taken together; 7 if the message is then dead |
 //! | an idle worker, or one that waits for its limit | 1 for each poll |
 //!
@@ -106,6 +111,7 @@
 mod attempt;
 mod connections;
 mod context;
+mod dead;
 mod downstream;
 mod error;
 mod handlers;

@@ -10,7 +10,7 @@ use sqlx::{PgPool, Postgres};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error;
-use crate::limits::{BEGIN_MAX_MS, CALL_MAX_MS, STATEMENT_MAX_MS};
+use crate::limits::{BEGIN_MAX_MS, BODIES_BYTES_PER_S, CALL_MAX_MS, STATEMENT_MAX_MS};
 
 /// A statement with its values.
 pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
@@ -26,13 +26,30 @@ pub(crate) fn end_of(within: Duration) -> Instant {
     Instant::now() + within.min(Duration::from_millis(CALL_MAX_MS))
 }
 
+/// Returns the longest that a statement may take that brings so many bytes of bodies.
+pub(crate) fn time_for(bytes: usize) -> Duration {
+    // OK because a usize fits a u64.
+    STATEMENT_MAX + Duration::from_millis((bytes as u64).saturating_mul(1_000) / BODIES_BYTES_PER_S)
+}
+
 /// Runs a short statement, which has [`STATEMENT_MAX`] once there is a connection, and returns its rows, which are committed by then.
-///
-/// One that is cut off, by its timeout or because the caller dropped the future, may have been executed or not. Its
-/// connection is in the middle of a response, so it is closed.
 pub(crate) async fn rows(
     pool: &PgPool,
     until: Instant,
+    operation: &str,
+    statement: Statement<'_>,
+) -> Result<Vec<PgRow>, StoreError> {
+    rows_within(pool, until, STATEMENT_MAX, operation, statement).await
+}
+
+/// Runs a statement, which has this time once there is a connection, and returns its rows, which are committed by then.
+///
+/// One that is cut off, by its timeout or because the caller dropped the future, may have been executed or not. Its
+/// connection is in the middle of a response, so it is closed.
+pub(crate) async fn rows_within(
+    pool: &PgPool,
+    until: Instant,
+    within: Duration,
     operation: &str,
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
@@ -42,7 +59,7 @@ pub(crate) async fn rows(
     };
     let mut link = Link { connection: Some(connection) };
     let Some(connection) = &mut link.connection else { return Err(error::no_answer(operation)) };
-    let until = until.min(end_of(STATEMENT_MAX));
+    let until = until.min(end_of(within));
     let answer = timeout_at(until, statement.fetch_all(&mut **connection)).await;
     // After a response of the server, an error or not, the connection is clean and returns to the pool.
     if let Ok(Ok(_) | Err(sqlx::Error::Database(_))) = answer {

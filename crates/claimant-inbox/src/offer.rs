@@ -9,7 +9,7 @@ use sqlx::query;
 
 use crate::link::Statement;
 use crate::pending::{MessageRow, PendingRow};
-use crate::values::{column, corrupt, text, time, timestamp};
+use crate::values::{column, corrupt, one, text, time, timestamp};
 
 macro_rules! shown {
     () => {
@@ -67,12 +67,15 @@ pub(crate) fn parts(record_id: &str) -> (&str, &str) {
     record_id.split_once(['#', '~']).unwrap_or((record_id, ""))
 }
 
+/// Committed rows by record id; an error where one cannot be read, which says nothing of the others.
+pub(crate) type Records = HashMap<Vec<u8>, Result<Record, StoreError>>;
+
 /// Converts rows to records of completed work: for the consumer that stores messages, a stored one is done.
-pub(crate) fn records(rows: &[PgRow]) -> Result<HashMap<Vec<u8>, Record>, StoreError> {
+pub(crate) fn records(rows: &[PgRow]) -> Result<Records, StoreError> {
     let read = |row: &PgRow| {
         let fingerprint: Vec<u8> = column(row, "fingerprint")?;
         let received_at: Timestamp = timestamp(row, "received_at")?;
-        let record = Record {
+        Ok(Record {
             status: Status::Completed,
             owner: OwnerToken::from_stored(text(row, "owner")?),
             fence: Fence::FIRST,
@@ -88,8 +91,7 @@ pub(crate) fn records(rows: &[PgRow]) -> Result<HashMap<Vec<u8>, Record>, StoreE
             result: None,
             error: None,
             note: None,
-        };
-        Ok((column(row, "record_id")?, record))
+        })
     };
-    rows.iter().map(read).collect()
+    rows.iter().map(|row| Ok((column(row, "record_id")?, one(read(row))?))).collect()
 }

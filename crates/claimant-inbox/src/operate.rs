@@ -8,7 +8,7 @@ use sqlx::query;
 
 use crate::link::Statement;
 use crate::status::EntryStatus;
-use crate::values::{column, corrupt, count, number, optional_text, text, time, timestamp};
+use crate::values::{column, corrupt, count, number, shown, time, timestamp};
 
 /// Each part has the condition of an index that holds no finished rows: those that wait are not among the due ones.
 const COUNTS: &str = "WITH pending AS (SELECT next_attempt_at, received_at FROM claimant_inbox \
@@ -132,9 +132,9 @@ impl Entry {
         Ok(Self {
             id: column(row, "id")?,
             consumer: column(row, "consumer")?,
-            event_type: text(row, "event_type")?,
-            group: optional_text(row, "group_name")?,
-            message_id: text(row, "message_id")?,
+            event_type: shown(row, "event_type")?.unwrap_or_default(),
+            group: shown(row, "group_name")?,
+            message_id: shown(row, "message_id")?.unwrap_or_default(),
             status: EntryStatus::of_word(column(row, "status")?).ok_or_else(|| corrupt("status"))?,
             attempts: count(row, "attempts")?,
             times: EntryTimes {
@@ -142,7 +142,7 @@ impl Entry {
                 received_at: timestamp(row, "received_at")?,
                 finished_at: finished.is_some().then(|| timestamp(row, "finished_at")).transpose()?,
             },
-            error: optional_text(row, "error")?,
+            error: shown(row, "error")?,
             body_bytes: count(row, "body_bytes")?,
         })
     }

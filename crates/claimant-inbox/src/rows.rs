@@ -14,12 +14,12 @@ use claimant_core::{MessageId, StoreError, Timestamp};
 use sqlx::postgres::PgRow;
 use sqlx::query;
 
-use crate::limits::ATTEMPTS_MAX;
+use crate::limits::{ATTEMPTS_MAX, TAKE_MAX_BYTES};
 use crate::link::Statement;
 use crate::offer::parts;
 use crate::pending::MessageRow;
 use crate::status::EntryStatus;
-use crate::values::{bigint, column, corrupt, count, number, optional_text, text, time, timestamp};
+use crate::values::{bigint, column, corrupt, count, number, one, optional_text, text, time, timestamp};
 
 /// A row that a worker took: its attempt is counted.
 pub(crate) struct Taken {
@@ -35,11 +35,20 @@ pub(crate) struct Taken {
     pub(crate) group_lock: Option<i64>,
 }
 
+/// A row that a worker took and cannot read, since a column of it is not of its form.
+pub(crate) struct Unreadable {
+    pub(crate) id: i64,
+    pub(crate) fence: u64,
+    pub(crate) error: StoreError,
+}
+
 /// What a [`TakeQuery`] returned.
 pub(crate) struct TakeAnswer {
-    pub(crate) taken: Vec<Taken>,
+    pub(crate) taken: Vec<Result<Taken, Unreadable>>,
     /// How many could be taken before that.
     pub(crate) ready: usize,
+    /// Some of them were left, since the bodies of all would have been too much for one answer.
+    pub(crate) cut_short: bool,
     /// There may be more due rows than were read.
     pub(crate) more: bool,
     /// A row whose last attempt ended its worker is due and was not taken.
@@ -72,6 +81,8 @@ macro_rules! group_lock {
 /// Counts the attempt, and makes the row due again after the backoff, in case its end is never written; but not while the attempt can last:
 /// another worker could take it between its rollback and the record of its failure. One that reads the same row finds it locked, or not due.
 ///
+/// Of what it could take it takes as much as its answer can bring in its time, and the first row in any case.
+///
 /// It names the columns that it returns: each connection keeps the statement, and the server refuses that once `*` means others.
 const TAKE: &str = concat!(
     "WITH due AS MATERIALIZED (SELECT id, group_name, cut_off FROM claimant_inbox \
@@ -80,16 +91,19 @@ const TAKE: &str = concat!(
     heads AS MATERIALIZED (SELECT d.id, d.cut_off FROM due d WHERE d.group_name IS NULL OR (SELECT e.id \
     FROM claimant_inbox e WHERE e.consumer = $1 AND e.group_name = d.group_name AND e.group_name IS NOT NULL AND e.open \
     AND e.id < d.id ORDER BY e.id LIMIT 1) IS NULL), \
-    locked AS MATERIALIZED (SELECT i.id FROM claimant_inbox i WHERE i.id IN (SELECT id FROM heads WHERE cut_off = $4) \
-    AND i.status = 'PENDING' AND NOT i.waiting AND i.next_attempt_at <= $2 \
-    ORDER BY i.next_attempt_at, i.id LIMIT $5 FOR UPDATE SKIP LOCKED), \
+    locked AS MATERIALIZED (SELECT i.id, i.next_attempt_at, octet_length(i.body) AS bytes FROM claimant_inbox i \
+    WHERE i.id IN (SELECT id FROM heads WHERE cut_off = $4) AND i.status = 'PENDING' AND NOT i.waiting \
+    AND i.next_attempt_at <= $2 ORDER BY i.next_attempt_at, i.id LIMIT $5 FOR UPDATE SKIP LOCKED), \
+    fitting AS MATERIALIZED (SELECT s.id FROM (SELECT l.id, sum(l.bytes) OVER (ORDER BY l.next_attempt_at, l.id) - l.bytes \
+    AS bytes_before FROM locked l) AS s WHERE s.bytes_before < $10), \
     suspect AS MATERIALIZED (SELECT i.id FROM claimant_inbox i WHERE i.id IN (SELECT id FROM heads WHERE cut_off) \
     AND i.status = 'PENDING' AND i.next_attempt_at <= $2 LIMIT 1 FOR UPDATE SKIP LOCKED), \
     taken AS (UPDATE claimant_inbox i SET attempts = i.attempts + 1, fence = i.fence + 1, cut_off = true, updated_at = $2, \
     next_attempt_at = $2 + greatest($9::bigint, least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint) \
-    FROM locked WHERE i.id = locked.id RETURNING i.id, i.fence, i.attempts, i.consumer, i.record_id, i.message_id, \
+    FROM fitting WHERE i.id = fitting.id RETURNING i.id, i.fence, i.attempts, i.consumer, i.record_id, i.message_id, \
     i.group_name, i.event_type, i.body, i.trace, i.received_at) \
     SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, \
+    (SELECT count(*) FROM fitting) < (SELECT count(*) FROM locked) AS cut_short, \
     NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.*, ",
     group_lock!("t"),
     " AS group_lock FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id"
@@ -160,6 +174,7 @@ pub(crate) fn take<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {
         .bind(BACKOFF_FACTOR as f64)
         // OK because the timeout is bounded.
         .bind(wanted.attempt_max.as_millis() as i64)
+        .bind(TAKE_MAX_BYTES)
 }
 
 pub(crate) fn park<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {
@@ -248,14 +263,15 @@ pub(crate) fn found(rows: &[PgRow], window: u32) -> Result<TakeAnswer, StoreErro
     let Some(first) = rows.first() else { return Err(corrupt("looked_at")) };
     let mut taken = Vec::new();
     for row in rows {
-        if column::<Option<i64>>(row, "id")?.is_some() {
-            taken.push(read(row)?);
+        if let Some(id) = column(row, "id")? {
+            let fence = number(row, "fence")?;
+            taken.push(one(read(row))?.map_err(|error| Unreadable { id, fence, error }));
         }
     }
     let more = number(first, "looked_at")? >= u64::from(window);
     // OK because it is no more than the window.
     let ready = number(first, "ready")? as usize;
-    Ok(TakeAnswer { taken, ready, more, suspects: column(first, "suspects")? })
+    Ok(TakeAnswer { taken, ready, cut_short: column(first, "cut_short")?, more, suspects: column(first, "suspects")? })
 }
 
 fn read(row: &PgRow) -> Result<Taken, StoreError> {

@@ -86,8 +86,8 @@ impl Worker {
     ///
     /// # Errors
     /// When the settings are not usable, or messages cannot be taken in a way that no retry fixes: the pool is closed; the database refuses the
-    /// login (also that of a password that was changed, to the next connection) or a permission; it, the table or a column is not there; it
-    /// does not take the statement, as where a trigger of another program or a pooler fails it; or a row is not of its form. What supervises
+    /// login (also that of a password that was changed, to the next connection) or a permission; it, the table or a column is not there; or
+    /// it does not take the statement, as where a trigger of another program or a pooler fails it. What supervises
     /// the worker starts it again then. Where the database cannot be reached or is busy, and after an error of no known meaning, it polls again.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
         let (worker, shared) = (self.checked()?, Arc::clone(&self.shared));
@@ -257,15 +257,20 @@ impl<'a> WorkerLoop<'a> {
         let window = self.window + worker.concurrency as u32;
         let (consumer, attempt_max) = (&worker.consumer, worker.attempt_max());
         let wanted = TakeQuery { consumer, now, attempt_max, window, rows, suspects: self.suspects };
-        let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
-        let TakeAnswer { taken, ready, more, suspects } = rows::found(&answer, window)?;
+        let (until, take) = (end_of(BEGIN_MAX), rows::take(wanted));
+        let answer = link::rows_within(&worker.pool, until, BEGIN_MAX, "taking messages", take).await?;
+        let TakeAnswer { taken, ready, cut_short, more, suspects } = rows::found(&answer, window)?;
         let found = taken.len();
         // OK because usize is at most 64 bits wide.
         self.rest -= found as u64;
         for (row, slot) in taken.into_iter().zip(slots.drain(..)) {
-            self.in_flight.spawn(Arc::clone(&worker).attempt(row, self.way.turn(), slot));
+            let worker = Arc::clone(&worker);
+            match row {
+                Ok(row) => self.in_flight.spawn(worker.attempt(row, self.way.turn(), slot)),
+                Err(row) => self.in_flight.spawn(worker.give_up(row, slot)),
+            };
         }
-        let (alone, some_left) = (self.suspects, if rows > 0 { found == rows } else { ready > 0 });
+        let (alone, some_left) = (self.suspects, if rows > 0 { found == rows || cut_short } else { ready > 0 });
         self.suspects = suspects || (alone && some_left);
         // Fewer than wanted, though more are due: the first ones are being processed, or wait for others.
         let again = more && !some_left && !alone && self.park_blocked(wanted).await?;

@@ -25,6 +25,12 @@ pub(crate) fn optional_text(row: &PgRow, name: &str) -> Result<Option<String>, S
     bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| corrupt(name))).transpose()
 }
 
+/// Returns a text as people are shown it: also that of a row whose column is not of its form.
+pub(crate) fn shown(row: &PgRow, name: &str) -> Result<Option<String>, StoreError> {
+    let bytes: Option<Vec<u8>> = column(row, name)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
 pub(crate) fn number(row: &PgRow, name: &str) -> Result<u64, StoreError> {
     u64::try_from(column::<i64>(row, name)?).map_err(|_| corrupt(name))
 }
@@ -35,6 +41,17 @@ pub(crate) fn timestamp(row: &PgRow, name: &str) -> Result<Timestamp, StoreError
 
 pub(crate) fn count(row: &PgRow, name: &str) -> Result<u32, StoreError> {
     u32::try_from(column::<i32>(row, name)?).map_err(|_| corrupt(name))
+}
+
+/// Keeps the error of one row, which says nothing of the others of its answer.
+///
+/// # Errors
+/// What is wrong with the whole table, such as a column of another type.
+pub(crate) fn one<T>(read: Result<T, StoreError>) -> Result<Result<T, StoreError>, StoreError> {
+    match read {
+        Err(error) if error.kind() != StoreErrorKind::Corrupt => Err(error),
+        read => Ok(read),
+    }
 }
 
 pub(crate) fn corrupt(column: &str) -> StoreError {

@@ -144,6 +144,18 @@ async fn what_is_stored_is_what_its_envelopes_hold() {
     assert_eq!(world.effects().await, ["a", "b"]);
 }
 
+/// A row that another program has changed says nothing of the other messages of its batch.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_is_stored_beside_a_row_that_cannot_be_read_is_a_success() {
+    let world = World::start(2).await;
+    world.put(&["ok"]).await;
+    world.sql(r"UPDATE claimant_inbox SET fingerprint = '\x00'").await;
+    let batch = ["ok", "a", "b"].map(|key| record(key, &body(key, "ok"))).to_vec();
+    assert_eq!(world.deliver(batch).await, ["ok"]);
+    assert_eq!(keys(&world).await, ["a", "b", "ok"]);
+}
+
 /// They are for handlers, which the worker has.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test"]
