@@ -7,8 +7,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, Lease, Queue, QueueFuture, Schedule,
-    TransactionGuard, Usage,
+    Consumer, Context, Engine, HandlerError, HideAnswer, Lease, Queue, QueueFuture, Schedule, TransactionGuard, Usage,
 };
 use claimant_cost::{Guarantee, Load, RECORD_BYTES, Runs, Traffic, Units, Work as Costs, duration_ms};
 use claimant_dynamodb::{LockTable, Transaction};
@@ -47,14 +46,6 @@ impl Queue for Hiding {
     fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(HideAnswer::Hidden))
-    }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::ready(Vec::new()))
     }
 }
 

@@ -62,8 +62,10 @@ pub trait Queue: Send + Sync {
         Box::pin(std::future::ready(Confirmation::Unconfirmed))
     }
 
-    /// Returns whether rejected messages can be sent to a dead-letter queue from here.
-    fn has_dead_letters(&self) -> bool;
+    /// Returns whether rejected messages can be sent to a dead-letter queue from here. Unless it says so, they go there by redrive.
+    fn has_dead_letters(&self) -> bool {
+        false
+    }
 
     /// Sends copies of messages to the dead-letter queue, at most [`DEAD_LETTERS_BATCH_MAX`], within this time. Answers for
     /// each, in their order: [`Confirmation::Confirmed`] only once the queue has confirmed that very copy, since the message is
@@ -72,7 +74,10 @@ pub trait Queue: Send + Sync {
         &'a self,
         dead_letters: &'a [DeadLetter],
         within: Duration,
-    ) -> QueueFuture<'a, Vec<Confirmation>>;
+    ) -> QueueFuture<'a, Vec<Confirmation>> {
+        let _ = (dead_letters, within);
+        Box::pin(std::future::ready(Vec::new()))
+    }
 
     /// Returns what lets this queue's messages into the function, where an open breaker is to pause it.
     fn intake(&self) -> Option<&dyn Intake> {
@@ -102,13 +107,5 @@ pub struct NoQueue;
 impl Queue for NoQueue {
     fn hide(&self, _index: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
-    }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::ready(Vec::new()))
     }
 }

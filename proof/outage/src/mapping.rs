@@ -4,11 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{Clock as _, DeadLetter, Error, HideAnswer, Intake, Queue, Timestamp};
-use claimant_core::{
-    Confirmation, QueueFuture,
-    intake::{self, IntakeFuture},
-};
+use claimant_core::intake::{self, IntakeFuture};
+use claimant_core::{Clock as _, Error, HideAnswer, Intake, Queue, QueueFuture, Timestamp};
 use tokio::time::sleep;
 
 use crate::clock::VirtualClock;
@@ -122,14 +119,6 @@ pub(crate) struct Asked<'a> {
 impl Queue for Asked<'_> {
     fn hide(&self, _index: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
-    }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::ready(Vec::new()))
     }
 
     fn intake(&self) -> Option<&dyn Intake> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use claimant_core::intake::{Intake, IntakeFuture, is_early_enough};
 use claimant_core::{
-    Breaker, Clock as _, Confirmation, Consumer, Context, DeadLetter, Engine, Error, ErrorKind, HandlerError,
-    HideAnswer, MemoryStore, Message, NoQueue, Queue, QueueFuture, Report, Schedule, Timestamp,
+    Breaker, Clock as _, Consumer, Context, Engine, Error, ErrorKind, HandlerError, HideAnswer, MemoryStore, Message,
+    NoQueue, Queue, QueueFuture, Report, Schedule, Timestamp,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -111,14 +111,6 @@ impl Intake for Mapping {
 impl Queue for Mapping {
     fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
-    }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::ready(Vec::new()))
     }
 
     fn intake(&self) -> Option<&dyn Intake> {

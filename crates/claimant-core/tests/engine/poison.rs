@@ -9,8 +9,8 @@ use std::time::Duration;
 use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Confirmation, Consumer, DeadLetter, HideAnswer, MemoryStore, Message, Queue, QueueFuture,
-    Renewed, Router, Routes, Schedule, Settled, Store, StoreError, StoreFuture,
+    Call, Claim, ClaimAnswer, Confirmation, Consumer, HideAnswer, MemoryStore, Message, Queue, QueueFuture, Renewed,
+    Router, Routes, Schedule, Settled, Store, StoreError, StoreFuture,
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
@@ -165,14 +165,6 @@ impl Queue for Deleting {
             self.gone.lock().unwrap().extend(places);
         }
         Box::pin(std::future::ready(if self.can { Confirmation::Confirmed } else { Confirmation::Unconfirmed }))
-    }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::ready(Vec::new()))
     }
 }
 

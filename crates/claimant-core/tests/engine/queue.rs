@@ -277,14 +277,6 @@ impl Queue for Mute {
     fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
         Box::pin(std::future::pending())
     }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::pending())
-    }
 }
 
 #[tokio::test(start_paused = true)]

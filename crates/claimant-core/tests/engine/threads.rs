@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use claimant_core::limits::{BLOCKED_MAX, THREADS_MAX};
 use claimant_core::{
-    Breaker, Call as StoreCall, Confirmation, Consumer, DeadLetter, Engine, HandlerError, HandlerThreads, HideAnswer,
-    Items, Key, Lease, MemoryStore, Message, Meter, NoQueue, Queue, QueueFuture, Record, RecordId, Report, Schedule,
-    Status, Store,
+    Breaker, Call as StoreCall, Consumer, Engine, HandlerError, HandlerThreads, HideAnswer, Items, Key, Lease,
+    MemoryStore, Message, Meter, NoQueue, Queue, QueueFuture, Record, RecordId, Report, Schedule, Status, Store,
 };
 use claimant_testkit::Call::Settle;
 use claimant_testkit::FaultyStore;
@@ -246,14 +245,6 @@ impl Queue for Gone {
     fn hide(&self, index: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
         let _ = self.0.send(());
         Box::pin(std::future::ready(if index == 0 { HideAnswer::Lost } else { HideAnswer::Hidden }))
-    }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::pending())
     }
 }
 

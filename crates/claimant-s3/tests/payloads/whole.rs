@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::PayloadSink as _;
 use claimant_core::{
-    AttributeValue, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, Key, MemoryStore,
-    Message, Queue, QueueFuture, Report, Schedule,
+    AttributeValue, Confirmation, Consumer, Context, Engine, HandlerError, HideAnswer, Key, MemoryStore, Message,
+    Queue, QueueFuture, Report, Schedule,
 };
 use claimant_events::{EventBridge, Sns};
 use claimant_local::s3::S3;
@@ -39,14 +39,6 @@ impl Queue for Deleting<'_> {
             self.0.delete(QUEUE, &self.1[*index].receipt_handle).unwrap();
         }
         Box::pin(std::future::ready(Confirmation::Confirmed))
-    }
-
-    fn has_dead_letters(&self) -> bool {
-        false
-    }
-
-    fn dead_letters<'a>(&'a self, _: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        Box::pin(std::future::ready(Vec::new()))
     }
 }
 
