@@ -9,9 +9,9 @@ use claimant_core::{Error, ErrorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendErrorKind {
-    /// SQS refuses the message; sending it again is of no use.
+    /// SQS refuses the message, or there are no credentials to send it with; sending it again is of no use.
     Refused,
-    /// SQS failed, up to the last try. The message was not sent.
+    /// SQS failed or could not be reached, up to the last try. The message was not sent.
     Failed,
     /// No answer came, up to the last try. The message may have been sent: send it again with the same key.
     Unknown,
