@@ -61,8 +61,8 @@ impl DeadLetterQueue {
         result.map(|()| report)
     }
 
-    /// Deletes the letters that are selected. With `save`, each is first written there, whole, as one line of JSON; what cannot be
-    /// written is not deleted. What was written may be the last copy also of a letter that is a problem of the report: where no answer
+    /// Deletes the letters that are selected. With `save`, each is first written there, whole, as one line of JSON, and flushed; what cannot
+    /// be is not deleted. A [`SaveFile`](super::SaveFile) is flushed to the disk. What was written may be the last copy also of a letter that is a problem of the report: where no answer
     /// came, it is not known whether it was deleted.
     ///
     /// # Errors

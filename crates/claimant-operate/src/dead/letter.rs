@@ -224,6 +224,14 @@ impl DeadLetter {
     }
 }
 
+/// Returns whether a text begins with a letter as [`DeadLetter::to_json`] writes it whole: so are letters saved that are discarded, which are
+/// no messages.
+#[must_use]
+pub fn is_saved(text: &str) -> bool {
+    let Some(Ok(first)) = serde_json::Deserializer::from_str(text).into_iter::<Value>().next() else { return false };
+    ["message_id", "origin", "body"].iter().all(|name| first[name].is_string()) && first["body_bytes"].is_u64()
+}
+
 fn attribute_json(value: &MessageAttributeValue) -> Value {
     let bytes = value.binary_value().map(|bytes| bytes.as_ref().to_vec());
     json!({ "type": value.data_type(), "text": value.string_value(), "bytes": bytes })
@@ -286,6 +294,12 @@ mod tests {
         }
         let whole = letter.to_json(true).to_string();
         assert!(whole.contains("secret") && whole.contains("t-1"), "{whole}");
+        assert!(is_saved(&format!("{whole}\n{whole}\n")) && is_saved(&format!("{:#}", letter.to_json(true))));
+        for text in
+            ["", "x", "7", "{}", "{\"secret\": 1}", "{\"message_id\": \"m-1\", \"body\": \"x\"}", &json.to_string()]
+        {
+            assert!(!is_saved(text), "{text}");
+        }
     }
 
     /// With six attributes of its own, the copy has no room for it; redriven, with five: both are of one group.

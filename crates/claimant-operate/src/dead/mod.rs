@@ -17,6 +17,7 @@
 //! | `pace` | how many a second |
 //! | `report` | what is asked of an act ([`Bounds`], [`Observer`]), and what it did ([`Report`]) |
 //! | `acts` | reading and discarding |
+//! | `save` | [`SaveFile`]: the file that discarded letters are saved in |
 //! | `redrive` | sending back |
 //!
 //! SQS has no way to look at a message but to receive it, so a letter that is read is hidden from other readers for a moment, and its
@@ -35,6 +36,7 @@ mod pace;
 mod queue;
 mod redrive;
 mod report;
+mod save;
 mod selection;
 mod sources;
 mod walk;
@@ -43,12 +45,13 @@ pub use depth::Depth;
 pub use field::FieldPath;
 pub use fingerprint::Fingerprint;
 pub use group::{Group, Groups};
-pub use letter::{DeadLetter, MOVED, Origin, Why};
+pub use letter::{DeadLetter, MOVED, Origin, Why, is_saved};
 pub use look::Page;
 pub use named::find_dead_letter_queues;
 pub use outgoing::Edit;
 pub use pace::RATE_MAX_PER_S;
 pub use queue::DeadLetterQueue;
 pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report};
+pub use save::SaveFile;
 pub use selection::{Ids, Selection};
 pub use walk::LOOKED_AT_MAX;

@@ -89,18 +89,23 @@ async fn what_is_discarded_is_saved_first() {
     let dry = queue.discard(&bad, Bounds { dry_run: true, ..ALL }, None, &mut go_on).await.unwrap();
     assert_eq!((dry.progress.done, local.depth("dead")), (3, (12, 0)));
 
-    struct Full;
+    // Some say only when they are flushed that they are full.
+    struct Full {
+        when_flushed: bool,
+    }
     impl io::Write for Full {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::StorageFull.into())
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.when_flushed { Ok(bytes.len()) } else { Err(io::ErrorKind::StorageFull.into()) }
         }
         fn flush(&mut self) -> io::Result<()> {
-            Ok(())
+            if self.when_flushed { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
         }
     }
-    let error = queue.discard(&bad, ALL, Some(&mut Full), &mut go_on).await.unwrap_err();
-    assert!(error.to_string().contains("not discarded"), "{error}");
-    assert_eq!(local.depth("dead"), (12, 0));
+    for when_flushed in [false, true] {
+        let error = queue.discard(&bad, ALL, Some(&mut Full { when_flushed }), &mut go_on).await.unwrap_err();
+        assert!(error.to_string().contains("not discarded"), "{error}");
+        assert_eq!(local.depth("dead"), (12, 0));
+    }
 
     let mut saved = Vec::new();
     let report = queue.discard(&bad, ALL, Some(&mut saved), &mut go_on).await.unwrap();

@@ -1,12 +1,10 @@
 //! `claimant dead redrive` and `discard`: their options, and what each does to a queue.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use claimant_core::Error;
-use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, FieldPath, Observer, Selection};
+use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, FieldPath, Observer, SaveFile, Selection};
 use claimant_operate::target::sibling;
 
 use super::acts::{Acts, What};
@@ -51,7 +49,7 @@ pub(crate) struct Discard {
     #[command(flatten)]
     what: What,
 
-    /// First write each letter to this file, whole, as a line of JSON; the file must not exist yet
+    /// First write each letter to this file, whole, as a line of JSON, and on to the disk; the file must not exist yet
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 }
@@ -75,10 +73,9 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
     let selection = what.selection()?;
     let mut file = match &save {
         Some(path) if !what.write.dry_run => {
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
             let failed =
                 |e| Error::invalid(format!("{} cannot be made: it must not exist yet", path.display())).caused_by(e);
-            Some(file.map_err(failed)?)
+            Some(SaveFile::create(path).map_err(failed)?)
         }
         _ => None,
     };
@@ -88,7 +85,7 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
     };
     let done = Acts::new("Discard", "discarded").on_each(&what, &selection, act).await;
     // One in which nothing is stands in the way of the next try.
-    if let Some((file, path)) = file.zip(save).filter(|(file, _)| file.metadata().is_ok_and(|file| file.len() == 0)) {
+    if let Some((file, path)) = file.zip(save).filter(|(file, _)| file.is_empty()) {
         drop(file);
         let removed = std::fs::remove_file(&path);
         removed.map_err(|e| Error::new(format!("{} is empty and stays", path.display())).caused_by(e))?;

@@ -1,13 +1,11 @@
 //! `POST /dead/redrive` and `POST /dead/discard`, as `claimant dead redrive` and `claimant dead discard` do.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use axum::extract::State;
 use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
-use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, Ids, LOOKED_AT_MAX, Report, Selection};
+use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, Ids, LOOKED_AT_MAX, Report, SaveFile, Selection};
 
 use super::letters::{self, UNTIL};
 use crate::act::Act;
@@ -85,7 +83,7 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
     let (path, mut file) = saved(dead.name())?;
     let report = dead.discard(&selection, bounds, Some(&mut file), &mut |_| console.go_on()).await;
     // Where it failed, nothing was deleted; what was saved otherwise may be all that is left of a letter.
-    let is_saved = report.is_ok() && file.metadata().map_or(true, |file| file.len() > 0);
+    let is_saved = report.is_ok() && !file.is_empty();
     if !is_saved {
         // OK to fail: a file of ours that nobody needs, in a directory for such files.
         let _ = std::fs::remove_file(&path);
@@ -176,11 +174,10 @@ fn none(console: &Console, dead: &DeadLetterQueue, report: &Report) -> String {
 }
 
 /// Opens a new file for letters that are discarded: only its owner can read it.
-fn saved(queue: &str) -> Result<(PathBuf, File), Error> {
+fn saved(queue: &str) -> Result<(PathBuf, SaveFile), Error> {
     let name = format!("claimant-discarded-{queue}-{}.jsonl", SystemClock.now().as_millis());
     let path = std::env::temp_dir().join(name);
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let file = file.map_err(|e| {
+    let file = SaveFile::create(&path).map_err(|e| {
         Error::new(format!("nothing was discarded: {} cannot be made, to save the letters in", path.display()))
             .caused_by(e)
     })?;
