@@ -1,6 +1,5 @@
 //! Event source mappings that breakers have paused.
 
-use claimant_core::Error;
 use claimant_core::breaker::BREAKER_CONSUMER;
 use claimant_core::error::Chain;
 use serde_json::{Value, json};
@@ -48,8 +47,8 @@ pub fn breaker(id: &str) -> Option<&str> {
     id.strip_prefix(BREAKER_CONSUMER)?.strip_prefix('#')
 }
 
-/// Returns the mappings that breakers have paused, and an error where it is not known of all.
-pub async fn paused(place: &Place) -> (Vec<Pause>, Option<Error>) {
+/// Returns the mappings that breakers have paused; and in words, without a full stop, that it is not known of all.
+pub async fn paused(place: &Place) -> (Vec<Pause>, Option<String>) {
     let intake = Intake::of(place);
     let (mut paused, mut failed) = (Vec::new(), None);
     match intake.list_in(place).await {
@@ -63,17 +62,17 @@ pub async fn paused(place: &Place) -> (Vec<Pause>, Option<Error>) {
         }
         Err(error) => failed = Some(error),
     }
-    (paused, failed)
-}
-
-/// Returns the mappings that these breakers have paused, which an act on a breaker's record does not switch on; and in words, without a
-/// full stop, that it is not known of all.
-pub async fn paused_by(place: &Place, breakers: &[&str]) -> (Vec<Pause>, Option<String>) {
-    let (mut paused, failed) = self::paused(place).await;
-    paused.retain(|pause| breakers.iter().any(|breaker| pause.may_be_of(breaker)));
     let why = match failed {
         Some(error) => Some(format!(": {}", Chain(&error))),
         None => place.functions.is_empty().then(|| ", since no function is known here".to_owned()),
     };
-    (paused, why.map(|why| format!("Whether its intake is paused is not known{why}")))
+    (paused, why.map(|why| format!("Whether a breaker has paused the intake is not known{why}")))
+}
+
+/// Returns the mappings that these breakers have paused, which an act on a breaker's record does not switch on; and what [`paused`] says of
+/// what is not known.
+pub async fn paused_by(place: &Place, breakers: &[&str]) -> (Vec<Pause>, Option<String>) {
+    let (mut paused, not_known) = self::paused(place).await;
+    paused.retain(|pause| breakers.iter().any(|breaker| pause.may_be_of(breaker)));
+    (paused, not_known)
 }

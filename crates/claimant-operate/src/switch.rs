@@ -1,11 +1,13 @@
 //! Several event source mappings switched on or off together: each for itself, so that what fails hides nothing of what was done.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use claimant_aws::intake::Return;
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
-use futures_util::future::join_all;
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, join_all, select};
 use serde_json::Value;
 
 use crate::intake::{Change, Intake, Mapping};
@@ -53,8 +55,17 @@ impl Switched {
 /// are switched off, what would switch them on again is deleted: once before the wait, which can fail, and once after it, since a
 /// breaker that had looked at the mapping before may have planned its return meanwhile.
 ///
+/// `stopped` ends the wait, and nothing else, once it is ready: a mapping that was waited for then has the state that Lambda last told. It is
+/// polled from the beginning of the wait on, and not where nothing is to be waited for.
+///
 /// What fails at one mapping is said of it, and the others are changed all the same.
-pub async fn switch(intake: &Intake, mappings: Vec<Mapping>, change: Change, within: Duration) -> Vec<Switched> {
+pub async fn switch(
+    intake: &Intake,
+    mappings: Vec<Mapping>,
+    change: Change,
+    within: Duration,
+    stopped: impl Future<Output = ()>,
+) -> Vec<Switched> {
     let mut all = Vec::new();
     for mapping in mappings {
         all.push(changed(intake, mapping, change).await);
@@ -63,9 +74,21 @@ pub async fn switch(intake: &Intake, mappings: Vec<Mapping>, change: Change, wit
     if is_pause {
         keep_off(intake, &mut all).await;
     }
-    let states = join_all(all.iter().map(|one| settled(intake, one, within))).await;
+    let stopped = stopped.shared();
+    let waits = all.iter().map(|one| {
+        let stopped = stopped.clone();
+        async move {
+            match select(pin!(settled(intake, one, within)), stopped).await {
+                Either::Left((state, _)) => Some(state),
+                Either::Right(_) => None,
+            }
+        }
+    });
+    let states = join_all(waits).await;
     for (one, state) in all.iter_mut().zip(states) {
-        one.settle(state, change);
+        if let Some(state) = state {
+            one.settle(state, change);
+        }
     }
     if is_pause {
         keep_off(intake, &mut all).await;

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::pauses::in_words;
+use super::pauses::{in_words, note_not_known};
 use super::table::harmless;
 use super::{confirm, parse};
 use crate::exit::Ended;
-use crate::output::{note, say, say_json};
+use crate::output::{say, say_json};
 
 /// Keys of one command.
 const KEYS_MAX: usize = 1_000;
@@ -137,10 +137,8 @@ async fn still_paused(place: &Place, outcomes: &[Outcome], stop: &Stop) -> Vec<P
     let (paused, not_known) = stop
         .or(pauses::paused_by(place, &breakers))
         .await
-        .unwrap_or_else(|| (Vec::new(), Some("Whether its intake is paused was not looked at".to_owned())));
-    if let Some(not_known) = not_known {
-        note(harmless(&format!("{not_known}. claimant pause --dry-run FUNCTION says so.")));
-    }
+        .unwrap_or_else(|| (Vec::new(), Some("Whether a breaker has paused the intake was not looked at".to_owned())));
+    note_not_known(not_known.as_deref());
     paused
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use claimant_core::Error;
 use claimant_core::error::Chain;
-use claimant_operate::intake::{Change, ComesBack, Intake};
+use claimant_operate::intake::{Change, ComesBack, Intake, Mapping};
 use claimant_operate::switch::{Switched, switch};
 use serde_json::json;
 
 use super::confirm;
+use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::table::{Fit, Table, harmless};
 use crate::exit::Ended;
@@ -17,15 +18,18 @@ use crate::output::{note, say, say_json};
 /// How long a change may take to take effect, unless said otherwise.
 const WAIT_S: u64 = 60;
 
+/// When a mapping that is off is switched on, if a breaker has paused it; or why that is not known.
+type Back = Result<Option<ComesBack>, Error>;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The event source mappings of SQS queues are switched; messages stay in their queues meanwhile, for as long as these retain them. A \
 deployment that changes a mapping sets it to what the template says. A mapping that an open breaker has paused is switched on by a \
 schedule; `pause` deletes that, and the mapping stays off until `resume`. All mappings are changed before any is waited for, and what \
-fails at one is said beside what was done to the others.
+fails at one is said beside what was done to the others. Ctrl-C ends the wait, not the change.
 
 Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where it is so of some mappings only or the question was \
-answered with no, 2 where nothing could be done.")]
+answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it before all was so.")]
 pub(crate) struct OnFunction {
     /// The function, by its name, its ARN or its logical id; of a local cloud also by its program's name. Of a stack or a local cloud it
     /// is one of its own
@@ -65,39 +69,64 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
             options.of.as_ref().map_or_else(|| "an SQS queue".to_owned(), |queue| format!("the SQS queue {queue}"));
         return Err(Error::invalid(format!("{name} has no event source mapping of {of}")));
     }
-    let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
-    let all = if options.write.dry_run {
-        mappings.into_iter().map(Switched::untouched).collect()
-    } else {
-        let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
-        let question = format!("Stop messages to {name}, from {}?", queues.join(", "));
-        if !enabled && !confirm::confirmed(&question, &options.write)? {
-            return Ok(Ended::WithFaults);
-        }
-        switch(&intake, mappings, change, Duration::from_secs(options.wait)).await
-    };
-    let mut back = Vec::new();
-    for one in &all {
-        note_schedules(one);
-        // Whoever may not ask for schedules sees the state alone.
-        back.push(intake.comes_back(&one.mapping).await.unwrap_or_default());
-    }
     let wanted = if enabled { "Enabled" } else { "Disabled" };
-    print(&all, &back, wanted, &options);
     if options.write.dry_run {
+        let all: Vec<_> = mappings.into_iter().map(Switched::untouched).collect();
+        print(&all, &come_back(&intake, &all).await, wanted, &options);
         return Ok(Ended::Well);
     }
-    let is_good = |(one, back): (&Switched, &Option<ComesBack>)| {
-        one.failed.is_none() && one.mapping.state == wanted && (enabled || back.is_none())
+    let stop = Stop::listen("Not waiting any longer. Ctrl-C again ends at once.");
+    if !enabled {
+        let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
+        let question = format!("Stop messages to {name}, from {}?", queues.join(", "));
+        match confirm::answered(&question, &options.write, &stop).await? {
+            Some(true) => {}
+            Some(false) => return Ok(Ended::WithFaults),
+            None => return Ok(Ended::Interrupted),
+        }
+    }
+    let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
+    let within = Duration::from_secs(options.wait);
+    let stopped = async {
+        if !stop.is_asked() {
+            let most = options.wait;
+            note(format!("Waiting until it is {wanted}, {most} s at most. Ctrl-C ends the wait, not the change."));
+        }
+        stop.until_asked().await;
+    };
+    let all = switch(&intake, mappings, change, within, stopped).await;
+    let back = come_back(&intake, &all).await;
+    print(&all, &back, wanted, &options);
+    let is_good = |(one, back): (&Switched, &Back)| {
+        one.failed.is_none() && one.mapping.state == wanted && (enabled || !matches!(back, Ok(Some(_))))
     };
     if all.iter().zip(&back).all(is_good) {
         return Ok(Ended::Well);
+    }
+    if stop.is_asked() {
+        return Ok(Ended::Interrupted);
     }
     let is_changed = all.iter().any(Switched::is_changed);
     match all.into_iter().find_map(|one| one.failed).filter(|_| !is_changed) {
         Some(error) => Err(error),
         None => Ok(Ended::WithFaults),
     }
+}
+
+/// Returns of each of these when it is on again, and says what became of the schedules that would do that, and what is not known of them.
+async fn come_back(intake: &Intake, all: &[Switched]) -> Vec<Back> {
+    let mut all_back = Vec::new();
+    for one in all {
+        note_schedules(one);
+        let back = intake.comes_back(&one.mapping).await;
+        if let (Err(error), None) = (&back, &one.not_kept_off) {
+            let Mapping { function, queue, .. } = &one.mapping;
+            let why = Chain(error);
+            note(harmless(&format!("Whether a breaker has paused {function} from {queue} is not known: {why}.")));
+        }
+        all_back.push(back);
+    }
+    all_back
 }
 
 /// Says what became of the schedules that would switch a mapping on that was paused by a person.
@@ -120,11 +149,12 @@ fn note_schedules(one: &Switched) {
     }
 }
 
-fn print(all: &[Switched], back: &[Option<ComesBack>], wanted: &str, options: &OnFunction) {
+fn print(all: &[Switched], back: &[Back], wanted: &str, options: &OnFunction) {
     if options.output.json {
-        let shown = |(one, back): (&Switched, &Option<ComesBack>)| {
+        let shown = |(one, back): (&Switched, &Back)| {
             let mut shown = one.to_json();
-            shown["on_again"] = back.as_ref().map(ComesBack::to_json).into();
+            shown["on_again"] = back.as_ref().ok().and_then(Option::as_ref).map(ComesBack::to_json).into();
+            shown["on_again_not_known"] = back.as_ref().err().map(|error| Chain(error).to_string()).into();
             shown
         };
         let mappings: Vec<_> = all.iter().zip(back).map(shown).collect();
@@ -139,7 +169,7 @@ fn print(all: &[Switched], back: &[Option<ComesBack>], wanted: &str, options: &O
     }
     table.lines().iter().for_each(say);
     for (Switched { mapping, failed, .. }, back) in all.iter().zip(back) {
-        if let Some(back) = back {
+        if let Ok(Some(back)) = back {
             say(format!("{} from {} is on again at {back}.", mapping.function, mapping.queue));
         }
         if let Some(error) = failed {

@@ -48,17 +48,18 @@ impl Stop {
 
     /// Waits for work to end; `None` where Ctrl-C has come, or comes first.
     pub(crate) async fn or<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut asked = self.asked.clone();
-        let stopped = async {
-            // Where nothing listens, nothing stops it.
-            if asked.wait_for(|asked| *asked).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             biased;
-            () = stopped => None,
+            () = self.until_asked() => None,
             done = work => Some(done),
+        }
+    }
+
+    /// Waits for Ctrl-C.
+    pub(crate) async fn until_asked(&self) {
+        // Where nothing listens, nothing stops it.
+        if self.asked.clone().wait_for(|asked| *asked).await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -10,7 +10,7 @@ use claimant_operate::pauses::{self, Pause};
 use serde_json::{Value, json};
 
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::pauses::in_words;
+use super::pauses::{in_words, note_not_known};
 use super::table::{Fit, Table, age, harmless};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
@@ -28,8 +28,8 @@ const FREE_MAX_DOLLARS: f64 = 0.01;
 /// Reads the whole table, since there is no index by state: an index would cost a third write unit for every message. What that
 /// costs is told first; above a cent it is asked for.
 ///
-/// Exit codes: 0 where nothing was found, 1 where something was, 2 where the list could not be made, or nothing was found beside records that
-/// claimant did not write.
+/// Exit codes: 0 where nothing was found, 1 where something was, 2 where the list could not be made whole, since a store gave no answer or
+/// its price was not accepted, or nothing was found beside records that claimant did not write.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     /// The states [default: stuck parked rejected failed]
@@ -78,23 +78,40 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         text: options.text.clone(),
         limit: options.limit,
     };
-    let mut lists = Vec::new();
-    for store in place.open_stores(options.target.skew).await? {
-        let Some(listed) = list(&store, &query, &options).await? else { return Ok(Ended::WithFaults) };
-        lists.push((store, listed));
+    let stores = place.open_stores(options.target.skew).await?;
+    let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
+    // What was read of the stores before is shown also where one cannot be read: it was paid for.
+    let (mut lists, mut read) = (Vec::new(), Ok(true));
+    for store in stores {
+        match list(&store, &query, &options).await {
+            Ok(Some(listed)) => lists.push((store, listed)),
+            not_read => {
+                read = not_read.map(|_| false);
+                break;
+            }
+        }
+    }
+    let not_read = &names[lists.len()..];
+    if lists.is_empty() {
+        return read.map(|_| Ended::NotDone);
     }
     let found = lists.iter().any(|(_, listed)| !listed.found.is_empty());
     let breakers =
         lists.iter().flat_map(|(_, listed)| &listed.found).any(|found| pauses::breaker(found.id.as_str()).is_some());
-    // Whoever may not ask for mappings and schedules sees the records alone.
-    let paused = if breakers { pauses::paused(&place).await.0 } else { Vec::new() };
+    // Whoever may not ask for mappings and schedules sees the records alone, and that.
+    let (paused, not_known) = if breakers { pauses::paused(&place).await } else { (Vec::new(), None) };
+    note_not_known(not_known.as_deref());
     if options.output.json {
         let mut document = document(&lists);
+        document["not_read"] = not_read.into();
         document["paused"] = paused.iter().map(Pause::to_json).collect();
         say_json(&document);
     } else {
-        print(&lists, &query);
+        print(&lists, not_read, &query);
         paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
+    }
+    if !read? {
+        return Ok(Ended::NotDone);
     }
     if found {
         return Ok(Ended::WithFaults);
@@ -129,9 +146,9 @@ async fn list(store: &OpenStore, query: &Query, options: &List) -> Result<Option
     listed.map(Some)
 }
 
-fn print(lists: &[(OpenStore, Listed)], query: &Query) {
+fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
     for (store, listed) in lists {
-        if lists.len() > 1 {
+        if lists.len() + not_read.len() > 1 {
             say(format!("{}:", store.name));
         }
         if listed.found.is_empty() {
@@ -164,6 +181,9 @@ fn print(lists: &[(OpenStore, Listed)], query: &Query) {
         if listed.foreign > 0 {
             say(format!("{} records are not of the form that claimant writes, and are left out.", listed.foreign));
         }
+    }
+    if !not_read.is_empty() {
+        say(format!("Not read: {}.", not_read.join(", ")));
     }
     if let Some(older) = query.older_than {
         say(format!("Only records last written {} ago or earlier.", span(older.as_secs())));

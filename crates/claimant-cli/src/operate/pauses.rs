@@ -2,7 +2,17 @@
 
 use claimant_operate::pauses::Pause;
 
+use super::table::harmless;
+use crate::output::note;
+
 /// Returns a pause in words, with the command that ends it.
 pub(super) fn in_words(pause: &Pause) -> String {
     format!("{}. At once: claimant resume {}", pause.in_words(), pause.function())
+}
+
+/// Says what is not known of pauses, if anything is, with the command that looks again.
+pub(super) fn note_not_known(not_known: Option<&str>) {
+    if let Some(not_known) = not_known {
+        note(harmless(&format!("{not_known}. claimant pause --dry-run FUNCTION says so.")));
+    }
 }

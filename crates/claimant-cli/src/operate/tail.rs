@@ -1,6 +1,9 @@
 //! `claimant tail`: outcomes as they happen.
 
+use std::collections::HashMap;
+
 use claimant_core::Error;
+use claimant_core::report::OUTCOME_WORDS;
 use claimant_operate::outcomes::{Seen, read};
 use serde_json::json;
 
@@ -20,8 +23,8 @@ pub(crate) struct Tail {
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
 
-    /// Only messages with one of these outcomes, such as retry or parked; batches that have one
-    #[arg(long = "outcome", value_name = "OUTCOME")]
+    /// Only messages with one of these outcomes; batches that have one
+    #[arg(long = "outcome", value_name = "OUTCOME", value_parser = OUTCOME_WORDS)]
     outcomes: Vec<String>,
 
     /// Also every other log line
@@ -44,15 +47,17 @@ pub(crate) struct Tail {
 pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
     let place = options.target.open().await?;
     let mut lines = place.log_lines(options.all).await?;
-    let mut left = options.limit.unwrap_or(usize::MAX);
+    let (mut left, mut messages) = (options.limit.unwrap_or(usize::MAX), Messages::default());
     while left > 0 {
         let Some(line) = lines.next().await? else { break };
         if line.missed > 0 {
             output::note(format!("{} lines were missed: they come faster than they are read.", line.missed));
+            messages = Messages::default();
             continue;
         }
         let seen = read(&line.text);
-        if !wanted(&options, seen.as_ref()) {
+        let is_again = seen.as_ref().is_some_and(|seen| messages.make_up(&line.function, seen));
+        if is_again || !wanted(&options, seen.as_ref()) {
             continue;
         }
         left -= 1;
@@ -75,4 +80,23 @@ fn wanted(options: &Tail, seen: Option<&Seen>) -> bool {
     let Some(seen) = seen else { return options.all && options.consumer.is_none() && options.outcomes.is_empty() };
     options.consumer.as_ref().is_none_or(|name| seen.consumer == *name)
         && (options.outcomes.is_empty() || seen.outcomes.iter().any(|(outcome, _)| options.outcomes.contains(outcome)))
+}
+
+/// Messages that were seen, and whose batch was not yet: how many of each function and consumer.
+#[derive(Default)]
+struct Messages(HashMap<(String, String), u64>);
+
+impl Messages {
+    /// Notes a message; returns of a batch whether all its messages were seen before it, as those of a consumer are that logs them.
+    fn make_up(&mut self, function: &str, seen: &Seen) -> bool {
+        let count = self.0.entry((function.to_owned(), seen.consumer.clone())).or_default();
+        if seen.message_id.is_some() {
+            *count += 1;
+            return false;
+        }
+        let batch = seen.outcomes.iter().map(|(_, messages)| messages).sum();
+        let left = count.checked_sub(batch).filter(|_| batch > 0);
+        *count = left.unwrap_or_default();
+        left.is_some()
+    }
 }

@@ -376,7 +376,7 @@ fn a_cloud_is_found_where_the_session_has_no_directory() {
 
 #[test]
 fn what_there_is_to_work_on_must_be_said() {
-    let table: [(&[&str], &str); 12] = [
+    let table: [(&[&str], &str); 13] = [
         (&["list"], "there is nothing to work on"),
         (&["inspect", "order#1"], "there is nothing to work on"),
         (&["release", "order#1", "--yes"], "there is nothing to work on"),
@@ -389,6 +389,7 @@ fn what_there_is_to_work_on_must_be_said() {
         (&["list", "--local", "--store", "redis://host"], "cannot be used with"),
         (&["list", "PARKED"], "stuck, completed"),
         (&["list", "--older-than", "soon"], "90s or 15m"),
+        (&["tail", "--outcome", "timed_out"], "[possible values: completed, duplicate"),
     ];
     for (args, expected) in table {
         let output = operator(args);

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::aws::{self, Server};
-use crate::deployed::{parcels_gone, paused_by_gateway, resources, without_parcels};
+use crate::deployed::{off_for_a_reason_not_told, parcels_gone, paused_by_gateway, resources, without_parcels};
 use serde_json::{Value, json};
 use shop::{DONE, MAPPINGS, REJECTED, shop};
 
@@ -703,6 +703,46 @@ fn outcomes_of_a_stack_are_followed_each_once() {
     assert!(code == Some(2) && err.contains("permission for FilterLogEvents"), "{err}");
 }
 
+/// Answers as [`shop`] does, of a function that logs the messages of `order`, and then no more of them, and of `stock` only batches.
+fn batches_too(request: &str) -> (u16, String) {
+    if !request.contains("Logs_20140328.FilterLogEvents") {
+        return shop(request);
+    }
+    let lines = [
+        r#"{"message":"message done","consumer":"order","message_id":"m-1","outcome":"retry"}"#,
+        r#"{"message":"message done","consumer":"order","message_id":"m-2","outcome":"completed"}"#,
+        r#"{"message":"batch done","consumer":"order","received":2,"retry":1,"completed":1}"#,
+        r#"{"message":"batch done","consumer":"stock","received":3,"completed":3}"#,
+        r#"{"message":"batch done","consumer":"order","received":4,"completed":4}"#,
+    ];
+    let event = |(n, line): (usize, &&str)| {
+        let at = 1_900_000_000_000 + n;
+        json!({"eventId": n.to_string(), "timestamp": at, "logStreamName": "s", "message": line})
+    };
+    (200, json!({"events": lines.iter().enumerate().map(event).collect::<Vec<_>>()}).to_string())
+}
+
+#[test]
+fn a_message_is_followed_once_and_not_in_its_batch_again() {
+    let server = Server::start(batches_too);
+    let (code, out, err) = server.claimant(&["tail", "--stack", "shop", "--limit=4", "--json"]);
+    let seen = |line: &str| {
+        let seen = serde_json::from_str::<Value>(line).unwrap()["seen"].take();
+        format!("{} {} {}", seen["consumer"], seen["message_id"], seen["outcomes"])
+    };
+    let shown: Vec<_> = out.lines().map(seen).collect();
+    assert_eq!(
+        shown,
+        [
+            r#""order" "m-1" {"retry":1}"#,
+            r#""order" "m-2" {"completed":1}"#,
+            r#""stock" null {"completed":3}"#,
+            r#""order" null {"completed":4}"#,
+        ],
+        "{code:?}: {err}"
+    );
+}
+
 #[test]
 fn what_cannot_be_shown_is_an_error_before_anything_is_served() {
     let nothing = Server::start(|_| (403, json!({"__type": "AccessDeniedException", "message": "no"}).to_string()));
@@ -763,5 +803,18 @@ fn a_breaker_that_is_released_leaves_its_pause_which_is_said() {
         assert_eq!(said.contains("worker from orders is paused, and on again at 2030"), paused == 1, "{done}");
         assert_eq!(done["result"]["paused"].as_array().map(Vec::len), Some(paused), "{done}");
     }
+    console.stop();
+}
+
+#[test]
+fn an_overview_says_that_it_does_not_know_who_paused_a_function() {
+    let server = Server::start(off_for_a_reason_not_told);
+    let console = Running::start(&server, &[]);
+    let (_, overview) = console.ask("GET", "/", "application/json", "");
+    let overview: Value = serde_json::from_str(&overview).unwrap();
+    assert_eq!(overview["functions"][0]["mappings"][0]["state"], "Disabled", "{overview}");
+    let untold = overview["untold"].to_string();
+    assert!(untold.contains("Whether a breaker has paused what is off is not known: "), "{untold}");
+    assert!(untold.contains("scheduler:ListSchedules"), "{untold}");
     console.stop();
 }

@@ -209,3 +209,37 @@ fn a_list_that_finds_only_what_it_does_not_know_does_not_end_well() {
     let (code, _, err) = server.claimant(&["list", "--store", "postgres://db.invalid/shop", "--prefix", "orders"]);
     assert!(code == Some(2) && err.contains("leave --prefix away"), "{err}");
 }
+
+/// Answers as [`shop`] does, of a stack with a second table, of which nothing may be read.
+fn second_refused(request: &str) -> (u16, String) {
+    match request.contains("DynamoDB_20120810.") && request.contains("\"more\"") {
+        true => (403, json!({"__type": "AccessDeniedException", "message": "not you"}).to_string()),
+        false => with_a_second_table(request),
+    }
+}
+
+/// Answers as [`shop`] does, of a stack with a second table, which is large.
+pub(crate) fn with_a_second_table(request: &str) -> (u16, String) {
+    if request.starts_with("GET /2015-03-31/functions") {
+        let function = |name: &str, table: &str| {
+            let arn = format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+            json!({"FunctionName": name, "FunctionArn": arn, "Environment": {"Variables": {"CLAIMANT_TABLE": table}}})
+        };
+        return (200, json!({"Functions": [function("worker", "locks"), function("xtra", "more")]}).to_string());
+    }
+    let (status, answer) = shop(request);
+    let is_large = request.contains("DynamoDB_20120810.DescribeTable") && request.contains("\"more\"");
+    (status, if is_large { answer.replace("81920", "99000000000") } else { answer })
+}
+
+/// What it cost to read the others is paid.
+#[test]
+fn what_was_read_before_a_store_that_cannot_be_is_shown() {
+    let server = Server::start(second_refused);
+    let (code, out, err) = server.claimant(&["list", "--stack", "shop"]);
+    assert!(code == Some(2) && err.contains("error: ") && err.contains("DescribeTable"), "{out}{err}");
+    assert!(out.starts_with("locks:\n") && out.contains("order#o-9") && out.ends_with("Not read: more.\n"), "{out}");
+    let (code, out, err) = server.claimant(&["list", "--stack", "shop", "--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((code, &shown["not_read"], &shown["stores"][0]["store"]), (Some(2), &json!(["more"]), &json!("locks")));
+}

@@ -14,6 +14,7 @@ use crate::aws::Server;
 use crate::console::shop::shop;
 use crate::dead::World;
 use crate::deployed::paused_by_gateway;
+use crate::keys::with_a_second_table;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -243,4 +244,15 @@ async fn what_came_of_a_breaker_does_not_wait_for_its_pause_after_ctrl_c() {
     let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["keys"][0]["outcome"]), (Some(130), &json!("done")), "{shown}");
     assert!(shown.contains("was not looked at. claimant pause --dry-run FUNCTION"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_is_declined_at_its_price_shows_what_was_read_before() {
+    let server = Server::start(with_a_second_table);
+    let mut terminal = Terminal::in_account(&server, "list --stack shop");
+    terminal.asks().await;
+    let (code, shown) = terminal.types("n\n").await;
+    // 1 is that something was found.
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("order#o-9") && shown.contains("Not read: more."), "{shown}");
 }

@@ -52,7 +52,7 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
     let change = Change { enabled: Some(enabled), ..Change::default() };
     let within = if enabled { Duration::ZERO } else { OFF_WITHIN };
     // Whoever may not delete schedules pauses all the same; a breaker's is on again at its time, which the notice then says.
-    let mut all = switch(&intake, mappings, change, within).await;
+    let mut all = switch(&intake, mappings, change, within, std::future::pending()).await;
     let changed = all.iter().filter(|one| one.is_changed()).count();
     if changed == 0
         && let Some(error) = all.iter_mut().find_map(|one| one.failed.take())

@@ -93,7 +93,14 @@ impl Deployed {
             })
         };
         let queues = self.place.queues.iter().zip(depths).filter_map(queue).collect();
-        let mut mappings = untold.keep(mappings).unwrap_or_default();
+        let mappings = untold.keep(mappings).unwrap_or_default();
+        untold.asked += mappings.len();
+        let back = |(mapping, back): (Mapping, Result<_, Error>)| {
+            let back =
+                back.map_err(|e| Error::new("whether a breaker has paused what is off is not known").caused_by(e));
+            (mapping, untold.keep(back).flatten())
+        };
+        let mut mappings: Vec<_> = mappings.into_iter().map(back).collect();
         let function = |function: &Function| FunctionState {
             name: function.name.clone(),
             mappings: mappings.extract_if(.., |(of, _)| of.is_of(&function.name)).map(shown).collect(),
@@ -106,12 +113,12 @@ impl Deployed {
         Ok(Overview { at_ms, queues, functions, consumers: Vec::new(), missed: 0, untold })
     }
 
-    /// The mappings of the functions here; of each that is off, when it is on again, where that may be asked for.
-    async fn mappings(&self) -> Result<Vec<(Mapping, Option<ComesBack>)>, Error> {
+    /// The mappings of the functions here; of each that is off, when it is on again.
+    async fn mappings(&self) -> Result<Vec<(Mapping, Result<Option<ComesBack>, Error>)>, Error> {
         let intake = Intake::of(&self.place);
         let all = intake.list_in(&self.place).await?;
         let back = join_all(all.iter().map(|mapping| intake.comes_back(mapping))).await;
-        Ok(all.into_iter().zip(back.into_iter().map(Result::unwrap_or_default)).collect())
+        Ok(all.into_iter().zip(back).collect())
     }
 }
 
@@ -193,9 +200,12 @@ impl Untold {
     /// # Errors
     /// The first one, where nothing that was asked for came.
     fn said(self) -> Result<Vec<String>, Error> {
-        let failed: Vec<_> = self.errors.iter().map(|error| sentence(&Chain(error).to_string())).collect();
+        let mut failed: Vec<_> = self.errors.iter().map(|error| sentence(&Chain(error).to_string())).collect();
+        let is_nothing = failed.len() == self.asked;
+        // One permission may be missing for many.
+        failed.dedup();
         match self.errors.into_iter().next() {
-            Some(error) if failed.len() == self.asked => Err(error),
+            Some(error) if is_nothing => Err(error),
             _ => Ok(UNTOLD.map(str::to_owned).into_iter().chain(failed).collect()),
         }
     }

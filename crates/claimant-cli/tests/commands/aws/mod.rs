@@ -2,9 +2,15 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The answer of a server that closes the connection instead.
 pub(crate) const CLOSE: (u16, String) = (0, String::new());
@@ -35,6 +41,24 @@ impl Server {
     pub(crate) fn claimant(&self, args: &[&str]) -> (Option<i32>, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
         let Output { status, stdout, stderr } = command.args(args).envs(self.variables()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
+    }
+
+    /// Runs the command in this account, and ends it as Ctrl-C does once such a request has come; returns the same.
+    pub(crate) async fn interrupted(&self, args: &[&str], once: &str) -> (Option<i32>, String, String) {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(args).envs(self.variables()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let process = command.spawn().unwrap();
+        let is_asked = async {
+            while !self.requests.lock().unwrap().iter().any(|request| request.contains(once)) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, is_asked).await.unwrap();
+        let id = process.id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+        let Output { status, stdout, stderr } = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (status.code(), text(stdout), text(stderr))
     }

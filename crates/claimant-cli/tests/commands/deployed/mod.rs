@@ -466,7 +466,6 @@ fn what_goes_on_again_is_not_said_to_be_paused() {
 pub(crate) fn paused_by_gateway(request: &str) -> (u16, String) {
     let line = request.split(" HTTP/1.1").next().unwrap();
     let operation = |name: &str| request.contains(&format!("DynamoDB_20120810.{name}"));
-    let number = |value: &str| json!({ "N": value });
     let answer = match line {
         "GET /2015-03-31/event-source-mappings" => {
             json!({"EventSourceMappings": [mapping("m-1", "orders", "Disabled")]})
@@ -475,12 +474,7 @@ pub(crate) fn paused_by_gateway(request: &str) -> (u16, String) {
         _ if operation("UpdateItem") => json!({}),
         _ if operation("GetItem") => {
             let id = if request.contains("#mail") { "claimant-breaker#mail" } else { "claimant-breaker#gateway" };
-            json!({"Item": {
-                "id": {"S": id}, "status": {"S": "IN_PROGRESS"}, "owner": {"S": "12e456aa"}, "fence": number("3"),
-                "lease_until": number("1900000000000"), "attempts": number("2"), "message_id": {"S": "worker"},
-                "fingerprint": {"B": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, "created_at": number("1700000000000"),
-                "updated_at": number("1700000000000"), "expires_at": number("2000000000"),
-            }})
+            json!({ "Item": breaker(id) })
         }
         _ => {
             static NEVER: AtomicBool = AtomicBool::new(false);
@@ -488,6 +482,17 @@ pub(crate) fn paused_by_gateway(request: &str) -> (u16, String) {
         }
     };
     (200, answer.to_string())
+}
+
+/// The record of an open breaker.
+fn breaker(id: &str) -> Value {
+    let number = |value: &str| json!({ "N": value });
+    json!({
+        "id": {"S": id}, "status": {"S": "IN_PROGRESS"}, "owner": {"S": "12e456aa"}, "fence": number("3"),
+        "lease_until": number("1900000000000"), "attempts": number("2"), "message_id": {"S": "worker"},
+        "fingerprint": {"B": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, "created_at": number("1700000000000"),
+        "updated_at": number("1700000000000"), "expires_at": number("2000000000"),
+    })
 }
 
 /// Names the table in the variables of functions.
@@ -523,4 +528,81 @@ fn a_breaker_that_is_released_leaves_its_pause_which_is_said() {
     server.requests.lock().unwrap().clear();
     release("order#7", &["--table", "locks"]);
     assert_eq!(count(&server, "GET /2015-03-31/event-source-mappings"), 0);
+}
+
+/// A worker whose intake is off, in an account in which nothing may be asked of EventBridge Scheduler; with a table.
+pub(crate) fn off_for_a_reason_not_told(request: &str) -> (u16, String) {
+    match request.starts_with("GET /schedules") {
+        true => refused(),
+        false => paused_by_gateway(request),
+    }
+}
+
+#[test]
+fn that_it_is_not_known_who_paused_a_function_is_said() {
+    let server = Server::start(off_for_a_reason_not_told);
+    let dry_run = ["pause", "worker", "--dry-run", "--stack", "shop"];
+    let not_known = "Whether a breaker has paused worker from orders is not known: ";
+    let (code, out, err) = server.claimant(&dry_run);
+    assert!(code == Some(0) && out.contains("worker from orders is Disabled already."), "{out}{err}");
+    assert!(err.contains(not_known) && err.contains("scheduler:ListSchedules"), "{err}");
+    let (_, out, err) = server.claimant(&[&dry_run[..], &["--json"]].concat());
+    let one = &shown(&out, &err)["mappings"][0];
+    assert_eq!(one["on_again"], Value::Null, "{out}");
+    assert!(one["on_again_not_known"].as_str().unwrap().contains("scheduler:ListSchedules"), "{out}");
+    // That it may not be kept off says it, too.
+    let (code, _, err) = server.claimant(&["pause", "worker", "--yes", "--stack", "shop"]);
+    assert_eq!(
+        (code, err.matches("scheduler:ListSchedules").count(), err.contains(not_known)),
+        (Some(0), 1, false),
+        "{err}"
+    );
+}
+
+/// Answers as [`off_for_a_reason_not_told`] does, and lists the record of the breaker.
+fn listed_breaker(request: &str) -> (u16, String) {
+    let operation = |name: &str| request.contains(&format!("DynamoDB_20120810.{name}"));
+    if operation("Scan") {
+        let items =
+            if request.contains("\"Segment\":0") { vec![breaker("claimant-breaker#gateway")] } else { Vec::new() };
+        return (200, json!({"Items": items, "Count": items.len(), "ScannedCount": items.len()}).to_string());
+    }
+    if operation("DescribeTable") { crate::console::shop::shop(request) } else { off_for_a_reason_not_told(request) }
+}
+
+#[test]
+fn a_list_of_breakers_says_that_it_does_not_know_what_they_paused() {
+    let server = Server::start(listed_breaker);
+    for (place, why) in
+        [(["--stack", "shop"], "scheduler:ListSchedules"), (["--table", "locks"], "no function is known")]
+    {
+        let (code, out, err) = server.claimant(&[&["list", "running", "stuck"][..], &place].concat());
+        assert!(code == Some(1) && out.contains("claimant-breaker#gateway"), "{out}{err}");
+        assert!(err.contains("Whether a breaker has paused the intake is not known") && err.contains(why), "{err}");
+    }
+}
+
+/// Answers as [`shop`] does, but one mapping is never off, and a breaker plans its return once it was looked at.
+fn never_off(request: &str) -> (u16, String) {
+    static LOOKED_AT: AtomicBool = AtomicBool::new(false);
+    static DELETED: AtomicBool = AtomicBool::new(false);
+    if request.starts_with("GET /2015-03-31/event-source-mappings/m-1") {
+        LOOKED_AT.store(true, Ordering::SeqCst);
+        return (200, mapping("m-1", "orders", "Disabling").to_string());
+    }
+    let planned = LOOKED_AT.load(Ordering::SeqCst).then(|| schedules(request, &DELETED)).flatten();
+    planned.unwrap_or_else(|| shop(request))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_the_wait_of_a_pause_in_order() {
+    let server = Server::start(never_off);
+    let pause = ["pause", "worker", "--stack", "shop", "--yes", "--json", "--wait", "900"];
+    let (code, out, err) = server.interrupted(&pause, "GET /2015-03-31/event-source-mappings/m-1").await;
+    assert_eq!(code, Some(130), "{out}{err}");
+    assert!(err.contains("Waiting until it is Disabled, 900 s at most. Ctrl-C ends the wait"), "{err}");
+    let mappings = shown(&out, &err)["mappings"].take();
+    let states = [0, 1].map(|at| mappings[at]["state"].as_str().unwrap_or_default());
+    assert_eq!(states, ["Disabling", "Disabled"], "{out}");
+    assert_eq!(count(&server, &format!("DELETE {SCHEDULE}")), 1, "{err}");
 }
