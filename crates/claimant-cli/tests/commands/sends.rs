@@ -44,7 +44,7 @@ fn what_is_refused_is_not_sent() {
         let server = Server::start(answer);
         let (code, out, err) = send(&server, &["--json"]);
         let report: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
-        assert_eq!((code, &report["failed"], &report["unknown"]), (Some(1), &json!(1), &json!(0)), "{report}");
+        assert_eq!((code, &report["failed"], &report["unknown"]), (Some(2), &json!(1), &json!(0)), "{report}");
         assert!(report["problems"][0].as_str().unwrap().starts_with(said), "{report}");
     }
     // What SQS says nothing of may be there.
@@ -52,7 +52,8 @@ fn what_is_refused_is_not_sent() {
         let nothing = json!({"Successful": [], "Failed": []}).to_string();
         if request.contains("SendMessageBatch") { (200, nothing) } else { shop(request) }
     });
-    let (_, out, _) = send(&server, &[]);
+    let (code, out, _) = send(&server, &[]);
+    assert_eq!(code, Some(1), "{out}");
     assert!(
         out.contains("orders did not confirm it") && out.contains("It is not known whether 1 message arrived."),
         "{out}"
@@ -66,4 +67,29 @@ fn denied() -> String {
 fn refused() -> String {
     json!({"Successful": [], "Failed": [{"Id": "0", "SenderFault": true, "Code": "InvalidMessageContents", "Message": "no"}]})
         .to_string()
+}
+
+/// Takes ten messages in each request, slowly.
+fn slow(request: &str) -> (u16, String) {
+    if !request.contains("SendMessageBatch") {
+        return shop(request);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let sent = |n: usize| json!({"Id": n.to_string(), "MessageId": format!("m-{n}"), "MD5OfMessageBody": "x"});
+    (200, json!({"Successful": (0..10).map(sent).collect::<Vec<_>>(), "Failed": []}).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_a_sending_with_its_report() {
+    let server = Server::start(slow);
+    let many = ["send", "orders", "--stack", "shop", "--body", "x", "--yes", "--count", "10000"];
+    let (code, out, err) = server.interrupted(&[&many[..], &["--json"]].concat(), "SendMessageBatch").await;
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    let [sent, failed, left] = ["sent", "failed", "left"].map(|name| report[name].as_u64().unwrap());
+    assert_eq!((code, failed, sent + left), (Some(130), 0, 10_000), "{report}");
+    assert!(sent >= 10 && left > 0 && report["number"].is_string(), "{report}");
+    let server = Server::start(slow);
+    let (code, out, _) = server.interrupted(&many, "SendMessageBatch").await;
+    assert!(code == Some(130) && out.contains("messages sent to orders, number "), "{out}");
+    assert!(out.contains("Ended by Ctrl-C before ") && out.ends_with(" messages.\n"), "{out}");
 }

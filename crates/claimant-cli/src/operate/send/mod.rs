@@ -1,24 +1,25 @@
 //! `claimant send`: messages for trying things out.
 
+mod shown;
+
 use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_operate::dead::is_saved;
 use claimant_operate::send::{
-    Batch, Envelope, MESSAGES_MAX, NUMBER, Planned, Sample, Samples, Sender, SentBefore, SentReport, Wrapping,
-    fresh_number,
+    Batch, Envelope, MESSAGES_MAX, NUMBER, Sample, Samples, Sender, SentBefore, Wrapping, fresh_number,
 };
 use claimant_operate::target::{Place, Queue};
-use serde_json::{Value, json};
 
+use self::shown::counted;
 use super::confirm;
+use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::table::{Fit, Table, harmless};
+use super::table::harmless;
 use crate::exit::Ended;
-use crate::output::{note, say, say_json};
-
-/// Messages of a dry run that are printed as text.
-const SHOWN_MAX: usize = 10;
+use crate::output::{note, say_json};
 
 // In the help of clap, an n in braces is a line break; one in bold is not.
 const ENDS: &str = "\
@@ -31,7 +32,7 @@ Samples are read below --directory: from samples/*.json and tests/samples/*.json
 (and \"envelope\" and \"group\"), and from the functions' events in events/*.json and tests/events/*.json.
 
 Exit codes: 0 where SQS confirmed every message, 1 where it did not or the question was answered with no, 2 where nothing could be \
-sent.";
+sent, 130 where Ctrl-C ended it.";
 
 /// Send messages to a queue: a sample, a file or a text, in an envelope, twice, out of order, in bulk.
 ///
@@ -75,7 +76,7 @@ struct What {
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["file", "message"])]
     body: Option<String>,
 
-    /// The text in this file; - for standard input
+    /// The text in this file; - for standard input. What `claimant dead discard --save` wrote is refused: its lines are letters
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -144,7 +145,7 @@ pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
     samples.problems.iter().for_each(|problem| note(harmless(problem)));
     if options.what.samples {
         let queue = options.to.as_deref().map(|to| place.queue_for(Some(to))).transpose()?;
-        list(&samples, queue, options.output);
+        shown::list(&samples, queue, options.output);
         return Ok(Ended::Well);
     }
     let before = before(&place, &options.what).await?;
@@ -160,25 +161,35 @@ pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
     let batch = batch(&options, &samples, queue, before)?;
     let messages = batch.plan(&number, now, sender.is_fifo())?;
     if options.dry_run {
-        show(&messages, queue, options.output);
+        shown::plan(&messages, queue, options.output);
         return Ok(Ended::Well);
     }
+    let stop = Stop::listen("Ending after this request. Ctrl-C again ends at once.");
     if !place.is_local() {
         let question = format!("Send {} to {} of {}?", counted(messages.len()), queue.name, place.name);
-        if !confirm::confirmed(&question, &WriteOptions { yes: options.yes, ..WriteOptions::default() })? {
-            return Ok(Ended::WithFaults);
+        let write = WriteOptions { yes: options.yes, ..WriteOptions::default() };
+        match confirm::answered(&question, &write, &stop).await? {
+            Some(true) => {}
+            Some(false) => return Ok(Ended::WithFaults),
+            None => return Ok(Ended::Interrupted),
         }
     }
-    let report = sender.send(&batch, &messages).await?;
+    let mut go_on = || if stop.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let report = sender.send_while(&batch, &messages, &mut go_on).await?;
     if options.output.json {
         let mut document = report.to_json();
         document["queue"] = queue.name.as_str().into();
         document["number"] = number.into();
         say_json(&document);
     } else {
-        print(&report, queue, &number);
+        shown::report(&report, queue, &number);
     }
-    Ok(if report.sent == messages.len() { Ended::Well } else { Ended::WithFaults })
+    Ok(match report.sent {
+        sent if sent == messages.len() => Ended::Well,
+        _ if stop.is_asked() => Ended::Interrupted,
+        0 if report.unknown == 0 => Ended::NotDone,
+        _ => Ended::WithFaults,
+    })
 }
 
 /// The message that is to be sent again, if one is.
@@ -224,11 +235,20 @@ fn batch(options: &Send, samples: &Samples, queue: &Queue, before: Option<SentBe
 
 fn read(file: &PathBuf) -> Result<String, Error> {
     let failed = |e| Error::invalid(format!("{} cannot be read as text", file.display())).caused_by(e);
-    if file.as_os_str() != "-" {
-        return std::fs::read_to_string(file).map_err(failed);
-    }
     let mut text = String::new();
-    std::io::stdin().lock().read_to_string(&mut text).map_err(failed)?;
+    if file.as_os_str() == "-" {
+        std::io::stdin().lock().read_to_string(&mut text).map_err(failed)?;
+    } else {
+        text = std::fs::read_to_string(file).map_err(failed)?;
+    }
+    if is_saved(&text) {
+        return Err(Error::invalid(format!(
+            "{} has dead letters, one a line, as `claimant dead discard --save` writes them, and is no message: send the body of each, such as \
+             by `head -n 1 FILE | jq -j .body | claimant send QUEUE --file - --number '{NUMBER}' --yes`, its message_group with --group, \
+             its attributes with --attribute",
+            file.display()
+        )));
+    }
     Ok(text)
 }
 
@@ -255,72 +275,4 @@ fn chosen<'s>(samples: &'s Samples, title: &str, queue: &'s Queue) -> Result<&'s
         ))),
         several => Err(Error::invalid(format!("say which sample is meant: {}", titles(several)))),
     }
-}
-
-fn list(samples: &Samples, queue: Option<&Queue>, output: OutputOptions) {
-    let found: Vec<_> = match queue {
-        Some(queue) => samples.of_queue(&queue.name).collect(),
-        None => samples.found.iter().collect(),
-    };
-    if output.json {
-        let sample = |sample: &&Sample| {
-            json!({
-                "queue": sample.queue,
-                "title": sample.title,
-                "envelope": sample.envelope.as_str(),
-                "group": sample.group,
-                "body": sample.body,
-            })
-        };
-        say_json(&json!({ "samples": found.iter().map(sample).collect::<Vec<_>>() }));
-        return;
-    }
-    if found.is_empty() {
-        say("No sample was found: --directory says where the template is, and --help where samples are.");
-        return;
-    }
-    let mut table =
-        Table::new(&[("QUEUE", Fit::Whole), ("SAMPLE", Fit::Whole), ("ENVELOPE", Fit::Whole), ("BODY", Fit::End)]);
-    for sample in found {
-        table.row([sample.queue.clone(), sample.title.clone(), sample.envelope.to_string(), sample.body.clone()]);
-    }
-    table.lines().iter().for_each(say);
-}
-
-fn show(messages: &[Planned], queue: &Queue, output: OutputOptions) {
-    if output.json {
-        let message = |message: &Planned| json!({ "body": message.body, "group": message.group });
-        let messages: Vec<Value> = messages.iter().map(message).collect();
-        say_json(&json!({ "queue": queue.name, "messages": messages }));
-        return;
-    }
-    say(format!("{} would go to {}:", counted(messages.len()), queue.name));
-    for message in messages.iter().take(SHOWN_MAX) {
-        let group = message.group.as_ref().map_or_else(String::new, |group| format!("[{}] ", harmless(group)));
-        say(format!("{group}{}", harmless(&message.body)));
-    }
-    if messages.len() > SHOWN_MAX {
-        say(format!("… and {} more.", messages.len() - SHOWN_MAX));
-    }
-}
-
-fn print(report: &SentReport, queue: &Queue, number: &str) {
-    let number = if number == NUMBER { String::new() } else { format!(", number {}", harmless(number)) };
-    let sent = if report.unknown > 0 { "confirmed by" } else { "sent to" };
-    say(format!("{} {sent} {}{number}.", counted(report.sent), queue.name));
-    if let [id] = report.ids.as_slice() {
-        say(format!("message id  {id}"));
-    }
-    report.problems.iter().take(SHOWN_MAX).for_each(|why| say(harmless(why)));
-    if report.failed > 0 {
-        let unknown = match report.unknown {
-            0 => String::new(),
-            unknown => format!(" It is not known whether {} arrived.", counted(unknown)),
-        };
-        say(format!("{} not confirmed, {} not tried.{unknown}", counted(report.failed), report.left));
-    }
-}
-
-fn counted(messages: usize) -> String {
-    if messages == 1 { "1 message".to_owned() } else { format!("{messages} messages") }
 }
