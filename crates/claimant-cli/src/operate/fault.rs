@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use claimant_core::error::Chain;
 use claimant_core::{Error, Timestamp};
 use claimant_operate::faults::{Fault, FaultSpec, Faults};
 use claimant_operate::target::Place;
@@ -9,9 +10,9 @@ use serde_json::json;
 
 use super::options::{OutputOptions, TargetOptions};
 use super::parse;
-use super::table::{Fit, Table, age};
+use super::table::{Fit, Table, age, harmless};
 use crate::exit::Ended;
-use crate::output::{say, say_json};
+use crate::output::{note, say, say_json};
 
 /// Break things on purpose in a local cloud, and see that nothing is lost.
 ///
@@ -170,7 +171,7 @@ pub(crate) async fn run(options: OfCloud) -> Result<Ended, Error> {
         Command::Throttle(OfTable { of, requests }) => requests.begin("throttle", of).await?,
         Command::Cut(OfTable { of, requests }) => requests.begin("cut", of).await?,
         Command::Refuse(Refuse { of, requests }) => requests.begin("refuse", of).await?,
-        Command::End(end) => end.run().await?,
+        Command::End(end) => return end.run().await,
     }
     Ok(Ended::Well)
 }
@@ -254,20 +255,30 @@ impl Limits {
 }
 
 impl End {
-    async fn run(self) -> Result<(), Error> {
+    /// Ends each of them: one that cannot be ended keeps none of the others.
+    async fn run(self) -> Result<Ended, Error> {
         let (_, faults) = self.shared.open().await?;
-        let mut ended = Vec::new();
+        let (mut ended, mut failed) = (Vec::new(), Vec::new());
         if self.all {
             ended = faults.end_all().await?;
         }
         for id in self.ids {
-            ended.push(faults.end(id).await?);
+            match faults.end(id).await {
+                Ok(fault) => ended.push(fault),
+                Err(error) => failed.push(error),
+            }
+        }
+        // An error that the command ends with is printed there.
+        let ends_with = if ended.is_empty() { failed.pop() } else { None };
+        failed.iter().for_each(|error| note(harmless(&format!("error: {}", Chain(error)))));
+        if let Some(error) = ends_with {
+            return Err(error);
         }
         if ended.is_empty() && !self.shared.output.json {
             say("No fault acted any more. What any of them froze goes on.");
         } else {
             self.shared.print(&ended);
         }
-        Ok(())
+        Ok(if failed.is_empty() { Ended::Well } else { Ended::WithFaults })
     }
 }

@@ -1,7 +1,5 @@
 //! `claimant inspect`: one key in words, its dead letters, and what would happen next.
 
-use std::ops::ControlFlow;
-
 use claimant_core::error::Chain;
 use claimant_core::{ConsumerName, Error};
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
@@ -10,20 +8,27 @@ use claimant_operate::open::{OpenStore, find};
 use claimant_operate::target::Place;
 use serde_json::Value;
 
+use super::dead::which::{self, Watch};
+use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions};
 use super::table::{age, harmless};
 use super::{needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
 
+/// Letters of a queue that are received: to look at all, of 100,000, would take minutes, and hide them meanwhile.
+const RECEIVED_MAX: usize = 2_000;
+
 /// Explain a key: its record in words, its dead letters, and what would happen if its message came now.
 ///
 /// KEY is the id of a record, as lists and dead letters show it (order-confirmation#ord-1001), or with --consumer the key alone.
 /// What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues that are known:
 /// those of a local cloud, of a stack, or of a queue that --queue names; the queues themselves are not read, since to look at a message
-/// is to receive it, and that counts towards maxReceiveCount.
+/// is to receive it, and that counts towards maxReceiveCount. Of a dead-letter queue of an account 2,000 letters are received, which hides
+/// them from others meanwhile; `claimant dead list --record KEY` looks at all.
 ///
-/// Exit codes: 0 where the key needs no one, 1 where it is stuck, parked, rejected or failed, 2 where it could not be looked at.
+/// Exit codes: 0 where the key needs no one, 1 where it is stuck, parked, rejected or failed, 2 where it could not be looked at, 130 where
+/// Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     /// The record's id, or with --consumer the key
@@ -53,15 +58,22 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let stores = place.open_stores(options.target.skew).await?;
     let (found, store) = find(&stores, &ids).await?;
     let inspection = store.keys.inspect(&found).await?;
+    if !options.output.json {
+        print(&inspection, store);
+    }
+    let stop = which::stop();
     let letters = if options.no_dead_letters {
         DeadLetters::not_wanted()
     } else {
-        dead_letters(&place, !target.queues.is_empty(), &inspection).await
+        dead_letters(&place, !target.queues.is_empty(), &inspection, &stop).await
     };
     if options.output.json {
         say_json(&document(&inspection, store, &letters));
     } else {
-        print(&inspection, store, &letters);
+        letters.lines().iter().for_each(say);
+    }
+    if stop.is_asked() {
+        return Ok(Ended::Interrupted);
     }
     let needs = inspection.state.is_some_and(needs_a_person);
     Ok(if needs { Ended::WithFaults } else { Ended::Well })
@@ -130,11 +142,15 @@ impl Found {
 }
 
 /// The dead letters of the key; what cannot be read is told on standard error, and the rest is shown.
-async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection) -> DeadLetters {
+async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, stop: &Stop) -> DeadLetters {
     let message = inspection.record.as_ref().map(|record| record.message_id.as_str());
     let (mut found, mut is_whole) = (Vec::new(), place.left_out.is_empty());
     let dead = place.dead_letter_queues();
     for queue in &dead {
+        if stop.is_asked() {
+            is_whole = false;
+            break;
+        }
         let mut each = |letter: DeadLetter| {
             let is_its = letter.why.record.as_deref() == Some(inspection.id.as_str());
             if is_its || message.is_some_and(|id| letter.has_id(id)) {
@@ -143,16 +159,25 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection) ->
         };
         let read = async {
             let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
-            let report =
-                dead.read(&Selection::default(), LOOKED_AT_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await?;
-            let is_hidden = dead.depth().hidden > 0 && !dead.is_only_looked_at();
-            Ok::<_, Error>(!report.more && !is_hidden)
+            let is_received = !dead.is_only_looked_at();
+            if let Some(careful) = which::careful(&dead) {
+                note(format!("{}: {careful}.", queue.name));
+            }
+            let most = if is_received { RECEIVED_MAX } else { LOOKED_AT_MAX };
+            let mut watch = Watch::begin(dead.depth().visible, stop);
+            let report = dead.read(&Selection::default(), most, &mut each, &mut |progress| watch.step(progress)).await;
+            watch.end();
+            let is_hidden = dead.depth().hidden > 0 && is_received;
+            Ok::<_, Error>(!report?.more && !is_hidden)
         };
         match read.await {
             Ok(true) => {}
             Ok(false) => {
                 is_whole = false;
-                note(format!("{}: not every dead letter was looked at.", queue.name));
+                note(format!(
+                    "{}: not every dead letter was looked at; claimant dead list --record looks at more.",
+                    queue.name
+                ));
             }
             Err(error) => {
                 is_whole = false;
@@ -178,7 +203,7 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection) ->
     DeadLetters { found, looked }
 }
 
-fn print(inspection: &Inspection, store: &OpenStore, letters: &DeadLetters) {
+fn print(inspection: &Inspection, store: &OpenStore) {
     let state = inspection.state.map_or("absent", |state| state.as_str());
     say(format!("{}  ({}, {state})", harmless(inspection.id.as_str()), store.name));
     say(format!("{}\n", inspection.headline()));
@@ -188,8 +213,7 @@ fn print(inspection: &Inspection, store: &OpenStore, letters: &DeadLetters) {
         }
         say("");
     }
-    letters.lines().iter().for_each(say);
-    say("\nIf a message came now:");
+    say("If a message came now:");
     for forecast in &inspection.next {
         say(format!("  {}: {}", forecast.case, forecast.says));
     }
@@ -199,6 +223,7 @@ fn print(inspection: &Inspection, store: &OpenStore, letters: &DeadLetters) {
             say(format!("  claimant {:<8} {}", possible.act.as_str(), possible.says));
         }
     }
+    say("");
 }
 
 fn document(inspection: &Inspection, store: &OpenStore, letters: &DeadLetters) -> Value {

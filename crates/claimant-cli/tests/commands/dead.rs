@@ -204,6 +204,10 @@ async fn letters_are_edited_saved_and_discarded() {
     assert_eq!(std::fs::read_to_string(&saved).unwrap().lines().count(), 2);
     let (code, _, err) = world.claimant(&discard).await;
     assert!(code == 2 && err.contains("it must not exist yet"), "{err}");
+    // What was saved are letters: sent, the file would be one message.
+    let (code, out, err) = world.claimant(&["send", "Orders", "--file", &saved]).await;
+    assert!(code == 2 && err.contains("has dead letters, one a line, as `claimant dead discard --save`"), "{out}{err}");
+    assert_eq!(world.depths(), (0, 0));
 
     for (args, wanted) in [
         (&["dead", "discard", "--yes"][..], "say which dead letters are meant"),
@@ -403,7 +407,12 @@ async fn faults_are_switched_on_listed_and_ended() {
     }
     let (code, ended) = world.json(&["fault", "end", "1"]).await;
     assert!(code == 0 && ended["faults"][0]["ended_ms"].is_number(), "{ended}");
-    assert_eq!(world.json(&["fault", "end", "--all"]).await.1["faults"].as_array().unwrap().len(), 2);
+    // One that is not there keeps no other from its end.
+    let (code, out, err) = world.claimant(&["fault", "end", "9", "2", "--json"]).await;
+    let ended: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((code, &ended["faults"][0]["id"], &ended["faults"][1]), (1, &json!(2), &Value::Null), "{ended}");
+    assert!(err.contains("error: ") && err.contains("there is no fault 9"), "{err}");
+    assert_eq!(world.json(&["fault", "end", "--all"]).await.1["faults"].as_array().unwrap().len(), 1);
     let (code, out, _) = world.claimant(&["fault", "end", "--all"]).await;
     assert_eq!((code, out.as_str()), (0, "No fault acted any more. What any of them froze goes on.\n"));
     let active = world.cloud.faults().all().into_iter().filter(|fault| !fault.is_over()).count();

@@ -10,6 +10,7 @@ use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
 use crate::aws::Server;
+use crate::console::shop::shop;
 use crate::dead::World;
 
 /// How long anything may take.
@@ -182,21 +183,65 @@ fn endless(request: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn to_look_for_a_letter_is_ended_by_ctrl_c() {
     let aws = Server::start(endless);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-    command.args(["dead", "show", "none", "--queue", &format!("{}/1/dead", aws.url)]).envs(aws.variables());
-    let process = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-    let reads = async {
-        while !aws.requests.lock().unwrap().iter().any(|request| request.contains("AmazonSQS.ReceiveMessage")) {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, reads).await.unwrap();
-    let id = process.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().await.unwrap().success());
-    let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(130), "{shown}");
+    let show = ["dead", "show", "none", "--queue", &format!("{}/1/dead", aws.url)];
+    let (code, shown, _) = aws.interrupted(&show, "AmazonSQS.ReceiveMessage").await;
+    assert_eq!(code, Some(130), "{shown}");
     assert!(shown.contains("not among the dead letters that were read; there are others"), "{shown}");
+}
+
+/// Answers for a table with a record, and for a dead-letter queue that never ends and moves its letters on.
+fn endless_beside_a_table(request: &str) -> (u16, String) {
+    if request.contains("DynamoDB_20120810.") {
+        return shop(request);
+    }
+    if request.contains("AmazonSQS.GetQueueAttributes") {
+        let last = "arn:aws:sqs:eu-west-1:1:last";
+        let policy = json!({"deadLetterTargetArn": last, "maxReceiveCount": 3}).to_string();
+        return (200, json!({"Attributes": {"RedrivePolicy": policy}}).to_string());
+    }
+    endless(request)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_explained_before_its_dead_letters_are_looked_for() {
+    let aws = Server::start(endless_beside_a_table);
+    let queue = format!("{}/1/dead", aws.url);
+    let inspect = ["inspect", "order#o-9", "--table", "locks", "--queue", &queue];
+    let (code, shown, err) = aws.interrupted(&inspect, "AmazonSQS.ReceiveMessage").await;
+    assert_eq!(code, Some(130), "{shown}{err}");
+    assert!(shown.starts_with("order#o-9  (locks, rejected)\n") && shown.contains("If a message came now:"), "{shown}");
+    assert!(shown.ends_with("No dead letter of it was found, but not all were looked at.\n"), "{shown}");
+    assert!(err.contains("dead: careful: SQS moves its messages on after 3 receives"), "{err}");
+    // What it held is shown to others again.
+    let requests = aws.requests.lock().unwrap();
+    assert!(requests.iter().any(|request| request.contains("AmazonSQS.ChangeMessageVisibilityBatch")));
+}
+
+/// Answers for a queue that never ends, ten letters at a time.
+fn endless_tens(request: &str) -> (u16, String) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    if !request.contains("AmazonSQS.ReceiveMessage") {
+        return endless_beside_a_table(request);
+    }
+    let letter = |_| {
+        let next = NEXT.fetch_add(1, Ordering::SeqCst);
+        json!({"MessageId": format!("m-{next}"), "ReceiptHandle": "r", "Body": "x", "Attributes": {}})
+    };
+    (200, json!({ "Messages": (0..10).map(letter).collect::<Vec<_>>() }).to_string())
+}
+
+#[test]
+fn to_explain_a_key_is_not_to_receive_every_dead_letter() {
+    let aws = Server::start(endless_tens);
+    let queue = format!("{}/1/dead", aws.url);
+    let inspect = ["inspect", "order#o-9", "--table", "locks", "--queue", &queue, "--json"];
+    let (code, out, err) = aws.claimant(&inspect);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((code, &shown["dead_letters_complete"]), (Some(1), &json!(false)), "{shown}");
+    let receives =
+        aws.requests.lock().unwrap().iter().filter(|request| request.contains("AmazonSQS.ReceiveMessage")).count();
+    assert_eq!(receives, 200);
+    assert!(err.contains("claimant dead list --record looks at more"), "{err}");
 }
 
 /// SQS hands out a sample: what was shown long ago comes again, and hides what was not.

@@ -286,10 +286,8 @@ fn headline(queue: &DeadLetterQueue, letters: usize, more: bool) -> String {
     if queue.is_fifo() && !queue.is_only_looked_at() {
         line.push_str("; of a message group SQS shows ten at a time");
     }
-    if let Some(count) = queue.moves_on_after().filter(|_| !queue.is_only_looked_at()) {
-        line.push_str(&format!(
-            "; careful: SQS moves its messages on after {count} receives, and reading is receiving"
-        ));
+    if let Some(careful) = which::careful(queue) {
+        line.push_str(&format!("; {careful}"));
     }
     line
 }

@@ -10,7 +10,7 @@
 mod acts;
 mod look;
 mod send;
-mod which;
+pub(crate) mod which;
 
 use claimant_core::Error;
 

@@ -176,6 +176,12 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// Returns a warning, where letters that are looked at too often are moved on.
+pub(crate) fn careful(queue: &DeadLetterQueue) -> Option<String> {
+    let count = queue.moves_on_after().filter(|_| !queue.is_only_looked_at())?;
+    Some(format!("careful: SQS moves its messages on after {count} receives, and reading is receiving"))
+}
+
 /// Returns so many dead letters in words.
 pub(crate) fn letters(count: usize) -> String {
     if count == 1 { "1 dead letter".to_owned() } else { format!("{count} dead letters") }
