@@ -17,9 +17,10 @@ pub const TABLES_MAX: usize = 16;
 /// by [`LockTable::before`](crate::LockTable::before). Of an ARN the name at its end counts.
 ///
 /// ```
-/// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }
+/// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } pub mod store { pub use claimant_core::*; } }
+/// use claimant::Key;
 /// use claimant::dynamodb::Tables;
-/// use claimant::{ConsumerName, Key, RecordId};
+/// use claimant::store::{ConsumerName, RecordId};
 ///
 /// let order = RecordId::new(&ConsumerName::new("shipping")?, &Key::new("4711")?);
 /// assert_eq!("locks-1,locks-2,locks-3".parse::<Tables>()?.of(&order), "locks-1");

@@ -4,7 +4,7 @@
 //!
 //! ```
 //! # use claimant_core as claimant;
-//! use claimant::{Consumer, Context, HandlerError, MemoryStore};
+//! use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
 //! use claimant_test::{Effects, Scenario, TestMessage, TestQueue};
 //!
 //! #[derive(Clone, serde::Deserialize, serde::Serialize)]

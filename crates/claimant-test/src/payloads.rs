@@ -18,7 +18,7 @@ const AT_ONCE: usize = 8;
 ///
 /// ```
 /// # use claimant_core as claimant;
-/// use claimant::{Consumer, Context, HandlerError, MemoryStore};
+/// use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
 /// use claimant_test::{MemoryPayloads, Scenario, TestMessage, TestQueue};
 ///
 /// async fn pack(order: u64, _: Context) -> Result<(), HandlerError> {

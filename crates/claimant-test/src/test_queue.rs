@@ -28,7 +28,7 @@ const BATCH_MAX: usize = 10;
 ///
 /// ```
 /// # use claimant_core as claimant;
-/// use claimant::{Consumer, Context, HandlerError, MemoryStore};
+/// use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
 /// use claimant_test::{TestMessage, TestQueue};
 ///
 /// async fn pack(order: u64, cx: Context) -> Result<(), HandlerError> {

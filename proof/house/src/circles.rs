@@ -85,7 +85,8 @@ impl<'ast> Visit<'ast> for Module<'_> {
     }
 }
 
-fn flatten(tree: &UseTree, before: &mut Vec<String>, leaves: &mut Vec<(String, Vec<String>)>) {
+/// Adds what an import names, each with its path; a glob with the path before it.
+pub(crate) fn flatten(tree: &UseTree, before: &mut Vec<String>, leaves: &mut Vec<(String, Vec<String>)>) {
     let mut leaf = |name: String, last: Option<String>| {
         leaves.push((name, before.iter().cloned().chain(last).collect()));
     };

@@ -5,12 +5,14 @@
 //! | [`source`] | a crate's files, parsed |
 //! | [`sizes`] | lines of files and functions, fields of types, parameters of functions |
 //! | [`circles`] | files of one crate that import each other |
+//! | [`facade`] | what examples import from the crate that users depend on |
 //! | [`words`] | names of other systems in a crate that must know none |
 //! | [`loaded`] | how much of a program is loaded when it starts |
 //! | [`dependencies`] | licences, sources, and which crate may use which |
 
 pub mod circles;
 pub mod dependencies;
+pub mod facade;
 pub mod loaded;
 pub mod sizes;
 pub mod source;

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use claimant_house::dependencies::{self, Graphed, Rules};
 use claimant_house::sizes::{self, Sized};
-use claimant_house::source::Crate;
-use claimant_house::{FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, source, words};
+use claimant_house::source::{Crate, File};
+use claimant_house::{FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, facade, source, words};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -36,6 +36,7 @@ fn the_crates_keep_the_rules() {
     no_files_of_a_crate_import_each_other(&crates);
     files_functions_and_types_are_small(&crates);
     the_core_names_no_other_system(&crates);
+    examples_import_what_claimant_has(&crates);
 }
 
 fn no_files_of_a_crate_import_each_other(crates: &[Crate]) {
@@ -69,6 +70,25 @@ fn the_core_names_no_other_system(crates: &[Crate]) {
     let found = words::of(named("claimant-core"), words::SYSTEMS);
     assert!(found.is_empty(), "{}", found.join("\n"));
     assert!(!words::of(named("claimant-dynamodb"), words::SYSTEMS).is_empty(), "the check finds words");
+}
+
+/// Returns what examples import from `claimant` that it does not have: `path: name`.
+fn missing(names: &BTreeSet<String>, files: &[File]) -> Vec<String> {
+    let imports = files.iter().flat_map(|file| facade::imports(file).into_iter().map(move |name| (file, name)));
+    let missing = imports.filter(|(_, name)| !names.contains(name));
+    missing.map(|(file, name)| format!("{}: there is no claimant::{name}", file.path.display())).collect()
+}
+
+fn examples_import_what_claimant_has(crates: &[Crate]) {
+    let claimant = crates.iter().find(|krate| krate.name == "claimant").expect("the crate is there");
+    let names = facade::names(claimant);
+    let found: Vec<_> = crates.iter().flat_map(|krate| missing(&names, &krate.files)).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let text = "/// use claimant::{Key, MemoryStore, memory::{self, MemoryStore as Store}};\n/// # use claimant::Hidden;\n\
+        //! use claimant::lambda::run;\n// use claimant::Comment;\n//! use claimant::settings::variables;\n";
+    let file = File { path: "a.rs".into(), module: vec![], items: vec![], text: text.to_owned(), lines: 1 };
+    let wanted = ["MemoryStore", "settings::variables"].map(|name| format!("a.rs: there is no claimant::{name}"));
+    assert_eq!(missing(&names, &[file]), wanted);
 }
 
 /// `cargo metadata` with these options, offline.
