@@ -153,6 +153,18 @@ fn the_settings_are_those_of_the_code() {
     );
 }
 
+/// The worker of an inbox is set up in code alone, so nothing else would list what can be set.
+#[test]
+fn the_settings_of_an_inboxs_worker_are_those_of_the_code() {
+    let source = read("crates/claimant-inbox/src/worker.rs");
+    let methods = source.split("    pub fn ").skip(1).map(|rest| rest.split_once(['(', '<']).unwrap());
+    let methods: BTreeSet<_> = methods.map(|(name, _)| format!(".{name}(")).collect();
+    let documented: BTreeSet<_> = rows(&read("docs/guarantees.md"), "## Later, from an inbox").into_iter().collect();
+    assert!(methods.len() > 5, "the check finds methods");
+    let missing: Vec<_> = methods.iter().filter(|name| documented.iter().all(|row| !row.starts_with(*name))).collect();
+    assert!(missing.is_empty(), "docs/guarantees.md does not have {missing:?}");
+}
+
 #[test]
 fn the_versions_of_other_crates_are_those_of_the_manifest() {
     let (page, manifest) = (read("docs/your-own-consumer.md"), read("Cargo.toml"));

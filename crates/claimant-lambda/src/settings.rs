@@ -29,7 +29,7 @@ pub(crate) enum MappingPolicy {
 ///
 /// | variable | meaning | bounds | default |
 /// | --- | --- | --- | --- |
-/// | `CLAIMANT_CONCURRENCY` | messages that one process works on at once, where the consumer does not say | 1 to 1000 | 10 |
+/// | `CLAIMANT_CONCURRENCY` | messages of each consumer that one process works on at once, where the consumer does not say; of a batch consumer a full call at least | 1 to 1000 | 10 |
 /// | `CLAIMANT_MARGIN_MS` | how long before the deadline the function has returned, in milliseconds | 50 to 60000 | 500 |
 /// | `CLAIMANT_MAX_RECEIVE_COUNT` | `maxReceiveCount` of the queue's redrive policy; a message with one receive left that was not started is logged, and one that fails on its last receive is not hidden for a backoff | 1 to 1000 | unset: 5 is assumed, also where a breaker holds messages back and for whose turn is next, and every failure backs off |
 /// | `CLAIMANT_LOCAL_TIMEOUT_MS` | timeout where the runtime gives no real deadline, as `cargo lambda watch` does, in milliseconds | 1000 to 900000 | 30000 |
