@@ -1,4 +1,4 @@
-//! What a handler is told about its run.
+//! What a handler can ask about its run.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -18,7 +18,7 @@
 //! | [`limit`] | how many messages all processes start a second, or at once |
 //! | `threads` | the threads that handlers run on and can block |
 //! | `queue`, [`intake`], `meter` | what the engine asks of the queue, and of what lets its messages in; what it asked of the store |
-//! | [`spans`] | what a tracing system is told of messages and their steps |
+//! | [`spans`] | what is reported to a tracing system of messages and their steps |
 //! | [`settings`], `secret`, [`limits`], [`error`] | settings, their bounds and their errors |
 
 pub mod attributes;

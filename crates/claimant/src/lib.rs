@@ -47,21 +47,21 @@
 //! | – | a release logs at `info` and above only, in all of its crates: it is half a megabyte smaller, and no setting lets it print bodies | `release_max_level_info`, for programs, not for libraries |
 //! | [`payloads`] | where payloads are kept outside of their messages, for those who write such a place | |
 //! | [`envelope`] | what messages come wrapped in: SNS, EventBridge, S3, CloudEvents | |
+//! | [`batch`] | handlers of many messages in one call | |
 //! | [`decode`] | text, bytes and Base64; Protobuf, Avro and gzip | `protobuf`, `avro`, `gzip` |
 //! | [`memory`] | the store in memory, for tests | |
 //! | [`engine`] | one batch at a time, by hand: in tests, or outside Lambda | |
 //! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb`, `producer` or `s3` |
 //! | [`limits`] | bounds and defaults | |
 //! | [`store`] | the contract of a store, for those who write one | |
-//! | [`spans`] | what a tracing system is told, for those who write one | |
+//! | [`spans`] | what is reported to a tracing system, for those who write one | |
 //!
 //! # What is stable
 //!
-//! All that this crate shows, by [semantic versioning](https://semver.org). For a store of one's own, a new clause of the contract
-//! that it does not keep is a break; a new method of [`store::Store`] with a default is none. Types of other crates that appear here,
-//! such as the AWS SDK's clients and `sqlx`'s pools, are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on
-//! `claimant` alone. Enums and structs that can grow are `#[non_exhaustive]`. Nothing here panics, whatever it is given: what
-//! is wrong with a consumer is said in one error when it starts.
+//! All that this crate shows, by [semantic versioning](https://semver.org). For a store of one's own, a new clause of the contract that it does not keep is a
+//! break; a new method of [`store::Store`] with a default is none. Types of other crates that appear here, such as the AWS SDK's clients and
+//! `sqlx`'s pools, are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on `claimant` alone. Enums and
+//! structs that can grow are `#[non_exhaustive]`. Nothing here panics, whatever it is given: what is wrong with a consumer is said in one error when it starts.
 
 #[doc(inline)]
 pub use claimant_core::attributes::{AttributeValue, Attributes};
@@ -276,7 +276,7 @@ pub mod limits {
     pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};
 }
 
-/// What a tracing system is told of messages and their steps, for those who write one: [`Consumers::spans`] takes it.
+/// What is reported to a tracing system of messages and their steps, for those who write one: [`Consumers::spans`] takes it.
 pub mod spans {
     #[doc(inline)]
     pub use claimant_core::spans::{MessageSpan, SendSpan, SpanIdentity, Spans, Step, StepSpan};
