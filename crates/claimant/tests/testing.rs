@@ -207,10 +207,10 @@ async fn book(order: Order, mut tx: TransactionGuard<Transaction>, cx: Context) 
 
 #[tokio::test]
 async fn a_transaction_can_be_made_by_hand() {
-    let (lent, home) = TransactionGuard::for_tests(Transaction::default());
+    let (guard, slot) = TransactionGuard::for_tests(Transaction::default());
     let order = Order { order_id: "ord-1".into(), cups: 3 };
-    book(order, lent, Context::for_tests("ord-1").unwrap()).await.unwrap();
-    let tx: Transaction = home.returned().unwrap();
+    book(order, guard, Context::for_tests("ord-1").unwrap()).await.unwrap();
+    let tx: Transaction = slot.returned().unwrap();
     let puts: Vec<_> = tx.writes().map(|write| write.put().unwrap()).collect();
     assert_eq!((puts.len(), puts[0].table_name()), (1, "packed"));
     assert_eq!(puts[0].item()["cups"], AttributeValue::N("3".into()));
