@@ -92,7 +92,7 @@ pub(super) fn functions(template: &Template<'_>) -> Vec<FunctionSpec> {
 fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> Option<FunctionSpec> {
     let kind = function.section("Type").text()?;
     let own = function.section("Properties");
-    let globals = (kind == FUNCTION_TYPES[0]).then(|| template.function_globals());
+    let globals = (kind == FUNCTION_TYPES[0]).then(|| globals(template, function)).flatten();
     let properties = Properties { own, globals };
     if let Err(why) = can_run(function, &properties) {
         let queues = events::queues_read(&properties.own);
@@ -120,6 +120,16 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
         environment,
         mappings,
     })
+}
+
+/// The properties that are global, without those that the function says to ignore.
+fn globals<'t>(template: &'t Template<'_>, function: &Section<'_>) -> Option<Section<'t>> {
+    let ignored = function.section("IgnoreGlobals");
+    if ignored.plain_text().as_deref() == Some("*") {
+        return None;
+    }
+    let ignored: Vec<_> = ignored.items().iter().filter_map(Section::text).collect();
+    Some(template.function_globals(&ignored))
 }
 
 impl<'t> Properties<'t> {

@@ -42,8 +42,12 @@ impl<'a> Template<'a> {
         })
     }
 
-    pub(super) fn function_globals(&self) -> Section<'_> {
-        let node = self.under("Globals", "Function").cloned();
+    pub(super) fn function_globals(&self, ignored: &[String]) -> Section<'_> {
+        let mut node = self.under("Globals", "Function").cloned();
+        if let Some(Node { kind: Kind::Map(entries), .. }) = &mut node {
+            let counts = |key: &str| !ignored.iter().any(|one| one == key);
+            *entries = entries.iter().filter(|(key, _)| counts(key)).cloned().collect();
+        }
         let line = node.as_ref().map_or(1, |node| node.line);
         Section { template: self, path: "Globals.Function".to_owned(), line, node }
     }

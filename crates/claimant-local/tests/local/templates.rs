@@ -82,6 +82,28 @@ Resources:
     assert_eq!(stack.functions[1].code, code("src/", false));
 }
 
+/// What is global and ignored neither counts nor is said to have no effect.
+#[test]
+fn a_function_ignores_of_the_global_properties_what_it_says() {
+    for (ignored, timeout_s, memory_mb, not_run) in
+        [("[]", 60, 1024, &["Layers"][..]), ("[Timeout, Layers]", 3, 1024, &[]), ("'*'", 3, 128, &[])]
+    {
+        let template = format!(
+            "
+Globals: {{Function: {{Timeout: 60, MemorySize: 1024, Layers: [a]}}}}
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    IgnoreGlobals: {ignored}
+    Properties: {{Runtime: provided.al2023, CodeUri: .}}
+"
+        );
+        let stack = check(&template, &[], &["F < "], not_run);
+        let function = &stack.functions[0];
+        assert_eq!((function.timeout.as_secs(), function.memory_mb), (timeout_s, memory_mb), "{ignored}");
+    }
+}
+
 #[test]
 fn functions_of_cloudformation_are_evaluated() {
     let value = |expression: &str| {
