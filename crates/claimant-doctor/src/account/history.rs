@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::answers::{Account, Asker, Service, text, texts};
 use super::names::name_of;
 use crate::fact::Fact;
-use crate::model::{FunctionHistory, History, QueueHistory, System, TableHistory};
+use crate::model::{FunctionHistory, History, QueueHistory, System, Table, TableHistory};
 
 const DAY_S: u64 = 86_400;
 const MINUTE_S: u64 = 60;
@@ -139,8 +139,9 @@ fn of_tables(system: &System, queries: &mut Vec<Query>) {
         ("WriteThrottleEvents", false, |seen, value| seen.throttled = value),
         ("ConsumedWriteCapacityUnits", true, |seen, value| seen.write_units_per_minute_max = value),
     ];
+    let is_lock_table = |table: &&Table| system.consumers_of(table).next().is_some();
     // Another account's table, known by its ARN, has its metrics there.
-    for table in system.tables.iter().filter(|table| !table.place.id.starts_with("arn:")) {
+    for table in system.tables.iter().filter(is_lock_table).filter(|table| !table.place.id.starts_with("arn:")) {
         for (metric, busiest, set) in metrics {
             let id = table.place.id.to_string();
             let dimensions = vec![("TableName", id.clone())];

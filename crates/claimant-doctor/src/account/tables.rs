@@ -1,6 +1,6 @@
 //! The lock tables.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,23 @@ use super::answers::{Account, Asker, Service, text};
 use crate::fact::Fact;
 use crate::model::{Access, Capacity, Key, Link, Place, System, Table};
 
-/// What names a function's lock tables, and those that its records are moved from.
-const NAMED_BY: [&str; 2] = ["CLAIMANT_TABLE", "CLAIMANT_TABLE_BEFORE"];
+/// What names a function's lock tables, and those that its records are moved from; with whether they are lock tables.
+const NAMED_BY: [(&str, bool); 2] = [("CLAIMANT_TABLE", true), ("CLAIMANT_TABLE_BEFORE", false)];
 
 /// Adds the lock tables of all functions, and those that had the records before. A table's id is its name; its ARN if it is another account's.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
-    let variables = system.functions.iter().flat_map(|function| NAMED_BY.map(|name| function.environment.get(name)));
-    let links = variables.filter_map(|value| value?.known()).flat_map(Link::each);
-    let names: BTreeSet<String> = links.map(|link| link.text().to_owned()).collect();
+    let mut names = BTreeMap::new();
+    for function in system.functions.iter().filter(|function| !function.has_records_elsewhere()) {
+        for (variable, is_lock_table) in NAMED_BY {
+            let links = function.environment.get(variable).and_then(Fact::known).into_iter().flat_map(Link::each);
+            for name in links.map(Link::text).filter(|name| !name.is_empty()) {
+                *names.entry(name.to_owned()).or_default() |= is_lock_table;
+            }
+        }
+    }
     let mut with_keys = Vec::new();
-    for name in names {
-        if let Some(table) = table(asker, &name).await {
+    for (name, is_lock_table) in names {
+        if let Some(table) = table(asker, &name, is_lock_table).await {
             with_keys.extend(table.access.key.known().is_some_and(Option::is_some).then_some(name));
             system.tables.push(table);
         }
@@ -31,16 +37,24 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
     }
 }
 
-async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
-    let input = || json!({"TableName": name});
-    let answer = asker.get(Service::DynamoDb, "DescribeTable", input()).await?;
+/// A table; what checks of lock tables alone look at is not asked for otherwise.
+async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool) -> Option<Table> {
+    let get = async |operation| asker.get(Service::DynamoDb, operation, json!({"TableName": name})).await;
+    let of_lock_table = async |operation| if is_lock_table { get(operation).await } else { None };
+    let answer = get("DescribeTable").await?;
     let found = &answer["Table"];
-    let ttl = asker.get(Service::DynamoDb, "DescribeTimeToLive", input()).await;
-    let backups = asker.get(Service::DynamoDb, "DescribeContinuousBackups", input()).await;
-    let insights = asker.get(Service::DynamoDb, "DescribeContributorInsights", input()).await;
+    let ttl = of_lock_table("DescribeTimeToLive").await;
+    let backups = of_lock_table("DescribeContinuousBackups").await;
+    let insights = of_lock_table("DescribeContributorInsights").await;
     let has_policy = has_policy(asker, text(found, "TableArn").unwrap_or(name)).await;
     let is_fixed = text(&found["BillingModeSummary"], "BillingMode") != Some("PAY_PER_REQUEST");
-    let replicas = found["Replicas"].as_array().is_some_and(|replicas| !replicas.is_empty());
+    let others = other_regions(found);
+    if is_lock_table && !others.is_empty() {
+        let others = others.join(", ");
+        asker.note(format!(
+            "the replicas of {name} in {others}: what protects them is asked for in this Region only (check 25)"
+        ));
+    }
     let recovery = |answer: Value| {
         let status = &answer["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
         text(status, "PointInTimeRecoveryStatus") == Some("ENABLED")
@@ -61,10 +75,17 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str) -> Option<Table> {
             warm_write_units: found["WarmThroughput"]["WriteUnitsPerSecond"].as_u64().into(),
             insights: insights.map(|answer| text(&answer, "ContributorInsightsStatus") == Some("ENABLED")).into(),
         },
-        eventual_replicas: Fact::Known(replicas && text(found, "MultiRegionConsistency") != Some("STRONG")),
+        eventual_replicas: Fact::Known(!others.is_empty() && text(found, "MultiRegionConsistency") != Some("STRONG")),
         replicas: Fact::Unknown,
         infrequent: Fact::Unknown,
     })
+}
+
+/// The other Regions that a global table is in.
+fn other_regions(found: &Value) -> Vec<&str> {
+    let own = text(found, "TableArn").and_then(|arn| arn.split(':').nth(3));
+    let replicas = found["Replicas"].as_array().into_iter().flatten();
+    replicas.filter_map(|replica| text(replica, "RegionName")).filter(|region| Some(*region) != own).collect()
 }
 
 /// Whether the table with this ARN has a policy of its own, or that is not known.

@@ -20,6 +20,14 @@ const UNTIL_S: u64 = 1_800_000_000;
 struct Script {
     answers: Value,
     asked: RefCell<Vec<&'static str>>,
+    /// The names of the metrics that were asked for.
+    metrics: RefCell<Vec<String>>,
+}
+
+impl Script {
+    fn new(answers: Value) -> Self {
+        Self { answers, asked: RefCell::default(), metrics: RefCell::default() }
+    }
 }
 
 impl Account for Script {
@@ -35,7 +43,12 @@ impl Account for Script {
         match (operation, answer) {
             (_, Some(Value::String(code))) => Err(refused(code)),
             ("GetQueueUrl", _) => Ok(json!({"QueueUrl": format!("https://sqs/123456789012/{about}")})),
-            ("GetMetricData", Some(values)) => Ok(metrics(&input, values)),
+            ("GetMetricData", Some(values)) => {
+                let queries = input["MetricDataQueries"].as_array().unwrap().iter();
+                let name = |query: &Value| query["MetricStat"]["Metric"]["MetricName"].as_str().unwrap().to_owned();
+                self.metrics.borrow_mut().extend(queries.map(name));
+                Ok(metrics(&input, values))
+            }
             ("SimulatePrincipalPolicy", Some(denied)) => {
                 Ok(denied.get("as_it_is").cloned().unwrap_or_else(|| decisions(&input, denied)))
             }
@@ -153,7 +166,7 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn examined(answers: Value) -> Result<Report, Refused> {
-    examined_by(&Script { answers, asked: RefCell::default() })
+    examined_by(&Script::new(answers))
 }
 
 fn examined_by(script: &Script) -> Result<Report, Refused> {
@@ -540,6 +553,52 @@ fn tables_that_records_are_moved_from_are_asked_about() {
     assert!(["locks", "old-1", "old-2"].into_iter().all(on), "{report:#?}");
 }
 
+/// What no check looks at is not asked for.
+#[test]
+fn only_lock_tables_are_asked_about_as_such() {
+    let variables = |more: Value| {
+        let mut all = good()["GetFunction"]["Configuration"]["Environment"]["Variables"].take();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        [(VARIABLES, all)]
+    };
+    for (more, tables, lock_tables) in [
+        (json!({"CLAIMANT_TABLE_BEFORE": "old"}), 2, 1),
+        (json!({"CLAIMANT_TABLE_BEFORE": ""}), 1, 1),
+        (json!({"CLAIMANT_TABLE": "locks,more", "CLAIMANT_TABLE_BEFORE": "locks,old"}), 3, 2),
+        (json!({"CLAIMANT_DATABASE_URL": "postgres://db"}), 0, 0),
+    ] {
+        let script = Script::new(changed(&variables(more.clone())));
+        let report = examined_by(&script).unwrap();
+        assert_eq!(report.not_looked_at, [""; 0], "{more}");
+        let asked = |operation| script.asked.borrow().iter().filter(|asked| **asked == operation).count();
+        assert_eq!((asked("DescribeTable"), asked("GetResourcePolicy")), (tables, tables), "{more}");
+        let of_lock_tables = ["DescribeTimeToLive", "DescribeContinuousBackups", "DescribeContributorInsights"];
+        assert_eq!(of_lock_tables.map(asked), [lock_tables; 3], "{more}");
+        let metrics = script.metrics.borrow().iter().filter(|metric| *metric == "WriteThrottleEvents").count();
+        assert_eq!(metrics, lock_tables, "{more}");
+    }
+}
+
+/// Protection is asked for in the function's Region.
+#[test]
+fn replicas_in_other_regions_are_said_not_to_be_asked_for() {
+    let in_regions = |regions: &[&str]| {
+        let replicas: Vec<_> = regions.iter().map(|region| json!({ "RegionName": region })).collect();
+        let report = examined(changed(&[
+            ("DescribeTable/Table/Replicas", json!(replicas)),
+            ("DescribeTable/Table/MultiRegionConsistency", json!("STRONG")),
+            ("DescribeTable/Table/TableArn", json!("arn:aws:dynamodb:eu-west-1:123456789012:table/locks")),
+        ]));
+        let report = report.unwrap();
+        assert!(report.findings.is_empty(), "{report:#?}");
+        report.not_looked_at
+    };
+    let line =
+        "the replicas of locks in us-east-1, us-west-2: what protects them is asked for in this Region only (check 25)";
+    assert_eq!(in_regions(&["us-east-1", "eu-west-1", "us-west-2"]), [line]);
+    assert_eq!(in_regions(&["eu-west-1"]), [""; 0]);
+}
+
 /// The key may be AWS's own, and its policy is not known.
 #[test]
 fn the_key_of_a_table_is_said_not_to_be_asked_for() {
@@ -674,8 +733,7 @@ fn an_alarm_by_a_query_can_be_on_any_queue() {
 fn a_service_without_an_answer_is_asked_once() {
     let operations = ["SimulatePrincipalPolicy", "DescribeTable", "GetQueueUrl", "DescribeAlarms"];
     for operation in operations {
-        let script =
-            Script { answers: changed(&[(operation, json!("no answer: timed out"))]), asked: RefCell::default() };
+        let script = Script::new(changed(&[(operation, json!("no answer: timed out"))]));
         let report = examined_by(&script).unwrap();
         assert!(report.findings.is_empty(), "{operation}: {report:#?}");
         let asked = script.asked.borrow().iter().filter(|asked| **asked == operation).count();
@@ -755,10 +813,7 @@ fn an_account_that_shows_nothing_is_an_error() {
         assert!(refused.contains(operation) && refused.contains("lack the permission"), "{refused}");
     }
     // The wrong one of two stacks is not found to be in order.
-    let empty = Script {
-        answers: changed(&[("ListStackResources/StackResourceSummaries", json!([]))]),
-        asked: RefCell::default(),
-    };
+    let empty = Script::new(changed(&[("ListStackResources/StackResourceSummaries", json!([]))]));
     let refused = examined_by(&empty).unwrap_err().to_string();
     assert!(refused.contains("ListStackResources of shop: there is no function in it"), "{refused}");
     let scope = Scope { stack: Some("shop".to_owned()), functions: vec!["worker".to_owned()], ..Scope::default() };
