@@ -68,7 +68,8 @@ fn moved(before: &Link, now: &Link) -> Vec<Link> {
 
 /// Whether a consumer may do what is wanted in each of these tables, and use the keys that they are encrypted with.
 fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wanted) -> Answer {
-    let keys = tables.iter().map(|table| match described(system, table) {
+    let keys = tables.iter().filter(|table| !may_have_none(function, table.text()));
+    let keys = keys.map(|table| match described(system, table) {
         Some(table) => key_right(function, &table.place.id, &table.access.key, "kms:Decrypt"),
         None => FINE,
     });

@@ -53,8 +53,12 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
 }
 
 fn architecture(part: &Part<'_>) -> Fact<bool> {
-    let Fact::Known(items) = part.items() else { return Fact::Unknown };
-    items.first().map_or(Fact::Known(false), |item| item.text_is("arm64", "x86_64"))
+    match part.items().known().map(Vec::as_slice) {
+        Some([]) => Fact::Known(false),
+        Some([only]) => only.text_is("arm64", "x86_64"),
+        // Lambda refuses two.
+        _ => Fact::Unknown,
+    }
 }
 
 type Variables<'s> = Fact<Vec<(Rc<str>, Part<'s>)>>;

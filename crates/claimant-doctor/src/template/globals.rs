@@ -29,10 +29,16 @@ fn global(function: &Resource<'_>) -> Option<Node> {
     Some(Node { line: global.line, kind: Kind::Map(entries.collect()) })
 }
 
-/// Mappings that are written out in both are one. Anything else that the function has takes the place of what is global: `AWS::NoValue`, too,
-/// and a function of CloudFormation, whatever it comes to.
+/// Mappings that are written out in both are one, and so are lists, with the global items first. Anything else that the function has takes the
+/// place of what is global: `AWS::NoValue`, too, and a function of CloudFormation, whatever it comes to.
 fn merged(global: &Node, own: &Node) -> Node {
-    let (Kind::Map(of_all), Kind::Map(_)) = (&global.kind, &own.kind) else { return own.clone() };
+    let of_all = match (&global.kind, &own.kind) {
+        (Kind::Map(of_all), Kind::Map(_)) => of_all,
+        (Kind::List(first), Kind::List(then)) => {
+            return Node { line: own.line, kind: Kind::List(first.iter().chain(&**then).cloned().collect()) };
+        }
+        _ => return own.clone(),
+    };
     // What a macro adds goes before what is global.
     if own.get(MACRO).is_some() {
         return own.clone();

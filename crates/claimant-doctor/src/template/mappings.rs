@@ -120,7 +120,6 @@ fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, proper
         let types: Option<Vec<_>> = types.iter().map(|one| one.literal().known().cloned().flatten()).collect();
         Some(types?.iter().any(|one| one == "ReportBatchItemFailures"))
     });
-    let has = |part: Part<'_>| part.items().map(|items| !items.is_empty());
     Mapping {
         place: Place { id: Arc::clone(&place.id), ..place },
         queue: match queue {
@@ -138,8 +137,8 @@ fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, proper
             let of = |name, default| pollers.at(name).number_or(default);
             is_given.then(|| (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1)))
         }),
-        filters: has(properties.under(&["FilterCriteria", "Filters"])),
+        filters: properties.under(&["FilterCriteria", "Filters"]).has_items(1),
         enabled: properties.at("Enabled").boolean_or(true),
-        metrics: has(properties.under(&["MetricsConfig", "Metrics"])),
+        metrics: properties.under(&["MetricsConfig", "Metrics"]).has_items(1),
     }
 }

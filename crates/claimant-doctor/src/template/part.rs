@@ -111,6 +111,16 @@ impl<'s> Part<'s> {
         Fact::Known(parts.into_iter().filter(|part| part.is_given() != Fact::Known(false)).collect())
     }
 
+    /// Whether there are at least so many items: one that may be `AWS::NoValue` neither counts nor is left out.
+    pub(super) fn has_items(&self, least: usize) -> Fact<bool> {
+        let Fact::Known(items) = self.items() else { return Fact::Unknown };
+        match items.iter().filter(|item| item.is_given() == Fact::Known(true)).count() {
+            certain if certain >= least => Fact::Known(true),
+            _ if items.len() < least => Fact::Known(false),
+            _ => Fact::Unknown,
+        }
+    }
+
     /// The entries of a mapping.
     pub(super) fn entries(&self) -> Fact<Vec<(Rc<str>, Part<'s>)>> {
         let Fact::Known(node) = &self.node else { return Fact::Unknown };

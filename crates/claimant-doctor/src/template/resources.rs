@@ -11,6 +11,9 @@ use crate::catalog::Check;
 use crate::fact::Fact;
 use crate::model::{Link, Place};
 
+/// What stands for the stack's Region where that is not given.
+const REGION: &str = "${@Region}";
+
 /// Where a template accepts findings.
 const METADATA: &str = "claimant-doctor";
 
@@ -151,13 +154,16 @@ impl<'s> Resources<'s> {
         }
     }
 
-    /// Whether an ARN or a URL is of the stack's account, and not known to be of another Region.
+    /// Whether an ARN or a URL is of the stack's account, and not known to be of another Region; one that has the account written out
+    /// can be of each Region, and has to be known to be of the stack's.
     fn is_own(&self, text: &str) -> bool {
         let pseudo = |name: &str| self.all.first().and_then(|one| one.scope.pseudo.get(name));
         let has = |account: &String| text.split([':', '/']).any(|part| part == account);
-        let region = text.split(':').nth(3).filter(|region| text.starts_with("arn:") && !region.contains("${"));
-        let is_other = |own: &String| region.is_some_and(|region| !region.is_empty() && region != own);
-        (text.contains("${@AccountId}") || pseudo(ACCOUNT).is_some_and(has)) && !pseudo("Region").is_some_and(is_other)
+        let own = pseudo("Region");
+        let regions = regions_in(text);
+        let is_here = regions.iter().any(|one| one.is_empty() || *one == own.map_or(REGION, String::as_str));
+        let may_be_here = is_here || own.is_none() || regions.iter().any(|one| one.contains("${"));
+        text.contains("${@AccountId}") && may_be_here || pseudo(ACCOUNT).is_some_and(has) && is_here
     }
 
     /// What an ARN, a URL, a name or a reference leads to.
@@ -181,6 +187,14 @@ impl<'s> Resources<'s> {
             None if last.contains("${") => Fact::Unknown,
             None => Fact::Known(Link::Elsewhere(text.to_owned())),
         }
+    }
+}
+
+/// The Region of an ARN, which is empty where it has none; of a URL the parts of its host, one of which it is.
+fn regions_in(text: &str) -> Vec<&str> {
+    match text.strip_prefix("https://").and_then(|url| url.split('/').next()) {
+        Some(host) => host.split('.').collect(),
+        None => text.split(':').nth(3).into_iter().collect(),
     }
 }
 

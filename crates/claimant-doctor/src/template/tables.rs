@@ -55,17 +55,24 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         },
         capacity: Capacity { units: units(&properties.at("ProvisionedThroughput")), ..capacity(provisioned, scales) },
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
-        // OK because a template cannot have that many.
         infrequent: infrequent(&replicas),
-        // OK because a template cannot have that many.
-        replicas: replicas.map(|all| all.len() as u64),
+        replicas: number_of(&replicas),
     }
 }
 
 type Replicas<'s> = Fact<Vec<Part<'s>>>;
 
+/// Not known where there is one that may be `AWS::NoValue`.
+fn number_of(replicas: &Replicas<'_>) -> Fact<u64> {
+    let all = replicas.known().filter(|all| all.iter().all(|replica| replica.is_given() == Fact::Known(true)));
+    // OK because a template cannot have that many.
+    all.map(|all| all.len() as u64).into()
+}
+
+/// Not known where there is none, which AWS refuses.
 fn all_are<'s>(replicas: &Replicas<'s>, is_so: impl Fn(&Part<'s>) -> Fact<bool>) -> Fact<bool> {
-    let each = replicas.known().map(|all| all.iter().map(|replica| is_so(replica).known().copied()));
+    let some = replicas.known().filter(|all| !all.is_empty());
+    let each = some.map(|all| all.iter().map(|replica| is_so(replica).known().copied()));
     each.and_then(fact::all).into()
 }
 
@@ -189,9 +196,12 @@ fn is_target(resources: &Resources<'_>, target: &Part<'_>, table: &str) -> Fact<
 }
 
 fn eventual(properties: &Part<'_>) -> Fact<bool> {
-    let Fact::Known(replicas) = properties.at("Replicas").items() else { return Fact::Unknown };
     let strong = properties.at("MultiRegionConsistency").text_is("STRONG", "EVENTUAL");
-    strong.map(|strong| replicas.len() > 1 && !strong)
+    match (properties.at("Replicas").has_items(2), strong) {
+        (Fact::Known(false), _) | (_, Fact::Known(true)) => Fact::Known(false),
+        (Fact::Known(true), Fact::Known(false)) => Fact::Known(true),
+        _ => Fact::Unknown,
+    }
 }
 
 /// The least `max_connections` that the template sets.

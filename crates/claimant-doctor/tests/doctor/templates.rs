@@ -505,6 +505,16 @@ fn what_cannot_be_known_is_never_a_finding() {
       # second
   Logs:
 ";
+    /// A table that may be in one Region only.
+    const GLOBAL: (&str, &str) =
+        ("AWS::DynamoDB::Table\n    DeletionPolicy: Retain", "AWS::DynamoDB::GlobalTable\n    DeletionPolicy: Retain");
+    const PERHAPS: (&str, &str) = (
+        "BillingMode:",
+        "Replicas:
+        - {Region: eu-west-1, PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}}
+        - !If [IsAny, {Region: us-east-1}, !Ref AWS::NoValue]
+      BillingMode:",
+    );
     // Each value that a check depends on, by a parameter without a value.
     let table: &[(&str, &str, u8)] = &[
         ("VisibilityTimeout: 180", "VisibilityTimeout: !Ref Any", 1),
@@ -521,6 +531,8 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("MaximumConcurrency: 10", "MaximumConcurrency: !Ref Any", 11),
         ("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: !Ref Any", 12),
         ("# pollers", "FilterCriteria: !Ref Any", 15),
+        ("# pollers", "FilterCriteria: {Filters: [!If [IsAny, {Pattern: x}, !Ref AWS::NoValue]]}", 15),
+        ("Metrics: [EventCount]", "Metrics: [!If [IsAny, EventCount, !Ref AWS::NoValue]]", 31),
         ("# pollers", "Enabled: !Ref Any", 16),
         ("Action: [sqs:ReceiveMessage", "Action: [!Ref Any", 18),
         ("Resource: !GetAtt Orders.Arn", "Resource: !Ref Any", 18),
@@ -549,6 +561,11 @@ fn what_cannot_be_known_is_never_a_finding() {
         assert!(report.findings.is_empty(), "{to}: {:#?}", found(&report));
         assert!(report.tallies[number].unknown > 0, "{to}: check {number} does not say that it cannot know");
     }
+    let unprotected =
+        [GLOBAL, PERHAPS, ("PointInTimeRecoveryEnabled: true}}\n", "PointInTimeRecoveryEnabled: false}}\n")];
+    let report = examine(&changed(GOOD, &unprotected), &in_region("eu-west-1"));
+    let what: Vec<_> = report.findings.iter().map(|finding| (finding.check.number, &*finding.what)).collect();
+    assert_eq!(what, [(25, "it has no point-in-time recovery")], "it may be in one Region");
     let one_account = [
         ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: alias/aws/sqs"),
         ("sqs.amazonaws.com", "sqs.amazonaws.com, AWS: '210987654321'"),
@@ -586,6 +603,8 @@ fn what_cannot_be_known_is_never_a_finding() {
             28,
         ),
         (&[("  Logs:\n", SECOND), ("# second", "Enabled: !Ref Any")], 16),
+        (&[GLOBAL, PERHAPS], 27),
+        (&[GLOBAL, ("BillingMode:", "Replicas: []\n      BillingMode:")], 25),
     ] {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
         assert!(report.findings.is_empty() && report.tallies[&check].unknown > 0, "{changes:?}: {report:#?}");
@@ -806,10 +825,21 @@ fn no_value_takes_a_global_value_away() {
     }
 }
 
+/// SAM puts them behind those that are global.
+#[test]
+fn lists_of_a_function_are_joined_to_global_ones() {
+    for own in ["[arm64]", "[x86_64]"] {
+        let report = examine(&changed(GOOD, &[("# dlq", &format!("Architectures: {own}"))]), &in_region("x"));
+        let tally = report.tallies[&34];
+        assert_eq!((tally.found, tally.unknown), (0, 1), "Lambda refuses two: {own}: {report:#?}");
+    }
+}
+
 /// What a text with an account leads to, which stack is known or not.
 #[test]
 fn what_is_of_the_stacks_account_and_region_is_here() {
     let own = Options { account: Some("123456789012".to_owned()), ..in_region("eu-west-1") };
+    let of_account = Options { region: None, ..own.clone() };
     for (arn, options, is_here) in [
         ("!Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders'", &Options::default(), true),
         ("!Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders'", &own, true),
@@ -818,12 +848,43 @@ fn what_is_of_the_stacks_account_and_region_is_here() {
         ("arn:aws:sqs:us-east-1:123456789012:orders", &own, false),
         ("arn:aws:sqs:eu-west-1:210987654321:orders", &own, false),
         ("arn:aws:sqs:eu-west-1:123456789012:orders", &Options::default(), false),
+        // The same name is in another Region, too.
+        ("arn:aws:sqs:us-east-1:123456789012:orders", &of_account, false),
+        ("!Sub 'arn:aws:sqs:us-east-1:${AWS::AccountId}:orders'", &of_account, false),
+        ("!Sub 'arn:aws:sqs:${AWS::Region}:123456789012:orders'", &of_account, true),
     ] {
         let named = ("      # fifo", "      QueueName: orders");
         let report =
             examine(&changed(GOOD, &[named, ("Queue: !GetAtt Orders.Arn", &format!("Queue: {arn}"))]), options);
         assert_eq!(report.tallies[&1].unknown, usize::from(!is_here), "{arn}: {report:#?}");
     }
+    for (url, options, is_here) in [
+        ("https://sqs.eu-west-1.amazonaws.com/123456789012/letters", &own, true),
+        ("https://sqs.us-east-1.amazonaws.com/123456789012/letters", &own, false),
+        ("https://sqs.eu-west-1.amazonaws.com/123456789012/letters", &of_account, false),
+        ("!Sub 'https://sqs.${AWS::Region}.amazonaws.com/${AWS::AccountId}/letters'", &own, true),
+        ("!Sub 'https://sqs.${AWS::Region}.amazonaws.com/123456789012/letters'", &of_account, true),
+        ("!Sub 'https://sqs.${AWS::Region}.amazonaws.com/${AWS::AccountId}/letters'", &Options::default(), true),
+        ("!Sub 'https://sqs.us-east-1.amazonaws.com/${AWS::AccountId}/letters'", &in_region("eu-west-1"), false),
+    ] {
+        let changes = [
+            ("      # letters-fifo", "      QueueName: letters"),
+            ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", &format!("CLAIMANT_DEAD_LETTER_QUEUE_URL: {url}")),
+            ("Action: sqs:SendMessage", "Action: sqs:TagQueue"),
+        ];
+        let report = examine(&changed(GOOD, &changes), options);
+        assert_eq!(found(&report).contains(&(18, Error)), is_here, "{url}: {report:#?}");
+    }
+    // Roles have no Region.
+    let role = [
+        ("Role: !GetAtt Role.Arn", "Role: arn:aws:iam::123456789012:role/worker"),
+        (
+            "    Type: AWS::IAM::Role\n    Properties:",
+            "    Type: AWS::IAM::Role\n    Properties:\n      RoleName: worker",
+        ),
+    ];
+    let report = examine(&changed(GOOD, &role), &of_account);
+    assert_eq!(report.tallies[&18].unknown, 0, "{report:#?}");
 }
 
 /// A value that is given counts as its parameter's type says.
@@ -995,6 +1056,10 @@ fn a_table_of_globals_alone_is_no_error() {
         let customers = "  Customers: {Type: AWS::DynamoDB::Table, Properties: {}}\n";
         let report = examine(&format!("{template}{customers}"), &in_region("eu-west-1"));
         assert_eq!(found(&report), expected, "{own} {allowed}");
+        // A key of the table's own is no more an error than the table is.
+        let sealed = changed(&template, &[SEALED, KEY_OF_TABLE]);
+        let report = examine(&format!("{sealed}{customers}"), &in_region("eu-west-1"));
+        assert_eq!(found(&report), expected, "{own} {allowed}, with a key");
     }
 }
 
