@@ -96,6 +96,10 @@ fn replicas_are_paid_for_each() {
     }
     assert!(has(&three, "assumed", "3 replicas: each Region has these prices") && !has(&one, "assumed", "replicas:"));
     assert!(has(&one, "not_counted", "STANDARD_INFREQUENT_ACCESS"), "{one}");
+    // Of one that may be AWS::NoValue, it is said what counts.
+    let perhaps = "BillingMode: PAY_PER_REQUEST, Replicas: [{Region: eu-west-1}, !If [X, {Region: us-east-1}, !Ref AWS::NoValue]]";
+    let perhaps = bill(&with_table(ONE, "GlobalTable", perhaps), &["--per-day", "1000"]);
+    assert!(has(&perhaps, "assumed", "Replicas: 1") && !has(&perhaps, "assumed", "2 replicas"), "{perhaps}");
 }
 
 #[test]
