@@ -1,6 +1,7 @@
 //! How a store passes calls on to the one that it wraps.
 
-/// Writes the named methods of a [`Store`](claimant_core::Store), inside its `impl`, so that they pass their call on to another store:
+/// Writes the named methods of a [`Store`](claimant_core::Store) or [`Records`](claimant_core::Records), inside its `impl`, so that they
+/// pass their call on to another store:
 /// `pass_on!(self => self.inner; renew, get);`. Not part of the kit's public interface.
 #[doc(hidden)]
 #[macro_export]
@@ -44,6 +45,56 @@ macro_rules! pass_on {
             Result<Option<::claimant_core::Record>, ::claimant_core::StoreError>,
         > {
             $inner.get(id, call)
+        }
+    };
+    ($self:ident => $inner:expr; claim_all) => {
+        fn claim_all<'a>(
+            &'a $self,
+            requests: &'a [::claimant_core::protocol::ClaimRequest],
+            call: ::claimant_core::Call<'a>,
+        ) -> ::claimant_core::StoreFuture<
+            'a,
+            Vec<Result<::claimant_core::BatchedClaim, ::claimant_core::StoreError>>,
+        > {
+            $inner.claim_all(requests, call)
+        }
+    };
+    ($self:ident => $inner:expr; settle_all) => {
+        fn settle_all<'a>(
+            &'a $self,
+            settlements: Vec<(::claimant_core::Claim, ::claimant_core::protocol::Settlement)>,
+            call: ::claimant_core::Call<'a>,
+        ) -> ::claimant_core::StoreFuture<'a, Vec<::claimant_core::Settled>> {
+            $inner.settle_all(settlements, call)
+        }
+    };
+    ($self:ident => $inner:expr; replace) => {
+        fn replace<'a>(
+            &'a $self,
+            id: &'a ::claimant_core::RecordId,
+            seen: &'a ::claimant_core::Record,
+            next: &'a ::claimant_core::Record,
+            call: ::claimant_core::Call<'a>,
+        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::Replaced, ::claimant_core::StoreError>> {
+            $inner.replace(id, seen, next, call)
+        }
+    };
+    ($self:ident => $inner:expr; list) => {
+        fn list<'a>(
+            &'a $self,
+            filter: &'a ::claimant_core::Filter,
+            from: &'a ::claimant_core::Cursor,
+            call: ::claimant_core::Call<'a>,
+        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::Page, ::claimant_core::StoreError>> {
+            $inner.list(filter, from, call)
+        }
+    };
+    ($self:ident => $inner:expr; size) => {
+        fn size<'a>(
+            &'a $self,
+            call: ::claimant_core::Call<'a>,
+        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::Size, ::claimant_core::StoreError>> {
+            $inner.size(call)
         }
     };
     ($self:ident => $inner:expr; claims_max) => {

@@ -80,6 +80,8 @@ impl<S: Store + Clone> Bent<S> {
 }
 
 impl<S: Store + Clone> Store for Bent<S> {
+    claimant_test::pass_on!(self => self.inner; claims_max, claims_outlive_owners);
+
     fn claim<'a>(
         &'a self,
         request: &'a ClaimRequest,

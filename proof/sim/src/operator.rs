@@ -5,11 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use claimant_core::protocol::{self, ClaimRequest, Renewal, Settlement};
-use claimant_core::{
-    Call, Claim, ClaimAnswer, Clock, Cursor, Filter, Page, Record, RecordId, Records, Renewed, Replaced, Settled, Size,
-    Store, StoreError, StoreFuture, Timestamp,
-};
+use claimant_core::protocol;
+use claimant_core::{Call, Clock, Record, RecordId, Records, Replaced, Store, StoreError, StoreFuture, Timestamp};
 use claimant_dynamodb::LockTable;
 use claimant_operate::keys::{Acted, Keys, Order};
 use tokio::time::{Instant, sleep, timeout};
@@ -128,30 +125,7 @@ struct Hesitant {
 }
 
 impl Store for Hesitant {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        self.table.claim(request, call)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.table.renew(claim, renewal, call)
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        self.table.settle(claim, settlement, call)
-    }
-
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.table.get(id, call)
-    }
+    claimant_test::pass_on!(self => self.table; claim, renew, settle, get);
 }
 
 impl Records for Hesitant {
@@ -171,16 +145,5 @@ impl Records for Hesitant {
         })
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a Filter,
-        from: &'a Cursor,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Page, StoreError>> {
-        self.table.list(filter, from, call)
-    }
-
-    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
-        self.table.size(call)
-    }
+    claimant_test::pass_on!(self => self.table; list, size);
 }

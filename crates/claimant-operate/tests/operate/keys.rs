@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Renewal, Settlement};
+use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Cursor, Filter, Fingerprint, Key, MemoryStore, MessageId, Meter,
-    OwnerToken, Page, Record, RecordId, Records, Renewed, Replaced, Settled, Size, State, Status, Store, StoreError,
-    StoreErrorKind, StoreFuture,
+    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken, Record,
+    RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 use claimant_operate::keys::{Acted, Keys, Order, Query, ReadOn};
 use claimant_operate::open::{OpenStore, find};
@@ -278,40 +277,11 @@ impl Records for Faulty {
         })
     }
 
-    fn list<'a>(&'a self, f: &'a Filter, c: &'a Cursor, call: Call<'a>) -> StoreFuture<'a, Result<Page, StoreError>> {
-        self.desk.store.list(f, c, call)
-    }
-
-    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
-        self.desk.store.size(call)
-    }
+    claimant_testkit::pass_on!(self => self.desk.store; list, size);
 }
 
 impl Store for Faulty {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        self.desk.store.claim(request, call)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.desk.store.renew(claim, renewal, call)
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        self.desk.store.settle(claim, settlement, call)
-    }
-
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.desk.store.get(id, call)
-    }
+    claimant_testkit::pass_on!(self => self.desk.store; claim, renew, settle, get);
 }
 
 #[tokio::test(start_paused = true)]

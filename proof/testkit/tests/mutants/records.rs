@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Cursor, Filter, MemoryStore, Page, Record, RecordId, Records, Renewed, Replaced, Settled,
-    Size, Store, StoreError, StoreFuture,
+    Call, Cursor, Filter, MemoryStore, Page, Record, RecordId, Records, Replaced, Store, StoreError, StoreFuture,
 };
 use claimant_testkit::contract;
 
@@ -148,36 +146,11 @@ impl Records for Mutant {
         Box::pin(self.page(filter, from, call))
     }
 
-    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
-        self.inner.size(call)
-    }
+    claimant_testkit::pass_on!(self => self.inner; size);
 }
 
 impl Store for Mutant {
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
-        self.inner.claim(request, call)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        claim: &'a mut Claim,
-        renewal: Renewal,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
-        self.inner.renew(claim, renewal, call)
-    }
-
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
-        self.inner.settle(claim, settlement, call)
-    }
-
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
-        self.inner.get(id, call)
-    }
+    claimant_testkit::pass_on!(self => self.inner; claim, renew, settle, get);
 }
 
 #[tokio::test(start_paused = true)]
