@@ -86,6 +86,8 @@ pub enum Mutant {
     SlotsShared,
     /// A consumer that runs work at most once, or so many times, runs nothing, and reports that it failed.
     LeftUndone,
+    /// Such a consumer rejects its work, and runs nothing.
+    RejectedUntried,
     /// A handler is run once more under the claim under which it was done.
     RunsTwice,
 }

@@ -13,6 +13,7 @@ use tokio::task::yield_now;
 use tokio::time::sleep;
 
 use crate::calls::EFFECTS;
+use crate::expected;
 use crate::history::{End, Event, InvocationNo, RunNo};
 use crate::mutant::Mutant;
 use crate::process::{self, Gated, Process};
@@ -66,7 +67,11 @@ impl Actor {
         let about = self.about(payload, cx);
         let (world, process) = (self.world.clone(), Arc::clone(&self.process));
         let again = (world.mutant == Some(Mutant::RunsTwice) && tx.is_none()).then(|| about.clone());
+        let untried = world.mutant == Some(Mutant::RejectedUntried) && expected::gives_up(&world.scenario);
         Gated::handler(&self.process, about.invocation, async move {
+            if untried {
+                return Err(HandlerError::terminal("it was tried too often"));
+            }
             let result = run(world.clone(), Arc::clone(&process), about, tx).await;
             match again {
                 Some(about) if result.is_ok() => run(world, process, about, None).await,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Found;
 use crate::expected;
 use crate::history::{Event, Record};
-use crate::scenario::{MessageSpec, Scenario, Shape, Work};
+use crate::scenario::{Guarantee, MessageSpec, Scenario, Shape, Work};
 use crate::timeline::Timeline;
 
 /// How much longer than the function's timeout a lease lasts, with the jitter of those who wait for its end.
@@ -69,9 +69,15 @@ fn given_up(timeline: &Timeline<'_>, end: u64, id: &str, found: &mut Found) {
     if !has_turns(scenario) {
         return;
     }
-    let over = |record: &Record| {
-        matches!(record.status.as_str(), "COMPLETED" | "REJECTED" | "PARKED")
-            || scenario.consumer.attempts_max.is_some_and(|max| record.fence >= u64::from(max))
+    // Each run takes a claim, and the one in which it is seen that there were enough takes another.
+    let claims = |beyond: bool, fence: u64| {
+        let max = scenario.consumer.attempts_max.map(u64::from);
+        max.is_some_and(|max| fence >= max + u64::from(beyond))
+    };
+    let over = |record: &Record| match record.status.as_str() {
+        "COMPLETED" => true,
+        "PARKED" => scenario.consumer.guarantee == Guarantee::AtMostOnce,
+        status => claims(status == "REJECTED", record.fence),
     };
     for key in spec.works() {
         let record = timeline.record_between(&scenario.record_of(key, id), end, end).last().flatten();
