@@ -86,6 +86,13 @@ impl Verdict {
         let done = |key: &str| seen.records.get(key).is_some_and(|record| record.status == "COMPLETED");
         let deadly = plan.pieces.iter().filter(|piece| piece.fate == Fate::Deadly && done(&piece.key));
         self.fault("end their process, and are COMPLETED in the lock table", deadly.map(|piece| piece.key.as_str()));
+        // Whatever the storm does, one message of a key is completed, and the others are its duplicates.
+        let completed = |piece: &Piece| seen.completed.get(&piece.body).copied().unwrap_or(0);
+        let again = plan.pieces.iter().filter(|piece| completed(piece) > 1);
+        self.fault("were completed more than once", again.map(|piece| piece.key.as_str()));
+        if plan.pieces.iter().all(|piece| completed(piece) == 0) {
+            self.faults.push("no function said that it has completed a message".to_owned());
+        }
         let known = |key: &str| plan.pieces.iter().any(|piece| piece.key == key);
         self.fault(
             "have a record and were never sent",

@@ -25,6 +25,7 @@ fn good(plan: &Plan) -> (Seen, Traffic) {
         if piece.fate == Fate::Done {
             seen.effects.insert(piece.key.clone(), vec![piece.effect.clone()]);
             seen.tries.insert(piece.key.clone(), 2);
+            seen.completed.insert(piece.body.clone(), 1);
         } else {
             traffic.dead_letters.extend((0..piece.copies).map(|_| piece.body.clone()));
         }
@@ -74,7 +75,9 @@ fn what_a_storm_may_do_is_no_fault() {
 
 #[test]
 fn each_fault_is_seen() {
-    let table: [(Change, &str); 16] = [
+    let table: [(Change, &str); 18] = [
+        (|p, s, _| _ = s.completed.insert(p.pieces[0].body.clone(), 2), "1 were completed more than once"),
+        (|_, s, _| s.completed.clear(), "no function said that it has completed a message"),
         (|p, s, _| drop(s.effects.remove(&p.pieces[0].key)), "1 had no effect"),
         (|p, s, _| drop(s.effects.insert(p.pieces[7].key.clone(), vec!["x".into()])), "were to be refused"),
         (|p, s, _| s.effects.get_mut(&p.pieces[0].key).unwrap().push("1".into()), "more than once"),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use claimant_local::Error;
 use claimant_local::cloud::Cloud;
+use claimant_local::journal::{Journal, What};
 use claimant_local::mailbox::Attempt;
 use claimant_local::stack::FunctionSpec;
 
@@ -13,6 +14,9 @@ use crate::worker;
 
 /// The header by which `order-confirmation` tells which order a mail is for.
 const KEY_HEADER: &str = "X-Claimant-Key";
+
+/// How many events of the journal are read at once.
+const EVENTS_AT_ONCE: usize = 1_000;
 
 /// What the lock table says of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub(crate) struct Seen {
     /// Keys of which two effects were tried at the same time.
     pub(crate) overlaps: Vec<String>,
     pub(crate) records: BTreeMap<String, Record>,
+    /// How often a function said that it has completed a message with this body.
+    pub(crate) completed: BTreeMap<String, u64>,
 }
 
 impl Seen {
@@ -44,6 +50,7 @@ impl Seen {
         function: &FunctionSpec,
     ) -> Result<Self, Error> {
         let mut seen = Self::default();
+        seen.completions(target, cloud.journal());
         match target {
             Target::Orders => seen.mails(cloud),
             Target::Payments => seen.charges(cloud),
@@ -58,6 +65,23 @@ impl Seen {
             seen.records.insert(key.to_owned(), Record { status: status.to_owned(), attempts });
         }
         Ok(seen)
+    }
+
+    fn completions(&mut self, target: Target, journal: &Journal) {
+        let mut seq = 0;
+        loop {
+            let events = journal.after(seq, EVENTS_AT_ONCE);
+            let Some(last) = events.last() else { return };
+            seq = last.seq;
+            for event in &events {
+                let What::Done(done) = &event.what else { continue };
+                let ours = done.consumer == target.consumer() && done.outcome == "completed";
+                let Some(id) = event.message_id.as_ref().filter(|_| ours) else { continue };
+                if let Some(body) = journal.body(id) {
+                    *self.completed.entry(body).or_default() += 1;
+                }
+            }
+        }
     }
 
     fn mails(&mut self, cloud: &Cloud) {
