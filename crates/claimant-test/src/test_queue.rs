@@ -155,8 +155,9 @@ impl TestQueue {
     /// Sends messages, and lets this happen to them, until the queue is empty.
     ///
     /// # Panics
-    /// When it does not come out as the scenario says; and as [`drain`](Self::drain).
+    /// When there are no messages, or it does not come out as the scenario says; and as [`drain`](Self::drain).
     pub async fn play(&self, scenario: &Scenario, messages: &[TestMessage]) -> Played {
+        assert!(!messages.is_empty(), "{scenario}: there are no messages, so nothing would be shown: give it some");
         let mut twice = false;
         let steps_before = life::taken(&self.worker.steps).len();
         match scenario.kind() {

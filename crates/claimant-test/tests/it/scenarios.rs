@@ -300,6 +300,15 @@ fn scenarios_that_are_not_played_are_no_test() {
     Scenario::all().for_each(drop);
 }
 
+/// Such as those of a directory that is empty.
+#[tokio::test(start_paused = true)]
+async fn no_messages_are_no_test() {
+    for scenario in [Scenario::as_they_come(), Scenario::sent_twice(), Scenario::answers_lost(Call::Settle)] {
+        let why = fault(mailing(&Effects::new()), scenario, &[]).await;
+        assert!(why.contains("there are no messages"), "{why}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "at most once needs a key")]
 async fn a_consumer_that_could_not_start_is_said_so() {
