@@ -69,12 +69,17 @@ impl DynamoDb {
         move |wire| Client::from_conf(config(&endpoint).http_client(wire.clone()).build())
     }
 
-    /// A fresh lock table of this name, or these tables. Its tries have as long as their call: DynamoDB Local takes one write at a time, and beside
-    /// other tests it answers late.
-    pub async fn lock_table(&self, tables: impl Into<Tables>) -> LockTable {
+    /// A lock table of this name, or these tables, by a client of its own. Its tries have as long as their call: DynamoDB Local takes one
+    /// write at a time, and beside other tests it answers late.
+    pub fn opened(&self, tables: impl Into<Tables>) -> LockTable {
         let patient = TimeoutConfig::builder().operation_attempt_timeout(TRY_MAX).build();
         let client = Client::from_conf(self.client().config().to_builder().timeout_config(patient).build());
-        let table = LockTable::new(client, tables);
+        LockTable::new(client, tables)
+    }
+
+    /// As [`opened`](Self::opened), and fresh.
+    pub async fn lock_table(&self, tables: impl Into<Tables>) -> LockTable {
+        let table = self.opened(tables);
         table.create().await.expect("the table is made");
         table
     }

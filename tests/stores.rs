@@ -25,20 +25,20 @@ pub struct About {
     pub failover: &'static str,
 }
 
-/// Holds a store to the contract, and `docs/stores.md` to what came of it.
+/// Holds a store to the contract, by two instances with connections of their own, and `docs/stores.md` to what came of it.
 ///
 /// # Panics
 /// When a check does not hold, or the document does not show what was found.
-pub async fn check(about: &About, store: Arc<dyn Store>) {
-    check_forms(about, Arc::clone(&store), store).await;
+pub async fn check<S: Store>(about: &About, [one, other]: [Arc<S>; 2]) {
+    check_forms(about, [one.clone(), other], one).await;
 }
 
 /// As [`check`], of a store in two forms: one is held to the contract, and of the other, its plainest, the requests are counted.
 ///
 /// # Panics
 /// As [`check`].
-pub async fn check_forms(about: &About, store: Arc<dyn Store>, counted: Arc<dyn Store>) {
-    let findings = contract::check(store).await;
+pub async fn check_forms<S: Store>(about: &About, [one, other]: [Arc<S>; 2], counted: Arc<dyn Store>) {
+    let findings = contract::check_two(one, other).await;
     println!("{}: {findings}", about.name);
     let trips = contract::trips(counted).await;
     let rows = [

@@ -15,6 +15,9 @@ use claimant_tests::stores::{self, About};
 /// How long an invocation may take in the outcomes on a real clock.
 const INVOCATION: Duration = Duration::from_secs(3);
 
+/// Of URLs, which no error may show.
+const PASSWORD: &str = "open-s3same";
+
 const MEMORY: About = About {
     name: "memory",
     transactions: "no",
@@ -56,7 +59,8 @@ const MYSQL: About = About { name: "MySQL (measured on MariaDB)", ..POSTGRES };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {
-    stores::check(&MEMORY, Arc::new(MemoryStore::new())).await;
+    let store = Arc::new(MemoryStore::new());
+    stores::check(&MEMORY, [store.clone(), store]).await;
     contract::check_records(Arc::new(MemoryStore::new())).await;
 }
 
@@ -73,10 +77,11 @@ async fn outcomes_are_the_same(table: &LockTable, batched: bool) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs DynamoDB Local: make test"]
 async fn lock_table_on_dynamodb_local() {
-    let table = DynamoDb::local().lock_table("contract").await;
+    let dynamodb = DynamoDb::local();
+    let table = dynamodb.lock_table("contract").await;
     // First, while the table is short: each list reads all of it.
     contract::check_records(Arc::new(table.clone())).await;
-    stores::check(&DYNAMODB, Arc::new(table.clone())).await;
+    stores::check(&DYNAMODB, [table.clone(), dynamodb.opened("contract")].map(Arc::new)).await;
     outcomes_are_the_same(&table, true).await;
 }
 
@@ -94,8 +99,9 @@ async fn lock_table_on_the_embedded_dynamodb() {
     dynamodb.lock_table("old").await;
     let tables = three_tables("contract");
     let several = Arc::new(dynamodb.lock_table(tables.clone()).await.before("old"));
+    let again = Arc::new(dynamodb.opened(tables.clone()).before("old"));
     println!("{}", contract::check_records(several.clone()).await);
-    stores::check_forms(&EMBEDDED, several, Arc::new(single.clone())).await;
+    stores::check_forms(&EMBEDDED, [several, again], Arc::new(single.clone())).await;
     for table in tables.names() {
         let items = dynamodb.client().scan().table_name(table).send().await.unwrap().count();
         assert!(items > 100, "{items} records in {table}");
@@ -111,14 +117,14 @@ async fn lock_table_without_a_dynamodb() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let table = || Arc::new(LockTable::new(client(&format!("http://{address}")), "contract"));
-    println!("no server answers: {}", contract::check_unreachable(table()).await);
+    println!("no server answers: {}", contract::check_unreachable(table(), &[]).await);
     drop(listener);
-    println!("no server listens: {}", contract::check_unreachable(table()).await);
+    println!("no server listens: {}", contract::check_unreachable(table(), &[]).await);
 }
 
-async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
-    stores::check(about, Arc::new(store.clone())).await;
-    let cases = outcomes::check(Arc::new(store), INVOCATION).await;
+async fn redis_keeps_the_contract(about: &About, open: impl Fn() -> RedisStore) {
+    stores::check(about, [open(), open()].map(Arc::new)).await;
+    let cases = outcomes::check(Arc::new(open()), INVOCATION).await;
     println!("{cases} cases");
 }
 
@@ -127,28 +133,28 @@ async fn redis_keeps_the_contract(about: &About, store: RedisStore) {
 async fn redis_store_on_one_server() {
     let redis = Redis::start();
     contract::check_records(Arc::new(RedisStore::open(&redis.url()).unwrap())).await;
-    redis_keeps_the_contract(&REDIS, RedisStore::open(&redis.url()).unwrap()).await;
+    redis_keeps_the_contract(&REDIS, || RedisStore::open(&redis.url()).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis or Valkey: make test"]
 async fn redis_store_on_a_cluster() {
     let nodes = Redis::cluster().await;
-    redis_keeps_the_contract(&REDIS_CLUSTER, RedisStore::open_cluster(&nodes[0].url()).unwrap()).await;
+    redis_keeps_the_contract(&REDIS_CLUSTER, || RedisStore::open_cluster(&nodes[0].url()).unwrap()).await;
 }
 
 /// Where no server listens, and where none answers.
 #[tokio::test(start_paused = true)]
 async fn redis_store_without_a_redis() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("redis://claimant:claimant@{}/", listener.local_addr().unwrap());
+    let url = format!("redis://claimant:{PASSWORD}@{}/", listener.local_addr().unwrap());
     let stores = || [RedisStore::open(&url).unwrap(), RedisStore::open_cluster(&url).unwrap()].map(Arc::new);
     for store in stores() {
-        println!("no server answers: {}", contract::check_unreachable(store).await);
+        println!("no server answers: {}", contract::check_unreachable(store, &[PASSWORD]).await);
     }
     drop(listener);
     for store in stores() {
-        println!("no server listens: {}", contract::check_unreachable(store).await);
+        println!("no server listens: {}", contract::check_unreachable(store, &[PASSWORD]).await);
     }
 }
 
@@ -158,7 +164,8 @@ async fn postgres_keeps_the_contract() {
     let server = Postgres::shared().await;
     let store = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    stores::check(&POSTGRES, store.clone()).await;
+    let other = Arc::new(PostgresStore::connect(&server.url(), 10).await.unwrap());
+    stores::check(&POSTGRES, [store.clone(), other]).await;
     contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
@@ -169,7 +176,8 @@ async fn mysql_keeps_the_contract() {
     let server = MariaDb::shared().await;
     let store = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
     store.migrate().await.unwrap();
-    stores::check(&MYSQL, store.clone()).await;
+    let other = Arc::new(MySqlStore::connect(&server.url(), 10).await.unwrap());
+    stores::check(&MYSQL, [store.clone(), other]).await;
     contract::check_records(store.clone()).await;
     println!("{} cases", outcomes::check(store, INVOCATION).await);
 }
@@ -179,11 +187,12 @@ async fn mysql_keeps_the_contract() {
 async fn sql_stores_without_a_server() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let postgres = async || Arc::new(PostgresStore::connect(&format!("postgres://u:p@{address}/d"), 10).await.unwrap());
-    let mysql = async || Arc::new(MySqlStore::connect(&format!("mysql://u:p@{address}/d"), 10).await.unwrap());
-    println!("no server answers: {}", contract::check_unreachable(postgres().await).await);
-    println!("no server answers: {}", contract::check_unreachable(mysql().await).await);
+    let postgres =
+        async || Arc::new(PostgresStore::connect(&format!("postgres://u:{PASSWORD}@{address}/d"), 10).await.unwrap());
+    let mysql = async || Arc::new(MySqlStore::connect(&format!("mysql://u:{PASSWORD}@{address}/d"), 10).await.unwrap());
+    println!("no server answers: {}", contract::check_unreachable(postgres().await, &[PASSWORD]).await);
+    println!("no server answers: {}", contract::check_unreachable(mysql().await, &[PASSWORD]).await);
     drop(listener);
-    println!("no server listens: {}", contract::check_unreachable(postgres().await).await);
-    println!("no server listens: {}", contract::check_unreachable(mysql().await).await);
+    println!("no server listens: {}", contract::check_unreachable(postgres().await, &[PASSWORD]).await);
+    println!("no server listens: {}", contract::check_unreachable(mysql().await, &[PASSWORD]).await);
 }

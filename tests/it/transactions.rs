@@ -14,6 +14,7 @@ use claimant_core::{
 };
 use claimant_dynamodb::{LockTable, TRANSACTION_MAX_BYTES, Transaction};
 use claimant_testkit::MovableClock;
+use claimant_testkit::contract::{self, Effects};
 use claimant_testkit::outcomes::{Work, message};
 use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Instead, Request};
@@ -71,7 +72,7 @@ struct World {
     clock: MovableClock,
     wire: Wire,
     table: LockTable,
-    effects: aws_sdk_dynamodb::Client,
+    effects: Items,
 }
 
 fn text(value: &str) -> AttributeValue {
@@ -139,7 +140,13 @@ impl World {
             Variant::Optimistic => Consumer::transactional("effects", table.clone().optimistic_transactions(), handler),
         };
         let engine = Engine::with_defaults(consumer.key(|w| &w.id)).unwrap().clock(Arc::new(clock.clone()));
-        Self { engine, clock, wire, table: LockTable::new(dynamodb.client(), table.name()), effects: dynamodb.client() }
+        Self {
+            engine,
+            clock,
+            wire,
+            table: LockTable::new(dynamodb.client(), table.name()),
+            effects: Items(dynamodb.client()),
+        }
     }
 
     async fn process(&self, text: &str, receive_count: u32) -> Report {
@@ -156,10 +163,8 @@ impl World {
         self.process(text, receive_count).await.entries()[0].outcome.word()
     }
 
-    async fn effects(&self, key: &str) -> u32 {
-        let read = self.effects.get_item().table_name(EFFECTS).key("id", text(key)).consistent_read(true);
-        let item = read.send().await.unwrap().item.unwrap_or_default();
-        item.get("effects").map_or(0, |n| n.as_n().unwrap().parse().unwrap())
+    async fn effects(&self, key: &str) -> usize {
+        self.effects.count(key).await
     }
 
     async fn record(&self, key: &str) -> Option<Record> {
@@ -260,7 +265,7 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
         let why = record.error.as_deref().unwrap_or_default();
         assert!(why.contains(error) && !why.contains("secret"), "{what}: {why}");
         assert_eq!(record.attempts, if wanted.starts_with("retry") { 2 } else { 1 }, "{what}");
-        assert_eq!(world.effects(&key).await, u32::from(wanted.contains("completed")), "{what}");
+        assert_eq!(world.effects(&key).await, usize::from(wanted.contains("completed")), "{what}");
     }
 }
 
@@ -347,6 +352,30 @@ async fn all(dynamodb: DynamoDb) {
     at_most_once_needs_claims(&dynamodb).await;
     two_at_once(&dynamodb).await;
     costs(&dynamodb).await;
+}
+
+/// What handlers write: the number of effects of each key.
+struct Items(aws_sdk_dynamodb::Client);
+
+impl Effects<Transaction> for Items {
+    async fn write(&self, transaction: &mut Transaction, text: &str) {
+        transaction.update(count(text));
+    }
+
+    async fn count(&self, key: &str) -> usize {
+        let read = self.0.get_item().table_name(EFFECTS).key("id", text(key)).consistent_read(true);
+        let item = read.send().await.unwrap().item.unwrap_or_default();
+        item.get("effects").map_or(0, |n| n.as_n().unwrap().parse().unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_and_effects_in_one_transaction_keep_the_contract() {
+    let dynamodb = DynamoDb::embedded().await;
+    make_effects(&dynamodb).await;
+    let (table, items) = (dynamodb.lock_table("both").await, Items(dynamodb.client()));
+    println!("{}", contract::check_transactional(Arc::new(table.clone().transactions()), &items).await);
+    println!("{}", contract::check_transactional(Arc::new(table.optimistic_transactions()), &items).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

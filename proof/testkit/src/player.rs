@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fence, Fingerprint, Key, MessageId, Meter, OwnerToken,
     Record, RecordId, Renewed, Settled, Store, Timestamp,
 };
 
 use crate::clock::TEST_EPOCH;
-use crate::script::{ClaimStep, LEASE_MS, Step, WITHIN, copy, no_answer, owner, policy};
+use crate::script::{ClaimStep, LEASE_MS, Step, WITHIN, beside, copy, no_answer, owner, policy};
 
 /// One store and one key, and the claims held on it.
 pub(crate) struct Player<'a> {
@@ -23,12 +23,14 @@ pub(crate) struct Player<'a> {
     held: HashMap<&'static str, Claim>,
     /// Claims of other keys, made in one request and not settled yet.
     company: Vec<Claim>,
+    /// Whether the other key comes first in the next request: in turn.
+    company_first: bool,
 }
 
 impl<'a> Player<'a> {
     pub(crate) fn new(store: &'a dyn Store, id: RecordId, batched: bool) -> Self {
         let (held, company) = (HashMap::new(), Vec::new());
-        Self { store, batched, id, epoch: TEST_EPOCH, meter: Meter::default(), held, company }
+        Self { store, batched, id, epoch: TEST_EPOCH, meter: Meter::default(), held, company, company_first: true }
     }
 
     /// The same player at another time.
@@ -151,29 +153,34 @@ impl<'a> Player<'a> {
         if !self.batched {
             return self.store.claim(&request, self.call()).await.map_err(|e| no_answer(&e));
         }
-        let token = OwnerToken::draw().expect("a test machine has random bytes");
-        let key = Key::new(token.as_str()).expect("a token is a key");
-        let consumer = ConsumerName::new("company").expect("it is a name");
-        let other = ClaimRequest { id: RecordId::new(&consumer, &key), owner: token, ..request.clone() };
-        let requests = [request, other];
-        let mut answers = self.store.claim_all(&requests, self.call()).await.into_iter();
-        let (Some(answer), Some(other), None) = (answers.next(), answers.next(), answers.next()) else {
+        let (other, first) = (company_of(&request), self.turn());
+        let requests = if first { [other, request] } else { [request, other] };
+        let given = self.store.claim_all(&requests, self.call()).await;
+        if given.len() != requests.len() {
             return Err("claim_all gives one answer for each request".into());
-        };
-        let other = other.map_err(|e| no_answer(&e))?;
-        let answer = answer.map_err(|e| no_answer(&e))?;
-        let other = match other {
-            BatchedClaim::Answered(other) => other,
-            BatchedClaim::ClaimAlone => self.store.claim(&requests[1], self.call()).await.map_err(|e| no_answer(&e))?,
-        };
-        match other {
-            ClaimAnswer::Granted(claim) => self.company.push(claim),
-            ClaimAnswer::Refused(why) => return Err(format!("a fresh key in one request was refused: {why:?}")),
         }
-        match answer {
-            BatchedClaim::Answered(answer) => Ok(answer),
-            BatchedClaim::ClaimAlone => self.store.claim(&requests[0], self.call()).await.map_err(|e| no_answer(&e)),
+        let mut answers = Vec::with_capacity(requests.len());
+        for (given, request) in given.into_iter().zip(&requests) {
+            answers.push(match given.map_err(|e| no_answer(&e))? {
+                BatchedClaim::Answered(answer) => answer,
+                BatchedClaim::ClaimAlone => self.store.claim(request, self.call()).await.map_err(|e| no_answer(&e))?,
+            });
         }
+        // Of the two answers, that of the other key stays.
+        let own = answers.swap_remove(usize::from(first));
+        match answers.pop() {
+            Some(ClaimAnswer::Granted(claim)) if is_first_of(&claim, &requests[usize::from(!first)]) => {
+                self.company.push(claim);
+            }
+            other => return Err(format!("in one request, the answer for a fresh key is {other:?}")),
+        }
+        Ok(own)
+    }
+
+    /// Whether the other key comes first in this request; not so in the next.
+    fn turn(&mut self) -> bool {
+        self.company_first = !self.company_first;
+        !self.company_first
     }
 
     /// The claim of `who`, and the settlement that ends it so.
@@ -190,14 +197,17 @@ impl<'a> Player<'a> {
         let Some(company) = company else {
             return Ok(self.store.settle(claim, &settlement, self.call()).await);
         };
-        let both = vec![(company, settlement.clone()), (claim, settlement)];
-        let mut settled = self.store.settle_all(both, self.call()).await.into_iter();
-        let (Some(company), Some(settled), None) = (settled.next(), settled.next(), settled.next()) else {
+        let other = (company, Settlement { ending: beside(&settlement.ending), ..settlement.clone() });
+        let (own, first) = ((claim, settlement), self.turn());
+        let both = if first { vec![other, own] } else { vec![own, other] };
+        let mut settled = self.store.settle_all(both, self.call()).await;
+        if settled.len() != 2 {
             return Err("settle_all gives one answer for each claim".into());
-        };
-        match company {
-            Settled::Unknown { error, .. } => Err(no_answer(&error)),
-            Settled::Done => Ok(settled),
+        }
+        let own = settled.swap_remove(usize::from(first));
+        match settled.pop() {
+            Some(Settled::Done) => Ok(own),
+            Some(Settled::Unknown { error, .. }) => Err(no_answer(&error)),
             other => Err(format!("a claim in one request was not settled: {other:?}")),
         }
     }
@@ -205,6 +215,29 @@ impl<'a> Player<'a> {
     fn copy(&self, who: &str) -> Result<Claim, String> {
         self.held.get(who).map(copy).ok_or_else(|| format!("{who:?} was not granted the claim that it is to use"))
     }
+}
+
+/// A claim of a fresh key, to go in one request with this one: of another message with another payload, and at other times.
+fn company_of(request: &ClaimRequest) -> ClaimRequest {
+    let token = OwnerToken::draw().expect("a test machine has random bytes");
+    let key = Key::new(token.as_str()).expect("a token is a key");
+    let consumer = ConsumerName::new("company").expect("it is a name");
+    ClaimRequest {
+        id: RecordId::new(&consumer, &key),
+        owner: token,
+        message_id: MessageId::new("company").expect("it is short"),
+        fingerprint: fingerprint("company"),
+        now: request.now.plus(Duration::from_millis(1)),
+        lease_until: request.lease_until.plus(Duration::from_millis(7)),
+        policy: ClaimPolicy { window: request.policy.window + Duration::from_secs(1), ..request.policy },
+        ..request.clone()
+    }
+}
+
+/// Whether the claim is what this request of a fresh key asks for.
+fn is_first_of(claim: &Claim, request: &ClaimRequest) -> bool {
+    (&claim.id, &claim.owner, claim.lease_until) == (&request.id, &request.owner, request.lease_until)
+        && (claim.fence, claim.attempt, claim.taken_over) == (Fence::FIRST, 1, false)
 }
 
 /// The line of a settlement.

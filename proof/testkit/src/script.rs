@@ -126,6 +126,17 @@ pub(crate) fn endings() -> [Ending; 5] {
     [done(), failed(), rejected(), parked(), Ending::Released]
 }
 
+/// Another ending of the same kind, for the key that goes with another one in one request.
+pub(crate) fn beside(ending: &Ending) -> Ending {
+    match ending {
+        Ending::Completed { .. } => Ending::Completed { result: Some("\"beside\"".into()) },
+        Ending::Failed { .. } => Ending::Failed { error: "beside".into() },
+        Ending::Rejected { .. } => Ending::Rejected { error: "beside".into() },
+        Ending::Parked { .. } => Ending::Parked { error: "beside".into() },
+        Ending::Released | Ending::SetAside => ending.clone(),
+    }
+}
+
 pub(crate) fn policy(abandoned: Abandoned, conflicts: Conflicts) -> ClaimPolicy {
     ClaimPolicy { abandoned, conflicts, skew: Duration::from_millis(SKEW_MS), window: Duration::from_millis(WINDOW_MS) }
 }

@@ -18,7 +18,7 @@ use futures_util::future::join_all;
 use sqlx::PgPool;
 
 use super::cut::Cut;
-use super::world::{AnyStore, Database};
+use super::world::{AnyStore, Database, Rows};
 
 const INVOCATION: Duration = Duration::from_secs(3);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -164,8 +164,8 @@ async fn effects_of_a_call_are_there_exactly_when_they_are_completed() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
 async fn many_claims_in_one_transaction_keep_the_contract() {
-    let (_database, store) = postgres(3).await;
-    println!("{}", contract::check_transactions(Arc::new(store)).await);
+    let (database, store) = postgres(3).await;
+    println!("{}", contract::check_transactions(Arc::new(store), &Rows::of(&database).await).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Settled, Status, Sto
 use claimant_tests::services::MariaDb;
 
 use super::transactions::transactional;
-use super::world::{Database, claim, copy, granted, id, request, settle};
+use super::world::{Database, claim, completed, copy, granted, id, request, settle};
 
 const WITHIN: Duration = Duration::from_millis(700);
 const GRACE: Duration = Duration::from_secs(2);
@@ -50,6 +50,32 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
         let record = store.shared().get(&id("held"), Call { within: LONG, meter: &meter }).await.unwrap().unwrap();
         assert_eq!(record.status, Status::Completed, "{name}");
         store.all_returned().await;
+    }
+}
+
+/// It waits for whoever takes the key over, and then looks at what that left.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_completion_of_many_that_waits_for_a_takeover_is_lost() {
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(4).await;
+        let held = granted(&store, "held").await;
+        let mut party = database.party().await;
+        party.run("BEGIN").await;
+        party.run("UPDATE claimant_records SET owner = 'o', fence = fence + 1").await;
+        let beside = granted(&store, "beside").await;
+        let (store, meter) = (store.shared(), Meter::default());
+        let call = Call { within: LONG, meter: &meter };
+        let commits = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            party.run("COMMIT").await;
+        };
+        let both = vec![(held, completed()), (beside, completed())];
+        let (settled, ()) = tokio::join!(store.settle_all(both, call), commits);
+        assert!(matches!(settled[..], [Settled::Lost, Settled::Done]), "{name}: {settled:?}");
+        let record = store.get(&id("held"), call).await.unwrap().unwrap();
+        assert_eq!((record.status, record.owner.as_str()), (Status::InProgress, "o"), "{name}");
     }
 }
 

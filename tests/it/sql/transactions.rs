@@ -11,13 +11,13 @@ use claimant_core::{
 use claimant_sql::{MySqlTransactions, PostgresTransactions, SqlTransaction};
 use claimant_testkit::faulty::{Call as Faulty, Fault};
 use claimant_testkit::outcomes::{Work, message};
-use claimant_testkit::{MovableClock, outcomes};
+use claimant_testkit::{MovableClock, contract, outcomes};
 use claimant_tests::services::Postgres;
 use sqlx::{AssertSqlSafe, Database as SqlDatabase, Executor, IntoArguments};
 use tokio::sync::Semaphore;
 
 use super::cut::Cut;
-use super::world::{AnyStore, Database, NOW, completed, request};
+use super::world::{AnyStore, Database, NOW, Rows, completed, request};
 
 /// How long an invocation may take.
 const INVOCATION: Duration = Duration::from_secs(3);
@@ -289,6 +289,25 @@ async fn a_duplicate_at_the_same_time_is_busy_soon_and_runs_nothing() {
             assert_eq!(second.deliver(text, 3).await, "duplicate", "{name}, {key}");
             assert_eq!(database.party().await.count(&format!("effects WHERE id = '{key}'")).await, 1, "{name}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_claim_and_its_effects_in_one_transaction_keep_the_contract() {
+    for database in Database::both().await {
+        let store = database.store(4).await;
+        table(&database).await;
+        let rows = Rows::of(&database).await;
+        let findings = match store {
+            AnyStore::Postgres(store) => {
+                contract::check_transactional(Arc::new(PostgresTransactions::new(store)), &rows).await
+            }
+            AnyStore::MySql(store) => {
+                contract::check_transactional(Arc::new(MySqlTransactions::new(store)), &rows).await
+            }
+        };
+        println!("{}: {findings}", database.name());
     }
 }
 

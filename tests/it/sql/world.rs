@@ -8,9 +8,10 @@ use claimant_core::{
     Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId, Records, Settled,
     Store, StoreError, Timestamp,
 };
-use claimant_sql::{MySqlStore, PostgresStore};
+use claimant_sql::{MySqlStore, PostgresStore, SqlTransaction};
+use claimant_testkit::contract::Effects;
 use claimant_tests::services::{MariaDb, Postgres};
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor, IntoArguments, MySqlConnection, PgConnection};
 
 /// A key that no error may show.
 pub(crate) const KEY: &str = "ada@example.com";
@@ -35,6 +36,31 @@ pub(crate) enum AnyStore {
 pub(crate) enum Party {
     Postgres(PgConnection),
     MariaDb(MySqlConnection),
+}
+
+/// What handlers write in the transactions of a database, in its table `effects`.
+pub(crate) struct Rows(tokio::sync::Mutex<Party>);
+
+impl Rows {
+    pub(crate) async fn of(database: &Database) -> Self {
+        Self(tokio::sync::Mutex::new(database.party().await))
+    }
+}
+
+impl<D> Effects<SqlTransaction<D>> for Rows
+where
+    D: sqlx::Database<Arguments: IntoArguments<D>>,
+    for<'c> &'c mut SqlTransaction<D>: Executor<'c, Database = D>,
+{
+    async fn write(&self, transaction: &mut SqlTransaction<D>, text: &str) {
+        let sql = AssertSqlSafe(format!("INSERT INTO effects VALUES ('{text}')"));
+        drop(transaction.execute(sqlx::query::<D>(sql)).await.unwrap());
+    }
+
+    async fn count(&self, text: &str) -> usize {
+        let count = self.0.lock().await.count(&format!("effects WHERE id = '{text}'")).await;
+        usize::try_from(count).unwrap()
+    }
 }
 
 impl Database {

@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use claimant_core::protocol::{Ending, Likely};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Ending, Likely, Refusal, Settlement};
 use claimant_core::{Claim, ClaimAnswer, MemoryStore, Meter, Settled, Status, Store};
 
 use super::examiner::{Examiner, Finding, ensure};
-use super::scene::{answers, call, fresh_id, granted, look, record, request, settle, settlement, time};
-use crate::script::{LEASE_MS, SKEW_MS, copy, done, endings, failed};
+use super::scene::{
+    answers, call, fresh_id, granted, look, own_policy, own_request, record, request, settle, settlement, time,
+};
+use crate::script::{LEASE_MS, SKEW_MS, copy, endings, failed};
 
-/// When a lease that began at 0 is over.
-const OVER_MS: u64 = LEASE_MS + SKEW_MS + 1;
+/// When all leases that began at 0 are over, in a batch whose keys have longer and longer ones.
+const LATER_MS: u64 = 2 * (LEASE_MS + SKEW_MS);
 
 /// Around what stores take in one request, and the largest batch of SQS's event source mapping but one.
 const COUNTS: [usize; 6] = [2, 10, 25, 26, 101, 1_000];
@@ -41,35 +43,45 @@ async fn none(store: &dyn Store) -> Finding {
     ensure(absent.is_none(), || format!("a key without a record has {absent:?}"))
 }
 
-/// Claimed, completed, and claimed again: one answer for each, in their order.
+/// Claimed, completed, and claimed again: one answer for each, in their order, and each with its own values.
 async fn fresh(store: &dyn Store, count: usize) -> Finding {
-    let requests: Vec<_> = (0..count).map(|_| request(&fresh_id("many"), 0)).collect();
+    // Few results for many keys: a store may end those with the same values in one step.
+    let result = |n: usize| format!("[{}]", n % 5);
+    let requests: Vec<_> = (0..count).map(|n| own_request(n, &fresh_id("many"), 0)).collect();
     let mut claims: Vec<Claim> = Vec::with_capacity(count);
     for (answer, request) in answers(store, &requests).await?.into_iter().zip(&requests) {
         match answer {
-            ClaimAnswer::Granted(claim) if claim.id == request.id && claim.owner == request.owner => claims.push(claim),
+            ClaimAnswer::Granted(claim)
+                if (&claim.id, &claim.owner, claim.lease_until)
+                    == (&request.id, &request.owner, request.lease_until) =>
+            {
+                claims.push(claim);
+            }
             other => return Err(format!("a fresh key's answer is {other:?}")),
         }
     }
-    let copies = claims.iter().map(copy).collect();
-    all_done(store, copies, done()).await?;
-    for claim in claims.iter().step_by(count.div_ceil(10)).chain(claims.last()) {
-        let record = record(store, &claim.id).await?;
-        ensure(record.status == Status::Completed && record.owner == claim.owner, || {
-            format!("the record is {record:?}")
-        })?;
+    let completed = |(n, claim)| (copy(claim), Ending::Completed { result: Some(result(n)) });
+    all_done(store, claims.iter().enumerate().map(completed).collect()).await?;
+    for n in (0..count).step_by(count.div_ceil(10)).chain([count - 1]) {
+        let (record, request) = (record(store, &requests[n].id).await?, &requests[n]);
+        let own = record.owner == request.owner
+            && record.message_id == request.message_id
+            && record.fingerprint == request.fingerprint
+            && (record.created_at, record.lease_until) == (request.now, request.lease_until);
+        ensure(own && record.status == Status::Completed, || format!("the record of key {n} is {record:?}"))?;
     }
-    let again: Vec<_> = requests.iter().map(|first| request(&first.id, 10)).collect();
-    for answer in answers(store, &again).await? {
-        let words = format!("{answer:?}");
-        ensure(words.starts_with("Refused(Completed"), || format!("a completed key's answer is {words}"))?;
+    let again: Vec<_> = requests.iter().enumerate().map(|(n, first)| own_request(n, &first.id, 10)).collect();
+    for (n, answer) in answers(store, &again).await?.into_iter().enumerate() {
+        let (seen, wanted) = (format!("{answer:?}"), Refusal::Completed { result: Some(result(n)) });
+        let wanted = format!("{:?}", ClaimAnswer::Refused(wanted));
+        ensure(seen == wanted, || format!("the answer of completed key {n} is {seen}, not {wanted}"))?;
     }
     Ok(())
 }
 
-async fn all_done(store: &dyn Store, claims: Vec<Claim>, ending: Ending) -> Finding {
-    let count = claims.len();
-    let all = claims.into_iter().map(|claim| (claim, settlement(ending.clone(), 5))).collect();
+async fn all_done(store: &dyn Store, endings: Vec<(Claim, Ending)>) -> Finding {
+    let count = endings.len();
+    let all = endings.into_iter().map(|(claim, ending)| (claim, settlement(ending, 5))).collect();
     let settled = store.settle_all(all, call(&Meter::default())).await;
     ensure(settled.len() == count, || format!("{} answers to {count} settlements", settled.len()))?;
     match settled.into_iter().find(|settled| !matches!(settled, Settled::Done)) {
@@ -83,7 +95,7 @@ async fn mixed(store: &dyn Store) -> Finding {
     let reference = MemoryStore::new();
     let mut requests = Vec::new();
     for n in 0..40 {
-        let first = request(&fresh_id("mixed"), 0);
+        let first = own_request(n, &fresh_id("mixed"), 0);
         for store in [store, &reference] {
             // Every seventh is fresh, and every seventh abandoned; the others ended.
             if n % 7 == 0 {
@@ -91,10 +103,10 @@ async fn mixed(store: &dyn Store) -> Finding {
             }
             let claim = granted(store, &first).await?;
             if n % 7 < 6 {
-                settle(store, &claim, endings()[n % 7 - 1].clone(), 5).await?;
+                settle(store, &claim, worded(endings()[n % 7 - 1].clone(), n), 50).await?;
             }
         }
-        let mut next = request(&first.id, OVER_MS);
+        let mut next = own_request(n, &first.id, LATER_MS);
         next.likely = [Likely::New, Likely::Known, Likely::Done][n % 3];
         requests.push(next);
     }
@@ -106,13 +118,25 @@ async fn mixed(store: &dyn Store) -> Finding {
     same_records(store, &reference, requests.iter().map(|request| &request.id)).await
 }
 
-/// Endings of every kind, and stale ones among them.
+/// The ending with a text of its own, where it has one.
+fn worded(ending: Ending, number: usize) -> Ending {
+    let error = format!("error {number}");
+    match ending {
+        Ending::Completed { .. } => Ending::Completed { result: Some(format!("[{number}]")) },
+        Ending::Failed { .. } => Ending::Failed { error },
+        Ending::Rejected { .. } => Ending::Rejected { error },
+        Ending::Parked { .. } => Ending::Parked { error },
+        other => other,
+    }
+}
+
+/// Endings of every kind, each with values of its own, and stale ones among them.
 async fn mixed_endings(store: &dyn Store) -> Finding {
     let reference = MemoryStore::new();
     let mut all = Vec::new();
     for n in 0..40 {
-        let first = request(&fresh_id("mixed"), 0);
-        let taking = request(&first.id, OVER_MS);
+        let first = own_request(n, &fresh_id("mixed"), 0);
+        let taking = ClaimRequest { policy: own_policy(n, Abandoned::Rerun), ..own_request(n, &first.id, LATER_MS) };
         let mut claims = Vec::new();
         for store in [store, &reference] {
             claims.push(granted(store, &first).await?);
@@ -120,8 +144,10 @@ async fn mixed_endings(store: &dyn Store) -> Finding {
                 let _taken = granted(store, &taking).await?;
             }
         }
-        let ending = endings()[n % 5].clone();
-        all.extend(claims.pop().map(|claim| (claim, settlement(ending, OVER_MS))));
+        let ending = worded(endings()[n % 5].clone(), n);
+        let policy = own_policy(n, Abandoned::Rerun);
+        let settlement = Settlement { policy, ..settlement(ending, LATER_MS + n as u64) };
+        all.extend(claims.pop().map(|claim| (claim, settlement)));
     }
     let copies = all.iter().map(|(claim, settlement)| (copy(claim), settlement.clone())).collect();
     let wanted = format!("{:?}", reference.settle_all(copies, call(&Meter::default())).await);
@@ -186,7 +212,7 @@ async fn crossing(store: &Arc<dyn Store>) -> Finding {
         ensure(winners.len() == ids.len() && different.len() == ids.len(), || {
             format!("of {} {state} keys, {} were granted in {} claims", ids.len(), different.len(), winners.len())
         })?;
-        all_done(store.as_ref(), winners, failed()).await?;
+        all_done(store.as_ref(), winners.into_iter().map(|claim| (claim, failed())).collect()).await?;
     }
     let record = record(store.as_ref(), &ids[0]).await?;
     ensure(record.updated_at == time(5), || format!("the record is {record:?}"))

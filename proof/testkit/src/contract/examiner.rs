@@ -6,8 +6,9 @@ use std::sync::Arc;
 use claimant_core::Store;
 
 /// The clauses of the contracts of [`Store`], from 14 of [`Records`](claimant_core::Records), and from 18 of
-/// [`BatchTransactional`](claimant_core::BatchTransactional), by their names: the first is clause 1.
-pub const CLAUSES: [&str; 19] = [
+/// [`BatchTransactional`](claimant_core::BatchTransactional), and the one of [`Transactional`](claimant_core::Transactional), by their names:
+/// the first is clause 1.
+pub const CLAUSES: [&str; 20] = [
     "One decision",
     "Atomic",
     "Guarded",
@@ -27,6 +28,7 @@ pub const CLAUSES: [&str; 19] = [
     "A list changes nothing",
     "All or none",
     "Found out",
+    "Both or neither",
 ];
 
 /// How many of them are the contract of [`Store`].

@@ -1,14 +1,8 @@
 //! The contract of a store, as checks that any store can be held to.
 //!
-//! ```
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() {
-//! use claimant_testkit::contract;
-//!
-//! let store = std::sync::Arc::new(claimant_core::MemoryStore::new());
-//! let findings = contract::check(store).await;
+//! ```text
+//! let findings = contract::check_two(Arc::new(MyStore::connect().await), Arc::new(MyStore::connect().await)).await;
 //! println!("{findings}");
-//! # }
 //! ```
 //!
 //! Every check has a name and belongs to one of the numbered clauses of [`Store`]. Times are those of the year 2100 and
@@ -26,6 +20,7 @@
 //! | `batches` | many keys in one call: clauses 1 and 2 |
 //! | `keys` | keys that look alike: clause 10 |
 //! | `hurry` | calls with hardly any time: clause 11 |
+//! | `in_turn` | two instances of a store, as two processes have |
 //! | `dropped` | calls that are dropped on their way: clause 12 |
 //! | `silence` | secrets, and a server that cannot be reached: clauses 11 and 13 |
 //! | `values` | records read back exactly: clause 1 |
@@ -33,14 +28,18 @@
 //! | `agreement` | two stores, or two ways of asking one, give the same answers to the same random calls |
 //! | `operating` | what operators ask of a store: clauses 14 to 17 |
 //! | `together` | many claims completed in one transaction: clauses 18 and 19 |
+//! | `transactional` | a claim completed with what its handler wrote: clause 20 |
+//! | `effects` | what is written in a transaction |
 //! | `trips` | how many requests the common calls take |
 
 mod agreement;
 mod batches;
 mod clocks;
 mod dropped;
+mod effects;
 mod examiner;
 mod hurry;
+mod in_turn;
 mod keys;
 mod operating;
 mod races;
@@ -51,22 +50,26 @@ mod scene;
 mod silence;
 mod stale;
 mod together;
+mod transactional;
 mod trips;
 mod values;
 mod windows;
 
 use std::sync::Arc;
 
-use claimant_core::{BatchTransactional, Records, Store};
+use claimant_core::{BatchTransactional, Records, Store, Transactional};
 
 use examiner::Examiner;
+use in_turn::InTurn;
 
 pub use agreement::{Side, agree};
+pub use effects::Effects;
 pub use examiner::{Broken, CLAUSES, Findings, STORE_CLAUSES};
 pub use reference::SEED_VARIABLE;
 pub use trips::{Trips, trips};
 
-/// Holds a store to every clause of the [`Store`] contract. Uses fresh keys, so a store in use can be given.
+/// Holds a store to every clause of the [`Store`] contract. Uses fresh keys, so a store in use can be given. Where its records outlive the
+/// process, [`check_two`] finds more.
 ///
 /// Needs a Tokio runtime with its clock; on one with several threads, races are real. Gives what was checked.
 ///
@@ -76,6 +79,20 @@ pub async fn check(store: Arc<dyn Store>) -> Findings {
     let mut examiner = Examiner::new(store, true);
     examine(&mut examiner).await;
     examiner.findings
+}
+
+/// As [`check`], of two instances with the same records, each with connections of its own: as two environments that Lambda runs. Each call
+/// meets the other one than the call before it, so that a lock, or anything known of a key, that is in the process alone shows.
+///
+/// # Panics
+/// As [`check`].
+pub async fn check_two(one: Arc<dyn Store>, other: Arc<dyn Store>) -> Findings {
+    check(Arc::new(InTurn::new(one, other))).await
+}
+
+/// As [`check_two`], but goes on after a check that does not hold.
+pub async fn survey_two(one: Arc<dyn Store>, other: Arc<dyn Store>) -> Findings {
+    survey(Arc::new(InTurn::new(one, other))).await
 }
 
 /// As [`check`], but goes on after a check that does not hold: gives all that are broken.
@@ -102,32 +119,55 @@ pub async fn survey_records(store: Arc<dyn Records>) -> Findings {
     examiner.findings
 }
 
-/// Holds a store to what the [`BatchTransactional`] contract adds: clauses 18 and 19. Uses fresh keys.
+/// Holds a store to what the [`BatchTransactional`] contract adds: clauses 18 and 19. Uses fresh keys, and writes in its transactions.
 ///
 /// # Panics
 /// As [`check`].
-pub async fn check_transactions<S: BatchTransactional>(store: Arc<S>) -> Findings {
+pub async fn check_transactions<S: BatchTransactional>(
+    store: Arc<S>,
+    effects: &impl Effects<S::Transaction>,
+) -> Findings {
     let mut examiner = Examiner::new(store.clone(), true);
-    together::check(&mut examiner, store.as_ref()).await;
+    together::check(&mut examiner, store.as_ref(), effects).await;
     examiner.findings
 }
 
 /// As [`check_transactions`], but goes on after a check that does not hold.
-pub async fn survey_transactions<S: BatchTransactional>(store: Arc<S>) -> Findings {
+pub async fn survey_transactions<S: BatchTransactional>(
+    store: Arc<S>,
+    effects: &impl Effects<S::Transaction>,
+) -> Findings {
     let mut examiner = Examiner::new(store.clone(), false);
-    together::check(&mut examiner, store.as_ref()).await;
+    together::check(&mut examiner, store.as_ref(), effects).await;
+    examiner.findings
+}
+
+/// Holds a store to what the [`Transactional`] contract adds, clause 20. Uses fresh keys, and writes in its transactions.
+///
+/// # Panics
+/// As [`check`].
+pub async fn check_transactional<S: Transactional>(store: Arc<S>, effects: &impl Effects<S::Transaction>) -> Findings {
+    let mut examiner = Examiner::new(store.clone(), true);
+    transactional::check(&mut examiner, store.as_ref(), effects).await;
+    examiner.findings
+}
+
+/// As [`check_transactional`], but goes on after a check that does not hold.
+pub async fn survey_transactional<S: Transactional>(store: Arc<S>, effects: &impl Effects<S::Transaction>) -> Findings {
+    let mut examiner = Examiner::new(store.clone(), false);
+    transactional::check(&mut examiner, store.as_ref(), effects).await;
     examiner.findings
 }
 
 /// Holds a store whose server cannot be reached to clauses 11 and 13: each call ends in time, says so, and tells nothing
-/// of keys and payloads. Give it an address where no server listens or none answers, and a runtime whose clock is paused: how long a
-/// call takes is measured by that, to the millisecond.
+/// of keys, payloads and these words, such as a password of its URL. Give it an address where no server listens or none answers, and a
+/// runtime whose clock is paused: how long a call takes is measured by that, to the millisecond, and by the machine's, to some seconds.
 ///
 /// # Panics
 /// At the first check that does not hold, naming it and its clause.
-pub async fn check_unreachable(store: Arc<dyn Store>) -> Findings {
+pub async fn check_unreachable(store: Arc<dyn Store>, hidden: &[&str]) -> Findings {
     let mut examiner = Examiner::new(store, true);
-    silence::unreachable(&mut examiner).await;
+    silence::unreachable(&mut examiner, hidden).await;
     examiner.findings
 }
 

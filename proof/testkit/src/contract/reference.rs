@@ -25,6 +25,16 @@ const SEQUENCE_STEPS: usize = 40;
 /// The most by which a random sequence's clock goes on or, less often, back.
 pub(super) const STRIDE_MAX_MS: u64 = 40_000;
 
+/// When a lease that began at 0 was over, in a state that has none; and around the end of that lease, and of a renewed one.
+const ENDED_MS: [u64; 1] = [OVER_MS + 1];
+const HELD_MS: [u64; 2] = [OVER_MS, OVER_MS + 1];
+const RENEWED_MS: [u64; 4] = [OVER_MS, OVER_MS + 1, 9_500, 9_501];
+
+const OVER_MS: u64 = LEASE_MS + SKEW_MS;
+
+/// Around the end of the window.
+const WINDOWS_MS: [u64; 3] = [WINDOW_MS + 1_000, WINDOW_MS + 2_001, WINDOW_MS + 12_000];
+
 pub(super) const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 pub(super) async fn check(examiner: &mut Examiner) {
@@ -57,23 +67,25 @@ async fn same(store: &dyn Store, steps: &[Step], batched: bool) -> Finding {
 /// Every reachable state of a record, each followed by every kind of claim.
 fn variations() -> Vec<(String, Vec<Step>)> {
     let a = || claim("a", 0).step();
-    let states: [(&str, Vec<Step>); 9] = [
-        ("absent", vec![]),
-        ("in progress", vec![a()]),
-        ("completed", vec![a(), settle("a", done(), 10)]),
-        ("failed", vec![a(), settle("a", failed(), 10)]),
-        ("rejected", vec![a(), settle("a", rejected(), 10)]),
-        ("parked", vec![a(), settle("a", parked(), 10)]),
-        ("released", vec![a(), settle("a", Ending::Released, 10)]),
-        ("failed twice", vec![a(), settle("a", failed(), 10), claim("a2", 11).step(), settle("a2", failed(), 12)]),
-        ("renewed", vec![a(), renew("a", 10, 9_000)]),
+    let (ended, held, renewed): (&[u64], &[u64], &[u64]) = (&ENDED_MS, &HELD_MS, &RENEWED_MS);
+    let states: [(&str, Vec<Step>, &[u64]); 9] = [
+        ("absent", vec![], ended),
+        ("in progress", vec![a()], held),
+        ("completed", vec![a(), settle("a", done(), 10)], ended),
+        ("failed", vec![a(), settle("a", failed(), 10)], ended),
+        ("rejected", vec![a(), settle("a", rejected(), 10)], ended),
+        ("parked", vec![a(), settle("a", parked(), 10)], ended),
+        ("released", vec![a(), settle("a", Ending::Released, 10)], ended),
+        (
+            "failed twice",
+            vec![a(), settle("a", failed(), 10), claim("a2", 11).step(), settle("a2", failed(), 12)],
+            ended,
+        ),
+        ("renewed", vec![a(), renew("a", 10, 9_000)], renewed),
     ];
-    // Around the end of the lease, of the renewed lease, and of the window.
-    let over = LEASE_MS + SKEW_MS;
-    let times = [20, over, over + 1, 9_500, 9_501, WINDOW_MS + 1_000, WINDOW_MS + 2_001, WINDOW_MS + 12_000];
     let mut all = Vec::new();
-    for (state, steps) in &states {
-        for at in times {
+    for (state, steps, leases) in &states {
+        for at in [20].into_iter().chain(leases.iter().copied()).chain(WINDOWS_MS) {
             for (message, payload, abandoned, conflicts) in [
                 ("m1", "p1", Abandoned::Rerun, Conflicts::Reject),
                 ("m2", "p1", Abandoned::Rerun, Conflicts::Reject),

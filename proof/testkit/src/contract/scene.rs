@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, Record,
     RecordId, Renewed, Settled, Store, Timestamp,
@@ -10,7 +10,7 @@ use claimant_core::{
 
 use crate::clock::TEST_EPOCH;
 use crate::player::Player;
-use crate::script::{LEASE_MS, Step, WITHIN, copy, no_answer, policy};
+use crate::script::{LEASE_MS, Step, WINDOW_MS, WITHIN, copy, no_answer, policy};
 
 pub(super) fn consumer() -> ConsumerName {
     ConsumerName::new("contract").expect("it is a name")
@@ -43,6 +43,28 @@ pub(super) fn request(id: &RecordId, at: u64) -> ClaimRequest {
         policy: policy(Abandoned::Rerun, Conflicts::Reject),
         likely: Likely::New,
     }
+}
+
+/// A claim of this record that is like no other of a batch: of its own message, payload, times and policy, all by its number. What is
+/// written of another one then shows.
+pub(super) fn own_request(number: usize, id: &RecordId, at: u64) -> ClaimRequest {
+    // OK because it is no wider.
+    let after = number as u64;
+    let abandoned = if number.is_multiple_of(2) { Abandoned::Park } else { Abandoned::Rerun };
+    ClaimRequest {
+        message_id: MessageId::new(format!("m{number}")).expect("it is short"),
+        fingerprint: Fingerprint::of_bytes(format!("p{number}").as_bytes()),
+        lease_until: time(at + 3 * after + LEASE_MS),
+        policy: own_policy(number, abandoned),
+        ..request(id, at + after)
+    }
+}
+
+/// The policy of a batch's key with this number.
+pub(super) fn own_policy(number: usize, abandoned: Abandoned) -> ClaimPolicy {
+    // OK because it is no wider.
+    let window = Duration::from_millis(WINDOW_MS) + Duration::from_secs(number as u64);
+    ClaimPolicy { window, ..policy(abandoned, Conflicts::Reject) }
 }
 
 pub(super) fn settlement(ending: Ending, at: u64) -> Settlement {
@@ -90,7 +112,27 @@ pub(super) async fn answers(store: &dyn Store, requests: &[ClaimRequest]) -> Res
 
 /// A settlement under a copy of the claim: whether it was done, or else lost.
 pub(super) async fn settled(store: &dyn Store, claim: &Claim, ending: Ending, at: u64) -> Result<bool, String> {
-    match store.settle(copy(claim), &settlement(ending, at), call(&Meter::default())).await {
+    is_done(store.settle(copy(claim), &settlement(ending, at), call(&Meter::default())).await)
+}
+
+/// The same ending of all of these claims in one call: of each whether it was done, or else lost.
+pub(super) async fn settled_together(
+    store: &dyn Store,
+    claims: Vec<Claim>,
+    ending: &Ending,
+    at: u64,
+) -> Result<Vec<bool>, String> {
+    let count = claims.len();
+    let all = claims.into_iter().map(|claim| (claim, settlement(ending.clone(), at))).collect();
+    let settled = store.settle_all(all, call(&Meter::default())).await;
+    if settled.len() != count {
+        return Err(format!("{} answers to {count} settlements", settled.len()));
+    }
+    settled.into_iter().map(is_done).collect()
+}
+
+fn is_done(settled: Settled) -> Result<bool, String> {
+    match settled {
         Settled::Done => Ok(true),
         Settled::Lost => Ok(false),
         Settled::Unknown { error, .. } => Err(no_answer(&error)),

@@ -6,6 +6,7 @@ use claimant_core::protocol::Settlement;
 use claimant_core::{BatchTransactional, Call, Claim, Meter, Settled, Status};
 use tokio::time::timeout;
 
+use super::effects::{Effects, are_there};
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{call, fresh_id, granted, record, request, settle, settlement};
 use crate::script::{LEASE_MS, SKEW_MS, copy, done, failed, no_answer};
@@ -20,25 +21,29 @@ const OVER_MS: u64 = LEASE_MS + SKEW_MS + 1;
 const LATER_MS: u64 = OVER_MS + 10;
 
 /// After how many microseconds a commit is dropped.
-const DROPPED_US: [u64; 8] = [0, 50, 100, 200, 500, 1_000, 2_000, 5_000];
+pub(super) const DROPPED_US: [u64; 8] = [0, 50, 100, 200, 500, 1_000, 2_000, 5_000];
 
-pub(super) async fn check<S: BatchTransactional>(examiner: &mut Examiner, store: &S) {
+pub(super) async fn check<S: BatchTransactional>(
+    examiner: &mut Examiner,
+    store: &S,
+    effects: &impl Effects<S::Transaction>,
+) {
     for count in [1, 2, 26] {
-        examiner.hold(18, format!("{count} claims in one commit"), committed(store, count).await);
+        examiner.hold(18, format!("{count} claims in one commit"), committed(store, effects, count).await);
     }
     for (way, rob) in [("taken over", true), ("settled before", false)] {
         for place in 0..3 {
             let name = format!("claim {} of 3 is {way}: none is completed", place + 1);
-            examiner.hold(18, name, robbed(store, place, rob).await);
+            examiner.hold(18, name, robbed(store, effects, place, rob).await);
         }
     }
-    examiner.hold(18, "a transaction that is dropped", left(store, false).await);
-    examiner.hold(18, "a transaction that is rolled back", left(store, true).await);
-    examiner.hold(19, "what was committed is found out", found_done(store).await);
+    examiner.hold(18, "a transaction that is dropped", left(store, effects, false).await);
+    examiner.hold(18, "a transaction that is rolled back", left(store, effects, true).await);
+    examiner.hold(19, "what was committed is found out", found_done(store, effects).await);
     examiner.hold(19, "what was not committed is still held", found_open(store).await);
     for us in DROPPED_US {
         let name = format!("a commit that is dropped after {us} µs is found out, whichever way");
-        examiner.hold(19, name, dropped(store, Duration::from_micros(us)).await);
+        examiner.hold(19, name, dropped(store, effects, Duration::from_micros(us)).await);
     }
 }
 
@@ -54,12 +59,30 @@ fn completions(claims: &[Claim]) -> Vec<(Claim, Settlement)> {
     claims.iter().map(|claim| (copy(claim), settlement(done(), LATER_MS))).collect()
 }
 
-async fn begin<S: BatchTransactional>(store: &S) -> Result<S::Transaction, String> {
-    store.begin(LASTS, call(&Meter::default())).await.map_err(|e| no_answer(&e))
+/// A transaction in which something was written under each of these claims.
+async fn written<S: BatchTransactional>(
+    store: &S,
+    effects: &impl Effects<S::Transaction>,
+    claims: &[Claim],
+) -> Result<S::Transaction, String> {
+    let mut transaction = store.begin(LASTS, call(&Meter::default())).await.map_err(|e| no_answer(&e))?;
+    for text in texts(claims) {
+        effects.write(&mut transaction, text).await;
+    }
+    Ok(transaction)
 }
 
-async fn commit<S: BatchTransactional>(store: &S, claims: &[Claim]) -> Result<Vec<&'static str>, String> {
-    let transaction = begin(store).await?;
+/// What is written under each claim.
+fn texts(claims: &[Claim]) -> impl Iterator<Item = &str> {
+    claims.iter().map(|claim| claim.owner.as_str())
+}
+
+async fn commit<S: BatchTransactional>(
+    store: &S,
+    effects: &impl Effects<S::Transaction>,
+    claims: &[Claim],
+) -> Result<Vec<&'static str>, String> {
+    let transaction = written(store, effects, claims).await?;
     let meter = Meter::default();
     answers(claims, store.commit(transaction, completions(claims), call(&meter)).await)
 }
@@ -103,18 +126,23 @@ async fn all_held<S: BatchTransactional>(store: &S, claims: impl IntoIterator<It
     Ok(())
 }
 
-async fn committed<S: BatchTransactional>(store: &S, count: usize) -> Finding {
+async fn committed<S: BatchTransactional>(store: &S, effects: &impl Effects<S::Transaction>, count: usize) -> Finding {
     let claims = claims(store, count).await?;
-    let answers = commit(store, &claims).await?;
+    let answers = commit(store, effects, &claims).await?;
     ensure(answers.iter().all(|answer| *answer == "done"), || format!("answered {answers:?}"))?;
     for claim in &claims {
         ensure(is_completed(store, claim).await?, || "the record is in progress".into())?;
     }
-    Ok(())
+    are_there(effects, texts(&claims), 1).await
 }
 
 /// One of three claims is no longer held: the others are, and none is completed.
-async fn robbed<S: BatchTransactional>(store: &S, place: usize, taken_over: bool) -> Finding {
+async fn robbed<S: BatchTransactional>(
+    store: &S,
+    effects: &impl Effects<S::Transaction>,
+    place: usize,
+    taken_over: bool,
+) -> Finding {
     let claims = claims(store, 3).await?;
     if taken_over {
         drop(granted(store, &request(&claims[place].id, OVER_MS)).await?);
@@ -122,7 +150,8 @@ async fn robbed<S: BatchTransactional>(store: &S, place: usize, taken_over: bool
         settle(store, &claims[place], failed(), 1).await?;
     }
     let before = record(store, &claims[place].id).await?;
-    let answers = commit(store, &claims).await?;
+    let answers = commit(store, effects, &claims).await?;
+    are_there(effects, texts(&claims), 0).await?;
     let wanted: Vec<_> = (0..3).map(|n| if n == place { "lost" } else { "aborted" }).collect();
     ensure(answers == wanted, || format!("answered {answers:?}"))?;
     let after = record(store, &claims[place].id).await?;
@@ -130,9 +159,9 @@ async fn robbed<S: BatchTransactional>(store: &S, place: usize, taken_over: bool
     all_held(store, claims.iter().enumerate().filter(|(n, _)| *n != place).map(|(_, claim)| claim)).await
 }
 
-async fn left<S: BatchTransactional>(store: &S, rolled_back: bool) -> Finding {
+async fn left<S: BatchTransactional>(store: &S, effects: &impl Effects<S::Transaction>, rolled_back: bool) -> Finding {
     let claims = claims(store, 2).await?;
-    let transaction = begin(store).await?;
+    let transaction = written(store, effects, &claims).await?;
     if rolled_back {
         let meter = Meter::default();
         let call: Call<'_> = call(&meter);
@@ -140,12 +169,13 @@ async fn left<S: BatchTransactional>(store: &S, rolled_back: bool) -> Finding {
     } else {
         drop(transaction);
     }
-    all_held(store, &claims).await
+    all_held(store, &claims).await?;
+    are_there(effects, texts(&claims), 0).await
 }
 
-async fn found_done<S: BatchTransactional>(store: &S) -> Finding {
+async fn found_done<S: BatchTransactional>(store: &S, effects: &impl Effects<S::Transaction>) -> Finding {
     let claims = claims(store, 3).await?;
-    commit(store, &claims).await?;
+    commit(store, effects, &claims).await?;
     let found = resolve(store, &claims).await?;
     ensure(found == ["done"; 3], || format!("found {found:?}"))
 }
@@ -158,15 +188,16 @@ async fn found_open<S: BatchTransactional>(store: &S) -> Finding {
     all_held(store, [&claims[0], &claims[2]]).await
 }
 
-async fn dropped<S: BatchTransactional>(store: &S, after: Duration) -> Finding {
+async fn dropped<S: BatchTransactional>(store: &S, effects: &impl Effects<S::Transaction>, after: Duration) -> Finding {
     let claims = claims(store, 3).await?;
-    let transaction = begin(store).await?;
+    let transaction = written(store, effects, &claims).await?;
     let meter = Meter::default();
     let cut = timeout(after, store.commit(transaction, completions(&claims), call(&meter))).await;
     let found = resolve(store, &claims).await?;
     let all_done = found == ["done"; 3];
     ensure(all_done || found == ["aborted"; 3], || format!("found {found:?}"))?;
     ensure(all_done || cut.is_err(), || "an answered commit is not there".into())?;
+    are_there(effects, texts(&claims), usize::from(all_done)).await?;
     if !all_done {
         return all_held(store, &claims).await;
     }

@@ -11,7 +11,7 @@ use claimant_core::{ClaimAnswer, Fingerprint, MemoryStore, MessageId, Store, Tim
 
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{answer, fresh_id, granted, look, request, settle, settlement};
-use crate::script::{copy, no_answer};
+use crate::script::{beside, copy, no_answer};
 
 /// As much as the longest consumer allows: all times that come of it stay below the bound.
 const REACH_MS: u64 = WINDOW_MAX_S * 1_000 + LEASE_MAX_MS + SKEW_MAX_MS + 1_000;
@@ -162,17 +162,17 @@ async fn ended(store: &dyn Store, ending: Ending, result: Option<&str>) -> Findi
         let so = matches!(&shown, ClaimAnswer::Refused(Refusal::Completed { result: Some(r) }) if r == result);
         ensure(so, || "a duplicate is not shown the result that was written".into())?;
     }
-    // The same in one request: the path for many writes by other means.
-    let (first, second) = (request(&fresh_id("ending"), 0), request(&fresh_id("ending"), 0));
-    let claims = vec![granted(store, &first).await?, granted(store, &second).await?];
-    let all = claims.into_iter().map(|claim| (claim, settlement(ending.clone(), 5))).collect();
+    // The same in one request, after another ending of its kind: the path for many writes by other means.
+    let (other, second) = (request(&fresh_id("ending"), 0), request(&fresh_id("ending"), 0));
+    let endings = [(granted(store, &other).await?, beside(&ending)), (granted(store, &second).await?, ending)];
+    let all = endings.into_iter().map(|(claim, ending)| (claim, settlement(ending, 5))).collect();
     let meter = claimant_core::Meter::default();
     for settled in store.settle_all(all, super::scene::call(&meter)).await {
         if let claimant_core::Settled::Unknown { error, .. } = &settled {
             return Err(no_answer(error));
         }
     }
-    let seen = look(store, &first.id).await?.map(|record| (record.status, record.result, record.error));
+    let seen = look(store, &second.id).await?.map(|record| (record.status, record.result, record.error));
     let wanted = wanted.map(|record| (record.status, record.result, record.error));
     ensure(seen == wanted, || "in one request, the record read back is not the one that was written".into())
 }

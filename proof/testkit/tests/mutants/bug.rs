@@ -7,6 +7,9 @@ pub(crate) enum Bug {
     /// Every call fails.
     Unreachable,
     UnreachableAndTells,
+    UnreachableAndTellsPassword,
+    /// Its client blocks a thread for longer than it may.
+    SleepsInAThread,
 
     // What is written is not what was decided.
     IgnoresSkew,
@@ -25,12 +28,17 @@ pub(crate) enum Bug {
     AnswersInReverse,
     AnswersAHundred,
     SettlesTwentyFive,
+    FirstOfBatchForAll,
+    FirstResultForAll,
 
     // Reading and writing are two steps.
     BlindPut,
     ReadsThenClaims,
     ReadsThenSettles,
     GrantsRepeatedKeys,
+    ClaimsAllUnguarded,
+    /// Seen by whoever has two instances alone.
+    LocksInItsProcess,
 
     // Guards.
     SettlesUnguarded,
@@ -38,6 +46,7 @@ pub(crate) enum Bug {
     ChecksFenceOnly,
     RenewsUnguarded,
     ReadsThenRenews,
+    SettlesAllUnguarded,
 
     // Own writes.
     RefusesOwnClaim,
@@ -98,7 +107,7 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    /// Every bug that a store can have and still answer, with the number of its clause.
+    /// Every bug that one instance of a store can have and still answer, with the number of its clause.
     pub(crate) const ALL: &[(usize, Self)] = &[
         (1, Self::IgnoresSkew),
         (1, Self::ParksWithoutWriting),
@@ -116,16 +125,20 @@ impl Bug {
         (1, Self::AnswersInReverse),
         (1, Self::AnswersAHundred),
         (1, Self::SettlesTwentyFive),
+        (1, Self::FirstOfBatchForAll),
+        (1, Self::FirstResultForAll),
         (2, Self::BlindPut),
         (2, Self::ReadsThenClaims),
         (2, Self::ReadsThenSettles),
         (2, Self::GrantsRepeatedKeys),
+        (2, Self::ClaimsAllUnguarded),
         (3, Self::SettlesUnguarded),
         (3, Self::ChecksOwnerOnly),
         (3, Self::ChecksFenceOnly),
         (3, Self::RenewsUnguarded),
         (3, Self::ReadsThenRenews),
         (3, Self::ReadsThenSettles),
+        (3, Self::SettlesAllUnguarded),
         (4, Self::RefusesOwnClaim),
         (4, Self::RefusesOwnClaimAfterLease),
         (4, Self::ForgetsTakeovers),

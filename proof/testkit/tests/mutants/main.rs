@@ -4,6 +4,7 @@
 
 mod bug;
 mod distort;
+mod many;
 mod records;
 mod store;
 mod together;
@@ -23,10 +24,13 @@ use store::Mutant;
 async fn the_memory_store_keeps_the_contract() {
     let findings = contract::check(Arc::new(MemoryStore::new())).await;
     let operated = contract::check_records(Arc::new(MemoryStore::new())).await;
-    let together = contract::check_transactions(Arc::new(BatchLedger::default())).await;
+    let ledger = Arc::new(BatchLedger::default());
+    let together = contract::check_transactions(ledger.clone(), &together::Entries::of(&ledger)).await;
+    let store = Arc::new(together::Slipping::new(together::Slip::None));
+    let transactional = contract::check_transactional(store.clone(), store.as_ref()).await;
     for clause in 1..=contract::CLAUSES.len() {
-        let held = findings.held(clause) + operated.held(clause) + together.held(clause);
-        assert!(held > 0, "clause {clause} has no check");
+        let held = [&findings, &operated, &together, &transactional].map(|findings| findings.held(clause));
+        assert!(held.into_iter().any(|held| held > 0), "clause {clause} has no check");
     }
 }
 
@@ -70,6 +74,22 @@ async fn confused_keys_and_bad_manners_are_caught() {
     caught_by(10..=13).await;
 }
 
+/// One that takes its turns by a lock in the process keeps the contract alone, and not beside another instance.
+#[tokio::test(start_paused = true)]
+async fn a_lock_in_the_process_is_caught_by_a_second_instance() {
+    let instances = |bug| {
+        let one = Mutant::new(bug);
+        let other = one.another();
+        (Arc::new(one), Arc::new(other))
+    };
+    let (one, other) = instances(Bug::None);
+    contract::check_two(one, other).await;
+    let (one, other) = instances(Bug::LocksInItsProcess);
+    contract::check(one.clone()).await;
+    let findings = contract::survey_two(one, other).await;
+    assert!(findings.broken().iter().any(|broken| broken.clause == 2), "{findings}");
+}
+
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "clause 10 (Keys are bytes) of the store contract is broken: keys are told apart by case: ")]
 async fn the_first_break_is_named() {
@@ -78,12 +98,25 @@ async fn the_first_break_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_be_reached_says_so() {
-    let findings = contract::check_unreachable(Arc::new(Mutant::new(Bug::Unreachable))).await;
+    let findings = contract::check_unreachable(Arc::new(Mutant::new(Bug::Unreachable)), &["pa55-w0rd"]).await;
     assert!(findings.held(11) > 0 && findings.held(13) > 0, "{findings}");
 }
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "clause 13 (Silent)")]
 async fn and_tells_no_key() {
-    contract::check_unreachable(Arc::new(Mutant::new(Bug::UnreachableAndTells))).await;
+    contract::check_unreachable(Arc::new(Mutant::new(Bug::UnreachableAndTells)), &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "clause 13 (Silent)")]
+async fn nor_its_password() {
+    contract::check_unreachable(Arc::new(Mutant::new(Bug::UnreachableAndTellsPassword)), &["pa55-w0rd"]).await;
+}
+
+/// A paused clock stands still meanwhile.
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "it blocks a thread")]
+async fn and_blocks_no_thread() {
+    contract::check_unreachable(Arc::new(Mutant::new(Bug::SleepsInAThread)), &[]).await;
 }

@@ -1,7 +1,7 @@
 //! A store in memory with one bug.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use claimant_core::protocol::{
@@ -11,7 +11,7 @@ use claimant_core::{
     BatchedClaim, Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store, StoreError,
     StoreErrorKind, StoreFuture, Timestamp,
 };
-use futures_util::future::join_all;
+use tokio::sync::MutexGuard;
 use tokio::task::yield_now;
 
 use crate::bug::Bug;
@@ -20,8 +20,10 @@ use crate::bug::Bug;
 const HURRY: Duration = Duration::from_millis(1);
 
 pub(crate) struct Mutant {
-    bug: Bug,
-    state: Mutex<State>,
+    pub(crate) bug: Bug,
+    state: Arc<Mutex<State>>,
+    /// Held by one call of this instance at a time, where a bug has such a lock.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -34,10 +36,24 @@ struct State {
 
 impl Mutant {
     pub(crate) fn new(bug: Bug) -> Self {
-        Self { bug, state: Mutex::default() }
+        Self { bug, state: Arc::default(), turn: tokio::sync::Mutex::default() }
     }
 
-    fn is(&self, bug: Bug) -> bool {
+    /// Another instance with the same records.
+    pub(crate) fn another(&self) -> Self {
+        Self { state: Arc::clone(&self.state), ..Self::new(self.bug) }
+    }
+
+    /// The lock of a store whose every call has one in its process.
+    async fn own_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.is(Bug::LocksInItsProcess) { Some(self.turn().await) } else { None }
+    }
+
+    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    pub(crate) fn is(&self, bug: Bug) -> bool {
         self.bug == bug
     }
 
@@ -45,22 +61,28 @@ impl Mutant {
         act(&mut self.state.lock().unwrap())
     }
 
-    fn read(&self, id: &RecordId) -> Option<Record> {
+    pub(crate) fn read(&self, id: &RecordId) -> Option<Record> {
         self.with(|state| state.records.get(&self.bug.name(id)).cloned())
     }
 
-    fn write(&self, id: &RecordId, record: Record) {
+    pub(crate) fn write(&self, id: &RecordId, record: Record) {
         let record = self.bug.kept(record);
         self.with(|state| state.records.insert(self.bug.name(id), record));
     }
 
     /// Whether the call has time enough; else its error.
-    async fn begin(&self, id: &RecordId, call: Call<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn begin(&self, id: &RecordId, call: Call<'_>) -> Result<(), StoreError> {
         call.meter.request();
         let unreachable = |message: String| StoreError::new(StoreErrorKind::Unreachable, message);
         match self.bug {
             Bug::Unreachable => return Err(unreachable("no server answers".into())),
             Bug::UnreachableAndTells => return Err(unreachable(format!("no server answers about {}", id.as_str()))),
+            Bug::UnreachableAndTellsPassword => return Err(unreachable("no answer of user:pa55-w0rd@server".into())),
+            Bug::SleepsInAThread => {
+                let asleep = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_secs(6)));
+                asleep.await.unwrap();
+                return Err(unreachable("no server answers".into()));
+            }
             Bug::OverflowsTime => assert!(Instant::now().checked_add(call.within).is_some(), "overflow"),
             _ => {}
         }
@@ -80,7 +102,7 @@ impl Mutant {
         }
     }
 
-    async fn claim_now(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
+    pub(crate) async fn claim_now(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
         if self.is(Bug::GuessesGranted) && call.within < HURRY {
             let record = protocol::fresh_claim(request);
             return Ok(ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), &record, false)));
@@ -94,8 +116,9 @@ impl Mutant {
             yield_now().await;
             self.with(|state| state.locked.remove(&name));
         }
+        let _turn = self.own_turn().await;
         let seen = self.read(&request.id);
-        if self.is(Bug::ReadsThenClaims) {
+        if self.is(Bug::ReadsThenClaims) || self.is(Bug::LocksInItsProcess) {
             yield_now().await;
         }
         let answer = self.carry_out(request, seen.as_ref()).await;
@@ -108,7 +131,7 @@ impl Mutant {
         Ok(answer)
     }
 
-    async fn carry_out(&self, request: &ClaimRequest, seen: Option<&Record>) -> ClaimAnswer {
+    pub(crate) async fn carry_out(&self, request: &ClaimRequest, seen: Option<&Record>) -> ClaimAnswer {
         let grant = |record: &Record, over| {
             let mut claim = protocol::claim_of(request.id.clone(), record, over);
             claim.owner = request.owner.clone();
@@ -149,7 +172,7 @@ impl Mutant {
         }
     }
 
-    async fn settle_now(&self, claim: Claim, settlement: &Settlement, call: Call<'_>) -> Settled {
+    pub(crate) async fn settle_now(&self, claim: Claim, settlement: &Settlement, call: Call<'_>) -> Settled {
         if self.is(Bug::GuessesLost) && call.within < HURRY {
             return Settled::Lost;
         }
@@ -162,6 +185,7 @@ impl Mutant {
             let error = StoreError::new(StoreErrorKind::TooLarge, format!("too large: {result}"));
             return Settled::unknown(claim, error);
         }
+        let _turn = self.own_turn().await;
         let mut seen = self.read(&claim.id);
         if self.is(Bug::ReadsThenSettles) {
             yield_now().await;
@@ -200,6 +224,7 @@ impl Mutant {
 
     async fn renew_now(&self, claim: &mut Claim, renewal: Renewal, call: Call<'_>) -> Result<Renewed, StoreError> {
         self.begin(&claim.id, call).await?;
+        let _turn = self.own_turn().await;
         let seen = self.read(&claim.id);
         if self.is(Bug::ReadsThenRenews) {
             yield_now().await;
@@ -238,39 +263,6 @@ impl Mutant {
         }
         yield_now().await;
         Ok(Renewed::Held)
-    }
-
-    async fn claim_many(&self, requests: &[ClaimRequest], call: Call<'_>) -> Vec<Result<BatchedClaim, StoreError>> {
-        let mut answers: Vec<_> = join_all(requests.iter().map(|request| async move {
-            let answer = self.claim_now(request, call).await?;
-            let repeated = requests.iter().filter(|other| other.id == request.id).count() > 1;
-            if self.is(Bug::GrantsRepeatedKeys) && repeated {
-                let record = protocol::fresh_claim(request);
-                let claim = protocol::claim_of(request.id.clone(), &record, false);
-                return Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim)));
-            }
-            Ok(BatchedClaim::Answered(answer))
-        }))
-        .await;
-        match self.bug {
-            Bug::AnswersInReverse => answers.reverse(),
-            Bug::AnswersAHundred => answers.truncate(100),
-            _ => {}
-        }
-        answers
-    }
-
-    async fn settle_many(&self, settlements: Vec<(Claim, Settlement)>, call: Call<'_>) -> Vec<Settled> {
-        join_all(settlements.into_iter().enumerate().map(|(n, (claim, mut settlement))| async move {
-            if self.is(Bug::SettlesTwentyFive) && n >= 25 {
-                return Settled::Done;
-            }
-            if let (Bug::FailedInCompanyIsRejected, Ending::Failed { error }) = (self.bug, &settlement.ending) {
-                settlement.ending = Ending::Rejected { error: error.clone() };
-            }
-            self.settle_now(claim, &settlement, call).await
-        }))
-        .await
     }
 }
 

@@ -1,13 +1,16 @@
-//! Stores that complete many claims in one transaction, with a bug each.
+//! Stores that complete claims in transactions, one or many, with a bug each.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::Settlement;
-use claimant_core::{BatchTransactional, Call, Claim, Failure, Settled, Store, StoreError, StoreFuture};
+use claimant_core::protocol::{Ending, Settlement};
+use claimant_core::{
+    AnyTransaction, BatchTransactional, Call, Claim, Failure, Settled, Store, StoreError, StoreFuture, Transactional,
+};
+use claimant_testkit::MemoryTransactions;
 use claimant_testkit::batch_ledger::{BatchLedger, Draft};
-use claimant_testkit::contract;
+use claimant_testkit::contract::{self, Effects};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bug {
@@ -21,6 +24,34 @@ enum Bug {
     FoundOpen,
     /// Answers are in another order.
     OutOfOrder,
+    /// What is written is there at once, in no transaction.
+    WritesApart,
+}
+
+/// The entries of a ledger, or those that were made beside it.
+pub(crate) struct Entries {
+    ledger: BatchLedger,
+    apart: Option<Mutex<Vec<String>>>,
+}
+
+impl Entries {
+    pub(crate) fn of(ledger: &BatchLedger) -> Self {
+        Self { ledger: ledger.clone(), apart: None }
+    }
+}
+
+impl Effects<Draft> for Entries {
+    async fn write(&self, draft: &mut Draft, text: &str) {
+        match &self.apart {
+            Some(apart) => apart.lock().unwrap().push(text.to_owned()),
+            None => draft.entries.push(text.to_owned()),
+        }
+    }
+
+    async fn count(&self, text: &str) -> usize {
+        let entries = self.apart.as_ref().map_or_else(|| self.ledger.entries(), |apart| apart.lock().unwrap().clone());
+        entries.iter().filter(|entry| *entry == text).count()
+    }
 }
 
 struct Wrong {
@@ -64,7 +95,7 @@ impl BatchTransactional for Wrong {
                     answers.reverse();
                     answers
                 }
-                Bug::FoundDone | Bug::FoundOpen => self.inner.commit(draft, completions, call).await,
+                Bug::FoundDone | Bug::FoundOpen | Bug::WritesApart => self.inner.commit(draft, completions, call).await,
             }
         })
     }
@@ -82,12 +113,104 @@ impl BatchTransactional for Wrong {
 
 #[tokio::test(start_paused = true)]
 async fn wrong_transactions_of_many_claims_are_caught() {
-    for (clause, bug) in
-        [(18, Bug::Apart), (18, Bug::NotWritten), (18, Bug::OutOfOrder), (19, Bug::FoundDone), (19, Bug::FoundOpen)]
-    {
-        let wrong = Wrong { inner: BatchLedger::default(), bug };
-        let findings = contract::survey_transactions(Arc::new(wrong)).await;
+    for (clause, bug) in [
+        (18, Bug::Apart),
+        (18, Bug::NotWritten),
+        (18, Bug::OutOfOrder),
+        (18, Bug::WritesApart),
+        (19, Bug::FoundDone),
+        (19, Bug::FoundOpen),
+    ] {
+        let inner = BatchLedger::default();
+        let apart = (bug == Bug::WritesApart).then(Mutex::default);
+        let entries = Entries { ledger: inner.clone(), apart };
+        let findings = contract::survey_transactions(Arc::new(Wrong { inner, bug }), &entries).await;
         let broken: BTreeSet<_> = findings.broken().iter().map(|broken| broken.clause).collect();
         assert!(broken.contains(&clause), "{bug:?} breaks {broken:?}");
+    }
+}
+
+/// What is wrong with a store whose claims carry a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slip {
+    None,
+    /// What is written is there at once, in no transaction.
+    WritesApart,
+    /// The transaction is committed before the claim is looked at.
+    CommitsFirst,
+    /// A failure commits, too.
+    CommitsFailures,
+    /// A claim is completed whose transaction is gone.
+    DoneWithout,
+}
+
+/// What the transactions of a store in memory have made.
+#[derive(Clone, Default)]
+struct Rows(Arc<Mutex<Vec<String>>>);
+
+pub(crate) struct Slipping {
+    inner: MemoryTransactions<Vec<String>>,
+    rows: Rows,
+    slip: Slip,
+}
+
+impl Slipping {
+    pub(crate) fn new(slip: Slip) -> Self {
+        let rows = Rows::default();
+        let table = rows.clone();
+        let inner = MemoryTransactions::new(move |made: Vec<String>| {
+            table.0.lock().unwrap().extend(made);
+            Ok(())
+        });
+        Self { inner, rows, slip }
+    }
+}
+
+impl Effects<Vec<String>> for Slipping {
+    async fn write(&self, transaction: &mut Vec<String>, text: &str) {
+        if self.slip == Slip::WritesApart {
+            self.rows.0.lock().unwrap().push(text.to_owned());
+        } else {
+            transaction.push(text.to_owned());
+        }
+    }
+
+    async fn count(&self, text: &str) -> usize {
+        self.rows.0.lock().unwrap().iter().filter(|row| *row == text).count()
+    }
+}
+
+impl Store for Slipping {
+    fn settle<'a>(&'a self, mut claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+        let commits = match settlement.ending {
+            Ending::Completed { .. } => self.slip == Slip::CommitsFirst,
+            Ending::Failed { .. } => self.slip == Slip::CommitsFailures,
+            _ => false,
+        };
+        let made =
+            if commits { claim.transaction.take().and_then(AnyTransaction::unpack::<Vec<String>>) } else { None };
+        if let Some(made) = made {
+            self.rows.0.lock().unwrap().extend(made);
+            claim.transaction = Some(AnyTransaction::new(Vec::<String>::new()));
+        }
+        if self.slip == Slip::DoneWithout && claim.transaction.is_none() {
+            claim.transaction = Some(AnyTransaction::new(Vec::<String>::new()));
+        }
+        self.inner.settle(claim, settlement, call)
+    }
+
+    claimant_testkit::pass_on!(self => self.inner; claim, renew, get);
+}
+
+impl Transactional for Slipping {
+    type Transaction = Vec<String>;
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_transactions_of_a_claim_are_caught() {
+    for slip in [Slip::WritesApart, Slip::CommitsFirst, Slip::CommitsFailures, Slip::DoneWithout] {
+        let store = Arc::new(Slipping::new(slip));
+        let findings = contract::survey_transactional(store.clone(), store.as_ref()).await;
+        assert!(findings.broken().iter().any(|broken| broken.clause == 20), "{slip:?}: {findings}");
     }
 }
