@@ -221,10 +221,12 @@ pub trait Store: Send + Sync + 'static {
 
 /// A store whose claims carry a transaction.
 ///
-/// To the clauses of [`Store`] it adds: the claim that [`claim`](Store::claim) grants carries a `Transaction`; settling it
-/// as completed commits that and the completion in one step, or neither; any other ending, and dropping the claim or
-/// the transaction, leaves no trace of what the handler did with it. A claim that is settled as completed
-/// without its transaction is [`Lost`](Settled::Lost).
+/// To the clauses of [`Store`] this adds:
+///
+/// 20. **Both or neither.** The claim that [`claim`](Store::claim) grants carries a `Transaction`; settling it as completed commits
+///     that and the completion in one step, or neither; any other ending, and dropping the claim or the transaction, leaves no
+///     trace of what the handler did with it. A claim that is settled as completed without its transaction is
+///     [`Lost`](Settled::Lost).
 pub trait Transactional: Store {
     /// The transaction that the handler borrows. Dropping it discards the handler's writes.
     type Transaction: Send + 'static;

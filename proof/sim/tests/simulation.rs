@@ -76,7 +76,8 @@ fn scenarios() -> Vec<(PathBuf, Scenario)> {
     files.map(read).collect()
 }
 
-/// Scenarios that once broke a rule, such as a lease that is renewed between the turn of a run and its start, and those on which a mutant does, named after it.
+/// Scenarios that once broke a rule, such as a lease that is renewed between the turn of a run and its start; and those on which a
+/// mutant does, named after it.
 #[test]
 fn kept_scenarios_break_no_rule_unless_their_mutant_does() {
     let scenarios = scenarios();

@@ -1,9 +1,6 @@
 //! The contract of a store, as checks that any store can be held to.
 //!
-//! ```text
-//! let findings = contract::check_two(Arc::new(MyStore::connect().await), Arc::new(MyStore::connect().await)).await;
-//! println!("{findings}");
-//! ```
+//! Most stores are held to it by [`check_two`], with two instances; [`Findings`] can be printed.
 //!
 //! Every check has a name and belongs to one of the numbered clauses of [`Store`]. Times are those of the year 2100 and
 //! are given with each call, so a check waits for nothing; a store that has its server delete old records must count
