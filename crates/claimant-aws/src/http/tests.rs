@@ -95,18 +95,12 @@ async fn what_is_sent_once_is_sent_on_a_connection_of_its_own() {
         [(crate::config().await, [true, false], 1), (crate::config_without_retries().await, [true, true], 2)]
     {
         let credentials = SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "tests"));
-        let config = config.clone().into_builder().credentials_provider(credentials).build();
         let (address, connections) = server(Server::AnswersOnce).await;
-        let (endpoint, mut good) = (format!("http://{address}"), Vec::new());
+        let config = config.clone().into_builder().credentials_provider(credentials);
+        let (config, mut good) = (config.endpoint_url(format!("http://{address}")).build(), Vec::new());
         for _ in 0..2 {
-            let request = Request {
-                service: Service::Lambda,
-                endpoint: Some(&endpoint),
-                near: "arn:aws:lambda:eu-west-1:123456789012:function:f",
-                method: "GET",
-                path: "/".to_owned(),
-                body: String::new(),
-            };
+            let near = "arn:aws:lambda:eu-west-1:123456789012:function:f";
+            let request = Request::json(Service::LAMBDA, near, ("GET", "/".to_owned(), String::new()));
             // It has no second try, whatever the configuration.
             good.push(signed::send(&config, request, || Ok(Timestamp::from_millis(0))).await.is_ok());
             tokio::time::sleep(SHORT).await;
