@@ -17,6 +17,8 @@ use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Request, Silence};
 use claimant_tests::wire::Wire;
 
+use crate::lambda::world::Logs;
+
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// What was asked for in all tests: nothing is checked by it but where a test makes its own.
@@ -292,6 +294,10 @@ const DENIED: &str = r#"{"__type":"com.amazon.coral.service#AccessDeniedExceptio
 const NO_KEY: &str =
     r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"KMS key access denied error: x"}"#;
 
+/// What it says while that key is disabled.
+const KEY_DISABLED: &str =
+    r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"KMS key disabled error: x is disabled"}"#;
+
 /// Fault 26, and a role without the permissions for many.
 async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     let (table, wire) = wired(dynamodb, "throttled").await;
@@ -318,9 +324,14 @@ async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     assert_eq!(asked[..2], ["BatchExecuteStatement", "BatchGetItem"]);
     assert_eq!(asked[2..], ["UpdateItem", "UpdateItem", "PutItem", "PutItem"]);
     wire.script(&[Loss::Instead(400, DENIED)]);
+    let logs = Logs::record();
     for _ in 0..2 {
         let (_claims, words) = claim_all(&table, &keys("b", 2), 0, &METER).await;
         assert_eq!(words.len(), 2);
+    }
+    // The role can have these rights, and be refused the records of one consumer.
+    for wanted in ["dynamodb:PartiQLInsert", "dynamodb:LeadingKeys", "CLAIMANT_BATCH=off"] {
+        assert_eq!(logs.text().matches(wanted).count(), 1, "{wanted}: {}", logs.text());
     }
     let asked = wire.take_requests();
     assert_eq!(asked, ["BatchExecuteStatement", "UpdateItem", "UpdateItem", "PutItem", "PutItem"]);
@@ -344,12 +355,15 @@ async fn what_takes_no_batches_is_asked_once(dynamodb: &DynamoDb) {
     // Refused by each statement, or as invalid: one statement can be the reason for that, so it is asked once more.
     let each = r#"{"Responses":[{"Error":{"Code":"ResourceNotFound"}},{"Error":{"Code":"ValidationError"}}]}"#;
     let whole = r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"no"}"#;
-    // A table's key that the role may not use is nothing of the batch's.
+    // A table's key that the role may not use, or that is disabled, is nothing of the batch's.
     let no_key = r#"{"Responses":[{"Error":{"Code":"AccessDenied","Message":"KMS key access denied error: x"}},{}]}"#;
+    let disabled = r#"{"Error":{"Code":"ValidationError","Message":"KMS key disabled error: x is disabled"}}"#;
+    let disabled = format!(r#"{{"Responses":[{disabled},{disabled}]}}"#).leak();
     for (name, losses, wanted) in [
         ("each", &[Loss::Instead(200, each)][..], 1),
         ("whole", &[Loss::Instead(400, whole), Loss::None, Loss::None, Loss::None, Loss::Instead(400, whole)], 2),
         ("no-key", &[Loss::Instead(200, no_key)], 3),
+        ("disabled", &[Loss::Instead(200, disabled)], 3),
     ] {
         let (table, wire) = wired(dynamodb, name).await;
         wire.script(losses);
@@ -363,14 +377,20 @@ async fn what_takes_no_batches_is_asked_once(dynamodb: &DynamoDb) {
     }
     // Nor are wrong credentials, nor such a key where the whole request is refused for it.
     let stranger = r#"{"__type":"com.amazon.coral.service#UnrecognizedClientException","Message":"no"}"#;
-    for (name, refused) in [("stranger", stranger), ("locked", NO_KEY)] {
+    for (name, refused, kind) in [
+        ("stranger", stranger, "Denied"),
+        ("locked", NO_KEY, "Denied"),
+        ("key-disabled", KEY_DISABLED, "Misconfigured"),
+    ] {
         let (table, wire) = wired(dynamodb, name).await;
-        wire.script(&[Loss::Instead(400, refused)]);
-        let (_, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
-        assert_eq!(words, ["Denied"; 2], "{name}");
+        wire.script(&[Loss::Instead(400, refused), Loss::Instead(400, refused)]);
+        for _ in 0..2 {
+            let (_, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
+            assert_eq!(words, [kind; 2], "{name}");
+        }
         let (_claims, words) = claim_all(&table, &keys("a", 2), 0, &METER).await;
         assert_eq!(words, ["granted 1 1"; 2], "{name}");
-        assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 2], "{name}");
+        assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 3], "{name}");
     }
     let (table, wire) = wired(dynamodb, "locked-put").await;
     wire.script(&[Loss::Instead(400, NO_KEY)]);

@@ -60,6 +60,16 @@ const NO_KEY: Loss = Instead(
     r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"KMS key access denied error: x"}"#,
 );
 
+/// What it says while that key is disabled, of a request and of one of its writes.
+const KEY_DISABLED: Loss = Instead(
+    400,
+    r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"KMS key disabled error: x is disabled"}"#,
+);
+const KEY_OF_WRITE_DISABLED: Loss = Instead(
+    400,
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[{"Code":"None"},{"Code":"ValidationError","Message":"KMS key disabled error: x is disabled"}]}"#,
+);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variant {
     Claimed,
@@ -249,6 +259,14 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
             "FAILED",
             "needs kms:Decrypt on the keys of its tables",
         ),
+        (
+            "ok",
+            &[KEY_DISABLED, ARRIVES, ARRIVES, KEY_DISABLED],
+            "retry retry",
+            "FAILED",
+            "x is disabled. Are the KMS keys of",
+        ),
+        ("ok", &[KEY_OF_WRITE_DISABLED], "retry completed", "COMPLETED", ""),
     ];
     for (place, (action, losses, wanted, status, error)) in rows.iter().enumerate() {
         let key = format!("{variant:?}-{action}-{place}");

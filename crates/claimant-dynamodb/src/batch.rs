@@ -18,7 +18,7 @@ use claimant_core::{
 };
 use futures_util::future::join_all;
 
-use crate::error::{is_denied, lacks_key, refused_all, store_error};
+use crate::error::{is_about_key, is_denied, lacks_key, refused_all, store_error};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 
@@ -268,6 +268,7 @@ impl LockTable {
             Ok(Err(error)) => {
                 let why = store_error("BatchExecuteStatement", self.name(), &error);
                 match error.code() {
+                    _ if is_about_key(error.message()) => return failed(why),
                     Some(_) if is_denied(&error) => self.permitted.deny_batches(self.name()),
                     Some("ValidationException") => self.permitted.doubt_batches(&why),
                     Some(_) if matches!(why.kind(), StoreErrorKind::Misconfigured | StoreErrorKind::Other) => {

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::{AnyTransaction, Budget, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
 
-use crate::error::{lacks_key, store_error};
+use crate::error::{is_about_key, lacks_key, store_error};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 use crate::transaction::{Transaction, Write, tables};
@@ -135,25 +135,28 @@ impl LockTable {
         match (&error, text.kind()) {
             (SdkError::ServiceError(_), StoreErrorKind::Throttled) => Try::Throttled(text),
             (SdkError::ServiceError(service), StoreErrorKind::Denied | StoreErrorKind::Misconfigured) => {
-                let code = service.err().code().unwrap_or("no code");
+                let (code, message) = (service.err().code().unwrap_or("no code"), service.err().message());
                 // The fault may be in any of the transaction's tables, so the error names all of them.
                 let own = tables(writes);
-                let (what, fix) = if code == "ValidationException" {
+                let (what, fix) = if code == "ValidationException" && is_about_key(message) {
+                    let fix = format!("Are the KMS keys of its tables ({own}) and of {table:?} there and enabled?");
+                    (message.unwrap_or("no message"), fix)
+                } else if code == "ValidationException" {
                     let fix = format!(
                         "Does it write an item twice, a key or a value of another type than its table has ({own}), or a \
                          number that is none?"
                     );
-                    (without_values(service.err().message()), fix)
-                } else if lacks_key(service.err().message()) {
+                    (without_values(message), fix)
+                } else if lacks_key(message) {
                     let fix = format!(
                         "The function's role needs kms:Decrypt on the keys of its tables ({own}) and of {table:?}"
                     );
-                    (service.err().message().unwrap_or("no message"), fix)
+                    (message.unwrap_or("no message"), fix)
                 } else {
                     let fix = format!(
                         "Are its tables ({own}) and {table:?} there, and may the function's role write to each of them?"
                     );
-                    (service.err().message().unwrap_or("no message"), fix)
+                    (message.unwrap_or("no message"), fix)
                 };
                 Try::Failed(Failure::retry(format!(
                     "DynamoDB does not take the handler's transaction: {code}: {what}. {fix}"
@@ -189,9 +192,11 @@ impl LockTable {
                 code @ ("ValidationError" | "ItemCollectionSizeLimitExceeded") => {
                     let what = without_values(reason.message());
                     let number = number + 1;
-                    return Try::Failed(Failure::terminal(format!(
-                        "DynamoDB does not take write {number} of the handler's transaction: {code}: {what}"
-                    )));
+                    let why =
+                        format!("DynamoDB does not take write {number} of the handler's transaction: {code}: {what}");
+                    // It can be enabled again.
+                    let is_temporary = is_about_key(reason.message());
+                    return Try::Failed(if is_temporary { Failure::retry(why) } else { Failure::terminal(why) });
                 }
                 // A conflict, throttling, or something as temporary.
                 code => conflict = Some(code.to_owned()),

@@ -10,11 +10,14 @@ use claimant_core::{StoreError, StoreErrorKind};
 /// The code of the error for what the caller may not do. Others, such as expired credentials, are temporary.
 const DENIED: &str = "AccessDeniedException";
 
-/// Whose records a request is for.
-const OF_CONSUMER: &str = "; a condition on dynamodb:LeadingKeys has to admit the records of this consumer";
+/// What a permission for single records depends on.
+const OF_KEY: &str = "; a condition on dynamodb:LeadingKeys has to admit this record's key";
 
 /// How to fix that the caller may not use the key of a table.
 const KEY_NEEDED: &str = ". The role or user that asks needs kms:Decrypt on the table's KMS key";
+
+/// How to fix that nobody can use it.
+const KEY_DISABLED: &str = ". Is the table's KMS key there and enabled?";
 
 /// How to fix what depends on the call and its tables.
 struct Fixes {
@@ -43,11 +46,20 @@ pub(crate) fn lacks_key(message: Option<&str>) -> bool {
     message.is_some_and(|message| message.contains("KMS key") || message.contains("kms:"))
 }
 
+/// Returns whether an error's message is about the KMS key of a table. A request that is refused as invalid is right then: the key is
+/// disabled, or gone.
+pub(crate) fn is_about_key(message: Option<&str>) -> bool {
+    // Such messages quote values, which are the handler's own, but do not begin with one.
+    message.is_some_and(|message| message.starts_with("KMS "))
+}
+
 /// Returns the error of a request for many on `table` of which every statement was refused for the table's sake or as invalid.
 pub(crate) fn refused_all(table: &str, responses: &[BatchStatementResponse]) -> Option<StoreError> {
     let refused = |response: &BatchStatementResponse| {
-        let code = response.error()?.code()?.clone();
-        matches!(code, Code::ResourceNotFound | Code::ValidationError).then_some(code)
+        let error = response.error()?;
+        let code = error.code()?.clone();
+        let is_invalid = code == Code::ValidationError && !is_about_key(error.message());
+        (is_invalid || code == Code::ResourceNotFound).then_some(code)
     };
     let code = responses.iter().map(refused).collect::<Option<Vec<_>>>()?.into_iter().next()?;
     // Of a single one it is not known whether others fare better.
@@ -70,7 +82,7 @@ where
     E: ProvideErrorMetadata + StdError + 'static,
 {
     let missing = format!("If {to:?} is not in this region, create it. {}", missing_before(from));
-    let denied = format!("{}, and dynamodb:UpdateItem on {to:?}{OF_CONSUMER}", needed("DeleteItem", from));
+    let denied = format!("{}, and dynamodb:UpdateItem on {to:?}{OF_KEY}", needed("DeleteItem", from));
     described(&format!("moving a record from table {from:?} to {to:?}"), &Fixes { missing, denied }, error)
 }
 
@@ -82,8 +94,8 @@ fn missing_before(table: &str) -> String {
 }
 
 fn denied(operation: &str, table: &str) -> String {
-    let whose = if operation.ends_with("Item") { OF_CONSUMER } else { "" };
-    format!("{}{whose}", needed(operation, table))
+    let which = if operation.ends_with("Item") { OF_KEY } else { "" };
+    format!("{}{which}", needed(operation, table))
 }
 
 fn needed(operation: &str, table: &str) -> String {
@@ -104,6 +116,9 @@ where
             let (kind, fix) = match classify(code, fixes) {
                 (StoreErrorKind::Denied, _) if lacks_key(metadata.message()) => {
                     (StoreErrorKind::Denied, KEY_NEEDED.to_owned())
+                }
+                (StoreErrorKind::Misconfigured, _) if is_about_key(metadata.message()) => {
+                    (StoreErrorKind::Misconfigured, KEY_DISABLED.to_owned())
                 }
                 // A server error without a code, from DynamoDB or a proxy in front of it.
                 (StoreErrorKind::Other, fix) if service.raw().status().is_server_error() => {
@@ -165,18 +180,36 @@ mod tests {
 
     use super::*;
 
+    fn refused(code: &str, message: &str) -> SdkError<GetItemError> {
+        let meta = ErrorMetadata::builder().code(code).message(message).build();
+        SdkError::service_error(GetItemError::generic(meta), HttpResponse::new(400.try_into().unwrap(), "{}".into()))
+    }
+
+    /// While a table's key is disabled, its error has the code of a request that is wrong.
+    #[test]
+    fn a_disabled_key_is_no_fault_of_the_table() {
+        for (message, is_key) in [
+            ("KMS key disabled error: x is disabled", true),
+            ("The provided key element does not match the schema: KMS key", false),
+        ] {
+            let error = store_error("GetItem", "locks", &refused("ValidationException", message));
+            assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
+            let text = error.to_string();
+            assert_eq!(text.contains("Is the table's KMS key there and enabled?"), is_key, "{text}");
+            assert_eq!(text.contains("partition key"), !is_key, "{text}");
+        }
+    }
+
     /// DynamoDB uses a table's own key in the name of the caller, and its error has the code of a request that is not allowed.
     #[test]
     fn what_the_role_lacks_is_named() {
-        let own = "needs dynamodb:GetItem on the table \"locks\"; a condition on dynamodb:LeadingKeys has to admit";
+        let own = "needs dynamodb:GetItem on the table \"locks\"; a condition on dynamodb:LeadingKeys has to admit this record's key";
         for (message, wanted) in [
             ("User: arn:aws:sts::1:assumed-role/KMS-x is not authorized to perform: dynamodb:GetItem", own),
             ("KMS key access denied error: x", "needs kms:Decrypt on the table's KMS key"),
             ("x is not authorized to perform: kms:Decrypt", "needs kms:Decrypt on the table's KMS key"),
         ] {
-            let meta = ErrorMetadata::builder().code(DENIED).message(message).build();
-            let response = HttpResponse::new(400.try_into().unwrap(), "{}".into());
-            let refused = SdkError::service_error(GetItemError::generic(meta), response);
+            let refused = refused(DENIED, message);
             let error = store_error("GetItem", "locks", &refused);
             assert_eq!(error.kind(), StoreErrorKind::Denied);
             assert!(error.to_string().contains(wanted), "{error}");

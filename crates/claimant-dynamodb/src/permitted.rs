@@ -41,7 +41,8 @@ impl Permitted {
                 tables,
                 "batched claims are denied, so each key has a request of its own: give the function's role \
                  dynamodb:PartiQLInsert, PartiQLUpdate and BatchGetItem on each table (BatchGetItem alone on tables of \
-                 CLAIMANT_TABLE_BEFORE), or set CLAIMANT_BATCH=off"
+                 CLAIMANT_TABLE_BEFORE), where a condition on dynamodb:LeadingKeys has to admit the records of each consumer, or \
+                 set CLAIMANT_BATCH=off"
             );
         }
     }
