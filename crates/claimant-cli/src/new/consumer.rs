@@ -147,7 +147,7 @@ impl Consumer<'_> {
         }
         for (what, rights) in globals.unallowed() {
             plan.note(format!(
-                "The template's Globals have {what}, and so has the new function: before you deploy, add to {}Role {rights}. Without it, the deployment fails, or the function does not start.",
+                "The template's Globals have {what}, and so has the new function: before you deploy, add to {}Role {rights}. Without it, the deployment can fail, or the function not start.",
                 self.name.of_resources()
             ));
         }

@@ -5,15 +5,18 @@ use claimant_template::{Kind, Node};
 /// What can be the resource of a lock table.
 const TABLES: [&str; 2] = ["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"];
 
-/// What `Globals` can ask of a function's role that a new one's does not allow: its targets are the user's own. SAM gives the rights to
-/// roles that it makes itself.
+/// What `Globals` can ask of a function's role that a new one's does not allow: its targets are the user's own. SAM gives the rights of the
+/// first two to roles that it makes itself.
 const UNALLOWED: [(&[&str], &str); 3] = [
     (&["DeadLetterQueue"], "sqs:SendMessage on the queue, or sns:Publish on the topic"),
     (
         &["EventInvokeConfig", "DestinationConfig"],
-        "sqs:SendMessage, sns:Publish, lambda:InvokeFunction, events:PutEvents or s3:PutObject on each destination",
+        "sqs:SendMessage, sns:Publish, lambda:InvokeFunction or events:PutEvents on each destination, and for a bucket s3:ListBucket on it and s3:PutObject on all of its objects",
     ),
-    (&["FileSystemConfigs"], "elasticfilesystem:ClientMount and elasticfilesystem:ClientWrite on the file system"),
+    (
+        &["FileSystemConfigs"],
+        "what a policy of the file system asks for, if it has one: of Amazon EFS elasticfilesystem:ClientMount, and elasticfilesystem:ClientWrite to write",
+    ),
 ];
 
 /// The lock tables that every function has.

@@ -56,8 +56,12 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         assert_eq!(said.contains("a store of its own"), has_own_store, "{said}");
         for (what, needed, asked) in [
             ("DeadLetterQueue", "WelcomeRole sqs:SendMessage on the queue", globals.contains("DeadLetterQueue")),
-            ("EventInvokeConfig", "WelcomeRole sqs:SendMessage, sns:Publish, ", globals.contains("DestinationConfig")),
-            ("FileSystemConfigs", "WelcomeRole elasticfilesystem:", globals.contains("FileSystemConfigs")),
+            ("EventInvokeConfig", "and for a bucket s3:ListBucket on it", globals.contains("DestinationConfig")),
+            (
+                "FileSystemConfigs",
+                "WelcomeRole what a policy of the file system",
+                globals.contains("FileSystemConfigs"),
+            ),
         ] {
             let is_said = said.contains(&format!("Globals have {what},")) && said.contains(needed);
             assert_eq!(is_said, asked, "{what}: {said}");
