@@ -28,6 +28,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use dialer::{Dialer, TLS};
 pub(crate) use failure::cause;
+pub use failure::is_connect;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, HttpInfo, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};

@@ -35,7 +35,7 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_core::Variables;
-pub use http::http_client;
+pub use http::{http_client, is_connect};
 pub use later::Later;
 #[cfg(feature = "people")]
 pub use people::{config_of, sign_in};
@@ -79,7 +79,8 @@ pub async fn config() -> &'static SdkConfig {
 /// and `HandlerError::uncertain` never has its turn.
 ///
 /// Each request has a connection of its own: one that was kept may have died while the function was frozen, and what is sent on it fails
-/// without anybody knowing whether it arrived. That costs a handshake, of a TLS session that goes on where the service lets it.
+/// without anybody knowing whether it arrived. That costs a handshake, of a TLS session that goes on where the service lets it. Where no
+/// connection could be made, nothing was sent: [`is_connect`] says so of an error.
 ///
 /// ```no_run
 /// # async fn example() {

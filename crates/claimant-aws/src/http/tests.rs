@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::retry::ErrorKind;
 use claimant_core::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -142,16 +143,19 @@ async fn a_request_takes_no_connection_of_another_runtime() {
 async fn retries_are_told_what_failed() {
     type Is = fn(&ConnectorError) -> bool;
     let transient: Is = |error| error.as_other() == Some(ErrorKind::TransientError);
-    for (what, scheme, timeouts, is, text) in [
-        (Server::IsGone, "http", (None, None), ConnectorError::is_io as Is, "Connect"),
-        (Server::Closes, "http", (None, None), transient, "SendRequest"),
-        (Server::IsSilent, "http", (None, Some(SHORT)), ConnectorError::is_timeout, "NoAnswer(50ms)"),
-        (Server::IsSilent, "https", (Some(SHORT), None), ConnectorError::is_timeout, "NotConnected(50ms)"),
-        (Server::Answers, "https", (None, None), ConnectorError::is_io, "Connect"),
+    // The last is whether a handler is told that nothing was sent.
+    for (what, scheme, timeouts, is, text, unsent) in [
+        (Server::IsGone, "http", (None, None), ConnectorError::is_io as Is, "Connect", true),
+        (Server::Closes, "http", (None, None), transient, "SendRequest", false),
+        (Server::IsSilent, "http", (None, Some(SHORT)), ConnectorError::is_timeout, "NoAnswer(50ms)", false),
+        (Server::IsSilent, "https", (Some(SHORT), None), ConnectorError::is_timeout, "NotConnected(50ms)", true),
+        (Server::Answers, "https", (None, None), ConnectorError::is_io, "Connect", true),
     ] {
         let (address, _) = server(what).await;
         let connector = Connector::new(timeouts, usize::MAX);
         let error = connector.call(request(&format!("{scheme}://{address}/"))).await.unwrap_err();
         assert!(is(&error) && format!("{error:?}").contains(text), "{what:?}: {error:?}");
+        let error = SdkError::<std::io::Error, ()>::dispatch_failure(error);
+        assert_eq!(is_connect(&error), unsent, "{what:?}: {error:?}");
     }
 }
