@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::aws::Server;
 use crate::console::shop::shop;
 use crate::dead::World;
+use crate::deployed::resources;
 
 const TABLE: &str = "
   Locks:
@@ -220,12 +221,12 @@ fn second_refused(request: &str) -> (u16, String) {
 
 /// Answers as [`shop`] does, of a stack with a second table, which is large.
 pub(crate) fn with_a_second_table(request: &str) -> (u16, String) {
-    if request.starts_with("GET /2015-03-31/functions") {
-        let function = |name: &str, table: &str| {
-            let arn = format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
-            json!({"FunctionName": name, "FunctionArn": arn, "Environment": {"Variables": {"CLAIMANT_TABLE": table}}})
-        };
-        return (200, json!({"Functions": [function("worker", "locks"), function("xtra", "more")]}).to_string());
+    if request.contains("Action=ListStackResources") {
+        return resources(&[("AWS::Lambda::Function", "worker"), ("AWS::Lambda::Function", "xtra")], "");
+    }
+    if request.starts_with("GET /2015-03-31/functions/xtra ") {
+        let variables = json!({"Variables": {"CLAIMANT_TABLE": "more"}});
+        return (200, json!({"Configuration": {"FunctionName": "xtra", "Environment": variables}}).to_string());
     }
     let (status, answer) = shop(request);
     let is_large = request.contains("DynamoDB_20120810.DescribeTable") && request.contains("\"more\"");
