@@ -18,6 +18,8 @@ const LOGS_PATH: &str = "/_claimant/logs";
 pub struct LogLine {
     /// The function's name.
     pub function: String,
+    /// The log stream: one for each process; empty in a local cloud, which does not say whose line it is.
+    pub stream: String,
     /// When it was written; of a local cloud, when it came.
     pub at: Timestamp,
     /// The line, as the function wrote it.
@@ -61,8 +63,8 @@ impl LogLines {
         let lines = match &mut self.0 {
             Lines::Local(lines) => lines,
             Lines::Deployed(lines) => {
-                let Logged { function, at_ms, text, .. } = lines.next().await?;
-                return Ok(Some(LogLine { function, at: Timestamp::from_millis(at_ms), text, missed: 0 }));
+                let Logged { function, stream, at_ms, text, .. } = lines.next().await?;
+                return Ok(Some(LogLine { function, stream, at: Timestamp::from_millis(at_ms), text, missed: 0 }));
             }
         };
         let Some(line) = lines.next().await? else { return Ok(None) };
@@ -71,6 +73,7 @@ impl LogLines {
         let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
         Ok(Some(LogLine {
             function: text("function"),
+            stream: String::new(),
             at: SystemClock.now(),
             text: text("line"),
             missed: line["missed"].as_u64().unwrap_or_default(),

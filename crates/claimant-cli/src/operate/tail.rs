@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use claimant_core::Error;
 use claimant_core::report::OUTCOME_WORDS;
-use claimant_operate::outcomes::{Seen, read};
+use claimant_operate::outcomes::{LogLine, Seen, read};
 use serde_json::json;
 
 use super::options::TargetOptions;
@@ -56,7 +56,7 @@ pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
             continue;
         }
         let seen = read(&line.text);
-        let is_again = seen.as_ref().is_some_and(|seen| messages.make_up(&line.function, seen));
+        let is_again = seen.as_ref().is_some_and(|seen| messages.make_up(&line, seen));
         if is_again || !wanted(&options, seen.as_ref()) {
             continue;
         }
@@ -82,21 +82,25 @@ fn wanted(options: &Tail, seen: Option<&Seen>) -> bool {
         && (options.outcomes.is_empty() || seen.outcomes.iter().any(|(outcome, _)| options.outcomes.contains(outcome)))
 }
 
-/// Messages that were seen, and whose batch was not yet: how many of each function and consumer.
+/// Messages that were seen, and whose batch was not yet: how many of each function, process and consumer. One process logs messages or does
+/// not: another's lines, as of the version before, say nothing of its batches.
 #[derive(Default)]
-struct Messages(HashMap<(String, String), u64>);
+struct Messages(HashMap<(String, String, String), u64>);
 
 impl Messages {
     /// Notes a message; returns of a batch whether all its messages were seen before it, as those of a consumer are that logs them.
-    fn make_up(&mut self, function: &str, seen: &Seen) -> bool {
-        let count = self.0.entry((function.to_owned(), seen.consumer.clone())).or_default();
+    fn make_up(&mut self, line: &LogLine, seen: &Seen) -> bool {
+        let of = (line.function.clone(), line.stream.clone(), seen.consumer.clone());
         if seen.message_id.is_some() {
-            *count += 1;
+            *self.0.entry(of).or_default() += 1;
             return false;
         }
         let batch = seen.outcomes.iter().map(|(_, messages)| messages).sum();
-        let left = count.checked_sub(batch).filter(|_| batch > 0);
-        *count = left.unwrap_or_default();
+        let left = self.0.remove(&of).and_then(|count| count.checked_sub(batch)).filter(|_| batch > 0);
+        // In a local cloud they may be of another process. A process of which it is known has them of a batch whose line was not read.
+        if let Some(left) = left.filter(|left| *left > 0 && line.stream.is_empty()) {
+            self.0.insert(of, left);
+        }
         left.is_some()
     }
 }

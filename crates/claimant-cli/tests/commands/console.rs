@@ -703,7 +703,8 @@ fn outcomes_of_a_stack_are_followed_each_once() {
     assert!(code == Some(2) && err.contains("permission for FilterLogEvents"), "{err}");
 }
 
-/// Answers as [`shop`] does, of a function that logs the messages of `order`, and then no more of them, and of `stock` only batches.
+/// Answers as [`shop`] does, of a function that logs the messages of `order`, and then no more of them, and of `stock` only batches; another
+/// process of it logs only batches.
 fn batches_too(request: &str) -> (u16, String) {
     if !request.contains("Logs_20140328.FilterLogEvents") {
         return shop(request);
@@ -711,13 +712,14 @@ fn batches_too(request: &str) -> (u16, String) {
     let lines = [
         r#"{"message":"message done","consumer":"order","message_id":"m-1","outcome":"retry"}"#,
         r#"{"message":"message done","consumer":"order","message_id":"m-2","outcome":"completed"}"#,
+        r#"{"message":"batch done","consumer":"order","received":1,"duplicate":1}"#,
         r#"{"message":"batch done","consumer":"order","received":2,"retry":1,"completed":1}"#,
         r#"{"message":"batch done","consumer":"stock","received":3,"completed":3}"#,
         r#"{"message":"batch done","consumer":"order","received":4,"completed":4}"#,
     ];
     let event = |(n, line): (usize, &&str)| {
-        let at = 1_900_000_000_000 + n;
-        json!({"eventId": n.to_string(), "timestamp": at, "logStreamName": "s", "message": line})
+        let (at, process) = (1_900_000_000_000 + n, if line.contains("duplicate") { "other" } else { "s" });
+        json!({"eventId": n.to_string(), "timestamp": at, "logStreamName": process, "message": line})
     };
     (200, json!({"events": lines.iter().enumerate().map(event).collect::<Vec<_>>()}).to_string())
 }
@@ -725,7 +727,7 @@ fn batches_too(request: &str) -> (u16, String) {
 #[test]
 fn a_message_is_followed_once_and_not_in_its_batch_again() {
     let server = Server::start(batches_too);
-    let (code, out, err) = server.claimant(&["tail", "--stack", "shop", "--limit=4", "--json"]);
+    let (code, out, err) = server.claimant(&["tail", "--stack", "shop", "--limit=5", "--json"]);
     let seen = |line: &str| {
         let seen = serde_json::from_str::<Value>(line).unwrap()["seen"].take();
         format!("{} {} {}", seen["consumer"], seen["message_id"], seen["outcomes"])
@@ -736,6 +738,7 @@ fn a_message_is_followed_once_and_not_in_its_batch_again() {
         [
             r#""order" "m-1" {"retry":1}"#,
             r#""order" "m-2" {"completed":1}"#,
+            r#""order" null {"duplicate":1}"#,
             r#""stock" null {"completed":3}"#,
             r#""order" null {"completed":4}"#,
         ],

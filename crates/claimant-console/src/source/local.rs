@@ -169,6 +169,7 @@ mod tests {
     fn lines_that_were_missed_are_counted_too() {
         let line = |text: &str, missed| LogLine {
             function: "orders".to_owned(),
+            stream: String::new(),
             at: SystemClock.now(),
             text: text.to_owned(),
             missed,
