@@ -1,11 +1,13 @@
 //! What lets messages into functions: event source mappings of SQS queues, paused and resumed.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
 use claimant_aws::intake::{Api, Return, Returns};
 use claimant_aws::mapping::{EventSourceMapping, is_on};
 use claimant_core::{Error, SystemClock, Timestamp};
+use futures_util::future::{Either, select};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -36,7 +38,7 @@ pub struct Intake {
 pub struct ComesBack {
     /// When.
     pub at: Timestamp,
-    /// Who wanted it, as its schedule says: `breaker mail of confirmation`.
+    /// Who wanted it, as its schedule says: `breaker mail of confirmation`; `None` where the schedule cannot be read, or is gone.
     pub why: Option<String>,
 }
 
@@ -50,8 +52,8 @@ impl ComesBack {
 
 impl std::fmt::Display for ComesBack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.at.to_utc())?;
-        self.why.as_ref().map_or(Ok(()), |why| write!(f, " ({why})"))
+        let why = self.why.as_deref().unwrap_or("of which breaker is not known: its schedule was not read");
+        write!(f, "{} ({why})", self.at.to_utc())
     }
 }
 
@@ -167,10 +169,11 @@ impl Intake {
         Returns(Api { config: &self.aws, near: "", clock: &SystemClock })
     }
 
-    /// Returns when a mapping that is off is switched on, if a breaker has paused it.
+    /// Returns when a mapping that is off is switched on, if a breaker has paused it. The name of the schedule says when; who wanted it is
+    /// left out where the schedule cannot be read (`scheduler:GetSchedule`).
     ///
     /// # Errors
-    /// When the permissions `scheduler:ListSchedules` and `scheduler:GetSchedule` are missing, or no answer comes.
+    /// When the permission `scheduler:ListSchedules` is missing, or no answer comes.
     pub async fn comes_back(&self, mapping: &Mapping) -> Result<Option<ComesBack>, Error> {
         if mapping.is_on() {
             return Ok(None);
@@ -178,7 +181,7 @@ impl Intake {
         let returns = self.returns();
         let planned = returns.of(Some(&mapping.id)).await?.into_iter().min_by_key(|planned| planned.at);
         let Some(planned) = planned else { return Ok(None) };
-        Ok(Some(ComesBack { at: planned.at, why: returns.why(&planned).await? }))
+        Ok(Some(ComesBack { at: planned.at, why: returns.why(&planned).await.unwrap_or_default() }))
     }
 
     /// Deletes the schedules that would switch a mapping on that is to stay off; returns them. A breaker that looks at it once it is off
@@ -267,16 +270,21 @@ impl Intake {
         }
     }
 
-    /// Waits until no change is under way, so long at most; returns the mapping as it is then. Once it is `Disabled`, nothing is in
-    /// flight any more.
+    /// Waits until no change is under way, so long at most, or until `stopped` is ready, after which it looks once more; returns the mapping
+    /// as it is then. Once it is `Disabled`, nothing is in flight any more.
     ///
     /// # Errors
     /// When the mapping is gone, the permission `lambda:GetEventSourceMapping` is missing, or no answer comes.
-    pub async fn settled(&self, mapping: &Mapping, within: Duration) -> Result<Mapping, Error> {
-        let until = Instant::now() + within;
-        let mut now = mapping.clone();
-        while !now.is_settled() && Instant::now() < until {
-            sleep(PAUSE).await;
+    pub async fn settled(
+        &self,
+        mapping: &Mapping,
+        within: Duration,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<Mapping, Error> {
+        let (until, mut stopped) = (Instant::now() + within, pin!(stopped));
+        let (mut now, mut is_stopped) = (mapping.clone(), false);
+        while !now.is_settled() && Instant::now() < until && !is_stopped {
+            is_stopped = matches!(select(pin!(sleep(PAUSE)), stopped.as_mut()).await, Either::Right(_));
             let what = format!("the event source mapping of {} cannot be asked", mapping.function);
             now = now.now(&self.lambda.get_mapping(&what, &mapping.id).await?);
         }

@@ -1,13 +1,12 @@
 //! Several event source mappings switched on or off together: each for itself, so that what fails hides nothing of what was done.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use claimant_aws::intake::Return;
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
 use futures_util::FutureExt as _;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::intake::{Change, Intake, Mapping};
@@ -55,8 +54,8 @@ impl Switched {
 /// are switched off, what would switch them on again is deleted: once before the wait, which can fail, and once after it, since a
 /// breaker that had looked at the mapping before may have planned its return meanwhile.
 ///
-/// `stopped` ends the wait, and nothing else, once it is ready: a mapping that was waited for then has the state that Lambda last told. It is
-/// polled from the beginning of the wait on, and not where nothing is to be waited for.
+/// `stopped` ends the wait, and nothing else, once it is ready: a mapping that was waited for is then looked at once more. It is polled from
+/// the beginning of the wait on, and not where nothing is to be waited for.
 ///
 /// What fails at one mapping is said of it, and the others are changed all the same.
 pub async fn switch(
@@ -75,20 +74,9 @@ pub async fn switch(
         keep_off(intake, &mut all).await;
     }
     let stopped = stopped.shared();
-    let waits = all.iter().map(|one| {
-        let stopped = stopped.clone();
-        async move {
-            match select(pin!(settled(intake, one, within)), stopped).await {
-                Either::Left((state, _)) => Some(state),
-                Either::Right(_) => None,
-            }
-        }
-    });
-    let states = join_all(waits).await;
+    let states = join_all(all.iter().map(|one| settled(intake, one, within, stopped.clone()))).await;
     for (one, state) in all.iter_mut().zip(states) {
-        if let Some(state) = state {
-            one.settle(state, change);
-        }
+        one.settle(state, change);
     }
     if is_pause {
         keep_off(intake, &mut all).await;
@@ -109,9 +97,14 @@ async fn changed(intake: &Intake, mapping: Mapping, change: Change) -> Switched 
 }
 
 /// Waits for a mapping, unless its change was refused.
-async fn settled(intake: &Intake, one: &Switched, within: Duration) -> Result<Mapping, Error> {
+async fn settled(
+    intake: &Intake,
+    one: &Switched,
+    within: Duration,
+    stopped: impl Future<Output = ()>,
+) -> Result<Mapping, Error> {
     let is_asked = one.is_changed || one.mapping.has_unknown_state();
-    if is_asked { intake.settled(&one.mapping, within).await } else { Ok(one.mapping.clone()) }
+    if is_asked { intake.settled(&one.mapping, within, stopped).await } else { Ok(one.mapping.clone()) }
 }
 
 impl Switched {

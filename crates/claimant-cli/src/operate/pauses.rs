@@ -13,6 +13,6 @@ pub(super) fn in_words(pause: &Pause) -> String {
 /// Says what is not known of pauses, if anything is, with the command that looks again.
 pub(super) fn note_not_known(not_known: Option<&str>) {
     if let Some(not_known) = not_known {
-        note(harmless(&format!("{not_known}. claimant pause --dry-run FUNCTION says so.")));
+        note(harmless(&format!("{not_known}. claimant pause --dry-run FUNCTION says so, with the rights for it.")));
     }
 }

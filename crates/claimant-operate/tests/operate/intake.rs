@@ -1,5 +1,6 @@
 //! Pausing and resuming, in the local cloud.
 
+use std::future::pending;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -47,19 +48,19 @@ async fn mappings_are_paused_and_resumed() {
 
     let all = intake.list_in(&place).await.unwrap();
     let [confirm, charge] = &all[..] else { panic!("{all:?}") };
-    let confirm = intake.settled(confirm, LONG).await.unwrap();
+    let confirm = intake.settled(confirm, LONG, pending()).await.unwrap();
     assert_eq!(shown(&confirm), ("Confirm", "Orders", "Enabled", true));
     assert_eq!(shown(charge), ("Charge", "Payments", "Disabled", false));
 
     let pause = Change { enabled: Some(false), ..Change::default() };
     let paused = intake.change(&confirm, pause).await.unwrap();
-    let paused = intake.settled(&paused, LONG).await.unwrap();
+    let paused = intake.settled(&paused, LONG, pending()).await.unwrap();
     assert_eq!(shown(&paused), ("Confirm", "Orders", "Disabled", true));
     assert_eq!(intake.change(&paused, pause).await.unwrap(), paused);
     let resume = Change { enabled: Some(true), reports_failures: Some(true) };
     for mapping in [&paused, charge] {
         let resumed = intake.change(mapping, resume).await.unwrap();
-        let resumed = intake.settled(&resumed, LONG).await.unwrap();
+        let resumed = intake.settled(&resumed, LONG, pending()).await.unwrap();
         assert_eq!((resumed.state.as_str(), resumed.reports_failures), ("Enabled", true));
     }
     let of_charge = intake.list("Charge").await.unwrap();

@@ -559,6 +559,22 @@ fn that_it_is_not_known_who_paused_a_function_is_said() {
     );
 }
 
+/// A worker whose intake a breaker has paused, in an account in which its schedule may be listed, and neither read nor deleted.
+fn paused_by_one_not_told(request: &str) -> (u16, String) {
+    let is_refused = ["GET", "DELETE"].iter().any(|method| request.starts_with(&format!("{method} {SCHEDULE}")));
+    if is_refused { refused() } else { paused_by_gateway(request) }
+}
+
+#[test]
+fn when_a_paused_function_is_on_again_is_said_though_not_which_breaker_paused_it() {
+    let server = Server::start(paused_by_one_not_told);
+    for (how, ends) in [("--dry-run", 0), ("--yes", 1)] {
+        let (code, out, err) = server.claimant(&["pause", "worker", how, "--stack", "shop"]);
+        assert!(code == Some(ends) && out.contains("worker from orders is on again at 2030"), "{how}: {out}{err}");
+        assert!(out.contains("(of which breaker is not known") && !err.contains("is not known"), "{how}: {out}{err}");
+    }
+}
+
 /// Answers as [`off_for_a_reason_not_told`] does, and lists the record of the breaker.
 fn listed_breaker(request: &str) -> (u16, String) {
     let operation = |name: &str| request.contains(&format!("DynamoDB_20120810.{name}"));
@@ -583,26 +599,33 @@ fn a_list_of_breakers_says_that_it_does_not_know_what_they_paused() {
 }
 
 /// Answers as [`shop`] does, but one mapping is never off, and a breaker plans its return once it was looked at.
-fn never_off(request: &str) -> (u16, String) {
-    static LOOKED_AT: AtomicBool = AtomicBool::new(false);
-    static DELETED: AtomicBool = AtomicBool::new(false);
+fn never_off(request: &str, [looked_at, deleted]: &[AtomicBool; 2]) -> (u16, String) {
     if request.starts_with("GET /2015-03-31/event-source-mappings/m-1") {
-        LOOKED_AT.store(true, Ordering::SeqCst);
+        looked_at.store(true, Ordering::SeqCst);
         return (200, mapping("m-1", "orders", "Disabling").to_string());
     }
-    let planned = LOOKED_AT.load(Ordering::SeqCst).then(|| schedules(request, &DELETED)).flatten();
+    let planned = looked_at.load(Ordering::SeqCst).then(|| schedules(request, deleted)).flatten();
     planned.unwrap_or_else(|| shop(request))
 }
 
+/// Also where the answer to its change was lost: what Lambda told of it since then counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_the_wait_of_a_pause_in_order() {
-    let server = Server::start(never_off);
-    let pause = ["pause", "worker", "--stack", "shop", "--yes", "--json", "--wait", "900"];
-    let (code, out, err) = server.interrupted(&pause, "GET /2015-03-31/event-source-mappings/m-1").await;
-    assert_eq!(code, Some(130), "{out}{err}");
-    assert!(err.contains("Waiting until it is Disabled, 900 s at most. Ctrl-C ends the wait"), "{err}");
-    let mappings = shown(&out, &err)["mappings"].take();
-    let states = [0, 1].map(|at| mappings[at]["state"].as_str().unwrap_or_default());
-    assert_eq!(states, ["Disabling", "Disabled"], "{out}");
-    assert_eq!(count(&server, &format!("DELETE {SCHEDULE}")), 1, "{err}");
+    static SEEN: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+    static SEEN_UNANSWERED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+    let answered = Server::start(|request| never_off(request, &SEEN));
+    let unanswered = Server::start(|request| match request.starts_with("PUT ") && request.contains("/m-1") {
+        true => crate::aws::CLOSE,
+        false => never_off(request, &SEEN_UNANSWERED),
+    });
+    for server in [answered, unanswered] {
+        let pause = ["pause", "worker", "--stack", "shop", "--yes", "--json", "--wait", "900"];
+        let (code, out, err) = server.interrupted(&pause, "GET /2015-03-31/event-source-mappings/m-1").await;
+        assert_eq!(code, Some(130), "{out}{err}");
+        assert!(err.contains("Waiting until it is Disabled, 900 s at most. Ctrl-C ends the wait"), "{err}");
+        let mappings = shown(&out, &err)["mappings"].take();
+        let states = [0, 1].map(|at| mappings[at]["state"].as_str().unwrap_or_default());
+        assert_eq!((states, &mappings[0]["failed"]), (["Disabling", "Disabled"], &Value::Null), "{out}");
+        assert_eq!(count(&server, &format!("DELETE {SCHEDULE}")), 1, "{err}");
+    }
 }
