@@ -245,7 +245,7 @@ fn read(file: &PathBuf) -> Result<String, Error> {
         return Err(Error::invalid(format!(
             "{} has dead letters, one a line, as `claimant dead discard --save` writes them, and is no message: send the body of each, such as \
              by `head -n 1 FILE | jq -j .body | claimant send QUEUE --file - --number '{NUMBER}' --yes`, its message_group with --group, \
-             its attributes with --attribute",
+             its attributes with --attribute. What only looks so is sent with --body TEXT",
             file.display()
         )));
     }
