@@ -25,7 +25,8 @@ const RECEIVED_MAX: usize = 2_000;
 /// What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues that are known:
 /// those of a local cloud, of a stack, or of a queue that --queue names; the queues themselves are not read, since to look at a message
 /// is to receive it, and that counts towards maxReceiveCount. Of a dead-letter queue of an account 2,000 letters are received, which hides
-/// them from others meanwhile; `claimant dead list --record KEY` looks at all.
+/// them from others meanwhile. `claimant dead show` looks at 100,000 for the id of the record's message, and `claimant dead list --record
+/// KEY` for those that name the record, which letters that SQS moved do not.
 ///
 /// Exit codes: 0 where the key needs no one, 1 where it is stuck, parked, rejected or failed, 2 where it could not be looked at, 130 where
 /// Ctrl-C ended it.
@@ -72,7 +73,7 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     } else {
         letters.lines().iter().for_each(say);
     }
-    if stop.is_asked() {
+    if stop.is_asked() && letters.looked == Looked::InPart {
         return Ok(Ended::Interrupted);
     }
     let needs = inspection.state.is_some_and(needs_a_person);
@@ -167,17 +168,17 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, st
             let mut watch = Watch::begin(dead.depth().visible, stop);
             let report = dead.read(&Selection::default(), most, &mut each, &mut |progress| watch.step(progress)).await;
             watch.end();
+            let report = report?;
             let is_hidden = dead.depth().hidden > 0 && is_received;
-            Ok::<_, Error>(!report?.more && !is_hidden)
+            let is_limit = is_received && report.more && report.progress.looked_at >= most;
+            Ok::<_, Error>((!report.more && !is_hidden, is_limit))
         };
         match read.await {
-            Ok(true) => {}
-            Ok(false) => {
+            Ok((true, _)) => {}
+            Ok((false, is_limit)) => {
                 is_whole = false;
-                note(format!(
-                    "{}: not every dead letter was looked at; claimant dead list --record looks at more.",
-                    queue.name
-                ));
+                let more = if is_limit { looks_at_more(message) } else { String::new() };
+                note(format!("{}: not every dead letter was looked at{more}.", queue.name));
             }
             Err(error) => {
                 is_whole = false;
@@ -201,6 +202,13 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, st
         (false, false) => Looked::InPart,
     };
     DeadLetters { found, looked }
+}
+
+/// Says which commands look at more letters than were received, for the record of this message.
+fn looks_at_more(message: Option<&str>) -> String {
+    let by_id =
+        message.map(|id| format!("claimant dead show {} looks at more, and ", harmless(id))).unwrap_or_default();
+    format!("; {by_id}claimant dead list --record KEY at more of those that name the record")
 }
 
 fn print(inspection: &Inspection, store: &OpenStore) {

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
 use crate::aws::Server;
-use crate::console::shop::shop;
+use crate::console::shop::{REJECTED, shop};
 use crate::dead::World;
 
 /// How long anything may take.
@@ -241,7 +241,47 @@ fn to_explain_a_key_is_not_to_receive_every_dead_letter() {
     let receives =
         aws.requests.lock().unwrap().iter().filter(|request| request.contains("AmazonSQS.ReceiveMessage")).count();
     assert_eq!(receives, 200);
-    assert!(err.contains("claimant dead list --record looks at more"), "{err}");
+    assert!(
+        err.contains(&format!("not every dead letter was looked at; claimant dead show {REJECTED} looks at more")),
+        "{err}"
+    );
+    assert!(err.contains("claimant dead list --record KEY"), "{err}");
+}
+
+/// Answers for a queue whose one letter somebody else reads, after half a second.
+fn hidden_by_another(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.GetQueueAttributes") {
+        return (200, json!({"Attributes": {"ApproximateNumberOfMessagesNotVisible": "1"}}).to_string());
+    }
+    empty_at_leisure(request)
+}
+
+/// Answers for an empty queue, after half a second.
+fn empty_at_leisure(request: &str) -> (u16, String) {
+    if !request.contains("AmazonSQS.ReceiveMessage") {
+        return endless_beside_a_table(request);
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    (200, "{}".to_owned())
+}
+
+#[test]
+fn what_another_reader_hides_is_found_by_no_command() {
+    let aws = Server::start(hidden_by_another);
+    let queue = format!("{}/1/dead", aws.url);
+    let (code, shown, err) = aws.claimant(&["inspect", "order#o-9", "--table", "locks", "--queue", &queue]);
+    assert!(code == Some(1) && shown.ends_with("but not all were looked at.\n"), "{shown}{err}");
+    assert!(err.contains("not every dead letter was looked at.") && !err.contains("claimant dead"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_at_the_end_of_a_look_cuts_nothing_off() {
+    let aws = Server::start(empty_at_leisure);
+    let queue = format!("{}/1/dead", aws.url);
+    let inspect = ["inspect", "order#o-9", "--table", "locks", "--queue", &queue, "--json"];
+    let (code, out, err) = aws.interrupted(&inspect, "AmazonSQS.ReceiveMessage").await;
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((code, &shown["dead_letters_complete"]), (Some(1), &json!(true)), "{shown}{err}");
 }
 
 /// SQS hands out a sample: what was shown long ago comes again, and hides what was not.
