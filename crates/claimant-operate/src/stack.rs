@@ -30,14 +30,14 @@ const REQUESTS: usize = 8;
 /// out, with a word of why.
 ///
 /// # Errors
-/// When there is no such stack, it has no function, a permission is missing, or no answer comes.
+/// When there is no such stack, it has no function of its own, a permission is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await;
-    let listed = list(&place, stack).await?;
+    let (listed, nested) = list(&place, stack).await?;
     let lambda = Lambda::new(place.aws());
     let functions = read(&lambda, listed).await?;
     if functions.is_empty() {
-        return Err(Error::invalid(format!("the stack {stack} has no function. {DOUBT}")));
+        return Err(no_function(stack, &nested));
     }
     let sources = sources(&lambda).await?;
     if sources.len() >= MAPPINGS_MAX {
@@ -121,11 +121,19 @@ impl Queues {
 /// What to look at where a stack is not what is meant.
 const DOUBT: &str = "Are the stack's name, the account and the Region right?";
 
-/// The functions that a stack has.
-async fn list(place: &Place, stack: &str) -> Result<Vec<StackFunction>, Error> {
+/// The functions that a stack has, and the names of the stacks that are nested in it.
+async fn list(place: &Place, stack: &str) -> Result<(Vec<StackFunction>, Vec<String>), Error> {
     let what = format!("the stack {stack} cannot be read");
     sign_in(place.aws(), &what).await?;
     functions_of_stack(&Aws::new(place.aws()), stack).await.map_err(|refused| not_listed(&what, &refused))
+}
+
+/// Returns what to do with a stack that has no function.
+fn no_function(stack: &str, nested: &[String]) -> Error {
+    Error::invalid(match nested.join(", ") {
+        none if none.is_empty() => format!("the stack {stack} has no function. {DOUBT}"),
+        names => format!("the stack {stack} has no function of its own. Give a stack that is nested in it: {names}"),
+    })
 }
 
 /// Returns why a stack cannot be read.

@@ -10,6 +10,9 @@ const RESOURCES_MAX: usize = 2_000;
 /// The states of a resource that a stack has not, or has no more: one that failed to be made can have the name of another stack's.
 const ABSENT: [&str; 3] = ["CREATE_FAILED", "DELETE_COMPLETE", "DELETE_SKIPPED"];
 
+const FUNCTION: &str = "AWS::Lambda::Function";
+const STACK: &str = "AWS::CloudFormation::Stack";
+
 /// A function of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackFunction {
@@ -19,18 +22,25 @@ pub struct StackFunction {
     pub name: String,
 }
 
-/// Asks CloudFormation for the functions of a stack, not for those of stacks that are nested in it.
+/// Asks CloudFormation for the functions of a stack, and for the names of the stacks that are nested in it, whose functions are not among
+/// them.
 ///
 /// # Errors
 /// There is no such stack, it may not be asked about, or no answer came.
-pub async fn functions_of_stack<A: Account>(account: &A, stack: &str) -> Result<Vec<StackFunction>, Refused> {
+pub async fn functions_of_stack<A: Account>(
+    account: &A,
+    stack: &str,
+) -> Result<(Vec<StackFunction>, Vec<String>), Refused> {
     let resources = resources(account, stack).await?;
-    let functions = resources.iter().filter(|one| text(one, "ResourceType") == Some("AWS::Lambda::Function"));
-    let named = functions.filter_map(|one| {
+    let of_type = |kind: &'static str| resources.iter().filter(move |one| text(one, "ResourceType") == Some(kind));
+    let functions = of_type(FUNCTION).filter_map(|one| {
         let name = id(one)?.to_owned();
         Some(StackFunction { logical_id: text(one, "LogicalResourceId").unwrap_or(&name).to_owned(), name })
     });
-    Ok(named.collect())
+    // Known by its ARN: `…:stack/shop-Inner-1ABC/8ef8…`.
+    let name = |arn: &str| arn.split('/').nth(1).unwrap_or(arn).to_owned();
+    let nested = of_type(STACK).filter_map(id).map(name);
+    Ok((functions.collect(), nested.collect()))
 }
 
 /// The functions of a stack and of those nested in it.
@@ -41,11 +51,11 @@ pub(super) async fn functions_of<A: Account>(asker: &Asker<'_, A>, stack: &str) 
             seen += 1;
             let Some(id) = id(&resource) else { continue };
             match text(&resource, "ResourceType") {
-                Some("AWS::Lambda::Function") => functions.push(id.to_owned()),
-                Some("AWS::CloudFormation::Stack") if seen >= RESOURCES_MAX => {
+                Some(FUNCTION) => functions.push(id.to_owned()),
+                Some(STACK) if seen >= RESOURCES_MAX => {
                     asker.note(format!("the stack {id}: there are {RESOURCES_MAX} resources before it"));
                 }
-                Some("AWS::CloudFormation::Stack") => stacks.push(id.to_owned()),
+                Some(STACK) => stacks.push(id.to_owned()),
                 _ => {}
             }
         }

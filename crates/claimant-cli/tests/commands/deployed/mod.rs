@@ -185,6 +185,28 @@ fn a_function_that_is_gone_is_of_no_stack() {
     assert!(code == Some(2) && err.contains("the stack shop has no function. Are the stack's name"), "{out}{err}");
 }
 
+#[test]
+fn a_stack_whose_functions_are_all_in_nested_stacks_names_these() {
+    let server = Server::start(|request| match request.contains("Action=ListStackResources") {
+        true => resources(
+            &[
+                (
+                    "AWS::CloudFormation::Stack",
+                    "arn:aws:cloudformation:eu-west-1:123456789012:stack/shop-Inner-1ABC/8e",
+                ),
+                (
+                    "AWS::CloudFormation::Stack",
+                    "arn:aws:cloudformation:eu-west-1:123456789012:stack/shop-Other-2DEF/9f",
+                ),
+            ],
+            "",
+        ),
+        false => shop(request),
+    });
+    let (code, out, err) = pause(&server);
+    assert!(code == Some(2) && err.contains("nested in it: shop-Inner-1ABC, shop-Other-2DEF"), "{out}{err}");
+}
+
 /// Another stack's function is not meant, whatever it is called.
 #[test]
 fn a_function_of_another_stack_is_left_alone() {
