@@ -29,8 +29,10 @@ const IAM: [(&str, &str, &str); 8] = [
     ("aws-iso-f", "iam.us-isof-south-1.csp.hci.ic.gov", "us-isof-south-1"),
 ];
 
-/// In this partition most endpoints are of validated cryptography, under their plain names; these services have others for it.
+/// In this partition most endpoints are of validated cryptography, under their plain names; these services have others for it. Of the
+/// endpoints that have IPv6 too, only the one of [`US_GOV_BOTH`] is.
 const US_GOV: (&str, [&str; 2]) = ("aws-us-gov", ["lambda", "scheduler"]);
+const US_GOV_BOTH: &str = "monitoring";
 
 /// Returns the DNS suffix of a partition's endpoints.
 #[must_use]
@@ -44,7 +46,7 @@ pub(crate) fn partition_of(region: &str) -> &'static str {
 }
 
 /// Returns the endpoint that a service has where none is set, as the SDKs have it, by the first part of its host; and the Region for
-/// which requests to it are signed. With validated cryptography, with IPv6 too.
+/// which requests to it are signed. With validated cryptography, with IPv6 too; IAM has IPv4 alone here, though AWS has more.
 pub(crate) fn public<'r>(
     host: &str,
     region: &'r str,
@@ -54,7 +56,8 @@ pub(crate) fn public<'r>(
     if host == "iam" {
         return of_iam(partition, fips);
     }
-    let fips = if fips && (partition != US_GOV.0 || US_GOV.1.contains(&host)) { "-fips" } else { "" };
+    let is_plain = partition == US_GOV.0 && !US_GOV.1.contains(&host) && (!dual_stack || host == US_GOV_BOTH);
+    let fips = if fips && !is_plain { "-fips" } else { "" };
     let both = || PARTITIONS.iter().find(|known| known.0 == partition).map_or("api.aws", |known| known.3);
     let domain = if dual_stack { both() } else { domain(partition) };
     (format!("https://{host}{fips}.{region}.{domain}"), region)
@@ -129,6 +132,9 @@ mod tests {
             ("lambda", "us-gov-west-1", (true, false), "lambda-fips.us-gov-west-1.amazonaws.com"),
             ("scheduler", "us-gov-west-1", (true, false), "scheduler-fips.us-gov-west-1.amazonaws.com"),
             ("sqs", "eu-west-1", (false, true), "sqs.eu-west-1.api.aws"),
+            ("sqs", "us-gov-west-1", (true, true), "sqs-fips.us-gov-west-1.api.aws"),
+            ("monitoring", "us-gov-west-1", (true, true), "monitoring.us-gov-west-1.api.aws"),
+            ("sqs", "eu-west-1", (true, true), "sqs-fips.eu-west-1.api.aws"),
             ("iam", "us-east-1", (true, false), "iam-fips.amazonaws.com"),
             ("iam", "us-gov-west-1", (true, false), "iam.us-gov.amazonaws.com"),
         ] {

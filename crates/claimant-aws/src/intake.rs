@@ -25,7 +25,7 @@ const WHY_MAX: usize = 500;
 pub struct Api<'a> {
     /// The configuration.
     pub config: &'a SdkConfig,
-    /// An ARN of the partition, and of the Region where the configuration has none; empty for the one that it has, of `aws`.
+    /// An ARN of the partition, and of the Region where the configuration has none; empty for the partition of the Region that it has.
     pub near: &'a str,
     /// The clock: requests bear its time.
     pub clock: &'a dyn Clock,
