@@ -1,5 +1,9 @@
 //! What a handler does in a store's transaction, for the checks of transactions.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::examiner::{Finding, ensure};
 
 /// What is written in a transaction, such as rows of a test's own table.
@@ -7,8 +11,17 @@ pub trait Effects<T> {
     /// Writes, in the transaction, what this text tells from everything else.
     fn write(&self, transaction: &mut T, text: &str) -> impl Future<Output = ()>;
 
-    /// Counts how often that is there, committed.
+    /// Counts how often that is there, committed. It must not wait for the end of an open transaction that writes it: one is counted beside.
     fn count(&self, text: &str) -> impl Future<Output = usize>;
+}
+
+/// How long a call may take beside an open transaction: less than a database lets that be open.
+pub(super) const BESIDE_OPEN: Duration = Duration::from_secs(10);
+
+/// How often this is there.
+pub(super) async fn counted<T>(effects: &impl Effects<T>, text: &str) -> Result<usize, String> {
+    let counted = timeout(BESIDE_OPEN, effects.count(text)).await;
+    counted.map_err(|_| format!("what was written is not counted in {BESIDE_OPEN:?}: it may wait for a transaction"))
 }
 
 /// Each of these is there so often.
@@ -18,7 +31,7 @@ pub(super) async fn are_there<'a, T>(
     wanted: usize,
 ) -> Finding {
     for (n, text) in texts.into_iter().enumerate() {
-        let count = effects.count(text).await;
+        let count = counted(effects, text).await?;
         ensure(count == wanted, || format!("what was written under claim {} is there {count} times", n + 1))?;
     }
     Ok(())

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Ending};
-use claimant_core::{AnyTransaction, Claim, ClaimAnswer, Meter, RecordId, Settled, Status, Transactional};
+use claimant_core::{AnyTransaction, Call, Claim, ClaimAnswer, Meter, RecordId, Settled, Status, Transactional};
 use tokio::time::timeout;
 
-use super::effects::{Effects, are_there};
+use super::effects::{BESIDE_OPEN, Effects, are_there, counted};
 use super::examiner::{Examiner, Finding, ensure};
-use super::scene::{answer, call, fresh_id, granted, look, request, settlement, time};
+use super::scene::{call, fresh_id, granted, look, request, settlement, time};
 use super::together::DROPPED_US;
 use crate::script::{SKEW_MS, done, failed, no_answer, rejected};
 
@@ -18,7 +18,7 @@ const LASTS_MS: u64 = 30_000;
 /// When a lease that began at 0 is over.
 const OVER_MS: u64 = LASTS_MS + SKEW_MS + 1;
 
-/// How often a record may change while it is looked at.
+/// How often it is looked at whether a completion was dropped in time.
 const LOOKS_MAX: usize = 100;
 
 pub(super) async fn check<S: Transactional>(
@@ -106,19 +106,22 @@ async fn without<S: Transactional>(store: &S, effects: &impl Effects<S::Transact
     are_there(effects, [&*text], 0).await
 }
 
-/// The second claim comes when the lease of the first is over; it is refused where the first keeps others out by its transaction.
+/// The second claim comes when the lease of the first is over; it is refused, or gets no answer, where the first keeps others out by its
+/// transaction.
 async fn rivals<S: Transactional>(store: &S, effects: &impl Effects<S::Transaction>) -> Finding {
     let (first, text) = begun(store, effects).await?;
     let taking = lasting(&first.id, OVER_MS);
     let other = taking.owner.as_str().to_owned();
-    let taken = match answer(store, &taking).await? {
-        ClaimAnswer::Granted(second) => {
+    let answered = store.claim(&taking, Call { within: BESIDE_OPEN, ..call(&Meter::default()) }).await;
+    let taken = match answered {
+        Ok(ClaimAnswer::Granted(second)) => {
             let second = written::<S>(effects, second, &other).await?;
             is(&settle(store, second, done()).await, |settled| matches!(settled, Settled::Done))?;
             is(&settle(store, first, done()).await, |settled| !matches!(settled, Settled::Done))?;
             true
         }
-        ClaimAnswer::Refused(_) => {
+        Err(error) if !error.kind().is_transient() => return Err(no_answer(&error)),
+        Ok(ClaimAnswer::Refused(_)) | Err(_) => {
             is(&settle(store, first, done()).await, |settled| matches!(settled, Settled::Done))?;
             false
         }
@@ -127,26 +130,26 @@ async fn rivals<S: Transactional>(store: &S, effects: &impl Effects<S::Transacti
     are_there(effects, [&*other], usize::from(taken)).await
 }
 
-/// Between two looks at the record that show the same, what was written is there exactly if it is completed.
+/// At some time, what was written is there exactly if the record is completed, and it is if that was answered. Not at each time: the two
+/// are read one after the other, and where a read sees a commit by halves, so does this.
 async fn dropped<S: Transactional>(store: &S, effects: &impl Effects<S::Transaction>, after: Duration) -> Finding {
     let (claim, text) = begun(store, effects).await?;
     let id = claim.id.clone();
     let cut = timeout(after, settle(store, claim, done())).await;
+    let answered = matches!(cut, Ok(Settled::Done));
     let completed = async || {
         let record = look(store, &id).await?;
         Ok::<_, String>(record.is_some_and(|record| record.status == Status::Completed))
     };
-    let mut before = completed().await?;
+    let mut now = completed().await?;
+    let mut count = 0;
     for _ in 0..LOOKS_MAX {
-        let count = effects.count(&text).await;
-        let now = completed().await?;
-        if now == before {
-            ensure(now || cut.is_err(), || "an answered completion is not there".into())?;
-            return ensure(count == usize::from(now), || {
-                format!("completed: {now}, and what was written is there {count} times")
-            });
+        let before = now;
+        count = counted(effects, &text).await?;
+        now = completed().await?;
+        if now == before && count == usize::from(now) && (now || !answered) {
+            return Ok(());
         }
-        before = now;
     }
-    Err("the record never stays as it is".into())
+    Err(format!("answered as done: {answered}, completed: {now}, and what was written is there {count} times"))
 }
