@@ -23,14 +23,15 @@ pub(crate) struct Player<'a> {
     held: HashMap<&'static str, Claim>,
     /// Claims of other keys, made in one request and not settled yet.
     company: Vec<Claim>,
-    /// Whether the other key comes first in the next request: in turn.
-    company_first: bool,
+    /// Whether the other key comes first in the next request of claims, and of settlements: in each in turn, as the two alternate.
+    company_first: [bool; 2],
 }
 
 impl<'a> Player<'a> {
     pub(crate) fn new(store: &'a dyn Store, id: RecordId, batched: bool) -> Self {
         let (held, company) = (HashMap::new(), Vec::new());
-        Self { store, batched, id, epoch: TEST_EPOCH, meter: Meter::default(), held, company, company_first: true }
+        let (epoch, meter, company_first) = (TEST_EPOCH, Meter::default(), [true, false]);
+        Self { store, batched, id, epoch, meter, held, company, company_first }
     }
 
     /// The same player at another time.
@@ -153,7 +154,7 @@ impl<'a> Player<'a> {
         if !self.batched {
             return self.store.claim(&request, self.call()).await.map_err(|e| no_answer(&e));
         }
-        let (other, first) = (company_of(&request), self.turn());
+        let (other, first) = (company_of(&request), self.turn(0));
         let requests = if first { [other, request] } else { [request, other] };
         let given = self.store.claim_all(&requests, self.call()).await;
         if given.len() != requests.len() {
@@ -177,10 +178,10 @@ impl<'a> Player<'a> {
         Ok(own)
     }
 
-    /// Whether the other key comes first in this request; not so in the next.
-    fn turn(&mut self) -> bool {
-        self.company_first = !self.company_first;
-        !self.company_first
+    /// Whether the other key comes first in this request; not so in the next of its kind.
+    fn turn(&mut self, kind: usize) -> bool {
+        self.company_first[kind] = !self.company_first[kind];
+        !self.company_first[kind]
     }
 
     /// The claim of `who`, and the settlement that ends it so.
@@ -198,7 +199,7 @@ impl<'a> Player<'a> {
             return Ok(self.store.settle(claim, &settlement, self.call()).await);
         };
         let other = (company, Settlement { ending: beside(&settlement.ending), ..settlement.clone() });
-        let (own, first) = ((claim, settlement), self.turn());
+        let (own, first) = ((claim, settlement), self.turn(1));
         let both = if first { vec![other, own] } else { vec![own, other] };
         let mut settled = self.store.settle_all(both, self.call()).await;
         if settled.len() != 2 {
