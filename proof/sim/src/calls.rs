@@ -43,6 +43,7 @@ impl Owners {
             status: text("status"),
             owner: self.place(&text("owner")),
             fence: number("fence"),
+            attempts: number("attempts"),
             lease_until: number("lease_until"),
             message_id: text("message_id"),
             expires_s: number("expires_at"),

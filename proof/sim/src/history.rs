@@ -21,6 +21,8 @@ pub struct Record {
     pub owner: u32,
     /// Claims so far.
     pub fence: u64,
+    /// Attempts at its work so far, which begin anew with a window, and where another message claims rejected work.
+    pub attempts: u64,
     /// End of the lease.
     pub lease_until: u64,
     /// Whose message claimed it.
