@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::effects::{BESIDE_OPEN, Effects, are_there, counted};
 use super::examiner::{Examiner, Finding, ensure};
-use super::scene::{call, fresh_id, granted, look, request, settlement, time};
+use super::scene::{call, fresh_id, granted, look, record, request, settlement, time};
 use super::together::DROPPED_US;
 use crate::script::{SKEW_MS, done, failed, no_answer, rejected};
 
@@ -69,6 +69,12 @@ async fn settle<S: Transactional>(store: &S, claim: Claim, ending: Ending) -> Se
     store.settle(claim, &settlement(ending, OVER_MS), call(&Meter::default())).await
 }
 
+/// The record is not completed: its key can be claimed again, or is held still.
+async fn is_open<S: Transactional>(store: &S, id: &RecordId) -> Finding {
+    let status = look(store, id).await?.map(|record| record.status);
+    ensure(status != Some(Status::Completed), || "the record is completed".into())
+}
+
 /// The answer, if it is this one.
 fn is(settled: &Settled, wanted: fn(&Settled) -> bool) -> Finding {
     match settled {
@@ -89,20 +95,26 @@ async fn completed<S: Transactional>(store: &S, effects: &impl Effects<S::Transa
 
 async fn ended<S: Transactional>(store: &S, effects: &impl Effects<S::Transaction>, ending: Ending) -> Finding {
     let (claim, text) = begun(store, effects).await?;
+    let id = claim.id.clone();
     is(&settle(store, claim, ending).await, |settled| matches!(settled, Settled::Done))?;
+    is_open(store, &id).await?;
     are_there(effects, [&*text], 0).await
 }
 
 async fn given_up<S: Transactional>(store: &S, effects: &impl Effects<S::Transaction>) -> Finding {
     let (claim, text) = begun(store, effects).await?;
+    let id = claim.id.clone();
     drop(claim);
+    is_open(store, &id).await?;
     are_there(effects, [&*text], 0).await
 }
 
 async fn without<S: Transactional>(store: &S, effects: &impl Effects<S::Transaction>) -> Finding {
     let (mut claim, text) = begun(store, effects).await?;
     drop(claim.transaction.take());
+    let id = claim.id.clone();
     is(&settle(store, claim, done()).await, |settled| matches!(settled, Settled::Lost))?;
+    is_open(store, &id).await?;
     are_there(effects, [&*text], 0).await
 }
 
@@ -110,7 +122,8 @@ async fn without<S: Transactional>(store: &S, effects: &impl Effects<S::Transact
 /// transaction.
 async fn rivals<S: Transactional>(store: &S, effects: &impl Effects<S::Transaction>) -> Finding {
     let (first, text) = begun(store, effects).await?;
-    let taking = lasting(&first.id, OVER_MS);
+    let (id, owner) = (first.id.clone(), first.owner.clone());
+    let taking = lasting(&id, OVER_MS);
     let other = taking.owner.as_str().to_owned();
     let answered = store.claim(&taking, Call { within: BESIDE_OPEN, ..call(&Meter::default()) }).await;
     let taken = match answered {
@@ -126,6 +139,11 @@ async fn rivals<S: Transactional>(store: &S, effects: &impl Effects<S::Transacti
             false
         }
     };
+    let record = record(store, &id).await?;
+    let winner = if taken { taking.owner } else { owner };
+    ensure(record.status == Status::Completed && record.owner == winner, || {
+        format!("taken over: {taken}, and the record is {record:?}")
+    })?;
     are_there(effects, [&*text], usize::from(!taken)).await?;
     are_there(effects, [&*other], usize::from(taken)).await
 }

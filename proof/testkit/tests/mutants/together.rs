@@ -142,6 +142,8 @@ pub(crate) enum Slip {
     CommitsFailures,
     /// A claim is completed whose transaction is gone.
     DoneWithout,
+    /// The same, and the answer is that it was lost.
+    LostButDone,
 }
 
 /// What the transactions of a store in memory have made.
@@ -193,10 +195,18 @@ impl Store for Slipping {
             self.rows.0.lock().unwrap().extend(made);
             claim.transaction = Some(AnyTransaction::new(Vec::<String>::new()));
         }
-        if self.slip == Slip::DoneWithout && claim.transaction.is_none() {
+        let completes = claim.transaction.is_none() && matches!(self.slip, Slip::DoneWithout | Slip::LostButDone);
+        if completes {
             claim.transaction = Some(AnyTransaction::new(Vec::<String>::new()));
         }
-        self.inner.settle(claim, settlement, call)
+        let settled = self.inner.settle(claim, settlement, call);
+        if completes && self.slip == Slip::LostButDone {
+            return Box::pin(async move {
+                settled.await;
+                Settled::Lost
+            });
+        }
+        settled
     }
 
     claimant_testkit::pass_on!(self => self.inner; claim, renew, get);
@@ -208,7 +218,7 @@ impl Transactional for Slipping {
 
 #[tokio::test(start_paused = true)]
 async fn wrong_transactions_of_a_claim_are_caught() {
-    for slip in [Slip::WritesApart, Slip::CommitsFirst, Slip::CommitsFailures, Slip::DoneWithout] {
+    for slip in [Slip::WritesApart, Slip::CommitsFirst, Slip::CommitsFailures, Slip::DoneWithout, Slip::LostButDone] {
         let store = Arc::new(Slipping::new(slip));
         let findings = contract::survey_transactional(store.clone(), store.as_ref()).await;
         assert!(findings.broken().iter().any(|broken| broken.clause == 20), "{slip:?}: {findings}");
