@@ -17,7 +17,6 @@
 //! | `batches` | many keys in one call: clauses 1 and 2 |
 //! | `keys` | keys that look alike: clause 10 |
 //! | `hurry` | calls with hardly any time: clause 11 |
-//! | `in_turn` | two instances of a store, as two processes have |
 //! | `dropped` | calls that are dropped on their way: clause 12 |
 //! | `silence` | secrets, and a server that cannot be reached: clauses 11 and 13 |
 //! | `values` | records read back exactly: clause 1 |
@@ -27,6 +26,7 @@
 //! | `together` | many claims completed in one transaction: clauses 18 and 19 |
 //! | `transactional` | a claim completed with what its handler wrote: clause 20 |
 //! | `effects` | what is written in a transaction |
+//! | `two` | two instances of a store, as two processes have |
 //! | `trips` | how many requests the common calls take |
 
 mod agreement;
@@ -36,7 +36,6 @@ mod dropped;
 mod effects;
 mod examiner;
 mod hurry;
-mod in_turn;
 mod keys;
 mod operating;
 mod races;
@@ -49,6 +48,7 @@ mod stale;
 mod together;
 mod transactional;
 mod trips;
+mod two;
 mod values;
 mod windows;
 
@@ -57,7 +57,7 @@ use std::sync::Arc;
 use claimant_core::{BatchTransactional, Records, Store, Transactional};
 
 use examiner::Examiner;
-use in_turn::InTurn;
+use two::Two;
 
 pub use agreement::{Side, agree};
 pub use effects::Effects;
@@ -79,17 +79,17 @@ pub async fn check(store: Arc<dyn Store>) -> Findings {
 }
 
 /// As [`check`], of two instances with the same records, each with connections of its own: as two environments that Lambda runs. Each call
-/// meets the other one than the call before it, so that a lock, or anything known of a key, that is in the process alone shows.
+/// meets one of them, drawn by a fixed seed, so that a lock, or anything known of a key, that is in the process alone shows.
 ///
 /// # Panics
 /// As [`check`].
 pub async fn check_two(one: Arc<dyn Store>, other: Arc<dyn Store>) -> Findings {
-    check(Arc::new(InTurn::new(one, other))).await
+    check(Arc::new(Two::new(one, other))).await
 }
 
 /// As [`check_two`], but goes on after a check that does not hold.
 pub async fn survey_two(one: Arc<dyn Store>, other: Arc<dyn Store>) -> Findings {
-    survey(Arc::new(InTurn::new(one, other))).await
+    survey(Arc::new(Two::new(one, other))).await
 }
 
 /// As [`check`], but goes on after a check that does not hold: gives all that are broken.

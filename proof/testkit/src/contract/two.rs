@@ -1,26 +1,29 @@
-//! Two instances of a store, of which each call meets the next: as two processes with the same records.
+//! Two instances of a store, of which each call meets one: as two processes with the same records.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use claimant_core::Store;
+use fastrand::Rng;
 
-pub(super) struct InTurn {
+/// Which instance a call meets is drawn, for checks fall into step with any pattern, such as a claim and a look in turn. The seed is always
+/// the same, so that what was found is found again.
+pub(super) struct Two {
     instances: [Arc<dyn Store>; 2],
-    calls: AtomicUsize,
+    draws: Mutex<Rng>,
 }
 
-impl InTurn {
+impl Two {
     pub(super) fn new(one: Arc<dyn Store>, other: Arc<dyn Store>) -> Self {
-        Self { instances: [one, other], calls: AtomicUsize::new(0) }
+        Self { instances: [one, other], draws: Mutex::new(Rng::with_seed(1)) }
     }
 
     fn next(&self) -> &dyn Store {
-        self.instances[self.calls.fetch_add(1, Ordering::Relaxed) % 2].as_ref()
+        let mut draws = self.draws.lock().unwrap_or_else(PoisonError::into_inner);
+        self.instances[usize::from(draws.bool())].as_ref()
     }
 }
 
-impl Store for InTurn {
+impl Store for Two {
     crate::pass_on!(self => self.next(); claim, claim_all, renew, settle, settle_all, get);
     crate::pass_on!(self => self.instances[0]; claims_max, claims_outlive_owners);
 }
