@@ -58,13 +58,13 @@ impl SentAgain {
     }
 }
 
-/// Keeps messages in their queue that have their payload elsewhere: it is no younger for being pointed to again. By then it may have expired,
-/// or been removed with an earlier delivery that was done, and what is sent would point to nothing.
+/// Keeps messages in their queue that have their payload elsewhere, until it is removed with the message: an earlier delivery of a
+/// message that is sent again may be done meanwhile, and what is sent would point to nothing.
 pub(crate) fn keep(consumer: &ConsumerName, messages: impl Iterator<Item = usize>, report: &mut Report) {
     for index in messages {
         let Some(entry) = report.entries_mut().get_mut(index).filter(|entry| after(entry).is_some()) else { continue };
         entry.visible_after = Some(Duration::from_secs(VISIBILITY_MAX_S));
-        tracing::warn!(consumer = %consumer, message_id = %entry.message_id, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again, since its payload is kept elsewhere and could be gone by then. It comes back earlier");
+        tracing::warn!(consumer = %consumer, message_id = %entry.message_id, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again, since its payload is removed when it is done. It comes back earlier");
     }
 }
 

@@ -137,26 +137,29 @@ impl Fetching<'_> {
     }
 }
 
-/// Where the payloads of a batch's messages are, by their indexes: those that are not in their messages.
-pub(crate) type Elsewhere = Vec<(usize, Pointer)>;
+/// Where the payloads of a batch's messages are, by their indexes: those that are to be removed when their messages are done.
+pub(crate) type Removable = Vec<(usize, Pointer)>;
 
-/// Returns the payloads that are not in their messages.
-pub(crate) fn elsewhere(fetched: &[Fetched]) -> Elsewhere {
+/// Returns the payloads that are to be removed.
+pub(crate) fn removable(consumer: &Definition, fetched: &[Fetched]) -> Removable {
+    if !consumer.payloads().is_some_and(|source| source.removes()) {
+        return Vec::new();
+    }
     let of = |(index, fetched): (usize, &Fetched)| Some((index, fetched.pointer.clone()?));
     fetched.iter().enumerate().filter_map(of).collect()
 }
 
-/// Removes the payloads of messages that are completed, where that is wanted: the message first, and its payload only once the queue has confirmed that
+/// Removes the payloads of messages that are completed: the message first, and its payload only once the queue has confirmed that
 /// the message is gone. What is redelivered would find no payload otherwise, and be rejected though it is done.
 pub(crate) async fn remove_finished(
     consumer: &Definition,
-    elsewhere: Elsewhere,
+    removable: Removable,
     report: &Report,
     part: &Part<'_>,
     return_by: Instant,
 ) {
-    let Some(source) = consumer.payloads().filter(|source| source.removes()) else { return };
-    let finished = finished(elsewhere, report, part);
+    let Some(source) = consumer.payloads() else { return };
+    let finished = finished(removable, report, part);
     let (total, removed) = (finished.len(), remove(source, &finished, part, return_by).await);
     if removed < total {
         tracing::warn!(
@@ -169,7 +172,7 @@ pub(crate) async fn remove_finished(
 /// Returns what may be removed: of messages whose own work is completed, where no other message of the batch needs the same payload
 /// and no other copy of the message failed. A dead letter is a copy of its message: it still points to its payload. So does a message
 /// of several events, which none of them ends.
-fn finished(elsewhere: Elsewhere, report: &Report, part: &Part<'_>) -> Vec<(usize, Pointer)> {
+fn finished(removable: Removable, report: &Report, part: &Part<'_>) -> Vec<(usize, Pointer)> {
     let failed: HashSet<_> = report.failures().into_iter().collect();
     let done = |index: usize| {
         let entry = report.entries().get(index);
@@ -179,7 +182,7 @@ fn finished(elsewhere: Elsewhere, report: &Report, part: &Part<'_>) -> Vec<(usiz
                 && part.is_whole(index)
         })
     };
-    let (finished, kept): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(|(index, _)| done(*index));
+    let (finished, kept): (Vec<_>, Vec<_>) = removable.into_iter().partition(|(index, _)| done(*index));
     let kept: HashSet<_> = kept.into_iter().map(|(_, pointer)| pointer).collect();
     finished.into_iter().filter(|(_, pointer)| !kept.contains(pointer)).collect()
 }

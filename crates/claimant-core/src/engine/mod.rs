@@ -227,7 +227,7 @@ impl Engine {
         let _entered = shared.slots.enter();
         let mut unpacking = Unpacking::new(&shared.name, schedule);
         let fetched = fetching::fetched(&shared.consumer, &shared.name, batch, schedule, &mut unpacking).await;
-        let elsewhere = fetching::elsewhere(&fetched);
+        let removable = fetching::removable(&shared.consumer, &fetched);
         let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched, unpacking.with_time(schedule));
         if part.spans().is_some() {
             arrivals.iter().for_each(|arrival| part.arrived(arrival.index, &shared.name, &arrival.message));
@@ -236,9 +236,9 @@ impl Engine {
         let events = part.sequence.invocation.events.max(arrivals.len());
         let cx = BatchContext { shared, schedule, part, meter: &meter, events };
         let mut report = Batch::new(cx, arrivals).drive().await;
-        if !elsewhere.is_empty() {
-            again::keep(&shared.name, elsewhere.iter().map(|(index, _)| *index), &mut report);
-            fetching::remove_finished(&shared.consumer, elsewhere, &report, part, schedule.return_by).await;
+        if !removable.is_empty() {
+            again::keep(&shared.name, removable.iter().map(|(index, _)| *index), &mut report);
+            fetching::remove_finished(&shared.consumer, removable, &report, part, schedule.return_by).await;
         }
         report
     }
