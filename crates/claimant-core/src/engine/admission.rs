@@ -48,7 +48,8 @@ pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurr
 }
 
 /// Returns how much of the time is kept for suspects: what they take one after the other, where the last of them must still
-/// fit, and what the handlers may take of the claims that were made just before. At most `most`.
+/// fit, and what the handlers may take of the claims that were made just before. At most `most`, which is less than
+/// the least that is kept otherwise where the timeout is 1 s.
 pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
     let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
     let one = expected.max(Duration::from_millis(START_MIN_MS));

@@ -75,7 +75,9 @@ impl<'a> Batch<'a> {
             if self.claiming.waiting() == 0 && self.running.none_waits() && self.suspects.is_empty() {
                 self.starts.slots.stop_waiting();
             }
-            if self.is_idle() && self.suspects.end_turn() {
+            // Whatever its breaker and its limit wait for: others may have their turn meanwhile.
+            let has_ended = self.suspects.is_idle() && self.claiming.is_idle() && !self.has_in_hand();
+            if has_ended && self.suspects.end_turn() {
                 continue;
             }
             if self.is_idle() && !self.starts.slots.is_waiting() {
@@ -142,7 +144,7 @@ impl<'a> Batch<'a> {
     fn start_claims(&mut self, fits: bool) {
         let (cx, unsettled) = (self.cx, self.settling.len());
         // What cannot be settled must not be run: its handlers would all run again.
-        let have_the_time = self.suspects.have_the_time() || self.is_held_up();
+        let have_the_time = self.suspects.have_the_time() || cx.is_held_up();
         if !fits || unsettled >= cx.shared.concurrency + UNSETTLED_MAX || have_the_time {
             return;
         }

@@ -215,6 +215,11 @@ impl<'a> BatchContext<'a> {
         admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected_at_most())
     }
 
+    /// Returns whether nothing may be claimed now, since suspects of other consumers have the time.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.part.sequence.turns.is_held_up(self.shared.expected_at_most())
+    }
+
     /// Returns until when a slot, or a probe, is worth waiting for: a millisecond later a handler does not fit into the time any more.
     pub(crate) fn slot_by(&self) -> Instant {
         self.last_start(self.shared.expected_at_most()) + Duration::from_millis(1)

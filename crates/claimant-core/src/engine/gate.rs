@@ -3,6 +3,7 @@
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::Instant;
 
 use super::call::AfterCall;
 use super::context::BatchContext;
@@ -59,15 +60,16 @@ impl<'a> Gate<'a> {
     }
 
     /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, and none is in
-    /// hand, behind which others of its lane come.
+    /// hand, behind which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement.
     pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, keeps: bool) {
         let Some(way) = &mut self.way else { return };
         let (breaker, written) = (way.breaker, if waiting == 0 && !has_in_hand { way.leave() } else { None });
         self.write(written);
         if waiting > 0 && self.is_shut() && self.is_idle() && keeps {
             let asker = self.cx.asker(self.cx.schedule.cancel_at);
-            let (probe_by, by) = (self.cx.slot_by(), self.cx.breaker_by());
-            self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, probe_by, by).await) }));
+            let (cx, probe_by, by) = (self.cx, self.cx.slot_by(), self.cx.breaker_by());
+            let may_probe = move || Instant::now() < probe_by && !cx.is_held_up();
+            self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, may_probe, by).await) }));
         }
     }
 

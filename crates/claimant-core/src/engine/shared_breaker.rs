@@ -105,8 +105,13 @@ impl SharedBreaker {
         matches!(self.state.get().known, Known::Probing { answered } if answered > 0)
     }
 
-    /// Waits until the breaker is closed, or until this invocation is the one to probe, where that is before `probe_by`; not longer than `by`.
-    pub(crate) async fn pass<'a>(&'a self, asker: Asker<'a>, probe_by: Instant, by: Instant) -> Option<Probe<'a>> {
+    /// Waits until the breaker is closed, or until this invocation is the one to probe, where it `may_probe` then; not longer than `by`.
+    pub(crate) async fn pass<'a>(
+        &'a self,
+        asker: Asker<'a>,
+        may_probe: impl Fn() -> bool,
+        by: Instant,
+    ) -> Option<Probe<'a>> {
         for look in 0_u64.. {
             // Before the state is read, so that no change is missed.
             let mut changed = pin!(self.state.changed());
@@ -122,7 +127,7 @@ impl SharedBreaker {
             let least = match look {
                 0 => Duration::ZERO,
                 // Who has no time for a probe leaves it to others.
-                _ if Instant::now() >= probe_by => longest,
+                _ if !may_probe() => longest,
                 _ => LOOK_MIN,
             };
             let wait = wait.map_or(longest, |wait| wait.clamp(least, longest));
@@ -132,7 +137,7 @@ impl SharedBreaker {
                 () = changed => continue,
                 () = sleep(wait) => {}
             }
-            if let Some(probe) = self.look(asker, probe_by).await {
+            if let Some(probe) = self.look(asker, &may_probe).await {
                 return Some(probe);
             }
         }
@@ -145,7 +150,7 @@ impl SharedBreaker {
     }
 
     /// Reads the record, and claims it where nobody probes, and there is time to.
-    async fn look<'a>(&'a self, asker: Asker<'a>, probe_by: Instant) -> Option<Probe<'a>> {
+    async fn look<'a>(&'a self, asker: Asker<'a>, may_probe: impl Fn() -> bool) -> Option<Probe<'a>> {
         let before = self.state.get().since;
         let _turn = self.turn(asker).await?;
         let State { known, since } = self.state.get();
@@ -155,7 +160,7 @@ impl SharedBreaker {
             return None;
         }
         let record = asker.get(&self.id).await;
-        let may_probe = Instant::now() < probe_by;
+        let may_probe = may_probe();
         let record = match record {
             Ok(record) => record,
             // It is open as long as this process knows. The others that wait have had this answer, too.

@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use super::admission;
 use super::context::BatchContext;
 use super::slots::{Held, SlotQueue};
-use super::turns::{Suspicion, Waiting};
+use super::turns::{Kept, Suspicion};
 use super::work::Work;
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
@@ -84,7 +85,14 @@ impl<'a> Suspects<'a> {
         if self.turn || self.waiting.is_empty() {
             return self.turn;
         }
-        until(self.cx.schedule.cancel_at) <= self.kept(self.kept_most())
+        self.time_from() <= Instant::now()
+    }
+
+    /// Returns from when on the time is kept for them.
+    pub(crate) fn time_from(&self) -> Instant {
+        let (cx, most) = (self.cx, self.kept_most());
+        let kept = admission::kept_for(self.waiting.len(), most, cx.shared.takes(), cx.shared.expected());
+        cx.schedule.cancel_at - kept
     }
 
     /// Returns how much of the time is kept for them at most.
@@ -95,18 +103,12 @@ impl<'a> Suspects<'a> {
         if last_chance { total } else { total / 2 }
     }
 
-    fn kept(&self, most: Duration) -> Duration {
-        let shared = self.cx.shared;
-        admission::kept_for(self.waiting.len(), most, shared.takes(), shared.expected())
-    }
-
-    /// Returns what others of the invocation have to know of them, of which this is the least suspicion.
-    fn waiting(&self, suspicion: Suspicion) -> Waiting {
-        let (cx, most) = (self.cx, self.kept_most());
+    /// Returns the time that is kept for them, as the other sequences of the invocation have to know it.
+    pub(crate) fn kept_time(&self) -> Kept {
+        let (cx, at) = (self.cx, |left| self.cx.schedule.cancel_at - left);
         // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
-        let kept = if cx.shared.takes().is_zero() { cx.schedule.total() / 2 } else { self.kept(most) };
-        let at = |left| cx.schedule.cancel_at - left;
-        Waiting { suspicion, suspects: self.waiting.len(), from: at(kept), earliest: at(most) }
+        let from = if cx.shared.takes().is_zero() { at(cx.schedule.total() / 2) } else { self.time_from() };
+        Kept { from, earliest: at(self.kept_most()), by: cx.slot_by() }
     }
 
     fn receives_end(&self, suspect: &Suspect) -> bool {
@@ -115,11 +117,19 @@ impl<'a> Suspects<'a> {
 
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
     pub(crate) fn end_turn(&mut self) -> bool {
-        if self.turn || self.waiting.is_empty() {
+        let had = std::mem::take(&mut self.turn);
+        if had || self.waiting.is_empty() {
+            self.give_back_turn();
+        }
+        had
+    }
+
+    /// Gives back a turn in which none of them runs: others may have theirs.
+    pub(crate) fn give_back_turn(&mut self) {
+        if !self.turn {
             self.in_all = None;
             self.cx.part.sequence.turns.end_turn();
         }
-        std::mem::take(&mut self.turn)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -144,16 +154,13 @@ impl<'a> Suspects<'a> {
             return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
         }
         if most == 0 {
-            // The breaker or the limit: until then others may have their turn.
-            self.in_all = None;
-            cx.part.sequence.turns.end_turn();
             return Turn::Later;
         }
         self.waiting.sort_by_key(suspicion);
         let (sequence, invocation) = (cx.part.sequence, cx.part.sequence.invocation);
         let in_all = match (self.in_all, self.waiting.first().map(suspicion)) {
             (None, Some(least)) => {
-                let turn = sequence.turns.turn(self.waiting(least), cx.slot_by());
+                let turn = sequence.turns.turn((least, self.waiting.len()), self.kept_time());
                 self.before = Some(Box::pin(async { Some(turn.await) }));
                 return Turn::Later;
             }

@@ -2,8 +2,6 @@
 //! a message claimed, as if there were one consumer: in the time that is kept for it, the others claim nothing.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -12,16 +10,23 @@ use tokio::time::{Instant, timeout_at};
 /// By what suspects are sorted: those that are suspected least come first.
 pub(crate) type Suspicion = (u32, Reverse<u32>, Option<String>, Option<Reverse<String>>);
 
-/// The suspects of a sequence that waits for their turn.
-#[derive(Debug, Clone)]
-pub(crate) struct Waiting {
-    /// Of the one that would start.
-    pub(crate) suspicion: Suspicion,
-    pub(crate) suspects: usize,
-    /// From when on they have the time: what others have claimed has ended by then.
+/// The time that is kept for the suspects of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// From when on it is theirs: what others have claimed has ended by then.
     pub(crate) from: Instant,
     /// From when on others claim nothing at the earliest, however long that takes.
     pub(crate) earliest: Instant,
+    /// Until when they can start: later no handler fits any more.
+    pub(crate) by: Instant,
+}
+
+impl Kept {
+    /// Returns whether others may claim nothing now that is `expected` to take so long.
+    fn holds_up(&self, expected: Duration) -> bool {
+        let now = Instant::now();
+        self.earliest <= now && self.from <= now + expected && now < self.by
+    }
 }
 
 /// What a sequence does that waits for no turn.
@@ -35,42 +40,54 @@ pub(crate) enum Activity {
     Resting,
 }
 
+/// What the others know of a sequence.
+#[derive(Debug)]
+struct Doing {
+    activity: Activity,
+    /// The time of its suspects, if it has some that could run.
+    kept: Option<Kept>,
+    /// While it waits for their turn: the suspicion of the one that would start, and how many there are.
+    waiting: Option<(Suspicion, usize)>,
+}
+
 /// Who works, and who waits.
 #[derive(Debug, Default)]
 struct State {
-    /// How many sequences do not rest, and wait for no turn.
-    working: usize,
-    /// How many of those have something in hand.
-    in_hand: usize,
-    /// By the sequence's number.
-    waiting: BTreeMap<usize, Waiting>,
+    /// By number; those that have ended, too.
+    sequences: Vec<Doing>,
     /// The sequence whose suspects have their turn.
     turn: Option<usize>,
-    /// How many sequences there were.
-    sequences: usize,
 }
 
 impl State {
     /// Returns whether the next turn is this sequence's, and it can begin.
     fn is_next(&self, number: usize) -> bool {
-        let now = Instant::now();
-        let have_the_time = self.waiting.values().any(|waiting| waiting.from <= now);
-        let others = if have_the_time { self.in_hand } else { self.working };
-        let next = self.waiting.iter().min_by_key(|(_, waiting)| &waiting.suspicion);
-        self.turn.is_none() && others == 0 && next.is_some_and(|(next, _)| *next == number)
+        let (now, sequences) = (Instant::now(), &self.sequences);
+        let has_the_time = |doing: &Doing| doing.waiting.is_some() && doing.kept.is_some_and(|kept| kept.from <= now);
+        let have_the_time = sequences.iter().any(has_the_time);
+        let is_waited_for = |doing: &Doing| match doing.activity {
+            Activity::InHand => true,
+            Activity::Working => !have_the_time,
+            Activity::Resting => false,
+        };
+        let waiting = sequences.iter().enumerate().filter_map(|(of, doing)| Some((of, &doing.waiting.as_ref()?.0)));
+        let next = waiting.min_by_key(|(_, suspicion)| *suspicion).map(|(of, _)| of);
+        self.turn.is_none() && next == Some(number) && !sequences.iter().any(is_waited_for)
     }
 
-    /// Returns whether suspects of others have the time in which a handler of this sequence would run that is `expected` to take so long.
-    fn is_held_up(&self, number: usize, expected: Duration) -> bool {
-        if self.turn.is_none() && self.waiting.is_empty() {
-            return false;
+    /// Returns until when at most this sequence may claim nothing, as far as is known, that is `expected` to take so long, since suspects of
+    /// others have the time; `None` where it may.
+    fn held_up_until(&self, number: usize, expected: Duration) -> Option<Instant> {
+        if self.turn.is_some_and(|turn| turn != number) {
+            return Some(Instant::now() + LOOK_AGAIN);
         }
-        let now = Instant::now();
-        let have_the_time = |waiting: &Waiting| waiting.earliest <= now && waiting.from <= now + expected;
-        self.turn.is_some_and(|turn| turn != number)
-            || self.waiting.iter().any(|(other, waiting)| *other != number && have_the_time(waiting))
+        let others = self.sequences.iter().enumerate().filter(|(other, _)| *other != number);
+        others.filter_map(|(_, doing)| doing.kept).filter(|kept| kept.holds_up(expected)).map(|kept| kept.by).min()
     }
 }
+
+/// A turn ends at any time, and says so.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// The turns of an invocation.
 #[derive(Debug)]
@@ -85,12 +102,10 @@ impl Turns {
     pub(crate) fn enter(&self) -> Entrant<'_> {
         let mut number = 0;
         self.0.send_modify(|state| {
-            number = state.sequences;
-            state.sequences += 1;
-            state.working += 1;
-            state.in_hand += 1;
+            number = state.sequences.len();
+            state.sequences.push(Doing { activity: Activity::InHand, kept: None, waiting: None });
         });
-        Entrant { turns: &self.0, number, works: AtomicBool::new(true), in_hand: AtomicBool::new(true) }
+        Entrant { turns: &self.0, number }
     }
 }
 
@@ -99,53 +114,43 @@ impl Turns {
 pub(crate) struct Entrant<'a> {
     turns: &'a watch::Sender<State>,
     number: usize,
-    works: AtomicBool,
-    in_hand: AtomicBool,
 }
 
 impl Entrant<'_> {
-    /// Says what it does now. Not to be called while it waits for its turn.
-    pub(crate) fn does(&self, activity: Activity) {
-        let (works, in_hand) = (activity != Activity::Resting, activity == Activity::InHand);
-        // At nearly each call.
-        if (self.works.load(Ordering::Relaxed), self.in_hand.load(Ordering::Relaxed)) != (works, in_hand) {
-            self.set(works, in_hand, |_| ());
-        }
-    }
-
-    /// Sets that, and what else changes with it.
-    fn set(&self, works: bool, in_hand: bool, change: impl FnOnce(&mut State)) {
-        let (worked, had) = (self.works.swap(works, Ordering::Relaxed), self.in_hand.swap(in_hand, Ordering::Relaxed));
-        self.turns.send_modify(|state| {
-            state.working = state.working + usize::from(works) - usize::from(worked);
-            state.in_hand = state.in_hand + usize::from(in_hand) - usize::from(had);
-            change(state);
+    /// Says what it does now, and which time is kept for its suspects. Not to be called while it waits for its turn.
+    pub(crate) fn does(&self, activity: Activity, kept: Option<Kept>) {
+        self.turns.send_if_modified(|state| {
+            let doing = &mut state.sequences[self.number];
+            let is_new = (doing.activity, doing.kept) != (activity, kept);
+            (doing.activity, doing.kept) = (activity, kept);
+            is_new
         });
     }
 
     /// Waits until its suspects have their turn: no other one has, none of those that wait is less suspicious, and no other sequence works
     /// or, from when on suspects have the time, has anything in hand. Until the turn ends no other sequence claims anything. Not longer
-    /// than `by`, when no handler fits any more.
+    /// than they can start.
     ///
-    /// Returns how many suspects there are with those of others, its own included.
-    pub(crate) async fn turn(&self, waiting: Waiting, by: Instant) -> usize {
-        let from = waiting.from.min(by);
-        self.set(false, false, |state| {
+    /// Returns how many suspects there are with those of others that wait, its own included.
+    pub(crate) async fn turn(&self, (suspicion, suspects): (Suspicion, usize), kept: Kept) -> usize {
+        self.turns.send_modify(|state| {
             self.leave(state);
-            state.waiting.insert(self.number, waiting);
+            let waiting = Some((suspicion, suspects));
+            state.sequences[self.number] = Doing { activity: Activity::Resting, kept: Some(kept), waiting };
         });
         let mut changes = self.turns.subscribe();
         // The channel cannot be closed: its sender is borrowed.
+        let from = kept.from.min(kept.by);
         let mut came = timeout_at(from, changes.wait_for(|state| state.is_next(self.number))).await.is_ok();
         if !came {
             // From now on they have the time, which no sequence that waits has seen yet.
             self.turns.send_modify(|_| ());
-            came = timeout_at(by, changes.wait_for(|state| state.is_next(self.number))).await.is_ok();
+            came = timeout_at(kept.by, changes.wait_for(|state| state.is_next(self.number))).await.is_ok();
         }
         let mut all = 0;
-        self.set(true, true, |state| {
-            all = state.waiting.values().map(|waiting| waiting.suspects).sum();
-            state.waiting.remove(&self.number);
+        self.turns.send_modify(|state| {
+            all = state.sequences.iter().filter_map(|doing| Some(doing.waiting.as_ref()?.1)).sum();
+            state.sequences[self.number] = Doing { activity: Activity::InHand, kept: None, waiting: None };
             state.turn = if came { Some(self.number) } else { state.turn };
         });
         all
@@ -158,28 +163,32 @@ impl Entrant<'_> {
 
     /// Returns whether it must claim nothing that is `expected` to take so long, since suspects of others have the time.
     pub(crate) fn is_held_up(&self, expected: Duration) -> bool {
-        self.turns.borrow().is_held_up(self.number, expected)
+        self.turns.borrow().held_up_until(self.number, expected).is_some()
     }
 
-    /// Waits until it may claim such again, and not longer than `by`. Cancel safe.
-    pub(crate) async fn freed(&self, expected: Duration, by: Instant) {
+    /// Waits until it may claim such again. Cancel safe.
+    pub(crate) async fn freed(&self, expected: Duration) {
         let mut changes = self.turns.subscribe();
-        let _ = timeout_at(by, changes.wait_for(|state| !state.is_held_up(self.number, expected))).await;
+        loop {
+            let until = changes.borrow_and_update().held_up_until(self.number, expected);
+            let Some(until) = until else { return };
+            let _ = timeout_at(until, changes.changed()).await;
+        }
     }
 
-    /// Ends its turn; returns whether it had one.
+    /// Ends its turn, and keeps no time for its suspects until it says so again; returns whether that changes anything.
     fn leave(&self, state: &mut State) -> bool {
         let had = state.turn == Some(self.number);
         state.turn = state.turn.filter(|_| !had);
-        had
+        state.sequences[self.number].kept.take().is_some() || had
     }
 }
 
 impl Drop for Entrant<'_> {
     fn drop(&mut self) {
-        self.set(false, false, |state| {
+        self.turns.send_modify(|state| {
             self.leave(state);
-            state.waiting.remove(&self.number);
+            state.sequences[self.number] = Doing { activity: Activity::Resting, kept: None, waiting: None };
         });
     }
 }
@@ -194,55 +203,60 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_millis(1);
 
-    /// Suspects that have the time after so many seconds.
-    fn waiting(attempt: u32, suspects: usize, from_s: u64) -> Waiting {
-        let from = Instant::now() + Duration::from_secs(from_s);
-        Waiting { suspicion: (attempt, Reverse(1), None, None), suspects, from, earliest: from }
+    fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
     }
 
-    fn by() -> Instant {
-        Instant::now() + Duration::from_secs(100)
+    /// Suspects that have the time after so many seconds, and can start for a hundred.
+    fn kept(from_s: u64) -> Kept {
+        let now = Instant::now();
+        Kept { from: now + s(from_s), earliest: now + s(from_s), by: now + s(100) }
+    }
+
+    fn suspects(attempt: u32, suspects: usize) -> (Suspicion, usize) {
+        ((attempt, Reverse(1), None, None), suspects)
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_least_suspicious_has_its_turn_while_no_other_sequence_works() {
         let turns = Turns::new();
         let [first, second, third] = array::from_fn(|_| turns.enter());
-        let mut first_turn = Box::pin(first.turn(waiting(2, 3, 50), by()));
-        let mut third_turn = Box::pin(third.turn(waiting(1, 1, 50), by()));
+        let mut first_turn = Box::pin(first.turn(suspects(2, 3), kept(50)));
+        let mut third_turn = Box::pin(third.turn(suspects(1, 1), kept(50)));
         assert!(timeout(MOMENT, &mut first_turn).await.is_err(), "two others work");
         assert!(timeout(MOMENT, &mut third_turn).await.is_err(), "another one works");
-        second.does(Activity::Working);
+        second.does(Activity::Working, None);
         assert!(timeout(MOMENT, &mut third_turn).await.is_err(), "it can claim at any time");
         drop(second);
         assert!(timeout(MOMENT, &mut first_turn).await.is_err(), "the other one is less suspicious");
         assert_eq!(timeout(MOMENT, third_turn).await, Ok(4));
         assert!(timeout(MOMENT, &mut first_turn).await.is_err(), "the other one has its turn");
-        third.does(Activity::Working);
+        third.does(Activity::Working, None);
         assert!(timeout(MOMENT, &mut first_turn).await.is_err(), "it has its turn until that ends");
-        assert_eq!(timeout(MOMENT, third.turn(waiting(3, 1, 50), by())).await.ok(), None, "now it is more suspicious");
+        assert_eq!(timeout(MOMENT, third.turn(suspects(3, 1), kept(50))).await.ok(), None, "now it is more suspicious");
         assert_eq!(timeout(MOMENT, first_turn).await, Ok(4));
         drop(third);
         drop(first);
         let state = turns.0.borrow();
-        assert_eq!((state.working, state.in_hand, state.waiting.len(), state.turn), (0, 0, 0, None));
+        let ended =
+            |doing: &Doing| doing.activity == Activity::Resting && doing.kept.is_none() && doing.waiting.is_none();
+        assert!(state.turn.is_none() && state.sequences.iter().all(ended), "{state:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn once_suspects_have_the_time_others_claim_nothing_until_their_turn_ends() {
         let turns = Turns::new();
         let [suspicious, other] = array::from_fn(|_| turns.enter());
-        let s = Duration::from_secs;
-        let mut turn =
-            Box::pin(suspicious.turn(Waiting { earliest: Instant::now() + s(20), ..waiting(1, 1, 50) }, by()));
+        let kept = Kept { earliest: Instant::now() + s(20), ..kept(50) };
+        let mut turn = Box::pin(suspicious.turn(suspects(1, 1), kept));
         assert!(timeout(MOMENT, &mut turn).await.is_err());
         assert!(!other.is_held_up(s(60)), "at first others may take as long as they do");
         assert!(timeout(s(30), &mut turn).await.is_err());
         assert_eq!([10, 25].map(|takes| other.is_held_up(s(takes))), [false, true], "what ends by then may begin");
         assert!(timeout(s(25), &mut turn).await.is_err(), "something is in hand");
-        other.does(Activity::Working);
+        other.does(Activity::Working, None);
         assert_eq!(timeout(MOMENT, turn).await, Ok(1), "it has nothing in hand any more");
-        let mut freed = Box::pin(other.freed(s(0), by()));
+        let mut freed = Box::pin(other.freed(s(0)));
         assert!(timeout(MOMENT, &mut freed).await.is_err() && other.is_held_up(s(0)));
         suspicious.end_turn();
         assert!(timeout(MOMENT, freed).await.is_ok() && !other.is_held_up(s(0)));
@@ -252,8 +266,8 @@ mod tests {
     async fn a_sequence_that_rests_keeps_no_suspects_from_their_turn() {
         let turns = Turns::new();
         let [suspicious, other] = array::from_fn(|_| turns.enter());
-        other.does(Activity::Resting);
-        assert_eq!(timeout(MOMENT, suspicious.turn(waiting(1, 1, 50), by())).await, Ok(1));
+        other.does(Activity::Resting, None);
+        assert_eq!(timeout(MOMENT, suspicious.turn(suspects(1, 1), kept(50))).await, Ok(1));
         assert!(other.is_held_up(Duration::ZERO));
         drop(suspicious);
         assert!(!other.is_held_up(Duration::ZERO));
@@ -264,8 +278,23 @@ mod tests {
         let turns = Turns::new();
         let [first, second] = array::from_fn(|_| turns.enter());
         let start = Instant::now();
-        first.turn(waiting(1, 1, 1), start + Duration::from_secs(2)).await;
-        assert_eq!(start.elapsed().as_secs(), 2);
-        assert_eq!((turns.0.borrow().working, second.is_held_up(Duration::ZERO)), (2, false));
+        first.turn(suspects(1, 1), Kept { by: start + s(2), ..kept(1) }).await;
+        assert_eq!(start.elapsed(), s(2));
+        assert!(turns.0.borrow().turn.is_none() && !second.is_held_up(s(0)));
+    }
+
+    /// While its own messages run, too: else others would have claimed until it waits for the turn.
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_suspects_is_known_before_they_wait_for_it_and_ends_when_none_can_start() {
+        let turns = Turns::new();
+        let [suspicious, other] = array::from_fn(|_| turns.enter());
+        suspicious.does(Activity::InHand, Some(kept(50)));
+        assert!(timeout(s(45), other.freed(s(0))).await.is_ok() && !other.is_held_up(s(0)));
+        assert!(other.is_held_up(s(60)) && !suspicious.is_held_up(s(60)));
+        tokio::time::sleep(s(50)).await;
+        let start = Instant::now();
+        assert!(timeout(s(10), other.freed(s(0))).await.is_err() && other.is_held_up(s(0)));
+        other.freed(s(0)).await;
+        assert!(start.elapsed() >= s(49), "nothing else has said so");
     }
 }

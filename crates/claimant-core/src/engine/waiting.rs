@@ -27,20 +27,19 @@ impl Batch<'_> {
         self.claiming.in_flight() + self.running.len() + self.settling.len() > 0 || !self.dead_letters.is_empty()
     }
 
-    /// Returns whether nothing may be claimed now, since suspects of other consumers have the time.
-    pub(super) fn is_held_up(&self) -> bool {
-        self.cx.part.sequence.turns.is_held_up(self.cx.shared.expected_at_most())
+    /// Waits for one call of a stage, and routes what came of it; or, while suspects of other consumers have the time, until that is over.
+    pub(super) async fn next_event(&mut self) {
+        self.wait(self.is_held_up()).await;
     }
 
-    /// Waits for one call of a stage, and routes what came of it.
-    pub(super) async fn next_event(&mut self) {
+    /// Waits for that. Whether it is held up is looked at once: where it is over a moment later, nothing else might wake this.
+    async fn wait(&mut self, is_held_up: bool) {
         self.starts.slots.give_back();
-        // Its suspects wait for their turn otherwise.
-        if self.suspects.is_idle() {
-            self.says_what_it_does(self.gate.is_shut());
-        }
+        self.says_what_it_does(is_held_up);
+        let cx = self.cx;
         let linger = self.settling.linger_until().into_iter().chain(self.running.linger_until());
-        let linger = linger.chain(self.starts.limit.wake_at(self.running.waiting())).min();
+        let linger = linger.chain(self.starts.limit.wake_at(self.running.waiting()));
+        let linger = linger.chain(is_held_up.then(|| self.held_up_by())).min();
         tokio::select! {
             biased;
             Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
@@ -51,6 +50,7 @@ impl Batch<'_> {
             () = self.starts.limit.next() => {}
             () = self.suspects.ready() => {}
             () = self.starts.slots.arrived() => {}
+            () = cx.part.sequence.turns.freed(cx.shared.expected_at_most()), if is_held_up => {}
             () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
         }
     }
@@ -58,22 +58,45 @@ impl Batch<'_> {
     /// Waits where messages wait, and no call is under way: for the suspects of other consumers, while they have the time; else another
     /// invocation opened the breaker or took the limit's turn between two stages of this turn.
     pub(super) async fn look_again(&mut self) {
-        self.starts.slots.give_back();
         let is_held_up = self.is_held_up();
-        self.says_what_it_does(is_held_up);
-        if !is_held_up {
-            return sleep(LOOK_AGAIN).await;
+        if is_held_up && self.running.none_waits() {
+            return self.wait(is_held_up).await;
         }
-        // Later it does not fit into the time any more, and then nothing waits.
-        let by = self.cx.slot_by().max(Instant::now() + LOOK_AGAIN);
-        self.cx.part.sequence.turns.freed(self.cx.shared.expected_at_most(), by).await;
+        self.starts.slots.give_back();
+        self.says_what_it_does(is_held_up);
+        sleep(LOOK_AGAIN).await;
     }
 
-    fn says_what_it_does(&self, rests: bool) {
-        self.cx.part.sequence.turns.does(match (self.has_in_hand(), rests) {
-            (true, _) => Activity::InHand,
-            (false, true) => Activity::Resting,
-            (false, false) => Activity::Working,
-        });
+    /// Returns whether messages wait for claims while suspects of other consumers have the time.
+    fn is_held_up(&self) -> bool {
+        self.claiming.waiting() > 0 && self.cx.is_held_up()
+    }
+
+    /// Returns when there is something to do although it is held up: later nothing fits into the time any more, and then nothing waits; or
+    /// its own suspects have the time.
+    fn held_up_by(&self) -> Instant {
+        let by = if self.gate.is_shut() { self.cx.breaker_by() } else { self.cx.slot_by() };
+        let waits = !self.suspects.is_empty() && !self.suspects.have_the_time();
+        let own = waits.then(|| self.suspects.time_from());
+        own.into_iter().fold(by, Instant::min).max(Instant::now() + LOOK_AGAIN)
+    }
+
+    /// Says it to the other sequences of the invocation, unless its suspects wait for their turn. While they can only wait for their breaker
+    /// or their limit, they have no turn, and no time is kept for them.
+    fn says_what_it_does(&mut self, is_held_up: bool) {
+        if !self.suspects.is_idle() {
+            return;
+        }
+        let activity = match self.has_in_hand() {
+            true => Activity::InHand,
+            false if self.gate.is_shut() || is_held_up => Activity::Resting,
+            false => Activity::Working,
+        };
+        let waits = || activity != Activity::InHand && (self.gate.is_shut() || self.starts.limit.room(0) == 0);
+        let kept = (!self.suspects.is_empty() && !waits()).then(|| self.suspects.kept_time());
+        if kept.is_none() && !self.suspects.is_empty() {
+            self.suspects.give_back_turn();
+        }
+        self.cx.part.sequence.turns.does(activity, kept);
     }
 }

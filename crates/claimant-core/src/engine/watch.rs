@@ -111,7 +111,7 @@ impl<'a> Passage<'a> {
         self.looked = true;
         let asker = self.watch.worker.asker(WAIT_MAX);
         let by = if once { Instant::now() + LOOK } else { asker.by };
-        self.wait = Some(Box::pin(self.watch.breaker.pass(asker, asker.by, by)));
+        self.wait = Some(Box::pin(self.watch.breaker.pass(asker, move || Instant::now() < asker.by, by)));
         true
     }
 

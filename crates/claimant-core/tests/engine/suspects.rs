@@ -10,7 +10,7 @@ use claimant_core::{
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{FaultyStore, MovableClock};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::support::{MARGIN, count, deliver};
 
@@ -38,6 +38,11 @@ impl World {
         let beside = self.running.fetch_add(1, Ordering::SeqCst);
         match work.action.as_str() {
             "slow" => sleep(Duration::from_secs(2)).await,
+            // About as long, so that they do not end all at once.
+            "about" => {
+                let n: u64 = work.id[1..].parse().unwrap();
+                sleep(Duration::from_millis(1_500 + n * 37 % 11 * 100)).await;
+            }
             "hang" => std::future::pending().await,
             _ => sleep(Duration::from_millis(10)).await,
         }
@@ -59,16 +64,20 @@ impl World {
         Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()))
     }
 
-    /// Messages go to the consumer of their key's first letter: `a`, or this one.
     fn router(&self, b: Consumer<Work>) -> Router {
+        self.routed(self.consumer("a"), b)
+    }
+
+    /// Messages go to the consumer of their key's first letter.
+    fn routed(&self, a: Consumer<Work>, b: Consumer<Work>) -> Router {
         let by_key = |message: &Message| message.body().find(r#""id":"a"#).map_or("b", |_| "a").to_owned();
-        let routes = Routes::by(move |message| Some(by_key(message))).on("a", self.consumer("a")).on("b", b);
+        let routes = Routes::by(move |message| Some(by_key(message))).on("a", a).on("b", b);
         Router::new(routes, 10).unwrap().clock(Arc::new(self.clock.clone()))
     }
 
-    /// A process claims this work of the consumer `a`, and dies in the middle of it. Later its lease is over.
+    /// A process claims this work of the consumer of its key, and dies in the middle of it. Later its lease is over.
     async fn abandon(&self, text: &str) {
-        let dies = self.engine(self.consumer("a"));
+        let dies = self.engine(self.consumer(&text[..1]));
         let batch = [message(0, text, 1)];
         assert!(timeout(Duration::from_millis(5), deliver(&dies, &batch, 30)).await.is_err());
         self.running.store(0, Ordering::SeqCst);
@@ -79,6 +88,11 @@ impl World {
         let schedule = Schedule::new(router.now(), router.now().plus(Duration::from_secs(30)), MARGIN);
         let report = router.process(batch, schedule, &NoQueue).await;
         report.all().entries().iter().map(|entry| entry.outcome.word()).collect()
+    }
+
+    /// The first of these runs, by their ends.
+    fn at(&self, key: &str) -> Option<usize> {
+        self.runs.lock().unwrap().iter().position(|(run, _)| run == key)
     }
 
     /// How many others ran when this work began.
@@ -162,9 +176,104 @@ async fn a_suspect_has_its_turn_alone_while_another_consumer_has_more_than_fits(
         assert_eq!((world.beside("a0"), words[0]), (Some(0), "completed"), "{receives}");
         let completed = words.iter().filter(|word| **word == "completed").count();
         assert!((100..150).contains(&completed), "{completed}");
-        let at = world.runs.lock().unwrap().iter().position(|(key, _)| key == "a0").unwrap();
+        let at = world.at("a0").unwrap();
         assert!((20..completed - 10).contains(&at), "after others, and before others: {at} of {completed}");
         let beside = world.runs.lock().unwrap().iter().filter(|(_, beside)| *beside == 0).count();
         assert!(beside >= 2, "what began after it began with nothing beside it");
     }
+}
+
+/// The others know of its time before its own messages have ended: then it would be too late.
+#[tokio::test(start_paused = true)]
+async fn a_suspect_has_its_turn_where_its_own_consumer_and_another_one_have_more_than_fits() {
+    for receives in [2, 4] {
+        let world = World::new();
+        world.abandon("a0 slow").await;
+        let router = world.router(world.consumer("b"));
+        let mut batch = vec![message(0, "a0 slow", receives)];
+        batch.extend((1..=200).map(|n| message(n, &format!("a{n} about"), 1)));
+        batch.extend((201..=500).map(|n| message(n, &format!("b{n} slow"), 1)));
+        let words = world.route(&router, &batch).await;
+        assert_eq!((world.beside("a0"), words[0]), (Some(0), "completed"), "{receives}");
+        let completed = words.iter().filter(|word| **word == "completed").count();
+        assert!(completed > 200, "{completed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn between_two_suspects_that_wait_for_their_limit_other_consumers_go_on() {
+    let world = World::new();
+    let left = ["b1 ok", "b2 ok", "b3 ok", "a0 slow"];
+    for text in left {
+        world.abandon(text).await;
+    }
+    let limit = Limit::new("mail").per(6, Duration::from_secs(60));
+    let router = world.router(world.consumer("b").limit(limit));
+    let mut batch: Vec<_> = left.iter().enumerate().map(|(n, text)| message(n, text, 2)).collect();
+    batch.extend((10..310).map(|n| message(n, &format!("a{n} slow"), 1)));
+    let words = world.route(&router, &batch).await;
+    assert_eq!(
+        (words[3], world.beside("a0")),
+        ("completed", Some(0)),
+        "the limit's own are less suspicious: {:?}",
+        &words[..4]
+    );
+    let [first, second] = ["b1", "b2"].map(|key| world.at(key).unwrap());
+    assert!(second - first > 20, "{first} {second}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_has_its_turn_behind_those_of_another_consumer_whose_breaker_opens() {
+    let world = World::new();
+    let left = ["b1 away", "b2 away", "b3 away", "b4 away", "b5 away", "b6 away", "a0 slow"];
+    for text in left {
+        world.abandon(text).await;
+    }
+    let breaker = Breaker::new("mail").open_for(Duration::from_secs(300));
+    let router = world.router(world.consumer("b").breaker(breaker));
+    let batch: Vec<_> = left.iter().enumerate().map(|(n, text)| message(n, text, 2)).collect();
+    let words = world.route(&router, &batch).await;
+    assert_eq!(words, ["retry", "retry", "retry", "retry", "retry", "breaker_open", "completed"]);
+}
+
+/// Something of the other one hangs: the suspect has no turn, and once it cannot start any more, what is left of the time is not its own.
+#[tokio::test(start_paused = true)]
+async fn what_was_held_up_goes_on_when_a_suspect_that_waits_can_no_longer_start() {
+    let world = World::new();
+    world.abandon("a0 ok").await;
+    let router = world.routed(world.consumer("a").expected(Duration::from_secs(10)), world.consumer("b"));
+    let mut batch = vec![message(0, "a0 ok", 2), message(1, "b1 hang", 1)];
+    batch.extend((2..=201).map(|n| message(n, &format!("b{n} slow"), 1)));
+    let words = world.route(&router, &batch).await;
+    assert_eq!(words[0], "not_started");
+    let completed = words.iter().filter(|word| **word == "completed").count();
+    assert!(completed > 80, "{completed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_held_up_by_suspects_leaves_the_probe_to_another_process() {
+    let world = World::new();
+    let left: Vec<_> = (0..7).map(|n| format!("a{n} slow")).collect();
+    for text in &left {
+        world.abandon(text).await;
+    }
+    let shut = || world.consumer("b").concurrency(1).breaker(Breaker::new("mail"));
+    let (router, other) = (world.router(shut()), world.engine(shut()));
+    let opens: Vec<_> = (1..=5).map(|n| message(n, &format!("b{n} away"), 1)).collect();
+    assert_eq!(world.route(&router, &opens).await, ["retry"; 5]);
+    // It knows of it, too.
+    let opens: Vec<_> = (1..=5).map(|n| message(n, &format!("b{n} away"), 2)).collect();
+    assert_eq!(count(&deliver(&other, &opens, 30).await, "retry"), 5);
+    // Half open after 10 s; the suspects take 14 s.
+    let probes = tokio::spawn(async move {
+        sleep(Duration::from_secs(12)).await;
+        let start = Instant::now();
+        deliver(&other, &[message(8, "b8 ok", 1)], 30).await;
+        start.elapsed()
+    });
+    let mut batch: Vec<_> = left.iter().enumerate().map(|(n, text)| message(n, text, 2)).collect();
+    batch.push(message(9, "b9 ok", 1));
+    assert_eq!(world.route(&router, &batch).await, ["completed"; 8]);
+    let took = probes.await.unwrap();
+    assert!(took < Duration::from_secs(1), "{took:?}");
 }
