@@ -105,10 +105,8 @@ impl<'a> Suspects<'a> {
 
     /// Returns the time that is kept for them, as the other sequences of the invocation have to know it.
     pub(crate) fn kept_time(&self) -> Kept {
-        let (cx, at) = (self.cx, |left| self.cx.schedule.cancel_at - left);
-        // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
-        let from = if cx.shared.takes().is_zero() { at(cx.schedule.total() / 2) } else { self.time_from() };
-        Kept { from, earliest: at(self.kept_most()), by: cx.slot_by() }
+        let (from, earliest) = (self.time_from(), self.cx.schedule.cancel_at - self.kept_most());
+        Kept { from, earliest, by: self.cx.slot_by() }
     }
 
     fn receives_end(&self, suspect: &Suspect) -> bool {
@@ -160,7 +158,12 @@ impl<'a> Suspects<'a> {
         let (sequence, invocation) = (cx.part.sequence, cx.part.sequence.invocation);
         let in_all = match (self.in_all, self.waiting.first().map(suspicion)) {
             (None, Some(least)) => {
-                let turn = sequence.turns.turn((least, self.waiting.len()), self.kept_time());
+                let mut kept = self.kept_time();
+                if cx.shared.takes().is_zero() {
+                    // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
+                    kept.from = cx.schedule.cancel_at - cx.schedule.total() / 2;
+                }
+                let turn = sequence.turns.turn((least, self.waiting.len()), kept);
                 self.before = Some(Box::pin(async { Some(turn.await) }));
                 return Turn::Later;
             }

@@ -288,7 +288,7 @@ mod tests {
     async fn the_time_of_suspects_is_known_before_they_wait_for_it_and_ends_when_none_can_start() {
         let turns = Turns::new();
         let [suspicious, other] = array::from_fn(|_| turns.enter());
-        suspicious.does(Activity::InHand, Some(kept(50)));
+        suspicious.does(Activity::InHand, Some(Kept { earliest: Instant::now(), ..kept(50) }));
         assert!(timeout(s(45), other.freed(s(0))).await.is_ok() && !other.is_held_up(s(0)));
         assert!(other.is_held_up(s(60)) && !suspicious.is_held_up(s(60)));
         tokio::time::sleep(s(50)).await;
