@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{Ending, Settlement};
+use claimant_core::protocol::{ClaimRequest, Ending, Settlement};
 use claimant_core::{
-    AnyTransaction, BatchTransactional, Call, Claim, Failure, Settled, Store, StoreError, StoreFuture, Transactional,
+    AnyTransaction, BatchTransactional, Call, Claim, ClaimAnswer, Failure, Settled, Store, StoreError, StoreFuture,
+    Transactional,
 };
 use claimant_testkit::MemoryTransactions;
 use claimant_testkit::batch_ledger::{BatchLedger, Draft};
 use claimant_testkit::contract::{self, Effects};
+use tokio::time::sleep;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bug {
@@ -134,6 +136,8 @@ async fn wrong_transactions_of_many_claims_are_caught() {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slip {
     None,
+    /// Nothing: a claim of a key that is held waits for the end of the transaction, and gets no answer.
+    Waits,
     /// What is written is there at once, in no transaction.
     WritesApart,
     /// The transaction is committed before the claim is looked at.
@@ -154,6 +158,8 @@ pub(crate) struct Slipping {
     inner: MemoryTransactions<Vec<String>>,
     rows: Rows,
     slip: Slip,
+    /// The ids of claims that are not settled.
+    open: Mutex<BTreeSet<String>>,
 }
 
 impl Slipping {
@@ -164,7 +170,7 @@ impl Slipping {
             table.0.lock().unwrap().extend(made);
             Ok(())
         });
-        Self { inner, rows, slip }
+        Self { inner, rows, slip, open: Mutex::default() }
     }
 }
 
@@ -183,6 +189,21 @@ impl Effects<Vec<String>> for Slipping {
 }
 
 impl Store for Slipping {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+        let is_new = self.open.lock().unwrap().insert(request.id.as_str().to_owned());
+        if is_new || self.slip != Slip::Waits {
+            return self.inner.claim(request, call);
+        }
+        Box::pin(async move {
+            sleep(call.within).await;
+            Err(StoreError::no_answer(call.within))
+        })
+    }
+
     fn settle<'a>(&'a self, mut claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
         let commits = match settlement.ending {
             Ending::Completed { .. } => self.slip == Slip::CommitsFirst,
@@ -209,7 +230,7 @@ impl Store for Slipping {
         settled
     }
 
-    claimant_testkit::pass_on!(self => self.inner; claim, renew, get);
+    claimant_testkit::pass_on!(self => self.inner; renew, get);
 }
 
 impl Transactional for Slipping {
@@ -223,4 +244,10 @@ async fn wrong_transactions_of_a_claim_are_caught() {
         let findings = contract::survey_transactional(store.clone(), store.as_ref()).await;
         assert!(findings.broken().iter().any(|broken| broken.clause == 20), "{slip:?}: {findings}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_whose_claims_wait_for_a_transaction_keeps_the_contract() {
+    let store = Arc::new(Slipping::new(Slip::Waits));
+    contract::check_transactional(store.clone(), store.as_ref()).await;
 }
