@@ -37,6 +37,8 @@ impl Batch<'_> {
         self.starts.slots.give_back();
         self.says_what_it_does(is_held_up);
         let cx = self.cx;
+        // In a box that only those pay for who need it: a batch of one message counts each byte.
+        let freed = async { Box::pin(cx.part.sequence.turns.freed(cx.shared.expected_at_most())).await };
         let linger = self.settling.linger_until().into_iter().chain(self.running.linger_until());
         let linger = linger.chain(self.starts.limit.wake_at(self.running.waiting()));
         let linger = linger.chain(is_held_up.then(|| self.held_up_by())).min();
@@ -50,7 +52,7 @@ impl Batch<'_> {
             () = self.starts.limit.next() => {}
             () = self.suspects.ready() => {}
             () = self.starts.slots.arrived() => {}
-            () = cx.part.sequence.turns.freed(cx.shared.expected_at_most()), if is_held_up => {}
+            () = freed, if is_held_up => {}
             () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
         }
     }
