@@ -10,7 +10,9 @@ use crate::http::cause;
 /// Why a request was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsent {
-    /// There are no credentials to sign it with: another try is of no use.
+    /// The settings for credentials are wrong: another try is of no use.
+    Misconfigured,
+    /// There are no credentials to sign it with: another try soon is of no use. Where the instance metadata service is away, the SDK says the same.
     NoCredentials,
     /// No credentials could be had for it just now, or no connection was made.
     ForNow,
@@ -21,9 +23,8 @@ pub enum Unsent {
 #[must_use]
 pub fn unsent(error: &(dyn Error + 'static)) -> Option<Unsent> {
     match cause::<CredentialsError>(error) {
-        Some(CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_)) => {
-            Some(Unsent::NoCredentials)
-        }
+        Some(CredentialsError::InvalidConfiguration(_)) => Some(Unsent::Misconfigured),
+        Some(CredentialsError::CredentialsNotLoaded(_)) => Some(Unsent::NoCredentials),
         Some(_) => Some(Unsent::ForNow),
         None => cause::<legacy::Error>(error).filter(|error| error.is_connect()).map(|_| Unsent::ForNow),
     }

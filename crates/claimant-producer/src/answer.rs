@@ -79,10 +79,15 @@ fn unanswered(error: &SdkError<SendMessageBatchError>) -> TryResult {
     let why = Chain(error).to_string();
     match (error, unsent(error)) {
         (SdkError::ConstructionFailure(_), _) => TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, why)),
-        (_, Some(Unsent::NoCredentials)) => {
-            let hint = "is its profile signed in, or has the process a role?";
-            let why = format!("no request was sent, since there are no credentials: {hint} ({why})");
+        (_, Some(Unsent::Misconfigured)) => {
+            let why = format!("no request was sent, since the settings for credentials are wrong: {why}");
             TryResult::Refused(SendError::new(SendErrorKind::Refused, why))
+        }
+        (_, Some(Unsent::NoCredentials)) => {
+            let hint =
+                "is its profile signed in, has the process a role, and can it reach the service that it has them from?";
+            let why = format!("no request was sent, since there are no credentials: {hint} ({why})");
+            TryResult::Refused(SendError::new(SendErrorKind::Failed, why))
         }
         (_, Some(Unsent::ForNow)) => {
             TryResult::Again(SendError::new(SendErrorKind::Failed, format!("no request was sent: {why}")))

@@ -9,11 +9,11 @@ use claimant_core::{Error, ErrorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendErrorKind {
-    /// SQS refuses the message, or there are no credentials to send it with; sending it again is of no use.
+    /// SQS refuses the message, or a producer's settings for credentials are wrong; sending it again is of no use.
     Refused,
-    /// SQS failed or could not be reached, up to the last try. The message was not sent.
+    /// SQS failed, up to the last try, or a producer could not reach it or has no credentials. The message was not sent.
     Failed,
-    /// No answer came, up to the last try. The message may have been sent: send it again with the same key.
+    /// No answer came, up to the last try, or a scheduler could not reach its service or has no credentials. The message may have been sent: send it again with the same key.
     Unknown,
     /// An earlier message of its group was not sent, so neither was this one.
     HeldBack,

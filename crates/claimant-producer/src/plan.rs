@@ -44,6 +44,7 @@ pub(crate) enum TryResult {
     Again(SendError),
     /// The whole request was refused, for this reason; possibly because of another message, so this one is tried alone.
     RequestRefused(SendError),
+    /// No other try is made.
     Refused(SendError),
 }
 

@@ -59,7 +59,7 @@ async fn what_did_not_leave_the_process_is_not_said_to_be_in_the_queue() {
     let without = |why| config().credentials_provider(NoCredentials(why)).build();
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for (name, config, wanted, requests) in [
-        ("no profile", without(CredentialsError::not_loaded), "Refused", 0),
+        ("no profile", without(CredentialsError::not_loaded), "Failed", 0),
         ("a wrong one", without(CredentialsError::invalid_configuration), "Refused", 0),
         ("not now", without(CredentialsError::provider_error), "Failed", 0),
         ("no connection", config().endpoint_url(format!("http://{closed}")).build(), "Failed", 5),
