@@ -21,7 +21,7 @@ use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, Closing, Taken};
 use crate::status::EntryStatus;
 use crate::transaction::{self, Transaction};
-use crate::values::column;
+use crate::values::bigint;
 use crate::worker::{Slot, Worker};
 
 /// How much longer than the handler's timeout the server keeps a transaction open. It then ends it, so that a lost host does
@@ -68,6 +68,14 @@ enum HandlerRun {
     StillRunning,
 }
 
+/// Why no handler runs.
+enum NotBegun {
+    /// The attempt does not count.
+    GivenBack(StoreError),
+    /// It does, as if its handler had returned this.
+    Failed(Failure),
+}
+
 /// A transaction that has locked a row.
 struct LockedRow {
     transaction: Transaction,
@@ -80,8 +88,8 @@ impl Worker {
     pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Option<Turn>, slot: Slot) -> Attempt {
         let (taken, slot) = (Arc::new(taken), Arc::new(slot));
         let span = tracing::info_span!(
-            "message", consumer = %taken.consumer, message_id = %taken.message_id, inbox_id = taken.id,
-            attempt = taken.attempt, trace = taken.message.trace.as_deref()
+            "message", consumer = taken.consumer(), message_id = %taken.message_id, inbox_id = taken.id,
+            attempt = taken.attempt, trace = taken.trace.as_deref()
         );
         let mut seen = Seen { began: Instant::now(), health: Health::Unknown };
         let outcome = self.work(&taken, turn, &slot, &mut seen).instrument(span).await;
@@ -97,15 +105,13 @@ impl Worker {
     ) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
-            return self.mark_dead(taken.id, taken.fence, why, end_of(STATEMENT_MAX)).await;
+            return self.mark_dead(taken.id, bigint(taken.fence), why, end_of(STATEMENT_MAX)).await;
         }
-        let LockedRow { transaction, at_server } = match self.lock_row(taken).await {
-            Ok(Some(held)) => held,
-            Ok(None) => {
-                let why = "an earlier message of its group is to be processed first, or another worker has its row";
-                return self.give_back(taken, &StoreError::new(StoreErrorKind::Throttled, why)).await;
-            }
-            Err(error) => return self.give_back(taken, &error).await,
+        let begin_by = end_of(BEGIN_MAX);
+        let (LockedRow { transaction, at_server }, body) = match self.lock_row(taken, begin_by).await {
+            Ok(locked) => locked,
+            Err(NotBegun::GivenBack(error)) => return self.give_back(taken, &error).await,
+            Err(NotBegun::Failed(failure)) => return self.fail(taken, failure, end_of(STATEMENT_MAX)).await,
         };
         if !self.shared.downstream.may_begin(turn.as_mut()).await {
             transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
@@ -115,13 +121,17 @@ impl Worker {
         }
         let lent = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
         seen.began = Instant::now();
-        let ran = self.run(taken, &lent, Arc::clone(slot)).await;
+        // The attempt takes no longer for a body that came late.
+        let cancel_at = seen.began.min(begin_by + self.shared.downstream.turn_max()) + self.timeout;
+        let cx = InboxContext::new(Arc::clone(taken), body, cancel_at);
+        let ran = self.run(cx, cancel_at, &lent, Arc::clone(slot)).await;
         drop(turn);
         let transaction = lent.take().and_then(AnyTransaction::unpack::<Transaction>);
         let locked = transaction.map(|transaction| LockedRow { transaction, at_server });
         seen.health = match &ran {
             HandlerRun::Returned(Ok(())) => Health::Answered,
             HandlerRun::Returned(Err(failure)) => self.shared.downstream.health_in(failure),
+            HandlerRun::TimedOut | HandlerRun::StillRunning if cancel_at < seen.began + self.timeout => Health::Unknown,
             HandlerRun::TimedOut | HandlerRun::StillRunning => Health::Away,
         };
         let ran = match ran {
@@ -149,30 +159,36 @@ impl Worker {
         }
     }
 
-    /// Locks the row in a transaction of its own. Returns `None` if an earlier one of its group is open again, or if the row is no longer this
-    /// attempt's, where giving it back writes nothing.
-    async fn lock_row(&self, taken: &Taken) -> Result<Option<LockedRow>, StoreError> {
-        let until = end_of(BEGIN_MAX);
+    /// Locks the row in a transaction of its own, and reads its body, which has the handler's time, too. Gives the attempt back if an earlier row
+    /// of its group is open again, or if the row is no longer this attempt's, where giving it back writes nothing.
+    async fn lock_row(&self, taken: &Taken, begin_by: Instant) -> Result<(LockedRow, String), NotBegun> {
         let within = self.shared.downstream.turn_max() + self.timeout + SERVER_GRACE;
-        let mut transaction = transaction::begin(&self.pool, taken.group_lock, within, until).await?;
+        let begun = transaction::begin(&self.pool, taken.group_lock, within, begin_by).await;
+        let (mut transaction, read_by) = (begun.map_err(NotBegun::GivenBack)?, begin_by + self.timeout);
         let lock = rows::lock(taken.id, taken.fence);
-        let rows = transaction::rows(&mut transaction, until, "locking a message", lock).await?;
-        match rows.first() {
-            Some(row) => {
-                let at_server = AtServer { transaction: column(row, "transaction")?, backend: column(row, "backend")? };
-                Ok(Some(LockedRow { transaction, at_server }))
+        let rows =
+            match transaction::rows(&mut transaction, read_by, "locking a message and reading its body", lock).await {
+                // Counted, so that what never comes in time is dead at last.
+                Err(error) if Instant::now() >= read_by => return Err(NotBegun::Failed(error::unread(&error))),
+                rows => rows.map_err(NotBegun::GivenBack)?,
+            };
+        let why = match rows.first().map(rows::locked) {
+            Some(Ok((at_server, body))) => return Ok((LockedRow { transaction, at_server }, body)),
+            Some(Err(error)) if error.kind() == StoreErrorKind::Corrupt => {
+                NotBegun::Failed(Failure::terminal(error.to_string()))
             }
+            Some(Err(error)) => NotBegun::GivenBack(error),
             None => {
-                transaction::give_up(transaction, until).await;
-                Ok(None)
+                let why = "an earlier message of its group is to be processed first, or another worker has its row";
+                NotBegun::GivenBack(StoreError::new(StoreErrorKind::Throttled, why))
             }
-        }
+        };
+        transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
+        Err(why)
     }
 
     /// Runs the handler until it ends or times out. It has the slot for as long as it runs.
-    async fn run(&self, taken: &Arc<Taken>, lent: &TransactionSlot, slot: Arc<Slot>) -> HandlerRun {
-        let cancel_at = Instant::now() + self.timeout;
-        let cx = InboxContext::new(Arc::clone(taken), cancel_at);
+    async fn run(&self, cx: InboxContext, cancel_at: Instant, lent: &TransactionSlot, slot: Arc<Slot>) -> HandlerRun {
         let run = match self.handlers.run(lent.clone(), cx) {
             Ok(run) => run,
             Err(failure) => return HandlerRun::Returned(Err(failure)),
@@ -197,7 +213,7 @@ impl Worker {
     /// Marks the row done in the handler's own transaction, and commits that.
     async fn finish(&self, taken: &Taken, mut locked: LockedRow) -> AttemptOutcome {
         let until = end_of(STATEMENT_MAX);
-        let closing = self.closing(taken.id, taken.fence, EntryStatus::Done);
+        let closing = self.closing(taken.id, bigint(taken.fence), EntryStatus::Done);
         let closing = Closing { transaction: Some(locked.at_server.transaction), ..closing };
         let closed = transaction::rows(&mut locked.transaction, until, "ending a message", rows::close(closing)).await;
         match closed.and_then(|rows| rows::written(&rows)) {
@@ -238,7 +254,7 @@ impl Worker {
         let Failure { why, kind, retry_after, .. } = failure;
         let is_final = kind == FailureKind::Terminal;
         if is_final || taken.attempt >= self.attempts_max {
-            return self.mark_dead(taken.id, taken.fence, &why, until).await;
+            return self.mark_dead(taken.id, bigint(taken.fence), &why, until).await;
         }
         tracing::warn!(error = why, "attempt failed");
         let now = self.clock.now();

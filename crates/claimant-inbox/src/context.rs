@@ -16,16 +16,17 @@ pub struct InboxContext {
 
 struct Run {
     taken: Arc<Taken>,
+    body: String,
     cancelled_at: Instant,
 }
 
 impl InboxContext {
-    pub(crate) fn new(taken: Arc<Taken>, cancelled_at: Instant) -> Self {
-        Self { run: Arc::new(Run { taken, cancelled_at }) }
+    pub(crate) fn new(taken: Arc<Taken>, body: String, cancelled_at: Instant) -> Self {
+        Self { run: Arc::new(Run { taken, body, cancelled_at }) }
     }
 
     pub(crate) fn body(&self) -> &str {
-        &self.run.taken.message.body
+        &self.run.body
     }
 
     /// Returns the key of the work; its SHA-256 in hex if the inbox has only that, see
@@ -34,7 +35,7 @@ impl InboxContext {
     /// outside the transaction, so that it can recognise a repeat.
     #[must_use]
     pub fn key(&self) -> &str {
-        &self.run.taken.key
+        self.run.taken.key()
     }
 
     /// Returns the number of the message in the inbox, by which it can be found.
@@ -46,19 +47,19 @@ impl InboxContext {
     /// Returns the consumer that stored it.
     #[must_use]
     pub fn consumer(&self) -> &str {
-        &self.run.taken.consumer
+        self.run.taken.consumer()
     }
 
     /// Returns the event type, which selected its handler.
     #[must_use]
     pub fn event_type(&self) -> &str {
-        &self.run.taken.message.event_type
+        &self.run.taken.event_type
     }
 
     /// Returns the group whose messages are processed in order, if it has one.
     #[must_use]
     pub fn group(&self) -> Option<&str> {
-        self.run.taken.message.group.as_deref()
+        self.run.taken.group.as_deref()
     }
 
     /// Returns the number of this attempt: 1 for the first, and for the first after an operator's [`retry`](crate::Inbox::retry).
@@ -89,7 +90,7 @@ impl InboxContext {
     /// Returns the trace that the producer sent the message in, as the header that continues it.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
-        self.run.taken.message.trace.as_deref()
+        self.run.taken.trace.as_deref()
     }
 
     /// Returns how long the handler has until it is cancelled. Zero means no time, never "no limit".

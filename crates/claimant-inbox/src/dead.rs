@@ -25,7 +25,7 @@ impl Worker {
     }
 
     /// Marks a row dead, for an operator to decide.
-    pub(crate) async fn mark_dead(&self, id: i64, fence: u64, why: &str, until: Instant) -> AttemptOutcome {
+    pub(crate) async fn mark_dead(&self, id: i64, fence: i64, why: &str, until: Instant) -> AttemptOutcome {
         let error = Some(bounded(why, ERROR_MAX_BYTES));
         let closing = Closing { error, ..self.closing(id, fence, EntryStatus::Dead) };
         match close(&self.pool, closing, until).await {
@@ -48,7 +48,7 @@ impl Worker {
     }
 
     /// Returns how the attempt with this fence ends its row.
-    pub(crate) fn closing<'a>(&self, id: i64, fence: u64, status: EntryStatus) -> Closing<'a> {
+    pub(crate) fn closing<'a>(&self, id: i64, fence: i64, status: EntryStatus) -> Closing<'a> {
         Closing {
             id,
             fence: Some(fence),

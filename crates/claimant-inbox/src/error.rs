@@ -24,6 +24,12 @@ pub(crate) fn no_answer(operation: &str) -> StoreError {
     StoreError::new(Unreachable, format!("{operation} failed: the server gave no answer in time"))
 }
 
+/// Returns the failure of an attempt whose row did not come, as if its handler had returned it.
+pub(crate) fn unread(error: &StoreError) -> Failure {
+    let hint = "where its body is too large for the line to the database, give handlers more time (Worker::timeout)";
+    Failure::retry(format!("{error}: {hint}"))
+}
+
 /// Returns whether the same can succeed later.
 pub(crate) fn is_transient(error: &StoreError) -> bool {
     error.kind().is_transient()

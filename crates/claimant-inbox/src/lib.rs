@@ -48,8 +48,8 @@
 //! claims write nothing, and the completion of a claim stores the message. The alternative, an intake beside the engine,
 //! would have to repeat the engine's deadlines, lanes of FIFO groups, conflicts, dead letters and reports.
 //!
-//! A statement has two seconds, and a second more for each 4 MiB of bodies: of a slower line to the database, give the invocation more time and
-//! the consumer a smaller `.payload_max_bytes(…)`.
+//! The statement that stores has two seconds, and a second more for each 4 MiB of bodies, however long the invocation is. What a slower line does
+//! not bring in that time stays in its queue, up to its redrive; a smaller `.payload_max_bytes(…)` rejects it at once.
 //!
 //! A message is successful once its row, or an earlier one with the same fingerprint, was seen committed. (With
 //! `synchronous_commit = off`, a commit can be lost in a crash: connections that an inbox opens itself have it on.)
@@ -62,6 +62,9 @@
 //! visibility timeout. So the death of a worker need not be detected, and a message that kills its worker each time is dead
 //! when its attempts are exhausted. The next attempt after such an end runs alone in its worker: messages that were in flight
 //! beside it are tried again without it.
+//!
+//! Each attempt reads its body as it locks its row: it has five seconds, and the handler's time, of which it takes what it needs beyond them. One
+//! that does not come has failed alone.
 //!
 //! The handler's transaction holds the row's lock from before the handler runs until the row's end is committed with the handler's
 //! work. A handler's failure, panic or timeout rolls it back. Where a statement is then in flight and does not end within 2 s, or the handler
@@ -90,7 +93,7 @@
 //! | step | statements |
 //! | --- | --- |
 //! | storing | 1 for up to 25 messages of a batch; in a FIFO queue, 1 for each position within its groups |
-//! | processing | 4 for each message, with `BEGIN` and `COMMIT`, and 1 for all that are taken together: up to the concurrency, and 8 MiB of bodies and one more |
+//! | processing | 4 for each message, with `BEGIN` and `COMMIT`, and 1 for all that are taken together: up to the concurrency |
 //! | a failed attempt | 4, and its share of the 1 for all that are taken together; 7 if the message is then dead |
 //! | an idle worker, or one that waits for its limit | 1 for each poll |
 //!

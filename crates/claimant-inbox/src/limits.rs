@@ -37,11 +37,8 @@ pub(crate) const BEGIN_MAX_MS: u64 = 5_000;
 /// time for another one.
 pub(crate) const STATEMENT_MAX_MS: u64 = 2_000;
 
-/// How many bytes of bodies a second a statement is given beside that, where it brings some: 32 Mbit.
+/// How many bytes of bodies a second a statement that stores is given beside that: 32 Mbit.
 pub(crate) const BODIES_BYTES_PER_S: u64 = 4 << 20;
-
-/// How many bytes of bodies one statement takes, but for its last row: what comes in the time that a first statement has.
-pub(crate) const TAKE_MAX_BYTES: i64 = 8 << 20;
 
 /// The longest that any call is given: no invocation lasts longer.
 pub(crate) const CALL_MAX_MS: u64 = 900_000;
@@ -59,5 +56,4 @@ pub(crate) const WINDOW_MAX: u32 = 20_000;
 pub(crate) const GATHER_MS: u64 = 5;
 
 const _: () = assert!(ATTEMPTS_DEFAULT <= ATTEMPTS_MAX && ATTEMPTS_MAX < i32::MAX as u32);
-const _: () = assert!(TAKE_MAX_BYTES as u64 * 1_000 / BODIES_BYTES_PER_S < BEGIN_MAX_MS);
 const _: () = assert!(POLL_MIN_MS <= POLL_DEFAULT_MS && POLL_DEFAULT_MS <= POLL_MAX_MS);

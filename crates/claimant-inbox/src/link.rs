@@ -26,7 +26,7 @@ pub(crate) fn end_of(within: Duration) -> Instant {
     Instant::now() + within.min(Duration::from_millis(CALL_MAX_MS))
 }
 
-/// Returns the longest that a statement may take that brings so many bytes of bodies.
+/// Returns the longest that a statement may take that stores so many bytes of bodies.
 pub(crate) fn time_for(bytes: usize) -> Duration {
     // OK because a usize fits a u64.
     STATEMENT_MAX + Duration::from_millis((bytes as u64).saturating_mul(1_000) / BODIES_BYTES_PER_S)

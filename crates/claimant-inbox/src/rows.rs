@@ -14,31 +14,43 @@ use claimant_core::{MessageId, StoreError, Timestamp};
 use sqlx::postgres::PgRow;
 use sqlx::query;
 
-use crate::limits::{ATTEMPTS_MAX, TAKE_MAX_BYTES};
+use crate::connections::AtServer;
+use crate::limits::ATTEMPTS_MAX;
 use crate::link::Statement;
 use crate::offer::parts;
-use crate::pending::MessageRow;
 use crate::status::EntryStatus;
 use crate::values::{bigint, column, corrupt, count, number, one, optional_text, text, time, timestamp};
 
-/// A row that a worker took: its attempt is counted.
+/// A row that a worker took, without its body: its attempt is counted.
 pub(crate) struct Taken {
     pub(crate) id: i64,
     pub(crate) fence: u64,
     pub(crate) attempt: u32,
-    pub(crate) consumer: String,
-    pub(crate) key: String,
+    record_id: String,
     pub(crate) message_id: MessageId,
-    pub(crate) message: MessageRow,
+    pub(crate) group: Option<String>,
+    pub(crate) event_type: String,
+    pub(crate) trace: Option<String>,
     pub(crate) received_at: Timestamp,
     /// The number of its group's lock, if it has a group.
     pub(crate) group_lock: Option<i64>,
 }
 
+impl Taken {
+    pub(crate) fn consumer(&self) -> &str {
+        parts(&self.record_id).0
+    }
+
+    /// Returns the key of the work; its hash if the row has only that.
+    pub(crate) fn key(&self) -> &str {
+        parts(&self.record_id).1
+    }
+}
+
 /// A row that a worker took and cannot read, since a column of it is not of its form.
 pub(crate) struct Unreadable {
     pub(crate) id: i64,
-    pub(crate) fence: u64,
+    pub(crate) fence: i64,
     pub(crate) error: StoreError,
 }
 
@@ -47,8 +59,6 @@ pub(crate) struct TakeAnswer {
     pub(crate) taken: Vec<Result<Taken, Unreadable>>,
     /// How many could be taken before that.
     pub(crate) ready: usize,
-    /// Some of them were left, since the bodies of all would have been too much for one answer.
-    pub(crate) cut_short: bool,
     /// There may be more due rows than were read.
     pub(crate) more: bool,
     /// A row whose last attempt ended its worker is due and was not taken.
@@ -81,7 +91,8 @@ macro_rules! group_lock {
 /// Counts the attempt, and makes the row due again after the backoff, in case its end is never written; but not while the attempt can last:
 /// another worker could take it between its rollback and the record of its failure. One that reads the same row finds it locked, or not due.
 ///
-/// Of what it could take it takes as much as its answer can bring in its time, and the first row in any case.
+/// It returns no bodies: it commits only once its answer is sent, and until then nothing of it is taken, and all of it is locked. Each attempt
+/// reads its own.
 ///
 /// It names the columns that it returns: each connection keeps the statement, and the server refuses that once `*` means others.
 const TAKE: &str = concat!(
@@ -91,19 +102,16 @@ const TAKE: &str = concat!(
     heads AS MATERIALIZED (SELECT d.id, d.cut_off FROM due d WHERE d.group_name IS NULL OR (SELECT e.id \
     FROM claimant_inbox e WHERE e.consumer = $1 AND e.group_name = d.group_name AND e.group_name IS NOT NULL AND e.open \
     AND e.id < d.id ORDER BY e.id LIMIT 1) IS NULL), \
-    locked AS MATERIALIZED (SELECT i.id, i.next_attempt_at, octet_length(i.body) AS bytes FROM claimant_inbox i \
-    WHERE i.id IN (SELECT id FROM heads WHERE cut_off = $4) AND i.status = 'PENDING' AND NOT i.waiting \
-    AND i.next_attempt_at <= $2 ORDER BY i.next_attempt_at, i.id LIMIT $5 FOR UPDATE SKIP LOCKED), \
-    fitting AS MATERIALIZED (SELECT s.id FROM (SELECT l.id, sum(l.bytes) OVER (ORDER BY l.next_attempt_at, l.id) - l.bytes \
-    AS bytes_before FROM locked l) AS s WHERE s.bytes_before < $10), \
+    locked AS MATERIALIZED (SELECT i.id FROM claimant_inbox i WHERE i.id IN (SELECT id FROM heads WHERE cut_off = $4) \
+    AND i.status = 'PENDING' AND NOT i.waiting AND i.next_attempt_at <= $2 \
+    ORDER BY i.next_attempt_at, i.id LIMIT $5 FOR UPDATE SKIP LOCKED), \
     suspect AS MATERIALIZED (SELECT i.id FROM claimant_inbox i WHERE i.id IN (SELECT id FROM heads WHERE cut_off) \
     AND i.status = 'PENDING' AND i.next_attempt_at <= $2 LIMIT 1 FOR UPDATE SKIP LOCKED), \
     taken AS (UPDATE claimant_inbox i SET attempts = i.attempts + 1, fence = i.fence + 1, cut_off = true, updated_at = $2, \
     next_attempt_at = $2 + greatest($9::bigint, least($6::float8, $7::float8 * power($8::float8, least(i.attempts, 20)))::bigint) \
-    FROM fitting WHERE i.id = fitting.id RETURNING i.id, i.fence, i.attempts, i.consumer, i.record_id, i.message_id, \
-    i.group_name, i.event_type, i.body, i.trace, i.received_at) \
+    FROM locked WHERE i.id = locked.id RETURNING i.id, i.fence, i.attempts, i.consumer, i.record_id, i.message_id, \
+    i.group_name, i.event_type, i.trace, i.received_at) \
     SELECT (SELECT count(*) FROM due) AS looked_at, (SELECT count(*) FROM heads WHERE cut_off = $4) AS ready, \
-    (SELECT count(*) FROM fitting) < (SELECT count(*) FROM locked) AS cut_short, \
     NOT $4 AND EXISTS (SELECT 1 FROM suspect) AS suspects, t.*, ",
     group_lock!("t"),
     " AS group_lock FROM (SELECT 1) AS one LEFT JOIN taken t ON true ORDER BY t.received_at, t.id"
@@ -122,14 +130,14 @@ const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claiman
     parked AS (UPDATE claimant_inbox i SET waiting = true FROM behind b JOIN held h ON h.id = b.before \
     WHERE i.id = b.id AND i.status = 'PENDING' AND NOT i.waiting RETURNING 1) SELECT count(*) AS rows FROM parked";
 
-/// Locks a row for its attempt, until the transaction ends, unless an earlier one of its group is open or being opened: its transaction has to
+/// Locks a row for its attempt, until the transaction ends, and returns its body, unless an earlier one of its group is open or being opened: its transaction has to
 /// share the lock of the group, so that none is opened from when this statement begins. Once it is locked, the transaction waits for locks as
 /// the server's settings say: it is the handler's.
-const LOCK: &str = "WITH locked AS MATERIALIZED (SELECT i.id FROM claimant_inbox i \
+const LOCK: &str = "WITH locked AS MATERIALIZED (SELECT i.body FROM claimant_inbox i \
     WHERE i.id = $1 AND i.fence = $2 AND i.status = 'PENDING' \
     AND (i.group_name IS NULL OR current_setting('claimant.shares', true) = 'true') AND (SELECT e.id FROM claimant_inbox e \
     WHERE e.consumer = i.consumer AND e.group_name = i.group_name AND e.group_name IS NOT NULL AND e.open AND e.id < i.id \
-    ORDER BY e.id LIMIT 1) IS NULL FOR UPDATE) SELECT txid_current() AS transaction, pg_backend_pid()::bigint AS backend, \
+    ORDER BY e.id LIMIT 1) IS NULL FOR UPDATE) SELECT txid_current() AS transaction, pg_backend_pid()::bigint AS backend, body, \
     set_config('lock_timeout', current_setting('claimant.lock_timeout'), true) FROM locked";
 
 /// Takes the lock of a row's group for this transaction alone: waits for an attempt in flight, up to the lock timeout.
@@ -174,7 +182,6 @@ pub(crate) fn take<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {
         .bind(BACKOFF_FACTOR as f64)
         // OK because the timeout is bounded.
         .bind(wanted.attempt_max.as_millis() as i64)
-        .bind(TAKE_MAX_BYTES)
 }
 
 pub(crate) fn park<'q>(wanted: TakeQuery<'q>) -> Statement<'q> {
@@ -198,7 +205,7 @@ pub(crate) fn hold_group<'q>(id: i64) -> Statement<'q> {
 pub(crate) struct Closing<'a> {
     pub(crate) id: i64,
     /// Of the attempt; `None` for an operator.
-    pub(crate) fence: Option<u64>,
+    pub(crate) fence: Option<i64>,
     pub(crate) status: EntryStatus,
     /// Whether later rows of its group still have to wait.
     pub(crate) holds_group: bool,
@@ -228,7 +235,7 @@ impl Closing<'_> {
 pub(crate) fn close<'q>(closing: Closing<'q>) -> Statement<'q> {
     query(CLOSE)
         .bind(closing.id)
-        .bind(closing.fence.map(bigint))
+        .bind(closing.fence)
         .bind(closing.status.word())
         .bind(closing.holds_group)
         .bind(closing.error.map(str::as_bytes))
@@ -254,6 +261,12 @@ pub(crate) fn again<'q>(
         .bind(time(now))
 }
 
+/// Returns what locking a row returned: the transaction that has it locked, and its body.
+pub(crate) fn locked(row: &PgRow) -> Result<(AtServer, String), StoreError> {
+    let at_server = AtServer { transaction: column(row, "transaction")?, backend: column(row, "backend")? };
+    Ok((at_server, text(row, "body")?))
+}
+
 /// Returns how many rows a statement wrote.
 pub(crate) fn written(rows: &[PgRow]) -> Result<u64, StoreError> {
     rows.first().map_or(Ok(0), |row| number(row, "rows"))
@@ -264,32 +277,26 @@ pub(crate) fn found(rows: &[PgRow], window: u32) -> Result<TakeAnswer, StoreErro
     let mut taken = Vec::new();
     for row in rows {
         if let Some(id) = column(row, "id")? {
-            let fence = number(row, "fence")?;
+            let fence = column(row, "fence")?;
             taken.push(one(read(row))?.map_err(|error| Unreadable { id, fence, error }));
         }
     }
     let more = number(first, "looked_at")? >= u64::from(window);
     // OK because it is no more than the window.
     let ready = number(first, "ready")? as usize;
-    Ok(TakeAnswer { taken, ready, cut_short: column(first, "cut_short")?, more, suspects: column(first, "suspects")? })
+    Ok(TakeAnswer { taken, ready, more, suspects: column(first, "suspects")? })
 }
 
 fn read(row: &PgRow) -> Result<Taken, StoreError> {
-    let record_id = text(row, "record_id")?;
-    let (consumer, key) = parts(&record_id);
     Ok(Taken {
         id: column(row, "id")?,
         fence: number(row, "fence")?,
         attempt: count(row, "attempts")?,
-        consumer: consumer.to_owned(),
-        key: key.to_owned(),
+        record_id: text(row, "record_id")?,
         message_id: MessageId::new(text(row, "message_id")?).map_err(|_| corrupt("message_id"))?,
-        message: MessageRow {
-            group: optional_text(row, "group_name")?,
-            event_type: text(row, "event_type")?,
-            body: text(row, "body")?,
-            trace: optional_text(row, "trace")?,
-        },
+        group: optional_text(row, "group_name")?,
+        event_type: text(row, "event_type")?,
+        trace: optional_text(row, "trace")?,
         received_at: timestamp(row, "received_at")?,
         group_lock: column(row, "group_lock")?,
     })

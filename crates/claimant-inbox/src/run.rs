@@ -257,9 +257,8 @@ impl<'a> WorkerLoop<'a> {
         let window = self.window + worker.concurrency as u32;
         let (consumer, attempt_max) = (&worker.consumer, worker.attempt_max());
         let wanted = TakeQuery { consumer, now, attempt_max, window, rows, suspects: self.suspects };
-        let (until, take) = (end_of(BEGIN_MAX), rows::take(wanted));
-        let answer = link::rows_within(&worker.pool, until, BEGIN_MAX, "taking messages", take).await?;
-        let TakeAnswer { taken, ready, cut_short, more, suspects } = rows::found(&answer, window)?;
+        let answer = link::rows(&worker.pool, end_of(BEGIN_MAX), "taking messages", rows::take(wanted)).await?;
+        let TakeAnswer { taken, ready, more, suspects } = rows::found(&answer, window)?;
         let found = taken.len();
         // OK because usize is at most 64 bits wide.
         self.rest -= found as u64;
@@ -270,7 +269,7 @@ impl<'a> WorkerLoop<'a> {
                 Err(row) => self.in_flight.spawn(worker.give_up(row, slot)),
             };
         }
-        let (alone, some_left) = (self.suspects, if rows > 0 { found == rows || cut_short } else { ready > 0 });
+        let (alone, some_left) = (self.suspects, if rows > 0 { found == rows } else { ready > 0 });
         self.suspects = suspects || (alone && some_left);
         // Fewer than wanted, though more are due: the first ones are being processed, or wait for others.
         let again = more && !some_left && !alone && self.park_blocked(wanted).await?;

@@ -138,7 +138,7 @@ impl Worker {
 
     /// Sets how long a handler may take before it is cancelled and the message tried again: 1 ms to [`LEASE_MAX_MS`]
     /// (default 30 s). A message whose worker is killed is due again that time and 14 s after it was taken (16 s with a
-    /// [limit](Self::limit)), or after its backoff if that is longer.
+    /// [limit](Self::limit)), or after its backoff if that is longer. A body that takes more than 5 s to be read takes the rest of this time.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

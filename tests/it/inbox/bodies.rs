@@ -19,6 +19,7 @@ async fn a_row_that_cannot_be_read_fails_alone() {
         ("event_type", r"UPDATE claimant_inbox SET event_type = '\xff' WHERE record_id = 'orders#bad'"),
         ("message_id", r"UPDATE claimant_inbox SET message_id = '' WHERE record_id = 'orders#bad'"),
         ("group_name", r"UPDATE claimant_inbox SET group_name = '\xff' WHERE record_id = 'orders#bad'"),
+        ("fence", "UPDATE claimant_inbox SET fence = -5 WHERE record_id = 'orders#bad'"),
         ("trace", r"UPDATE claimant_inbox SET trace = '\xff' WHERE record_id = 'orders#bad'"),
     ] {
         world.sql("TRUNCATE claimant_inbox, effects").await;
@@ -43,16 +44,17 @@ impl Rule for Slow {
 }
 
 /// The inbox over a slow line.
-async fn slow(world: World, connections: u32) -> (World, Relay) {
+async fn slow(world: &World, connections: u32) -> (Inbox, Relay) {
     let relay = Relay::start(world.server.address(), Arc::new(Slow)).await.unwrap();
     let url = world.server.url().replace(world.server.address(), &relay.address.to_string());
-    (World { inbox: Inbox::connect(&url, connections).await.unwrap(), ..world }, relay)
+    (Inbox::connect(&url, connections).await.unwrap(), relay)
 }
 
-/// Nothing of them is lost in an answer that does not come in time, where each would have lost an attempt.
+/// None of them is lost in an answer that does not come in time, where each would have lost an attempt; and no worker keeps what it has not
+/// taken from the other.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
-async fn no_more_is_taken_than_comes_in_time() {
+async fn workers_on_slow_lines_share_large_messages() {
     let world = World::start(2).await;
     world.put(&["ok"]).await;
     world.sql(
@@ -63,8 +65,13 @@ async fn no_more_is_taken_than_comes_in_time() {
          FROM claimant_inbox, generate_series(1, 30) n",
     )
     .await;
-    let (world, _relay) = slow(world, 30).await;
-    assert_eq!(run(&world.worker().concurrency(30)).await, Summary { done: 31, ..Summary::default() });
+    let ((inbox, _first), (other, _second)) = (slow(&world, 30).await, slow(&world, 30).await);
+    let world = World { inbox, ..world };
+    let first = world.worker().concurrency(15);
+    let world = World { inbox: other, ..world };
+    let second = world.worker().concurrency(15);
+    let (a, b) = tokio::join!(run(&first), run(&second));
+    assert!(a.done > 0 && b.done > 0 && a.done + b.done == 31, "{a:?} {b:?}");
     let once = "SELECT count(*) FROM claimant_inbox WHERE attempts = 1 AND status = 'DONE'";
     assert_eq!(sqlx::query_scalar::<_, i64>(once).fetch_one(&mut world.party().await).await.unwrap(), 31);
 }
@@ -72,8 +79,37 @@ async fn no_more_is_taken_than_comes_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
 async fn a_large_message_has_the_time_to_be_stored() {
-    let (world, _relay) = slow(World::start(2).await, 2).await;
+    let world = World::start(2).await;
+    let (inbox, _relay) = slow(&world, 2).await;
+    let world = World { inbox, ..world };
     let large = json!({ "id": "large", "type": "ok", "rest": "x".repeat(16 << 20) }).to_string();
     assert_eq!(world.deliver(vec![record("m1", &large)]).await, [""; 0]);
     assert_eq!(world.state("large").await.0, "PENDING");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_large_message_has_the_time_to_be_worked_off() {
+    let world = World::start(2).await;
+    let large = json!({ "id": "large", "type": "ok", "rest": "x".repeat(32 << 20) }).to_string();
+    assert_eq!(world.deliver(vec![record("m1", &large), record("m2", &body("small", "ok"))]).await, [""; 0]);
+    let (inbox, _relay) = slow(&world, 2).await;
+    let world = World { inbox, ..world };
+    let summary = run(&world.worker().timeout(Duration::from_secs(20))).await;
+    assert_eq!(summary, Summary { done: 2, ..Summary::default() });
+    assert_eq!(world.state("large").await, ("DONE".to_owned(), 1, String::new()));
+}
+
+/// It is tried again, and what is due beside it is done.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_message_that_does_not_come_in_time_fails_alone() {
+    let world = World::start(2).await;
+    let large = json!({ "id": "large", "type": "ok", "rest": "x".repeat(64 << 20) }).to_string();
+    assert_eq!(world.deliver(vec![record("m1", &large), record("m2", &body("small", "ok"))]).await, [""; 0]);
+    let (inbox, _relay) = slow(&world, 4).await;
+    let world = World { inbox, ..world };
+    let summary = run(&world.worker().timeout(Duration::from_millis(500))).await;
+    assert_eq!((summary.done, summary.failed + summary.unknown), (1, 1), "{summary:?}");
+    assert_eq!(world.effects().await, ["small"]);
 }
