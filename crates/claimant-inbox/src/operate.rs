@@ -8,7 +8,7 @@ use sqlx::query;
 
 use crate::link::Statement;
 use crate::status::EntryStatus;
-use crate::values::{column, corrupt, count, number, shown, time, timestamp};
+use crate::values::{column, corrupt, number, shown, shown_count, shown_time, time, timestamp};
 
 /// Each part has the condition of an index that holds no finished rows: those that wait are not among the due ones.
 const COUNTS: &str = "WITH pending AS (SELECT next_attempt_at, received_at FROM claimant_inbox \
@@ -128,7 +128,6 @@ pub struct EntryTimes {
 
 impl Entry {
     pub(crate) fn read(row: &PgRow) -> Result<Self, StoreError> {
-        let finished: Option<i64> = column(row, "finished_at")?;
         Ok(Self {
             id: column(row, "id")?,
             consumer: column(row, "consumer")?,
@@ -136,14 +135,14 @@ impl Entry {
             group: shown(row, "group_name")?,
             message_id: shown(row, "message_id")?.unwrap_or_default(),
             status: EntryStatus::of_word(column(row, "status")?).ok_or_else(|| corrupt("status"))?,
-            attempts: count(row, "attempts")?,
+            attempts: shown_count(row, "attempts")?,
             times: EntryTimes {
-                next_attempt_at: timestamp(row, "next_attempt_at")?,
-                received_at: timestamp(row, "received_at")?,
-                finished_at: finished.is_some().then(|| timestamp(row, "finished_at")).transpose()?,
+                next_attempt_at: shown_time(column(row, "next_attempt_at")?),
+                received_at: shown_time(column(row, "received_at")?),
+                finished_at: column::<Option<i64>>(row, "finished_at")?.map(shown_time),
             },
             error: shown(row, "error")?,
-            body_bytes: count(row, "body_bytes")?,
+            body_bytes: shown_count(row, "body_bytes")?,
         })
     }
 }

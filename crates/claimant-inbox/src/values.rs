@@ -31,6 +31,16 @@ pub(crate) fn shown(row: &PgRow, name: &str) -> Result<Option<String>, StoreErro
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
+/// Returns a count as people are shown it: none for one below zero.
+pub(crate) fn shown_count(row: &PgRow, name: &str) -> Result<u32, StoreError> {
+    column::<i32>(row, name).map(|count| u32::try_from(count).unwrap_or_default())
+}
+
+/// Returns a time as people are shown it: the first one for one below zero.
+pub(crate) fn shown_time(millis: i64) -> Timestamp {
+    Timestamp::from_millis(u64::try_from(millis).unwrap_or_default())
+}
+
 pub(crate) fn number(row: &PgRow, name: &str) -> Result<u64, StoreError> {
     u64::try_from(column::<i64>(row, name)?).map_err(|_| corrupt(name))
 }

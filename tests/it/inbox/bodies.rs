@@ -19,6 +19,8 @@ async fn a_row_that_cannot_be_read_fails_alone() {
         ("event_type", r"UPDATE claimant_inbox SET event_type = '\xff' WHERE record_id = 'orders#bad'"),
         ("message_id", r"UPDATE claimant_inbox SET message_id = '' WHERE record_id = 'orders#bad'"),
         ("group_name", r"UPDATE claimant_inbox SET group_name = '\xff' WHERE record_id = 'orders#bad'"),
+        ("attempts", "UPDATE claimant_inbox SET attempts = -5 WHERE record_id = 'orders#bad'"),
+        ("received_at", "UPDATE claimant_inbox SET received_at = -1 WHERE record_id = 'orders#bad'"),
         ("fence", "UPDATE claimant_inbox SET fence = -5 WHERE record_id = 'orders#bad'"),
         ("trace", r"UPDATE claimant_inbox SET trace = '\xff' WHERE record_id = 'orders#bad'"),
     ] {
