@@ -2,10 +2,8 @@
 
 use std::error::Error;
 
+use crate::http::{cause, is_connect};
 use aws_credential_types::provider::error::CredentialsError;
-use hyper_util::client::legacy;
-
-use crate::http::cause;
 
 /// Why a request was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +24,6 @@ pub fn unsent(error: &(dyn Error + 'static)) -> Option<Unsent> {
         Some(CredentialsError::InvalidConfiguration(_)) => Some(Unsent::Misconfigured),
         Some(CredentialsError::CredentialsNotLoaded(_)) => Some(Unsent::NoCredentials),
         Some(_) => Some(Unsent::ForNow),
-        None => cause::<legacy::Error>(error).filter(|error| error.is_connect()).map(|_| Unsent::ForNow),
+        None => is_connect(error).then_some(Unsent::ForNow),
     }
 }
