@@ -53,8 +53,12 @@ pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurr
 pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
     let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
     let one = expected.max(Duration::from_millis(START_MIN_MS));
-    let ahead = Duration::from_millis(CLAIM_AHEAD_MAX_MS);
-    takes.saturating_mul(others).saturating_add(one * 2 + ahead).min(most)
+    takes.saturating_mul(others).saturating_add(one + in_hand_for(expected)).min(most)
+}
+
+/// Returns how long after its claim a message may be in hand, where its handler takes as long as expected.
+pub(crate) fn in_hand_for(expected: Duration) -> Duration {
+    expected.max(Duration::from_millis(START_MIN_MS)) + Duration::from_millis(CLAIM_AHEAD_MAX_MS)
 }
 
 /// What an engine has learned, shared by its invocations.

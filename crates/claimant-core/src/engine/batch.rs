@@ -59,13 +59,15 @@ impl<'a> Batch<'a> {
         self.cx.warn_if_no_time();
         self.cx.warn_if_slower_than_its_limit();
         loop {
-            // For all stages of this turn: what one leaves because the time is over, no other one leaves because it is not.
+            // For all stages of this turn: what one leaves because the time is over, no other one leaves because it is not. What is held up
+            // is looked at once as well: where that is over a moment later, nothing else might wake this.
             let fits = self.cx.fits();
             let keeps = self.gate.keeps(fits);
             self.advance_lanes(keeps);
             self.gate.go_on(self.claiming.waiting() + self.suspects.len(), self.has_in_hand(), keeps);
+            let is_held_up = self.is_held_up();
             self.ask_for_limit(fits);
-            self.start_claims(fits);
+            self.start_claims(fits && !is_held_up);
             self.start_runs(fits);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
             self.dead_letters.start();
@@ -83,7 +85,7 @@ impl<'a> Batch<'a> {
             if self.is_idle() && !self.starts.slots.is_waiting() {
                 // What has not the time waits for the suspects.
                 if self.running.waiting() > 0 || self.claiming.waiting() > 0 && !self.suspects.have_the_time() {
-                    self.look_again().await;
+                    self.look_again(is_held_up).await;
                     continue;
                 }
                 if self.suspects.is_empty() {
@@ -95,7 +97,7 @@ impl<'a> Batch<'a> {
                 self.start_suspects(fits);
                 continue;
             }
-            self.next_event().await;
+            self.wait(is_held_up).await;
         }
     }
 
@@ -140,12 +142,11 @@ impl<'a> Batch<'a> {
         self.starts.limit.go_on(waits, self.running.waiting(), fits);
     }
 
-    /// Claims as many keys as admission allows.
-    fn start_claims(&mut self, fits: bool) {
+    /// Claims as many keys as admission allows, if it may.
+    fn start_claims(&mut self, may: bool) {
         let (cx, unsettled) = (self.cx, self.settling.len());
         // What cannot be settled must not be run: its handlers would all run again.
-        let have_the_time = self.suspects.have_the_time() || cx.is_held_up();
-        if !fits || unsettled >= cx.shared.concurrency + UNSETTLED_MAX || have_the_time {
+        if !may || unsettled >= cx.shared.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
             return;
         }
         // Where claims are scarce, those on their way to be settled still count.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use super::admission;
+
 /// By what suspects are sorted: those that are suspected least come first.
 pub(crate) type Suspicion = (u32, Reverse<u32>, Option<String>, Option<Reverse<String>>);
 
@@ -22,6 +24,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// Returns the part of it in which what was claimed just before, and is `expected` to take so long, should still run.
+    pub(crate) fn while_in_hand(self, expected: Duration) -> Self {
+        Self { by: self.by.min(self.from + admission::in_hand_for(expected)), ..self }
+    }
+
     /// Returns whether others may claim nothing now that is `expected` to take so long.
     fn holds_up(&self, expected: Duration) -> bool {
         let now = Instant::now();

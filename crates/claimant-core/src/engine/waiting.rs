@@ -28,12 +28,7 @@ impl Batch<'_> {
     }
 
     /// Waits for one call of a stage, and routes what came of it; or, while suspects of other consumers have the time, until that is over.
-    pub(super) async fn next_event(&mut self) {
-        self.wait(self.is_held_up()).await;
-    }
-
-    /// Waits for that. Whether it is held up is looked at once: where it is over a moment later, nothing else might wake this.
-    async fn wait(&mut self, is_held_up: bool) {
+    pub(super) async fn wait(&mut self, is_held_up: bool) {
         self.starts.slots.give_back();
         self.says_what_it_does(is_held_up);
         let cx = self.cx;
@@ -59,8 +54,7 @@ impl Batch<'_> {
 
     /// Waits where messages wait, and no call is under way: for the suspects of other consumers, while they have the time; else another
     /// invocation opened the breaker or took the limit's turn between two stages of this turn.
-    pub(super) async fn look_again(&mut self) {
-        let is_held_up = self.is_held_up();
+    pub(super) async fn look_again(&mut self, is_held_up: bool) {
         if is_held_up && self.running.none_waits() {
             return self.wait(is_held_up).await;
         }
@@ -70,7 +64,7 @@ impl Batch<'_> {
     }
 
     /// Returns whether messages wait for claims while suspects of other consumers have the time.
-    fn is_held_up(&self) -> bool {
+    pub(super) fn is_held_up(&self) -> bool {
         self.claiming.waiting() > 0 && self.cx.is_held_up()
     }
 
@@ -84,7 +78,8 @@ impl Batch<'_> {
     }
 
     /// Says it to the other sequences of the invocation, unless its suspects wait for their turn. While they can only wait for their breaker
-    /// or their limit, they have no turn, and no time is kept for them.
+    /// or their limit, they have no turn, and no time is kept for them. While it has something in hand, time is kept until that should have
+    /// ended: what hangs keeps its own suspects from their turn, and not what others may do.
     fn says_what_it_does(&mut self, is_held_up: bool) {
         if !self.suspects.is_idle() {
             return;
@@ -94,8 +89,11 @@ impl Batch<'_> {
             false if self.gate.is_shut() || is_held_up => Activity::Resting,
             false => Activity::Working,
         };
-        let waits = || activity != Activity::InHand && (self.gate.is_shut() || self.starts.limit.room(0) == 0);
-        let kept = (!self.suspects.is_empty() && !waits()).then(|| self.suspects.kept_time());
+        let waits = || self.gate.is_shut() || activity != Activity::InHand && self.starts.limit.room(0) == 0;
+        let kept = (!self.suspects.is_empty() && !waits()).then(|| match activity {
+            Activity::InHand => self.suspects.kept_time().while_in_hand(self.cx.shared.expected()),
+            Activity::Working | Activity::Resting => self.suspects.kept_time(),
+        });
         if kept.is_none() && !self.suspects.is_empty() {
             self.suspects.give_back_turn();
         }

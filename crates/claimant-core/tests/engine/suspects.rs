@@ -250,6 +250,44 @@ async fn what_was_held_up_goes_on_when_a_suspect_that_waits_can_no_longer_start(
     assert!(completed > 80, "{completed}");
 }
 
+/// A message of their own consumer hangs: they have no turn, and the others go on once it should have ended.
+#[tokio::test(start_paused = true)]
+async fn suspects_behind_a_message_of_theirs_that_hangs_hold_up_no_other_consumer() {
+    let world = World::new();
+    let mut batch = Vec::new();
+    for n in 0..8 {
+        let text = format!("a{n} slow");
+        world.abandon(&text).await;
+        batch.push(message(n, &text, 2));
+    }
+    let router = world.routed(world.consumer("a").expected(Duration::from_secs(2)), world.consumer("b"));
+    batch.push(message(8, "a8 hang", 1));
+    batch.extend((9..=208).map(|n| message(n, &format!("b{n} slow"), 1)));
+    let words = world.route(&router, &batch).await;
+    let completed = words.iter().filter(|word| **word == "completed").count();
+    assert!(completed > 100, "{completed}");
+}
+
+/// Their breaker opens while others of their consumer hang: they can only wait for it, and hold up no other consumer.
+#[tokio::test(start_paused = true)]
+async fn suspects_behind_a_breaker_that_opened_hold_up_no_other_consumer() {
+    let world = World::new();
+    let mut batch = Vec::new();
+    for n in 0..8 {
+        let text = format!("b{n} slow");
+        world.abandon(&text).await;
+        batch.push(message(n, &text, 2));
+    }
+    let b = world.consumer("b").expected(Duration::from_secs(2)).breaker(Breaker::new("mail"));
+    let router = world.routed(world.consumer("a"), b);
+    batch.extend((8..13).map(|n| message(n, &format!("b{n} away"), 1)));
+    batch.push(message(13, "b13 hang", 1));
+    batch.extend((14..=213).map(|n| message(n, &format!("a{n} slow"), 1)));
+    let words = world.route(&router, &batch).await;
+    let completed = words.iter().filter(|word| **word == "completed").count();
+    assert!(completed > 100, "{completed}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_is_held_up_by_suspects_leaves_the_probe_to_another_process() {
     let world = World::new();
