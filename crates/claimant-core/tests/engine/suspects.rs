@@ -84,6 +84,17 @@ impl World {
         self.clock.advance(Duration::from_secs(3_600));
     }
 
+    /// Such work of this consumer, eight times, as messages that take a while.
+    async fn eight_left(&self, consumer: &str) -> Vec<Message> {
+        let mut left = Vec::new();
+        for n in 0..8 {
+            let text = format!("{consumer}{n} slow");
+            self.abandon(&text).await;
+            left.push(message(n, &text, 2));
+        }
+        left
+    }
+
     async fn route(&self, router: &Router, batch: &[Message]) -> Vec<&'static str> {
         let schedule = Schedule::new(router.now(), router.now().plus(Duration::from_secs(30)), MARGIN);
         let report = router.process(batch, schedule, &NoQueue).await;
@@ -99,6 +110,10 @@ impl World {
     fn beside(&self, key: &str) -> Option<usize> {
         self.runs.lock().unwrap().iter().find(|(run, _)| run == key).map(|(_, beside)| *beside)
     }
+}
+
+fn completed(words: &[&str]) -> usize {
+    words.iter().filter(|word| **word == "completed").count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,7 +261,7 @@ async fn what_was_held_up_goes_on_when_a_suspect_that_waits_can_no_longer_start(
     batch.extend((2..=201).map(|n| message(n, &format!("b{n} slow"), 1)));
     let words = world.route(&router, &batch).await;
     assert_eq!(words[0], "not_started");
-    let completed = words.iter().filter(|word| **word == "completed").count();
+    let completed = completed(&words);
     assert!(completed > 80, "{completed}");
 }
 
@@ -254,17 +269,12 @@ async fn what_was_held_up_goes_on_when_a_suspect_that_waits_can_no_longer_start(
 #[tokio::test(start_paused = true)]
 async fn suspects_behind_a_message_of_theirs_that_hangs_hold_up_no_other_consumer() {
     let world = World::new();
-    let mut batch = Vec::new();
-    for n in 0..8 {
-        let text = format!("a{n} slow");
-        world.abandon(&text).await;
-        batch.push(message(n, &text, 2));
-    }
+    let mut batch = world.eight_left("a").await;
     let router = world.routed(world.consumer("a").expected(Duration::from_secs(2)), world.consumer("b"));
     batch.push(message(8, "a8 hang", 1));
     batch.extend((9..=208).map(|n| message(n, &format!("b{n} slow"), 1)));
     let words = world.route(&router, &batch).await;
-    let completed = words.iter().filter(|word| **word == "completed").count();
+    let completed = completed(&words);
     assert!(completed > 100, "{completed}");
 }
 
@@ -272,19 +282,14 @@ async fn suspects_behind_a_message_of_theirs_that_hangs_hold_up_no_other_consume
 #[tokio::test(start_paused = true)]
 async fn suspects_behind_a_breaker_that_opened_hold_up_no_other_consumer() {
     let world = World::new();
-    let mut batch = Vec::new();
-    for n in 0..8 {
-        let text = format!("b{n} slow");
-        world.abandon(&text).await;
-        batch.push(message(n, &text, 2));
-    }
+    let mut batch = world.eight_left("b").await;
     let b = world.consumer("b").expected(Duration::from_secs(2)).breaker(Breaker::new("mail"));
     let router = world.routed(world.consumer("a"), b);
     batch.extend((8..13).map(|n| message(n, &format!("b{n} away"), 1)));
     batch.push(message(13, "b13 hang", 1));
     batch.extend((14..=213).map(|n| message(n, &format!("a{n} slow"), 1)));
     let words = world.route(&router, &batch).await;
-    let completed = words.iter().filter(|word| **word == "completed").count();
+    let completed = completed(&words);
     assert!(completed > 100, "{completed}");
 }
 
