@@ -37,7 +37,12 @@ pub(crate) fn fits(left: Duration, total: Duration, expected: Duration) -> bool 
 
 /// Returns how much time has to be left for that.
 pub(crate) fn needed(total: Duration, expected: Duration) -> Duration {
-    expected.max(Duration::from_millis(START_MIN_MS)).min(total / 10 * 9)
+    to_start(expected).min(total / 10 * 9)
+}
+
+/// Returns how much time a handler is started with, at least, that is expected to take so long.
+fn to_start(expected: Duration) -> Duration {
+    expected.max(Duration::from_millis(START_MIN_MS))
 }
 
 /// Returns how many suspects run at once: one, unless they would then not fit into the time that is `left`.
@@ -52,13 +57,12 @@ pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurr
 /// the least that is kept otherwise where the timeout is 1 s.
 pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
     let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
-    let one = expected.max(Duration::from_millis(START_MIN_MS));
-    takes.saturating_mul(others).saturating_add(one + in_hand_for(expected)).min(most)
+    takes.saturating_mul(others).saturating_add(to_start(expected) + in_hand_for(expected)).min(most)
 }
 
 /// Returns how long after its claim a message may be in hand, where its handler takes as long as expected.
 pub(crate) fn in_hand_for(expected: Duration) -> Duration {
-    expected.max(Duration::from_millis(START_MIN_MS)) + Duration::from_millis(CLAIM_AHEAD_MAX_MS)
+    to_start(expected) + Duration::from_millis(CLAIM_AHEAD_MAX_MS)
 }
 
 /// What an engine has learned, shared by its invocations.

@@ -86,15 +86,15 @@ impl State {
     /// others have the time; `None` where it may.
     fn held_up_until(&self, number: usize, expected: Duration) -> Option<Instant> {
         if self.turn.is_some_and(|turn| turn != number) {
-            return Some(Instant::now() + LOOK_AGAIN);
+            return Some(Instant::now() + TURN_LOOK);
         }
         let others = self.sequences.iter().enumerate().filter(|(other, _)| *other != number);
         others.filter_map(|(_, doing)| doing.kept).filter(|kept| kept.holds_up(expected)).map(|kept| kept.by).min()
     }
 }
 
-/// A turn ends at any time, and says so.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// After how long others look whether a turn still lasts, though its end is said to them.
+const TURN_LOOK: Duration = Duration::from_secs(60);
 
 /// The turns of an invocation.
 #[derive(Debug)]
