@@ -302,7 +302,7 @@ fn batches_take_what_was_measured() {
     for row in rows.filter(|row| row.contains("| claimant | 10 |")) {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         let (batch, measured): (f64, f64) = (cells[1].parse().unwrap(), cells[9].parse().unwrap());
-        let model = duration_ms(&whole, &load, Guarantee::AtLeastOnce, batch);
+        let model = duration_ms(&whole, &load, Guarantee::AtLeastOnce, batch, 1.0);
         assert!((0.8..1.25).contains(&(model / measured)), "batch of {batch}: {model} ms, measured {measured} ms");
         seen += 1;
     }

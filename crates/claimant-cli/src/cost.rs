@@ -97,8 +97,12 @@ struct TrafficOptions {
     #[arg(long, value_name = "N", value_parser = filled)]
     filled: Option<f64>,
 
+    /// Of FIFO queues: messages of one group in a batch on the mean, up to 10; they run one after the other
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = up_to_ten)]
+    per_group: f64,
+
     /// Count sending too, with so many messages in one request
-    #[arg(long, value_name = "N", value_parser = sent_in)]
+    #[arg(long, value_name = "N", value_parser = up_to_ten)]
     sent_in: Option<f64>,
 }
 
@@ -186,26 +190,26 @@ enum StoreOption {
 
 fn at_least(text: &str, least: f64, what: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (least..=1e12).contains(number));
-    number.ok_or_else(|| format!("give a number {what}"))
+    number.ok_or_else(|| format!("give a number {what} to 1e12, with a dot for decimals and without commas"))
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    at_least(text, 0.0, "from 0 on")
+    at_least(text, 0.0, "from 0")
 }
 
 fn times(text: &str) -> Result<f64, String> {
-    at_least(text, 1.0, "from 1 on")
+    at_least(text, 1.0, "from 1")
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    at_least(text, 1e-6, "above 0")
+    at_least(text, 1e-6, "above 0, from 0.000001")
 }
 
 fn percent(text: &str) -> Result<f64, String> {
     number(text).ok().filter(|percent| *percent <= 100.0).ok_or_else(|| "give a number from 0 to 100".to_owned())
 }
 
-fn sent_in(text: &str) -> Result<f64, String> {
+fn up_to_ten(text: &str) -> Result<f64, String> {
     times(text).ok().filter(|each| *each <= 10.0).ok_or_else(|| "give a number from 1 to 10".to_owned())
 }
 
@@ -280,6 +284,7 @@ fn load(options: &Cost) -> Load {
             peak: traffic.peak,
             duplicates: traffic.duplicates / 100.0,
             retries: traffic.retries / 100.0,
+            per_group: traffic.per_group,
             sent_in: traffic.sent_in,
         },
         work: Work {

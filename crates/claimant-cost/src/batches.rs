@@ -63,7 +63,8 @@ impl Batches {
         let most = most(polled, load);
         let usual = polled.concurrency.map_or(POLLERS, |limit| limit.min(POLLERS));
         let pollers = polled.pollers.map_or(usual, |(least, _)| least);
-        let duration = |fill: f64| duration_ms(&deployed.function, load, guarantee, fill);
+        let per_group = if polled.fifo { load.traffic.per_group } else { 1.0 };
+        let duration = |fill: f64| duration_ms(&deployed.function, load, guarantee, fill, per_group);
         // What gathers while each poller's last batch is worked on, or within the window.
         let gathered = |fill: f64| deliveries / pollers * (duration(fill) / 1_000.0).max(polled.window_s);
         let mut fill = 1.0_f64;
@@ -138,11 +139,11 @@ fn requests(load: &Load, factor: f64, pace: Pace) -> Requests {
     }
 }
 
-/// Milliseconds of an invocation: the handlers, in as many turns as there is no room for at once; two answers of the store; and the
-/// runtime's own time at the memory's share of a core.
-pub fn duration_ms(function: &Runs, load: &Load, guarantee: Guarantee, fill: f64) -> f64 {
+/// Milliseconds of an invocation: the handlers, in as many turns as there is no room for at once, or as a FIFO group has messages;
+/// two answers of the store; and the runtime's own time at the memory's share of a core.
+pub fn duration_ms(function: &Runs, load: &Load, guarantee: Guarantee, fill: f64, per_group: f64) -> f64 {
     let work = &load.work;
-    let turns = (fill / function.at_once).max(1.0);
+    let turns = (fill / function.at_once).max(per_group.min(fill)).max(1.0);
     let answers = match guarantee {
         Guarantee::AtLeastOnce | Guarantee::AtMostOnce => 2.0,
         // Each message has a transaction of its own.

@@ -20,6 +20,10 @@ const PER_POLLER: f64 = 10.0;
 /// Messages in flight of a queue.
 const IN_FLIGHT: f64 = 120_000.0;
 
+/// What becomes of messages that a mapping does not take: in a busy time, and where the mean is beyond it, too.
+const WAIT: &str = "messages wait in the queue, unharmed: raise it";
+const GROWS: &str = "the queue grows, on the mean, too, and deletes unread what gets too old: raise it";
+
 /// Requests a second of each kind to a FIFO queue without high throughput.
 const FIFO_A_SECOND: f64 = 300.0;
 
@@ -53,7 +57,7 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     let batches = Batches::of(deployed, load, guarantee, peak);
     let deliveries = load.traffic.deliveries() * peak;
     let polled = &deployed.polled;
-    let mut limits = of_invocations(deployed, batches.at_once());
+    let mut limits = of_invocations(deployed, batches.at_once(), mean(deployed, load, guarantee));
     let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
     let seconds = batches.duration_ms / 1_000.0;
     add("seconds of an invocation, Timeout", seconds, deployed.timeout_s, "cut off, messages come again: raise it");
@@ -87,18 +91,32 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     limits
 }
 
-/// Returns what limits how many invocations run at once.
-fn of_invocations(deployed: &Deployed, needed: f64) -> Vec<Limit> {
+/// Returns the limit that lets through fewer messages than come, on the mean, if there is one: the rate is not reached then.
+pub(crate) fn never_enough(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> Option<&'static str> {
+    let mean = mean(deployed, load, guarantee);
+    of_invocations(deployed, mean, mean).iter().find(|limit| limit.share() > 1.0).map(|limit| limit.what)
+}
+
+/// Invocations at once on the mean.
+fn mean(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
+    Batches::of(deployed, load, guarantee, 1.0).at_once()
+}
+
+/// Returns what limits how many invocations run at once: so many are needed at the busiest second, and on the mean.
+fn of_invocations(deployed: &Deployed, needed: f64, mean: f64) -> Vec<Limit> {
     let Deployed { polled, function, .. } = deployed;
     let mut limits = Vec::new();
-    let mut add = |what, limit, then| limits.push(Limit { what, needed, limit, then });
+    let mut add = |what, limit, then| {
+        let then = if mean > limit { GROWS } else { then };
+        limits.push(Limit { what, needed, limit, then });
+    };
     if let Some(limit) = polled.concurrency {
-        add("MaximumConcurrency", limit, "messages wait in the queue, unharmed: raise it");
+        add("MaximumConcurrency", limit, WAIT);
     } else if polled.pollers.is_none() {
         add("invocations at once, of a mapping", MAPPING_CONCURRENCY, "messages wait: provisioned pollers");
     }
     if let Some((_, most)) = polled.pollers {
-        add("invocations at once, MaximumPollers", most * PER_POLLER, "messages wait in the queue, unharmed: raise it");
+        add("invocations at once, MaximumPollers", most * PER_POLLER, WAIT);
     }
     // What the mapping holds back is neither reserved nor taken from the account.
     let needed = limits.iter().fold(needed, |needed, of| needed.min(of.limit));
@@ -122,7 +140,7 @@ fn of_invocations(deployed: &Deployed, needed: f64) -> Vec<Limit> {
 /// there are never enough.
 pub(crate) fn scaling_s(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
     let needed = Batches::of(deployed, load, guarantee, load.traffic.peak).at_once();
-    let is_never = of_invocations(deployed, needed).iter().any(|limit| limit.share() > 1.0);
+    let is_never = of_invocations(deployed, needed, needed).iter().any(|limit| limit.share() > 1.0);
     if is_never || deployed.polled.pollers.is_some() {
         return 0.0;
     }

@@ -27,6 +27,8 @@ pub struct Traffic {
     pub duplicates: f64,
     /// Of the messages, how many fail and come again once, from 0 to 1.
     pub retries: f64,
+    /// Of FIFO queues: messages of one group in a batch, which run one after the other.
+    pub per_group: f64,
     /// Messages in one request of their sender, if sending is to be counted.
     pub sent_in: Option<f64>,
 }
@@ -58,7 +60,7 @@ impl Default for Load {
 
 impl Default for Traffic {
     fn default() -> Self {
-        Self { per_second: 1.0, peak: 2.0, duplicates: 0.01, retries: 0.01, sent_in: None }
+        Self { per_second: 1.0, peak: 2.0, duplicates: 0.01, retries: 0.01, per_group: 1.0, sent_in: None }
     }
 }
 

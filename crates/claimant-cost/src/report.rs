@@ -6,7 +6,7 @@ use crate::advice::{Advice, METRICS_OFF, advice};
 use crate::batches;
 use crate::bill::{CAPACITY, FunctionBill, INSTANCE, Line, OF_METRICS, OF_SCALING, bill, shared, store_of, take_free};
 use crate::deployed::{Deployed, deployed, left_out};
-use crate::limits::{Limit, limits, scaling_s};
+use crate::limits::{Limit, limits, never_enough, scaling_s};
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
@@ -50,6 +50,8 @@ pub struct Detail {
     pub compared: Vec<(Guarantee, [Option<f64>; 3])>,
     /// Its limits, the nearest first.
     pub limits: Vec<Limit>,
+    /// The limit that lets through fewer messages than come, on the mean: the bill is then for a rate that is not reached.
+    pub never_enough: Option<&'static str>,
     /// Seconds until Lambda runs enough at once.
     pub scaling_s: f64,
     /// What would lower its bill.
@@ -121,6 +123,9 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
                 "batches of more than 10 need a window: {} with --batching-window 1 or more",
                 one.name
             ));
+        }
+        if one.polled.fifo && load.traffic.per_group <= 1.0 {
+            one.assumed.push("each message of a batch is of a group of its own (--per-group)".to_owned());
         }
         let most = batches::most(&one.polled, &load);
         if load.filled.is_some_and(|filled| filled > most) {
@@ -212,6 +217,7 @@ fn detail(deployed: &Deployed, load: &Load, prices: &Prices, choice: &Choice) ->
     Detail {
         compared: Guarantee::ALL.map(|guarantee| (guarantee, usd(guarantee))).to_vec(),
         limits: limits(deployed, load, guarantee, store),
+        never_enough: never_enough(deployed, load, guarantee),
         scaling_s: scaling_s(deployed, load, guarantee),
         advice: advice(&own, deployed, load, prices),
         assumed: deployed.assumed.clone(),

@@ -157,6 +157,8 @@ fn what_cannot_be_computed_is_refused() {
     for (wrong, says) in [
         (&[][..], "--per-day"),
         (&["--per-day", "0"], "above 0"),
+        (&["--per-day", "1,000,000"], "without commas"),
+        (&["--per-day", "1e13"], "to 1e12"),
         (&["--per-day", "1", "--per-second", "1"], "cannot be used with"),
         (&["--per-day", "1", "--duplicates", "101"], "from 0 to 100"),
         (&["--per-day", "1", "--body-bytes", "5000000"], "from 0 to 1,048,576"),

@@ -64,6 +64,7 @@ fn function(report: &Report, detail: &Detail) -> Value {
         "usd_per_million": to(bill.per_million(&report.load), 4),
         "compared": compared.collect::<Vec<_>>(),
         "limits": detail.limits.iter().map(limit).collect::<Vec<_>>(),
+        "never_enough": detail.never_enough,
         "scaling_s": to(detail.scaling_s, 1),
         "advice": detail.advice.iter().map(|one| {
             json!({"setting": one.setting, "price": one.price, "saves_usd": to(one.saves_usd, 4)})

@@ -98,6 +98,9 @@ fn table(out: &mut Text, report: &Report, several: &[Detail]) {
     let mut cells = vec![String::new(); 5];
     cells.push(usd(report.usd()));
     out.line(row("total", &cells));
+    for one in several {
+        never_enough(out, one, &format!("{}: ", one.bill.name));
+    }
     out.line("");
     let each = several.iter().filter(|one| !one.assumed.is_empty());
     assumed(out, each.map(|one| format!("{}: {}", one.bill.name, one.assumed.join("; "))));
@@ -122,11 +125,19 @@ fn whole(out: &mut Text, report: &Report, detail: &Detail) {
     }
     out.line(format!("{:<12}{:<76}{:>12}", "total", "", usd(report.usd())));
     out.line(format!("{:<12}{:<76}{:>12}", "", "for a million messages", usd(per_million(report.usd(), &report.load))));
+    never_enough(out, detail, "");
     out.line("");
     most(out, report, detail);
     limits(out, report, detail);
     compared(out, report, detail);
     assumed(out, detail.assumed.iter());
+}
+
+/// Says where the bill is for more messages than the function ever gets.
+fn never_enough(out: &mut Text, detail: &Detail, name: &str) {
+    if let Some(limit) = detail.never_enough {
+        out.line(format!("{name}this rate is not reached, and its bill neither: see {limit} among its limits"));
+    }
 }
 
 fn assumed(out: &mut Text, what: impl Iterator<Item = impl Display>) {

@@ -146,8 +146,21 @@ fn a_fifo_queue_is_limited_by_requests_and_to_batches_of_ten() {
     assert_eq!(filled["functions"][0]["batch"], 10.0);
     let assumed = filled["functions"][0]["assumed"].as_array().unwrap();
     assert!(assumed.contains(&"batches of 10 messages: no more fit".into()), "{assumed:?}");
-    let (needed, limit) = limit(&of(&["--handler-ms", "40000"]), "seconds of an invocation");
-    assert!(needed > 40.0 && (limit - 30.0).abs() < 1e-6, "{needed} {limit}");
+    let (needed, most) = limit(&of(&["--handler-ms", "40000"]), "seconds of an invocation");
+    assert!(needed > 40.0 && (most - 30.0).abs() < 1e-6, "{needed} {most}");
+    // Messages of one group run one after the other.
+    let groups = "each message of a batch is of a group of its own (--per-group)";
+    assert!(assumed.contains(&groups.into()), "{assumed:?}");
+    let filled = ["--batch-size", "10", "--filled", "10", "--handler-ms", "4000", "--per-group"];
+    for (per_group, seconds) in [("1", 4.0), ("2.5", 10.0), ("10", 40.0)] {
+        let bill = of(&[&filled[..], &[per_group]].concat());
+        let (needed, _) = limit(&bill, "seconds of an invocation");
+        assert!((needed - seconds).abs() < 0.2, "{per_group}: {needed}");
+        assert_eq!(bill["functions"][0]["assumed"].to_string().contains(groups), per_group == "1");
+    }
+    // A queue without groups has none to wait for.
+    let plain = json(&[&PLAIN[..], &["--handler-ms", "4000", "--per-group", "10"]].concat());
+    assert!(limit(&plain, "seconds of an invocation").0 < 4.2, "{plain}");
 }
 
 #[test]
@@ -217,7 +230,18 @@ fn reserved_concurrency_and_pollers_are_limits() {
         );
         let shown = text(&cost(&options).stdout);
         assert!(shown.contains("  over\n    beyond it ") && !shown.contains("Lambda adds"), "{shown}");
+        // The mean is half of it, and beyond all of these too.
+        assert_eq!(shown.contains("the queue grows, on the mean, too"), !what.ends_with("reserved"), "{shown}");
+        assert!(!shown.contains("unharmed"), "{shown}");
+        assert!(shown.contains("this rate is not reached"), "{shown}");
+        assert!(bill["functions"][0]["never_enough"].as_str().unwrap().starts_with(what), "{bill}");
     }
+    // Only the busiest second is beyond it.
+    let busy = ONE.replace(limited.0, &limited.1.replace('5', "30"));
+    let busy = file("limits.yaml", &busy);
+    let shown = text(&cost(&["--template", &busy, "--per-day", "10000000", "--handler-ms", "2000"]).stdout);
+    assert!(shown.contains("  over\n    beyond it messages wait in the queue, unharmed"), "{shown}");
+    assert!(!shown.contains("not reached"), "{shown}");
     let of = |template: &str| {
         json(&["--template", &file("limits.yaml", template), "--per-day", "10000000", "--handler-ms", "2000"])
     };
