@@ -92,9 +92,7 @@ fn new_project(here: &Path, consumer: &Consumer<'_>, options: &New) -> Result<Pl
 fn workspace(here: &Path) -> Option<PathBuf> {
     let is_workspace = |directory: &&Path| {
         let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
-        manifest.contains("[workspace]")
-            && insert::has_key(&manifest, "claimant")
-            && directory.join("template.yaml").is_file()
+        insert::has_path(&manifest, "workspace") && directory.join("template.yaml").is_file()
     };
     here.ancestors().find(is_workspace).map(Path::to_owned)
 }

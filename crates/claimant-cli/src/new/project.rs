@@ -50,6 +50,11 @@ impl Source {
             return Ok(Self::Git(url.to_owned()));
         }
         let asked = path.unwrap_or(Path::new(BUILT_FROM));
+        if path.is_none() && is_cache(asked) {
+            return Err(Error::new(
+                "this command was installed by `cargo install --git`: give the repository again with --claimant-git, or a checkout with --claimant-path",
+            ));
+        }
         let found = asked.canonicalize().ok().filter(|checkout| checkout.join("crates/claimant/Cargo.toml").is_file());
         let found = found.ok_or_else(|| {
             Error::new(format!(
@@ -87,6 +92,12 @@ impl Source {
             Self::Git(url) => format!("cargo install --locked --git {} claimant-cli", shell_word(url)),
         }
     }
+}
+
+/// Whether a checkout is one that cargo made for itself. It deletes those again, and no other machine has it.
+fn is_cache(checkout: &Path) -> bool {
+    let parts: Vec<_> = checkout.iter().collect();
+    parts.windows(2).any(|two| two == ["git", "checkouts"])
 }
 
 /// Whether a URL has credentials: a password, or over HTTP a user, which is how some tokens are given. `git@` of SSH is none.
@@ -132,8 +143,17 @@ pub(super) fn plan(plan: &mut Plan, consumer: &Consumer<'_>, source: &Source) {
         plan.fault(format!("{name} is the name of a package that the project depends on: choose another name"));
     }
     if let Some(lock) = lock {
-        plan.add("Cargo.lock", lock);
+        plan.add("Cargo.lock", without_samples(&lock));
     }
+}
+
+/// Leaves out of claimant's lock its members that no project depends on, such as its samples: their names are free.
+fn without_samples(lock: &str) -> String {
+    const PACKAGE: &str = "[[package]]\nname = \"";
+    let is_sample = |package: &str| !package.contains("\nsource = ") && !package.starts_with("claimant");
+    let mut packages = lock.split(PACKAGE);
+    let head = packages.next().unwrap_or_default().to_owned();
+    packages.filter(|package| !is_sample(package)).fold(head, |lock, package| lock + PACKAGE + package)
 }
 
 /// Whether a project depends on a package of this name: cargo cannot tell the two apart. `lock` is claimant's, where it is
@@ -175,10 +195,20 @@ mod tests {
         ] {
             assert_eq!(is_dependency(name, lock), taken, "{name}");
         }
+        let without = without_samples(&lock);
+        for (name, is_there) in [("payment", false), ("claimant", true), ("claimant-test", true), ("hyper", true)] {
+            assert_eq!(without.contains(&format!("\nname = \"{name}\"\n")), is_there, "{name}");
+        }
     }
 
     #[test]
     fn claimant_comes_from_the_checkout_that_built_this_unless_said() {
+        for (checkout, taken) in [
+            ("/home/ada/.cargo/git/checkouts/claimant-0f1e/abc1234/crates/claimant-cli/../..", true),
+            ("/home/ada/git/claimant/crates/claimant-cli/../..", false),
+        ] {
+            assert_eq!(is_cache(Path::new(checkout)), taken, "{checkout}");
+        }
         let Source::Path(checkout) = Source::choose(None, None).unwrap() else { panic!("a path") };
         let checkout = Path::new(&checkout);
         assert!(checkout.is_absolute() && checkout.join("template.yaml").is_file());

@@ -177,6 +177,25 @@ fn what_is_in_the_way_is_said_and_nothing_is_written() {
     assert_eq!(files(workspace.path()), before);
 }
 
+/// However it depends on claimant, and whether it does: nobody wants a project within a project, with a lock table of its own.
+#[test]
+fn a_workspace_is_one_by_its_template() {
+    let workspace = workspace();
+    let manifest = workspace.path().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let line = text.lines().find(|line| line.starts_with("claimant = ")).unwrap();
+    let without = text.replace(line, "");
+    fs::write(&manifest, format!("{without}\n[workspace.dependencies.claimant]\npath = \"..\"\n")).unwrap();
+    let said = written(workspace.path(), "second", &["--dry-run"]);
+    assert!(said.contains("changed  template.yaml"), "{said}");
+    fs::write(&manifest, without).unwrap();
+    let before = files(workspace.path());
+    let output = claimant_new(workspace.path(), "second", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("has no `claimant`") && errors.contains("give --project"), "{errors}");
+    assert_eq!(files(workspace.path()), before);
+}
+
 #[test]
 fn a_workspace_that_lacks_something_is_told_what() {
     let workspace = workspace();
@@ -240,7 +259,9 @@ fn outside_a_workspace_it_is_a_whole_project() {
         let found: Vec<_> = found.iter().map(|finding| finding.check.name).collect();
         let expected: &[_] = if options.contains(&"--fifo") { &["fifo-dead-letters"] } else { &[] };
         assert_eq!(found, expected, "{name}");
-        // A second one goes into the same project.
+        // A second one goes into the same project, also under the name of one of the samples.
+        let said = written(&project.join("functions"), "payment", &["--fifo", "--dry-run"]);
+        assert!(said.contains("changed  template.yaml"), "{said}");
         fs::remove_file(project.join("Cargo.lock")).unwrap();
         written(&project.join("functions"), "second", &["--fifo"]);
         assert_eq!(Stack::load(&project.join("template.yaml"), &BTreeMap::new()).unwrap().functions.len(), 2);
