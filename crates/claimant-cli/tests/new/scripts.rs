@@ -11,8 +11,7 @@ use tempfile::TempDir;
 use crate::root;
 
 /// What scripts call that every machine has; `timeout` is not among it, nor a browser.
-const PROGRAMS: [&str; 14] =
-    ["bash", "cat", "chmod", "cp", "cut", "dirname", "env", "ln", "mkdir", "perl", "rm", "sha256sum", "sleep", "uname"];
+const PROGRAMS: &str = "bash cat chmod cp cut dirname env ln mkdir perl rm sha256sum sleep sort uname";
 
 /// A clone with nothing but scripts, on a machine with nothing but what they call.
 struct Clone(TempDir);
@@ -29,7 +28,7 @@ impl Clone {
                 fs::copy(entry.path(), clone.path("scripts").join(entry.file_name())).unwrap();
             }
         }
-        for program in PROGRAMS {
+        for program in PROGRAMS.split(' ') {
             let places = std::env::split_paths(&std::env::var_os("PATH").unwrap())
                 .map(|place| place.join(program))
                 .collect::<Vec<_>>();
@@ -191,6 +190,35 @@ fn tools_are_made_again_where_their_python_is_gone() {
     let (code, said) = tools();
     assert!(code == Some(0) && said.contains("tools: cargo-lambda and sam"), "{code:?} {said}");
     assert_eq!(tools(), (Some(0), String::new()));
+}
+
+/// Every file is checked: also one that nobody expects.
+#[test]
+fn what_maven_fetches_beside_the_list_is_refused() {
+    let clone = Clone::new();
+    for (program, does) in [
+        (
+            "mvn",
+            "for at; do :; done; at=${at#*=}; mkdir -p \"$at\"; for jar in $JARS; do echo \"$jar\" >\"$at/$jar\"; done",
+        ),
+        ("javac", ""),
+        ("uname", "echo x86_64"),
+    ] {
+        fs::remove_file(clone.path("bin").join(program)).ok();
+        clone.stub(&format!("bin/{program}"), does);
+    }
+    clone.file("scripts/pins/dynamodb-local.xml", "");
+    clone.file("scripts/java/LoopbackDynamoDb.java", "");
+    let sums = "41956f2cedbef836a03d17334aa3eae7165f33199b7081f7bb4f1475bb0b1251  a.jar\n\
+                158885f885b4861b8b8d8f92df81d7db1bc93440c91b86c26c448a1f1d0994d8  b.jar\n";
+    clone.file("scripts/pins/dynamodb-local.sha256", sums);
+    let tools = |jars: &str| ended(clone.command("scripts/tools", &["dynamodb-local"]).env("JARS", jars));
+    for wrong in ["a.jar", "a.jar b.jar c.jar"] {
+        let (code, said) = tools(wrong);
+        assert!(code == Some(1) && said.contains("differs from"), "{wrong}: {code:?} {said}");
+    }
+    let (code, said) = tools("a.jar b.jar");
+    assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]
