@@ -53,7 +53,7 @@ fn no_rule_breaks_in_thousands_of_seeds_and_every_fault_occurs() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let hash = |seed: u64| (seed, run(&draw(seed), None).hash());
-    let seeds = || (10..70).filter(|seed| seed % 2_048 != 7);
+    let seeds = || (10..30).filter(|seed| seed % 2_048 != 7);
     let other = thread::spawn(move || seeds().rev().map(hash).collect::<Vec<_>>());
     let first: Vec<_> = seeds().map(hash).collect();
     let second: Vec<_> = other.join().unwrap().into_iter().rev().collect();
