@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::root;
 
 /// What scripts call that every machine has; `timeout` is not among it, nor a browser.
-const PROGRAMS: &str = "bash cat chmod cp cut dirname env ln mkdir perl rm sha256sum sleep sort uname";
+const PROGRAMS: &str = "bash cat chmod cp cut dirname env ln mkdir mktemp perl rm sed sha256sum sleep sort uname";
 
 /// A clone with nothing but scripts, on a machine with nothing but what they call.
 struct Clone(TempDir);
@@ -219,6 +219,41 @@ fn what_maven_fetches_beside_the_list_is_refused() {
     }
     let (code, said) = tools("a.jar b.jar");
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// Its version is raised by hand, so the pins are mostly the same again, and with them what it was made from.
+#[test]
+fn dynamodb_local_is_whole_again_after_its_pins_were_renewed() {
+    let clone = Clone::new();
+    for file in ["scripts/pins/dynamodb-local.xml", "scripts/java/LoopbackDynamoDb.java"] {
+        clone.file(file, "");
+    }
+    for peer in ["python/requirements.in", "node/package.json", "java/pom.xml", "rust/Cargo.toml"] {
+        clone.file(&format!("proof/bench/peers/{peer}"), "");
+    }
+    let venv = "for at; do :; done; case \"$*\" in *venv*) mkdir -p \"$at/bin\"; for name in pip pip-compile; do printf '#!/bin/sh\\n' >\"$at/bin/$name\"; chmod +x \"$at/bin/$name\"; done ;; esac";
+    let mvn = "for arg; do case $arg in -DoutputDirectory=*) mkdir -p \"${arg#*=}\"; echo jar >\"${arg#*=}/a.jar\" ;; esac; done";
+    let javac = "for arg; do if [ \"$last\" = -d ]; then mkdir -p \"$arg\"; fi; last=$arg; done";
+    for (program, does) in [
+        ("python3", venv),
+        ("mvn", mvn),
+        ("javac", javac),
+        ("npm", ""),
+        ("cargo", ""),
+        // It comes with SQLite for this one only.
+        ("uname", "echo x86_64"),
+    ] {
+        let _ = fs::remove_file(clone.path("bin").join(program));
+        clone.stub(&format!("bin/{program}"), does);
+    }
+    let tools = |tool: &str| ended(&mut clone.command("scripts/tools", &[tool]));
+    for _ in 0..2 {
+        assert_eq!(tools("pins"), (Some(0), String::new()));
+        let (code, said) = tools("dynamodb-local");
+        assert!(code == Some(0) && said.contains("tools: DynamoDB Local"), "{code:?} {said}");
+        assert!(is_there(&clone.path(".tools/dynamodb-local/classes")), "{said}");
+    }
+    assert_eq!(tools("dynamodb-local"), (Some(0), String::new()));
 }
 
 #[test]
