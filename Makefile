@@ -69,9 +69,10 @@ test-cloud:
 test-rest:
 	RUST_TEST_THREADS=4 cargo test --workspace --locked --tests --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/all-but', 'it']"
 
-# The examples in doc comments. Not by --doc, which reads the libraries without examples, too.
+# The examples in doc comments. Not by --doc, which reads the libraries without examples, too. Each rustdoc would warn at length of the
+# job server that make names and keeps to itself.
 test-doc:
-	nice cargo test --workspace --locked --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/all-but', 'programs']"
+	nice env -u MAKEFLAGS -u MFLAGS cargo test --workspace --locked --config "target.'cfg(all())'.runner = ['$(CURDIR)/scripts/all-but', 'programs']"
 
 test-functions:
 	RUST_TEST_THREADS=4 cargo test --workspace --locked --test function --test loaded --test servers --test counts --bin example -- --ignored
