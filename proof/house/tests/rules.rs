@@ -261,21 +261,6 @@ fn libraries_without_doc_tests_have_no_examples_in_comments() {
     }
 }
 
-/// `make test` runs the targets `it` beside all others, which it tells from them by their first letter.
-#[test]
-fn of_test_targets_only_it_begins_with_an_i() {
-    let targets = targets();
-    let tests = targets.iter().filter(|target| target["kind"] == json!(["test"]));
-    let names: Vec<_> = tests.map(|target| target["name"].as_str().expect("a target has a name")).collect();
-    assert!(names.contains(&"it") && names.len() > 20, "{names:?}");
-    for name in names {
-        assert!(
-            name == "it" || !name.starts_with('i'),
-            "`make test` would not run the tests of {name}: name it otherwise"
-        );
-    }
-}
-
 /// One seed is one run, the same each time: the seeds of last night have nothing more to find.
 #[test]
 fn each_night_simulates_seeds_of_its_own() {
