@@ -6,12 +6,11 @@ use claimant_local::Error;
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig, Ports};
 use claimant_local::lambda::{FunctionCounters, LogSink};
 use claimant_local::workload::{self, Report};
-use tokio::signal::unix::SignalKind;
 
 use crate::args::Local;
 use crate::exit::Ended;
 use crate::output::{Reader, note, say};
-use crate::stop::{StopSignals, listen};
+use crate::stop::StopSignals;
 use crate::{command, console, logs, output, progress, running};
 
 /// Runs until stopped, or until the workload or the command is over.
@@ -123,16 +122,8 @@ async fn run_command(cloud: &Cloud, options: &Local, stop: &mut StopSignals) -> 
     variables.extend(cloud.variables());
     // Other clouds may run here.
     variables.push((running::VARIABLE.to_owned(), cloud.endpoints().control.clone()));
-    // Unlike functions, the command does not end by itself when this process is gone: with its terminal, for example.
-    let mut hangup = listen(SignalKind::hangup())?;
-    let stopped = async {
-        tokio::select! {
-            () = stop.received() => {}
-            _ = hangup.recv() => {}
-        }
-    };
     let _announced = running::announce(&cloud.endpoints().control);
-    command::run(&options.command, variables, stopped).await
+    command::run(&options.command, variables, stop.received()).await
 }
 
 /// What the table's columns count.

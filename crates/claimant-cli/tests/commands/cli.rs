@@ -267,6 +267,60 @@ fn sigterm_ends_the_command_and_what_it_started() {
     assert_eq!((rest, output.status.code()), (vec!["told".to_owned()], Some(5)), "{}", text(&output.stderr));
 }
 
+fn signal(signal: &str, process: &str) {
+    assert!(Command::new("kill").args(["-s", signal, process]).status().unwrap().success());
+}
+
+/// Waits until this holds; returns whether it did before long.
+fn comes(mut condition: impl FnMut() -> bool) -> bool {
+    (0..1_500).any(|look| {
+        std::thread::sleep(std::time::Duration::from_millis(if look == 0 { 0 } else { 20 }));
+        condition()
+    })
+}
+
+/// Whether a process is gone; that no one reaps one that was killed is another matter.
+fn is_dead(process: &str) -> bool {
+    let state = Command::new("ps").args(["-o", "stat=", "-p", process]).output().unwrap().stdout;
+    state.first().is_none_or(|state| *state == b'Z')
+}
+
+/// Functions are groups of processes of their own, which no terminal tells that it is closed. What `nohup` starts goes on.
+#[test]
+fn a_closed_terminal_ends_functions_that_are_at_work() {
+    let stage = stage("closed");
+    let (template, began) = (stage.join("template.yaml"), stage.join("began"));
+    let event = "Timeout: 30, Events: {All: {Type: SQS, Properties: {Queue: !GetAtt Greetings.Arn}}}";
+    std::fs::write(&template, TEMPLATE.replace("Timeout: 3", event)).unwrap();
+    let script = format!("#!/bin/sh\necho $$ >'{0}.new' && mv '{0}.new' '{0}'\nexec sleep 1000\n", began.display());
+    std::fs::write(stage.join("greeter"), script).unwrap();
+    // This test, too, may have been started by `nohup`.
+    for (hangup, ends) in [("DEFAULT", "HUP"), ("IGNORE", "TERM")] {
+        drop(std::fs::remove_file(&began));
+        let mut cloud = Command::new("perl");
+        cloud.args(["-e", "$SIG{HUP} = shift; exec @ARGV", hangup, env!("CARGO_BIN_EXE_claimant"), "local"]);
+        cloud.arg("--binaries").arg(&stage);
+        let mut cloud = cloud.arg("--template").arg(&template).stdout(Stdio::piped()).spawn().unwrap();
+        let id = cloud.id().to_string();
+        let mut lines = BufReader::new(cloud.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let control = lines.find_map(|line| line.strip_prefix("control   ").map(str::to_owned)).unwrap();
+        lines.find(|line| line.starts_with("Ready")).unwrap();
+        if hangup == "IGNORE" {
+            signal("HUP", &id);
+        }
+        let local = format!("--local={}", control.split(' ').next().unwrap());
+        let sent = claimant(&["send", "Greetings", "--body", "x", &local]);
+        assert!(sent.status.success(), "{ends}: {}", text(&sent.stderr));
+        assert!(comes(|| began.exists()), "{ends}: the function has not begun");
+        let function = std::fs::read_to_string(&began).unwrap();
+        assert!(!is_dead(function.trim()));
+        signal(ends, &id);
+        let ended = cloud.wait().unwrap();
+        assert_eq!(ended.code(), Some(0), "{ends}: {ended}");
+        assert!(comes(|| is_dead(function.trim())), "{ends}: the function goes on");
+    }
+}
+
 #[test]
 fn a_data_directory_is_held_by_one_process_and_let_go_by_its_death() {
     let stage = stage("held");
