@@ -192,7 +192,7 @@ fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
     }
     lines.extend(stack.left_out.iter().map(|left_out| format!("function  {left_out}")));
     if options.function_variables {
-        lines.extend(cloud.function_variables().iter().map(|(name, value)| format!("variable  {name}={value}")));
+        lines.extend(cloud.shown_function_variables().iter().map(|(name, value)| format!("variable  {name}={value}")));
     }
     lines.extend(cloud.waiting().iter().map(|waiting| format!("waiting   {waiting}")));
     let not_run = stack.not_run_lines(&options.template.display().to_string());

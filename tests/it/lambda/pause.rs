@@ -1,6 +1,6 @@
 //! The intake of a function, on the local cloud's Lambda and Scheduler: its requests, and what becomes of the mapping.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use claimant::engine::Intake as _;
@@ -55,6 +55,7 @@ impl World {
             timeout: Duration::from_secs(30),
             memory_mb: 128,
             environment: BTreeMap::new(),
+            secrets: BTreeSet::new(),
             mappings: vec![spec],
         };
         let control = Control::new(&Faults::default(), &Journal::off());

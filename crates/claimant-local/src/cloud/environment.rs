@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use super::config::Endpoints;
 use crate::arn::REGION;
 use crate::faults::hidden_by;
-use crate::stack::{GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
+use crate::stack::{FunctionSpec, GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
 
 /// Variables of this process that its functions get too, where set.
 const PASSED_ON: [&str; 4] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL", LOG_MESSAGES];
 
 /// By which a function writes lines for each message.
 const LOG_MESSAGES: &str = "CLAIMANT_LOG_MESSAGES";
+
+/// What is shown in place of a secret, as CloudFormation does.
+const HIDDEN: &str = "****";
 
 /// The variables that point an SDK at the endpoints, whatever the person's profile has. The credentials are not secrets: the endpoints
 /// check none.
@@ -71,6 +74,17 @@ pub(super) fn of_template(template: &BTreeMap<String, String>, endpoints: &Endpo
     let with_ours =
         |value: &String| with_gateway(value.replace(SQS_URL_PLACEHOLDER, &endpoints.sqs), &endpoints.gateway);
     template.iter().map(|(name, value)| (name.clone(), with_ours(value))).collect()
+}
+
+/// A function's variables as they are shown: as [`of_template`], without secrets.
+pub(super) fn shown(spec: &FunctionSpec, endpoints: &Endpoints) -> BTreeMap<String, String> {
+    let mut variables = of_template(&spec.environment, endpoints);
+    for (name, value) in &mut variables {
+        if spec.secrets.contains(name) && !value.is_empty() {
+            HIDDEN.clone_into(value);
+        }
+    }
+    variables
 }
 
 /// Those variables on whose value all that have them agree.

@@ -124,6 +124,7 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use serde_json::json;
@@ -143,6 +144,7 @@ mod tests {
             timeout: Duration::from_secs(3),
             memory_mb: 128,
             environment: BTreeMap::new(),
+            secrets: BTreeSet::new(),
             mappings: Vec::new(),
         }
     }

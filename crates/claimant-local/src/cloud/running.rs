@@ -71,6 +71,11 @@ impl Cloud {
         environment::agreed(specs.map(|template| environment::of_template(template, &self.endpoints)))
     }
 
+    /// As [`function_variables`](Self::function_variables), as they are shown: without values of parameters with `NoEcho`.
+    pub fn shown_function_variables(&self) -> Vec<(String, String)> {
+        environment::agreed(self.functions.iter().map(|running| environment::shown(&running.spec, &self.endpoints)))
+    }
+
     /// What the template holds.
     pub fn stack(&self) -> &Stack {
         &self.stack

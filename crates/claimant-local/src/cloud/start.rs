@@ -134,7 +134,7 @@ fn switches(running: &RunningFunction) -> Vec<MappingSwitch> {
 /// A function as Lambda's API shows it.
 fn managed(running: &RunningFunction, endpoints: &Endpoints) -> Managed {
     Managed {
-        variables: environment::of_template(&running.spec.environment, endpoints),
+        variables: environment::shown(&running.spec, endpoints),
         switches: switches(running),
         spec: running.spec.clone(),
     }

@@ -36,7 +36,7 @@ const UPDATED: [&str; 4] = ["Enabled", "FunctionResponseTypes", "FunctionName", 
 pub struct Managed {
     /// What the template says of it.
     pub spec: FunctionSpec,
-    /// Its variables, as it has them.
+    /// Its variables, as they are shown.
     pub variables: BTreeMap<String, String>,
     /// A switch for each mapping of `spec`, in its order.
     pub switches: Vec<MappingSwitch>,

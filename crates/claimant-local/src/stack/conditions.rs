@@ -60,7 +60,11 @@ impl Template<'_> {
         let condition = self.root.get("Conditions").and_then(|conditions| conditions.get(name));
         let missing =
             || format!("names the condition {name}, which is not under `Conditions`: add it or correct its name");
-        self.holds(condition.ok_or_else(missing)?, depth + 1)
+        let is_secret = self.secret.get();
+        let holds = self.holds(condition.ok_or_else(missing)?, depth + 1);
+        // What is chosen by a secret is none.
+        self.secret.set(is_secret);
+        holds
     }
 
     fn holds(&self, condition: &Node, depth: u32) -> Result<bool, String> {

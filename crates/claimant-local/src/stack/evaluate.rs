@@ -133,6 +133,9 @@ impl Template<'_> {
                 }
             };
         };
+        if parameter.get("NoEcho").and_then(Node::as_text).is_some_and(|text| text.eq_ignore_ascii_case("true")) {
+            self.secret.set(true);
+        }
         if let Some(given) = self.parameters.get(id) {
             return Ok(given.clone());
         }

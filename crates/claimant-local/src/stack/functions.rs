@@ -1,6 +1,6 @@
 //! Functions of a template, and whether their code can run here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::events;
@@ -106,7 +106,7 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
     let name = physical_name(template, id, function, "FunctionName");
     let timeout_s = properties.get("Timeout").integer(1..=900).unwrap_or(TIMEOUT_DEFAULT_S);
     let memory_mb = properties.get("MemorySize").integer(128..=10_240).unwrap_or(MEMORY_DEFAULT_MB);
-    let environment = environment(&properties);
+    let (environment, secrets) = environment(&properties);
     let mappings = properties.own.section("Events").entries().into_iter();
     let mappings = mappings.filter_map(|(event_id, event)| events::sqs_event(id, &event_id, &event)).collect();
     let (binary, code) = code(function, &properties);
@@ -118,6 +118,7 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
         timeout: Duration::from_secs(timeout_s),
         memory_mb: u32::try_from(memory_mb).expect("checked to be 10240 or less"),
         environment,
+        secrets,
         mappings,
     })
 }
@@ -178,23 +179,23 @@ fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>,
 }
 
 /// The variables that are global, and over them the function's own: `AWS::NoValue` takes one away, and where it stands in place of a
-/// mapping, or another function of CloudFormation does, all of them.
-fn environment(properties: &Properties<'_>) -> BTreeMap<String, String> {
+/// mapping, or another function of CloudFormation does, all of them. With the names of those that are secret.
+fn environment(properties: &Properties<'_>) -> (BTreeMap<String, String>, BTreeSet<String>) {
     let own = properties.own.section("Environment");
     let is_replaced = [&own, &own.section("Variables")].iter().any(|one| one.is_written() && !one.is_written_out());
     let globals = properties.globals.as_ref().filter(|_| !is_replaced);
     let mut all = globals.map(variables).unwrap_or_default();
     all.extend(variables(&properties.own));
-    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    let secrets = all.iter().filter(|(_, (_, is_secret))| *is_secret).map(|(name, _)| name.clone()).collect();
+    (all.into_iter().filter_map(|(name, (value, _))| Some((name, value?))).collect(), secrets)
 }
 
-/// Each variable that is written, and its value, if it has one.
-fn variables(place: &Section<'_>) -> BTreeMap<String, Option<String>> {
+/// Each variable that is written, with its value, if it has one, and whether that is secret.
+fn variables(place: &Section<'_>) -> BTreeMap<String, (Option<String>, bool)> {
     let variables = place.section("Environment").section("Variables").entries();
     let variable = |(name, value): (String, Section<'_>)| {
         check_name(&name, &value);
-        let text = value.text_or_stand_in();
-        (name, text)
+        (name, (value.text_or_stand_in(), value.is_secret()))
     };
     variables.into_iter().map(variable).collect()
 }

@@ -186,6 +186,14 @@ impl<'t> Section<'t> {
         Some(text)
     }
 
+    /// Whether the value of a parameter with `NoEcho` is in the value.
+    pub(super) fn is_secret(&self) -> bool {
+        self.template.secret.set(false);
+        // What is wrong with it is said where it is read.
+        let _ = self.evaluated();
+        self.template.secret.get()
+    }
+
     fn as_text(&self, node: &Node) -> Option<String> {
         let text = node.as_text();
         if text.is_none() {

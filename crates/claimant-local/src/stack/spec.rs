@@ -1,6 +1,6 @@
 //! What a template comes to: everything that runs locally, and what does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -113,6 +113,8 @@ pub struct FunctionSpec {
     pub memory_mb: u32,
     /// `Environment.Variables` of the function over those of `Globals`; queue URLs start with [`SQS_URL_PLACEHOLDER`].
     pub environment: BTreeMap<String, String>,
+    /// The variables of it that have the value of a parameter with `NoEcho`, which is shown to no one.
+    pub secrets: BTreeSet<String>,
     /// Its SQS events.
     pub mappings: Vec<MappingSpec>,
 }

@@ -26,6 +26,8 @@ pub(super) struct Template<'a> {
     pub(super) findings: &'a Findings,
     /// Why values of the evaluation that is under way are stand-ins; see [`Template::evaluate`].
     pub(super) unknown: RefCell<Vec<String>>,
+    /// Whether the evaluation that is under way has the value of a parameter with `NoEcho`.
+    pub(super) secret: Cell<bool>,
     /// What was evaluated so far; see [`Template::count_steps`].
     pub(super) steps: Cell<usize>,
 }
@@ -33,7 +35,8 @@ pub(super) struct Template<'a> {
 impl<'a> Template<'a> {
     /// Also checks that every parameter given is one the template has.
     pub(super) fn new(root: Node, parameters: &'a BTreeMap<String, String>, findings: &'a Findings) -> Self {
-        let template = Self { root, parameters, findings, unknown: RefCell::default(), steps: Cell::default() };
+        let (unknown, secret, steps) = (RefCell::default(), Cell::default(), Cell::default());
+        let template = Self { root, parameters, findings, unknown, secret, steps };
         for name in parameters.keys() {
             if template.parameter(name).is_none() {
                 findings.fault(

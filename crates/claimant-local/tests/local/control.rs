@@ -1,7 +1,9 @@
 //! The control endpoint: what a cloud holds, and its log lines.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use claimant_local::cloud::{Cloud, CloudConfig};
 use claimant_local::control::Control;
 use claimant_local::faults::Faults;
 use claimant_local::journal::Journal;
@@ -120,6 +122,57 @@ async fn faults_are_switched_on_listed_and_ended_over_http() {
     assert_eq!(call(&address, "DELETE", "/_claimant/faults/2", "").await.0, 404);
     assert_eq!(call(&address, "DELETE", path, "").await, (200, json!({"faults": []})));
     assert_eq!(call(&address, "GET", path, "").await.1["faults"][0]["id"], 1);
+}
+
+/// What CloudFormation shows to no one.
+#[tokio::test]
+async fn the_values_of_parameters_without_echo_are_the_functions_alone() {
+    let template = "
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  DatabaseUrl: {Type: String, NoEcho: true}
+  Pin: {Type: String, NoEcho: 'true', Default: ''}
+  Prefix: {Type: String, Default: shop}
+Conditions: {HasDatabase: !Not [!Equals [!Ref DatabaseUrl, '']]}
+Globals: {Function: {Environment: {Variables: {PIN: !Ref Pin}}}}
+Resources:
+  Worker:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: worker}}
+    Properties:
+      Handler: bootstrap
+      Environment:
+        Variables:
+          DATABASE_URL: !Ref DatabaseUrl
+          BOTH: !Sub '${Prefix}${DatabaseUrl}${Pin}'
+          PREFIX: !If [HasDatabase, !Ref Prefix, none]
+";
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("template.yaml"), template).unwrap();
+    let given = [("DatabaseUrl", "postgres://u:s3cret@h/d"), ("Pin", "1234")];
+    let mut config = CloudConfig {
+        parameters: given.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        ..CloudConfig::new(directory.path().join("template.yaml"), directory.path())
+    };
+    config.binaries.wait = true;
+    let cloud = Cloud::start(config).await.unwrap();
+    let address = cloud.endpoints().control.trim_start_matches("http://").to_owned();
+    let wanted = json!({"BOTH": "****", "DATABASE_URL": "****", "PIN": "****", "PREFIX": "shop"});
+    let functions = "/2015-03-31/functions";
+    for (path, at) in [
+        (functions.to_owned(), "/Functions/0"),
+        (format!("{functions}/Worker"), "/Configuration"),
+        (format!("{functions}/Worker/configuration"), ""),
+    ] {
+        let (_, answer) = call(&address, "GET", &path, "").await;
+        assert_eq!(answer.pointer(&format!("{at}/Environment/Variables")), Some(&wanted), "{path}");
+    }
+    let described = whole(&address, "/_claimant/cloud").await;
+    assert!(!described.contains("s3cret") && !described.contains("1234"), "{described}");
+    let pairs = |pairs: Vec<(String, String)>| json!(BTreeMap::from_iter(pairs));
+    assert_eq!(pairs(cloud.shown_function_variables()), wanted);
+    assert_eq!(pairs(cloud.function_variables())["DATABASE_URL"], "postgres://u:s3cret@h/d");
+    cloud.stop().await;
 }
 
 /// A form of a page on another port reaches the endpoint, whatever its content is said to be.
