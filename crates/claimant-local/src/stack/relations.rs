@@ -1,6 +1,6 @@
 //! What must hold between the resources of a stack. AWS refuses the same at deployment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::spec::{FunctionSpec, MappingSpec, QueueSpec, Stack};
 use super::template::Template;
@@ -38,7 +38,19 @@ pub(super) fn check(stack: &Stack, template: &Template<'_>) {
         check_redrive(stack, queue, template);
     }
     for function in &stack.functions {
+        let mut readers = BTreeMap::new();
         for mapping in &function.mappings {
+            if let Some(other) = readers.insert(&mapping.queue, &mapping.logical_id) {
+                // Each would delete what fits the other alone.
+                template.findings.fault(
+                    mapping.line,
+                    format!(
+                        "{}: reads {}, as {other} does: Lambda allows one event source mapping of a queue and a function; \
+                         give one of them the filters of both, since a message needs to fit one filter",
+                        mapping.logical_id, mapping.queue
+                    ),
+                );
+            }
             if let Some(queue) = stack.queues.iter().find(|queue| queue.name == mapping.queue) {
                 check_mapping(function, mapping, queue, template);
             }

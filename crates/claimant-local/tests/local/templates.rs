@@ -323,6 +323,39 @@ Resources:
     assert_eq!(stack.queues[0].settings.redrive, None);
 }
 
+/// Lambda refuses it at deployment; here, each would delete what fits the other alone.
+#[test]
+fn a_function_reads_a_queue_by_one_mapping() {
+    let template = "
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Events:
+        A: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, FilterCriteria: {Filters: [{Pattern: '{\"body\": {\"kind\": [\"a\"]}}'}]}}}
+MORE
+  G:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Events: {A: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}
+";
+    check(&template.replace("MORE", ""), &["Q"], &["F < Q", "G < Q"], &[]);
+    for (second, more) in [
+        ("FB", "        B: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, Enabled: false}}"),
+        (
+            "M",
+            "  M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Q.Arn, FunctionName: !Ref F}}",
+        ),
+    ] {
+        let error = Stack::parse(&template.replace("MORE", more), &BTreeMap::new()).expect_err(second).to_string();
+        let fault = format!(":10: {second}: reads Q, as FA does: Lambda allows one event source mapping");
+        assert!(error.contains(&fault) && error.matches("\n  - ").count() == 1, "{error}");
+    }
+}
+
 #[test]
 fn properties_of_tables_and_functions_without_effect_are_named() {
     let template = "
@@ -371,7 +404,8 @@ async fn a_function_has_processes_for_the_batches_of_all_its_mappings() {
     ] {
         let mut template = "
 Resources:
-  Q: {Type: AWS::SQS::Queue}
+  Q0: {Type: AWS::SQS::Queue}
+  Q1: {Type: AWS::SQS::Queue}
   F: {Type: AWS::Serverless::Function, Properties: {Runtime: provided.al2023, FunctionName: both}}
 "
         .to_owned();
@@ -379,7 +413,7 @@ Resources:
             template += &format!(
                 "  M{number}:
     Type: AWS::Lambda::EventSourceMapping
-    Properties: {{EventSourceArn: !GetAtt Q.Arn, FunctionName: both, ScalingConfig: {{{scaling}}}}}\n"
+    Properties: {{EventSourceArn: !GetAtt Q{number}.Arn, FunctionName: both, ScalingConfig: {{{scaling}}}}}\n"
             );
         }
         let directory = tempfile::tempdir().unwrap();
