@@ -29,6 +29,9 @@ const PROPERTIES: [&str; 9] = [
 /// Properties without anything to see of them here.
 const SILENT: [&str; 3] = ["KmsKeyArn", "MetricsConfig", "Tags"];
 
+/// What follows where only AWS knows the queue.
+const NOT_READ: &str = "no messages of it are read";
+
 const MAPPING: &str = "AWS::Lambda::EventSourceMapping";
 
 /// An event of a SAM function; `None`, and said so, if it is none that runs here.
@@ -56,9 +59,11 @@ pub(super) fn add_event_source_mappings(template: &Template<'_>, functions: &mut
         let properties = resource.section("Properties");
         let called = properties.section("FunctionName").required_text("name the function, such as !Ref Confirm");
         let source = properties.section("EventSourceArn");
-        let arn = source.text();
+        let arn = source.text_or(NOT_READ);
         if arn.as_ref().is_none_or(|arn| arn.split(':').nth(2) != Some("sqs")) {
-            resource.not_run(MAPPING, "only SQS queues are read");
+            let is_unknown = arn.is_none() && source.is_written();
+            let why = if is_unknown { "its source is not known here" } else { "only SQS queues are read" };
+            resource.not_run(MAPPING, why);
             continue;
         }
         let Some(called) = called else { continue };
@@ -72,7 +77,7 @@ pub(super) fn add_event_source_mappings(template: &Template<'_>, functions: &mut
 }
 
 fn mapping(logical_id: &str, line: usize, queue: &Section<'_>, properties: &Section<'_>) -> Option<MappingSpec> {
-    let arn = queue.required_text("give the queue's ARN, such as !GetAtt Orders.Arn");
+    let arn = queue.required_text_or("give the queue's ARN, such as !GetAtt Orders.Arn", NOT_READ);
     let integer = |key, range| properties.section(key).integer(range);
     let batch_size = integer("BatchSize", 1..=10_000).unwrap_or(BATCH_SIZE_DEFAULT);
     let window_s = integer("MaximumBatchingWindowInSeconds", 0..=300).unwrap_or(0);

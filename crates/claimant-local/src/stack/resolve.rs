@@ -15,6 +15,9 @@ enum Kind {
     Bucket,
 }
 
+/// How SAM goes on, after a function's id, in the ids of what it makes of it; with the id of an event for what it makes of that.
+const MADE_OF_FUNCTION: [&str; 6] = ["Role", "Version", "Alias", "Url", "DeploymentGroup", "EventInvokeConfig"];
+
 /// A resource that is there locally.
 pub(super) struct Known {
     kind: Kind,
@@ -150,10 +153,16 @@ impl Template<'_> {
 
     /// The resource for which SAM makes one of this id, such as `ConfirmRole` for `Confirm`.
     fn maker_of(&self, id: &str) -> Option<&str> {
-        let transformed = self.all_resources().filter(|(_, resource)| {
-            type_of(resource).is_some_and(|type_name| type_name.starts_with("AWS::Serverless::"))
-        });
-        transformed.map(|(maker, _)| maker).find(|maker| id.starts_with(maker)).or_else(|| {
+        let makes = |(maker, resource): &(&str, &Node)| {
+            let (Some(kind), Some(rest)) = (type_of(resource), id.strip_prefix(maker)) else { return false };
+            if kind != "AWS::Serverless::Function" {
+                return kind.starts_with("AWS::Serverless::");
+            }
+            let events = resource.get("Properties").and_then(|properties| properties.get("Events"));
+            let events = events.map_or(&[][..], Node::entries).iter().map(|(event, _)| &**event);
+            MADE_OF_FUNCTION.into_iter().chain(events).any(|made| rest.starts_with(made))
+        };
+        self.all_resources().find(makes).map(|(maker, _)| maker).or_else(|| {
             // An API's implicit resources have fixed names.
             id.starts_with("Serverless").then_some("the template's API events")
         })

@@ -54,6 +54,9 @@ const TABLE_PROPERTIES: [&str; 21] = [
     "Tags",
 ];
 
+/// What follows where a queue's dead-letter queue is none of the template's.
+const STAYS: &str = "messages stay in the queue";
+
 /// Queues, each after the dead-letter queue it names, so that they can be created in this order.
 pub(super) fn queues(template: &Template<'_>) -> Vec<QueueSpec> {
     let read = template.resources(&["AWS::SQS::Queue"]);
@@ -207,7 +210,7 @@ fn redrive(policy: &Section<'_>) -> Option<Redrive> {
         return None;
     }
     let target = policy.section("deadLetterTargetArn");
-    let arn = target.required_text("give the dead-letter queue, such as !GetAtt Failed.Arn");
+    let arn = target.required_text_or("give the dead-letter queue, such as !GetAtt Failed.Arn", STAYS);
     let count = policy.section("maxReceiveCount");
     let max_receive_count = count.integer(1..=1_000);
     if !count.is_given() {
@@ -216,7 +219,7 @@ fn redrive(policy: &Section<'_>) -> Option<Redrive> {
     let arn = arn?;
     let Some(name) = arn::local_queue_name(&arn) else {
         if arn.starts_with("arn:") {
-            policy.not_run("RedrivePolicy", format!("{arn} is not in this template: messages stay in the queue"));
+            policy.not_run("RedrivePolicy", format!("{arn} is not in this template: {STAYS}"));
             return None;
         }
         target.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Failed.Arn"));

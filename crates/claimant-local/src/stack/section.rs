@@ -5,6 +5,9 @@ use std::ops::RangeInclusive;
 use super::template::{Template, condition_of, type_of};
 use super::yaml::{Kind, Node};
 
+/// What follows where only AWS knows a value that can be left out.
+const DEFAULT_COUNTS: &str = "its default counts";
+
 /// A place in the template: a value, or the absence of one, with its path for messages.
 #[derive(Clone)]
 pub(super) struct Section<'t> {
@@ -113,7 +116,7 @@ impl<'t> Section<'t> {
         if unknown.is_empty() {
             return Some(node);
         }
-        self.note_unknown(unknown, "its default counts");
+        self.note_unknown(unknown, DEFAULT_COUNTS);
         None
     }
 
@@ -214,10 +217,25 @@ impl<'t> Section<'t> {
 
     /// As [`text`](Self::text); absence is a fault.
     pub(super) fn required_text(&self, fix: &str) -> Option<String> {
+        self.required_text_or(fix, DEFAULT_COUNTS)
+    }
+
+    /// As [`required_text`](Self::required_text); `without` says what follows where only AWS knows the value.
+    pub(super) fn required_text_or(&self, fix: &str, without: &str) -> Option<String> {
         if self.node.is_none() {
             self.fault(format!("is missing: {fix}"));
         }
-        self.text()
+        self.text_or(without)
+    }
+
+    /// As [`text`](Self::text); `without` says what follows where only AWS knows the value.
+    pub(super) fn text_or(&self, without: &str) -> Option<String> {
+        let (node, unknown) = self.evaluated()?;
+        if unknown.is_empty() {
+            return self.as_text(&node);
+        }
+        self.note_unknown(unknown, without);
+        None
     }
 
     pub(super) fn integer(&self, range: RangeInclusive<u64>) -> Option<u64> {

@@ -306,10 +306,16 @@ Resources:
         Foreign: {Type: SQS, Properties: {Queue: arn:aws:sqs:eu-west-1:1:x}}
         Gone: {Type: SQS, Properties: {Queue: !Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:x'}}
         Imported: {Type: SQS, Properties: {Queue: !ImportValue QueueArn}}
+  Shared:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !ImportValue OtherArn, FunctionName: !Ref F}
+  Rest:
+    Type: AWS::SQS::Queue
+    Properties: {RedrivePolicy: {deadLetterTargetArn: !ImportValue DeadArn, maxReceiveCount: 3}}
 ";
     let stack = check(
         template,
-        &["Q"],
+        &["Q", "Rest"],
         &["F < "],
         &[
             "FancyNewProperty (t.yaml:6): has no effect",
@@ -317,10 +323,45 @@ Resources:
             "Schedule event F.Properties.Events.Nightly (t.yaml:13), F.Properties.Events.Hourly (:14): only SQS",
             "F.Properties.Events.Foreign.Properties.Queue (t.yaml:15): reads arn:aws:sqs:eu-west-1:1:x",
             "event source mapping FGone (t.yaml:16): reads the queue x, which is not in this template",
-            "F.Properties.Events.Imported.Properties.Queue (t.yaml:17): is the export QueueArn of another stack",
+            "F.Properties.Events.Imported.Properties.Queue (t.yaml:17): is the export QueueArn of another stack \
+             (!ImportValue): no messages of it are read",
+            "AWS::Lambda::EventSourceMapping Shared (t.yaml:18): its source is not known here",
+            "Shared.Properties.EventSourceArn (t.yaml:20): is the export OtherArn of another stack (!ImportValue): \
+             no messages of it are read",
+            "deadLetterTargetArn (t.yaml:23): is the export DeadArn of another stack (!ImportValue): \
+             messages stay in the queue",
         ],
     );
     assert_eq!(stack.queues[0].settings.redrive, None);
+}
+
+/// What SAM makes is referred to by the id of its function and what it is; a queue with a typo in its name begins so, too.
+#[test]
+fn a_reference_to_what_sam_makes_of_a_function_is_told_from_a_typo() {
+    let template = "
+Resources:
+  ConfirmQueue: {Type: AWS::SQS::Queue}
+  Confirm:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Environment: {Variables: {VALUE: !GetAtt REFERENCE}}
+      Events: {Orders: {Type: SQS, Properties: {Queue: !GetAtt ConfirmQueue.Arn}}}
+";
+    for made in ["ConfirmRole.Arn", "ConfirmAliaslive.Arn", "ConfirmUrl.FunctionUrl", "ConfirmOrders.Id"] {
+        let stack = read(&template.replace("REFERENCE", made));
+        let [line] = stack.not_run_lines("t.yaml").try_into().unwrap_or_else(|lines| panic!("{made}: {lines:?}"));
+        assert!(line.contains("which SAM makes for Confirm: ") && line.contains("stands in for it"), "{line}");
+    }
+    for typo in ["ConfirmQeue.Arn", "ConfirmOrder.Id", "Confirmation.Arn"] {
+        let error = Stack::parse(&template.replace("REFERENCE", typo), &BTreeMap::new()).expect_err(typo).to_string();
+        let (id, _) = typo.split_once('.').unwrap();
+        let place = format!(":8: Confirm.Properties.Environment.Variables.VALUE: refers to {id}, which is neither");
+        assert!(error.contains(&place), "{error}");
+    }
+    let template = template.replace("REFERENCE", "ConfirmRole.Arn").replace("ConfirmQueue.Arn", "ConfirmQeue.Arn");
+    let error = Stack::parse(&template, &BTreeMap::new()).expect_err("the event's queue").to_string();
+    assert!(error.contains(":9: Confirm.Properties.Events.Orders.Properties.Queue: refers to ConfirmQeue"), "{error}");
 }
 
 /// Lambda refuses it at deployment; here, each would delete what fits the other alone.
