@@ -221,16 +221,15 @@ fn choose(stack: &Stack, places: Vec<Places>, config: &CloudConfig) -> Result<Ve
     Ok(functions.filter(|(spec, _)| wanted(spec)).collect())
 }
 
-/// A line for each function without a program. An error where it must not wait for one: if so configured, and if the
-/// function was asked for by its name.
+/// A line for each function without a program that this machine can run. An error where it must not wait for one: if so
+/// configured, and if the function was asked for by its name.
 fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for (spec, places) in chosen {
-        let all: Vec<_> = places.first.iter().chain(&places.others).collect();
-        if all.iter().any(|path| path.is_file()) {
+        if places.have_program() {
             continue;
         }
-        let line = no_program(spec, &all, &config.template);
+        let line = no_program(spec, places, &config.template);
         if !config.binaries.wait || !config.only.is_empty() {
             return Err(Error::new(format!("{line}, or give its directory with --binaries")));
         }
@@ -239,10 +238,10 @@ fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Ve
     Ok(lines)
 }
 
-fn no_program(spec: &FunctionSpec, places: &[&PathBuf], template: &Path) -> String {
-    let is_named = |path: &&&PathBuf| path.file_name() != Some(OsStr::new(BOOTSTRAP));
-    let first = places.iter().find(is_named).or(places.first());
-    let others: Vec<_> = places.iter().filter(is_named).skip(1).map(|path| path.display().to_string()).collect();
+fn no_program(spec: &FunctionSpec, places: &Places, template: &Path) -> String {
+    let is_named = |path: &&PathBuf| path.file_name() != Some(OsStr::new(BOOTSTRAP));
+    let first = places.all().find(is_named).or(places.all().next());
+    let others: Vec<_> = places.all().filter(is_named).skip(1).map(|path| path.display().to_string()).collect();
     let first = first.map(|path| path.display().to_string()).unwrap_or_default();
     let others = if others.is_empty() { String::new() } else { format!(", nor at {}", others.join(", ")) };
     let build = if spec.code.cargo || spec.code.binary_is_named {
@@ -250,7 +249,8 @@ fn no_program(spec: &FunctionSpec, places: &[&PathBuf], template: &Path) -> Stri
     } else {
         format!("`sam build -t {}`", template.display())
     };
-    format!("function {} has no binary at {first}{others}: build it with {build}", spec.name)
+    let unusable = places.unusable().map(|unusable| format!(" ({unusable})")).unwrap_or_default();
+    format!("function {} has no binary at {first}{others}{unusable}: build it with {build}", spec.name)
 }
 
 /// A listener on 127.0.0.1, and the address to reach it.

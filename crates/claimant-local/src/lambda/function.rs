@@ -22,22 +22,20 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// The program does not exist or is not executable, or the concurrency is out of range.
+    /// The program does not exist, is not executable or is for another architecture, or the concurrency is out of range.
     pub fn new(config: FunctionConfig) -> Result<Self, Error> {
         let function = Self::awaited(config)?;
         if function.has_program() {
             return Ok(function);
         }
         let FunctionConfig { name, program, .. } = &function.0.config;
-        let Some(path) = program.first.iter().chain(&program.others).next() else {
+        if let Some(unusable) = program.unusable() {
+            return Err(Error::new(format!("function {name}: {unusable}: build it, or name the binary")));
+        }
+        let Some(path) = program.all().next() else {
             return Err(Error::new(format!("function {name}: no place for its program is known")));
         };
         let path = path.display();
-        if program.first.iter().chain(&program.others).any(|path| path.exists()) {
-            return Err(Error::new(format!(
-                "function {name}: {path} is not an executable file: build it, or name the binary"
-            )));
-        }
         Err(Error::new(format!("function {name}: no binary at {path}: build it, such as with `cargo build`")))
     }
 
@@ -72,7 +70,7 @@ impl Function {
         self.0.program.current().1.map(|build| build.path)
     }
 
-    /// Resolves once there is a program to run. Cancel safe.
+    /// Resolves once there is a program to start processes from, which need not be the one that was there before. Cancel safe.
     pub async fn ready(&self) {
         self.0.program.ready().await;
     }

@@ -24,6 +24,9 @@ const WHOLE_MAX: Duration = Duration::from_secs(30);
 /// The start of a file that tells what it is.
 const HEAD_BYTES: usize = 64;
 
+/// What is said of a program that this machine cannot run.
+const FOREIGN: &str = "is for another architecture or system";
+
 /// How an ELF file says that its numbers have 64 bits.
 const CLASS_64: u8 = 2;
 
@@ -34,6 +37,25 @@ pub struct Places {
     pub first: Vec<PathBuf>,
     /// Of these, where none of the first is there, the newest that this machine can run.
     pub others: Vec<PathBuf>,
+}
+
+impl Places {
+    /// Returns all of them, those that are taken first first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.first.iter().chain(&self.others)
+    }
+
+    /// Returns whether a program is there that this machine can run.
+    pub(crate) fn have_program(&self) -> bool {
+        program(self).is_some()
+    }
+
+    /// Returns what is there in place of a program, and why it is none.
+    pub(crate) fn unusable(&self) -> Option<String> {
+        let path = self.all().find(|path| path.exists())?;
+        let why = if build(path).is_some() { FOREIGN } else { "is not an executable file" };
+        Some(format!("{} {why}", path.display()))
+    }
 }
 
 impl From<PathBuf> for Places {
@@ -75,9 +97,9 @@ pub(super) enum Look {
 }
 
 impl Program {
-    /// The build that is there now counts without further ado.
+    /// The build that is there now counts without further ado, if this machine can run it.
     pub(super) fn new(places: Places) -> Self {
-        let build = newest(&places);
+        let build = program(&places);
         let number = u64::from(build.is_some());
         Self {
             places,
@@ -140,11 +162,16 @@ impl Program {
     }
 
     fn first_place(&self) -> PathBuf {
-        self.places.first.first().or_else(|| self.places.others.first()).cloned().unwrap_or_default()
+        self.places.all().next().cloned().unwrap_or_default()
     }
 }
 
-/// The build that the places give now.
+/// The build that the places give now, if this machine can run it.
+fn program(places: &Places) -> Option<Build> {
+    newest(places).filter(|build| runs_here(&build.path))
+}
+
+/// The build that the places give now; of the first places, whatever it is for, so that it is said what is wrong with it.
 fn newest(places: &Places) -> Option<Build> {
     let first = places.first.iter().find_map(|path| build(path));
     let newest = || {
@@ -201,7 +228,7 @@ fn is_whole(build: &Build) -> Result<(), &'static str> {
         return Ok(());
     }
     if !runs_here(&build.path) {
-        return Err("is for another architecture or system");
+        return Err(FOREIGN);
     }
     let number = |at: usize, bytes: usize| {
         let field = head.get(at..at + bytes)?;

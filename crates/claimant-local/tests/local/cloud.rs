@@ -1,11 +1,12 @@
 //! A whole cloud from a template, without a message to work on.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::{Logs, build, until};
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
-use claimant_local::cloud::{Cloud, CloudConfig, Ports};
+use claimant_local::cloud::{Binaries, Cloud, CloudConfig, Ports};
 use claimant_local::sqs::NewMessage;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -317,4 +318,36 @@ async fn a_function_that_is_not_built_yet_starts_once_it_is() {
     until("it is done", || cloud.mapping_counters("Worker").succeeded == 1).await;
     assert_eq!(cloud.sqs().counters("Orders").unwrap().received, 1);
     cloud.stop().await;
+}
+
+/// A program of this kind is left by `sam build` for arm64 on a machine of another architecture, or by a copy without its mode.
+#[tokio::test]
+async fn a_file_that_is_no_program_here_is_named_where_one_is_waited_for() {
+    let (stage, _logs, mut config) = field(false);
+    let program = stage.path().join("worker/bootstrap");
+    let own = fs::read(std::env::current_exe().unwrap()).unwrap();
+    let foreign = [&own[..18], &[!own[18]], &own[19..64]].concat();
+    for (mode, content, why) in [
+        (0o755, &foreign[..], "worker/bootstrap is for another architecture or system"),
+        (0o644, b"#!/bin/sh\n", "worker/bootstrap is not an executable file"),
+    ] {
+        fs::write(&program, content).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+        config.binaries.wait = false;
+        for only in [vec![], vec!["Worker".to_owned()]] {
+            let refused = fault(CloudConfig { only, ..config.clone() }).await;
+            assert!(refused.contains("function Worker has no binary") && refused.contains(why), "{refused}");
+        }
+        config.binaries.wait = true;
+        let cloud = Cloud::start(config.clone()).await.unwrap();
+        let [waiting] = cloud.waiting() else { panic!("{why}: it waits for a program") };
+        assert!(waiting.contains(why) && waiting.contains("its messages wait"), "{waiting}");
+        cloud.stop().await;
+    }
+    // As it is where it is named.
+    fs::write(stage.path().join("Worker"), &foreign).unwrap();
+    fs::set_permissions(stage.path().join("Worker"), fs::Permissions::from_mode(0o755)).unwrap();
+    config.binaries = Binaries::in_directory(stage.path());
+    let refused = fault(config).await;
+    assert!(refused.contains("Worker is for another architecture or system"), "{refused}");
 }
