@@ -72,7 +72,12 @@ impl Function {
 
     /// Resolves once there is a program to start processes from, which need not be the one that was there before. Cancel safe.
     pub async fn ready(&self) {
-        self.0.program.ready().await;
+        self.0.ready().await;
+    }
+
+    /// Resolves once there is none any more, or another one. Cancel safe.
+    pub(crate) async fn gone(&self) {
+        self.0.gone().await;
     }
 
     /// Looks for a new build of the program. If there is one, processes of the old one end: idle ones now, others after

@@ -18,6 +18,9 @@ const RESTART_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause before a restart.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// Between two looks at whether the program is there.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
 /// A function's environments and what is known of them.
 pub(super) struct Pool {
     pub(super) config: FunctionConfig,
@@ -36,6 +39,8 @@ pub(super) struct Pool {
 struct State {
     counters: FunctionCounters,
     crashes_in_a_row: u32,
+    /// The last build that was said to be gone.
+    gone: u64,
 }
 
 impl Pool {
@@ -157,6 +162,25 @@ impl Pool {
         started
     }
 
+    /// Resolves once there is a program to start processes from. Says so where the one in use is gone.
+    pub(super) async fn ready(&self) {
+        while self.program.there().is_none() {
+            self.renew().await;
+            if self.program.there().is_some() {
+                return;
+            }
+            self.note_gone();
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Resolves once the program in use is gone, or replaced.
+    pub(super) async fn gone(&self) {
+        while self.program.there().is_some() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
     /// Looks for a new build, and ends idle processes of an old one.
     pub(super) async fn renew(&self) {
         let look = self.program.look().await;
@@ -187,6 +211,16 @@ impl Pool {
                 ));
             }
             Look::Unusable(why) => self.log(&format!("claimant: does not run a new build: {why}")),
+        }
+    }
+
+    /// Says that a build is gone, once; of one that has not been there yet it was said before.
+    fn note_gone(&self) {
+        let (build, _) = self.program.current();
+        if std::mem::replace(&mut lock(&self.state).gone, build) != build {
+            self.log(
+                "claimant: waits for its program, which is gone or is being written; messages wait in their queues",
+            );
         }
     }
 

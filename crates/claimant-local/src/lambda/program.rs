@@ -113,10 +113,10 @@ impl Program {
         self.current.borrow().clone()
     }
 
-    /// Resolves once there is a build.
-    pub(super) async fn ready(&self) {
-        // An error means that the program is gone, with all who could wait.
-        let _ = self.current.subscribe().wait_for(|(number, _)| *number > 0).await;
+    /// Returns the build in use, where it is what the places have now.
+    pub(super) fn there(&self) -> Option<(u64, PathBuf)> {
+        let (number, current) = self.current();
+        current.filter(|current| newest(&self.places).as_ref() == Some(current)).map(|build| (number, build.path))
     }
 
     /// Looks whether there is a new build, and waits until it has stopped changing. Cancel safe.
@@ -145,11 +145,10 @@ impl Program {
     pub(super) async fn settled(&self, found: impl Fn(&Look)) -> Result<(u64, PathBuf), String> {
         let deadline = Instant::now() + WHOLE_MAX;
         loop {
-            let (number, current) = self.current();
-            let there = newest(&self.places);
-            if let (Some(current), true) = (&current, there == current) {
-                return Ok((number, current.path.clone()));
+            if let Some(there) = self.there() {
+                return Ok(there);
             }
+            let there = newest(&self.places);
             if Instant::now() >= deadline {
                 let place = there.map_or_else(|| self.first_place(), |build| build.path);
                 return Err(format!("{} is not there, or not whole", place.display()));

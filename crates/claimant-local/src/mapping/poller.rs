@@ -46,12 +46,6 @@ impl Poller {
 
     /// Polls until something else is wanted and every batch in flight has ended.
     async fn poll(self: Arc<Self>, wanted: &mut watch::Receiver<Wanted>) {
-        // A program that is yet to be built must not cost a message its receives.
-        tokio::select! {
-            biased;
-            _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => return,
-            () = self.function.ready() => {}
-        }
         let slots = Arc::new(Semaphore::new(self.concurrency()));
         let mut batches = JoinSet::new();
         loop {
@@ -60,7 +54,7 @@ impl Poller {
                 _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => break,
                 slot = self.slot(&slots) => slot,
             };
-            let messages = self.source.gather(wanted).await;
+            let messages = self.source.gather(&self.function, wanted).await;
             if messages.is_empty() {
                 break;
             }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::counters::MappingCounters;
 use super::switch::Wanted;
 use crate::journal::{Journal, Text, What};
-use crate::lambda::EVENT_BYTES_MAX;
+use crate::lambda::{EVENT_BYTES_MAX, Function};
 use crate::sqs::{Deletion, Received, Sqs};
 use crate::stack::MappingSpec;
 use crate::sync::lock;
@@ -37,12 +37,21 @@ pub(super) struct Source {
 impl Source {
     /// Waits for a message, then for more until the batch is full, the window ends or the event would be too large.
     /// Empty only if the mapping was stopped or paused; what was gathered until then is still returned.
-    pub(super) async fn gather(&self, wanted: &mut watch::Receiver<Wanted>) -> Vec<Received> {
+    pub(super) async fn gather(&self, function: &Function, wanted: &mut watch::Receiver<Wanted>) -> Vec<Received> {
         let mut batch = Vec::new();
         while batch.is_empty() {
-            match self.receive(self.spec.batch_size, RECEIVE_WAIT, wanted).await {
-                Some(messages) => batch = messages,
-                None => return batch,
+            // A program that is yet to be built, or gone, must not cost a message its receives.
+            tokio::select! {
+                biased;
+                _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => return batch,
+                () = function.ready() => {}
+            }
+            tokio::select! {
+                received = self.receive(self.spec.batch_size, RECEIVE_WAIT, wanted) => match received {
+                    Some(messages) => batch = messages,
+                    None => return batch,
+                },
+                () = function.gone() => {}
             }
         }
         let deadline = Instant::now() + self.spec.window;

@@ -291,6 +291,28 @@ async fn a_program_that_is_not_built_costs_no_receives() {
     mapping.stop().await;
 }
 
+/// As after `cargo clean`, while a build takes minutes: the mapping was waiting for a message, and its process is gone.
+#[tokio::test]
+async fn a_program_that_is_gone_costs_no_receives() {
+    let bench = bench("orders", &["one"], &[]);
+    let mapping = bench.start();
+    until("the first is done", || mapping.counters().succeeded == 1).await;
+    let program = bench.dir.path().join("bootstrap");
+    std::fs::remove_file(&program).unwrap();
+    bench.function.pids().into_iter().for_each(|pid| _ = bench.function.kill(pid));
+    bench.logs.until("claimant: waits for its program, ", 1).await;
+    bench.send("two");
+    tokio::time::pause();
+    tokio::time::sleep(LONG).await;
+    tokio::time::resume();
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 1);
+    build(&program, 2);
+    until("the second is done", || mapping.counters().succeeded == 2).await;
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 2, "no receive was lost");
+    assert_eq!(bench.logs.until("claimant: waits for its program, ", 1).await.len(), 1, "said once");
+    mapping.stop().await;
+}
+
 #[tokio::test]
 async fn a_paused_mapping_leaves_messages_where_they_are() {
     let bench = bench("orders", &["first"], &[]);
