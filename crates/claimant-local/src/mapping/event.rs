@@ -13,6 +13,9 @@ use crate::sqs::{AttributeValue, MessageAttribute, Received};
 const HEAD: &str = r#"{"Records":["#;
 const TAIL: &str = "]}";
 
+/// The [sizes](size) of one event's messages at most.
+pub(super) const BYTES_MAX: usize = EVENT_BYTES_MAX - HEAD.len() - TAIL.len();
+
 /// One invocation's messages and their event.
 pub(super) struct Event {
     pub(super) messages: Vec<Received>,
@@ -68,6 +71,11 @@ pub(super) fn events(queue_arn: &str, messages: Vec<Received>) -> Vec<Event> {
         event.payload.extend_from_slice(TAIL.as_bytes());
     }
     events
+}
+
+/// The bytes that a message takes of an event, with the comma before the next one.
+pub(super) fn size(queue_arn: &str, message: &Received) -> usize {
+    record(queue_arn, message).len() + 1
 }
 
 fn record(queue_arn: &str, message: &Received) -> Vec<u8> {

@@ -8,9 +8,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::counters::MappingCounters;
+use super::event;
 use super::switch::Wanted;
+use crate::arn;
 use crate::journal::{Journal, Text, What};
-use crate::lambda::{EVENT_BYTES_MAX, Function};
+use crate::lambda::Function;
 use crate::sqs::{Deletion, Received, Sqs};
 use crate::stack::MappingSpec;
 use crate::sync::lock;
@@ -54,16 +56,23 @@ impl Source {
                 () = function.gone() => {}
             }
         }
+        if self.spec.window.is_zero() {
+            return batch;
+        }
+        let arn = arn::of_queue(&self.spec.queue);
+        let size = |messages: &[Received]| messages.iter().map(|message| event::size(&arn, message)).sum::<usize>();
+        let mut bytes = size(&batch);
         let deadline = Instant::now() + self.spec.window;
-        let mut bytes: usize = batch.iter().map(size).sum();
-        while batch.len() < self.spec.batch_size && bytes < EVENT_BYTES_MAX {
+        while batch.len() < self.spec.batch_size {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            // As many more as fit if they are like those that are there: what is left for a second event waits for the first.
+            let fit = event::BYTES_MAX.saturating_sub(bytes) * batch.len() / bytes;
+            if left.is_zero() || fit == 0 {
                 break;
             }
-            match self.receive(self.spec.batch_size - batch.len(), left, wanted).await {
+            match self.receive(fit.min(self.spec.batch_size - batch.len()), left, wanted).await {
                 Some(messages) => {
-                    bytes += messages.iter().map(size).sum::<usize>();
+                    bytes += size(&messages);
                     batch.extend(messages);
                 }
                 None => break,
@@ -140,9 +149,4 @@ impl Source {
         }
         deleted
     }
-}
-
-/// A lower bound of the message's size in an event.
-fn size(message: &Received) -> usize {
-    message.body.len()
 }

@@ -175,6 +175,24 @@ async fn what_does_not_fit_one_event_goes_into_the_next() {
     assert_eq!(bench.logs.until("batch ", 2).await, ["5", "3"]);
 }
 
+/// Of many small messages, what is beside their bodies is most of an event. What would wait for a second one loses its visibility.
+#[tokio::test]
+async fn no_more_small_messages_are_gathered_than_fit_one_event() {
+    let mut bench = bench("orders", &[], &[("REPLY", "null")]);
+    (bench.spec.batch_size, bench.spec.window) = (10_000, Duration::from_secs(10));
+    bench.spec.maximum_concurrency = Some(1);
+    let (go, body) = (bench.dir.path().join("go"), "x".repeat(200));
+    bench.send(&format!("wait {}", go.display()));
+    (0..10_000).for_each(|_| bench.send(&body));
+    let mapping = bench.start();
+    let handed_out = bench.logs.until("batch ", 1).await;
+    let held = mapping.held().len();
+    assert!(held > 5_000 && handed_out == [held.to_string()], "{held} {handed_out:?}");
+    std::fs::write(&go, "").unwrap();
+    bench.function.stop().await;
+    mapping.stop().await;
+}
+
 #[tokio::test]
 async fn a_fifo_group_keeps_its_order() {
     let bodies = ["1", "2", "3", "4", "5", "6"];
