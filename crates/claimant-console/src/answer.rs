@@ -73,7 +73,7 @@ impl Ask {
         let title = page.title();
         let stream = console.source().is_sampled().then(layout::stream);
         let content = html! { (page.above()) @if let Some(live) = &live { @if let Some(stream) = &stream { (stream) } (live) } (page.below()) };
-        self.whole(console, page.tab(), &title, &content)
+        self.whole(console, page.tab(), &title, &content, live.is_some())
     }
 
     /// Answers with what an act has done: 303 to where it is seen, or JSON.
@@ -87,7 +87,7 @@ impl Ask {
         }
         if console.is_stopping() {
             // No page is served after this answer.
-            return self.whole_with(console, tab, "The console stops", (Some(done.notice), &html! {}));
+            return self.whole_with(console, tab, "The console stops", (Some(done.notice), &html! {}), true);
         }
         let separator = if done.see.contains('?') { '&' } else { '?' };
         let place = format!("{}{separator}{NOTICE}={}", done.see, console.keep(done.notice));
@@ -138,7 +138,7 @@ impl Ask {
             let live = layout::live(self.again(console), None, &content);
             return (status, Html(harmless(live.into_string()))).into_response();
         }
-        (status, self.whole(console, tab, title, &content)).into_response()
+        (status, self.whole(console, tab, title, &content, false)).into_response()
     }
 
     /// Returns where a page that is open asks for its live part, where pages are drawn again.
@@ -146,10 +146,11 @@ impl Ask {
         console.source().is_sampled().then_some(&self.uri)
     }
 
-    fn whole(&self, console: &Console, tab: Tab, title: &str, content: &Markup) -> Response {
+    /// Answers with a whole page, of which a part may be drawn again.
+    fn whole(&self, console: &Console, tab: Tab, title: &str, content: &Markup, has_live: bool) -> Response {
         let notice = self.query.get(NOTICE).and_then(|number| number.parse().ok());
         let notice = notice.and_then(|number| console.notice(number));
-        self.whole_with(console, tab, title, (notice, content))
+        self.whole_with(console, tab, title, (notice, content), has_live)
     }
 
     fn whole_with(
@@ -158,6 +159,7 @@ impl Ask {
         tab: Tab,
         title: &str,
         (notice, content): (Option<Notice>, &Markup),
+        has_live: bool,
     ) -> Response {
         let source = console.source();
         let frame = Frame {
@@ -165,7 +167,7 @@ impl Ask {
             title,
             place: &source.name(),
             read_only: !source.allows_writes(),
-            is_live: source.is_sampled(),
+            is_live: has_live && source.is_sampled(),
             notice,
         };
         Html(harmless(layout::page(&frame, content).into_string())).into_response()

@@ -33,7 +33,9 @@ const ONLY_EVENT: &[u8] = b"retry: 3000\nevent: changed\ndata: 1\n\n";
 pub(crate) async fn events(State(console): State<Console>) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/event-stream")];
     let Some(permit) = console.stream() else { return (kind, ONLY_EVENT).into_response() };
-    let (changes, stopped) = (console.source().changes(), console.stopped());
+    let (mut changes, stopped) = (console.source().changes(), console.stopped());
+    // What happened since the page was drawn, or while it was asleep, is seen with the first event.
+    changes.mark_changed();
     let reader = Reader { changes, stopped, last: Instant::now(), _permit: permit };
     let events = stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;

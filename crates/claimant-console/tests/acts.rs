@@ -378,6 +378,20 @@ async fn many_long_letters_are_pages_of_less_than_a_mebibyte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_does_not_follow_says_so() {
+    let world = World::start().await;
+    world.completed("order#1").await;
+    for (path, is_still) in [("/keys", true), ("/send", true), ("/doctor", true), ("/messages", false), ("/", false)] {
+        let page = world.html(path).await;
+        assert_eq!(page.contains("This page stays as it is"), is_still, "{path}: {page}");
+    }
+    // Nor does it have times that would have to move.
+    let page = world.html("/keys").await;
+    assert!(page.contains("order#1") && page.contains("<time ") && !page.contains(" ago"), "{page}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn effects_faults_and_findings_are_shown() {
     let world = World::start().await;
     assert!(world.html("/effects").await.contains("Nothing was done yet"));
@@ -656,7 +670,9 @@ async fn many_pages_that_are_open_leave_a_browser_its_connections() {
     let mut streams = Vec::new();
     for _ in 0..7 {
         streams.push(listen().await);
-        heard(streams.last_mut().unwrap()).await;
+        // What happened before the stream was there is seen at once, also where nothing happens after it.
+        let (said, _) = heard(streams.last_mut().unwrap()).await;
+        assert!(said.contains("event: changed"), "{said}");
     }
     let mut open = 0;
     for stream in &mut streams {

@@ -4,8 +4,8 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use claimant_core::{Clock as _, ConsumerName, Error, State as KeyState, SystemClock};
-use claimant_operate::keys::{Found, Keys, Query, ReadOn, record_json, span};
+use claimant_core::{ConsumerName, Error, State as KeyState};
+use claimant_operate::keys::{Found, Keys, Query, ReadOn, record_json};
 use claimant_operate::open::find;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
@@ -225,12 +225,11 @@ impl KeyList {
 }
 
 fn row(found: &Found) -> Vec<Markup> {
-    let age = span(SystemClock.now().since(found.record.updated_at).as_secs());
     vec![
         text::key(found.id.as_str()),
         of_record(found.state.as_str()),
         text::count(u64::from(found.record.attempts)),
-        html! { (age) " ago" },
+        text::time(found.record.updated_at.as_millis()),
         html! { (found.record.error.as_deref().unwrap_or_default()) },
     ]
 }

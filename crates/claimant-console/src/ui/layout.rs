@@ -23,7 +23,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) place: &'a str,
     /// Whether acts are not allowed.
     pub(crate) read_only: bool,
-    /// Whether pages ask again by themselves.
+    /// Whether it asks again by itself.
     pub(crate) is_live: bool,
     /// What became of the act that led here.
     pub(crate) notice: Option<Notice>,
