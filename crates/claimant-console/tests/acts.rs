@@ -378,6 +378,53 @@ async fn many_long_letters_are_pages_of_less_than_a_mebibyte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_letters_with_long_attributes_are_pages_of_less_than_a_mebibyte() {
+    let world = World::start().await;
+    let long = "\"".repeat(40_000);
+    for n in 0..500_u32 {
+        world.letter_of("no price", &n.to_string(), &[("token", &long), ("tenant", "t-1")]);
+    }
+    assert!(world.html("/dead").await.contains("500"));
+    let group = world.group().await;
+    let page = world.html(&group).await;
+    assert!(page.contains("The first 200 of 40,000 bytes") && page.contains("t-1"), "{page}");
+    let letters = world.json(&group).await["letters"].clone();
+    assert_eq!(letters[0]["attributes"], json!([["tenant", "t-1", null], ["token", "\"".repeat(200), 40_000]]));
+    let whole = world.html(&format!("{group}&edit={}", letters[0]["message_id"].as_str().unwrap())).await;
+    assert!(whole.contains(&"&quot;".repeat(40_000)), "of a letter that is edited all is shown");
+    world.cloud.stop().await;
+}
+
+/// Behind the letters that a page looks at, as before them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_of_a_later_page_is_edited() {
+    let world = World::start().await;
+    for n in 0..2_100 {
+        world.letter("no price", &n.to_string());
+    }
+    let group = world.group().await;
+    let (mut path, mut page) = (group.clone(), world.json(&group).await);
+    while let Some(next) = page["next"].as_u64() {
+        path = format!("{group}&after={next}");
+        page = world.json(&path).await;
+    }
+    let drawn = world.html(&path).await;
+    let edit = drawn.split("href=\"").find(|link| link.contains("edit=")).unwrap().split('"').next().unwrap();
+    let edited = world.html(&edit.replace("&amp;", "&")).await;
+    assert!(edited.contains("<textarea") && edited.contains(&path.replace('&', "&amp;")), "{edited}");
+    // What was typed is there again where it was refused.
+    let hidden = |name: &str| {
+        let (_, value) = edited.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}"));
+        value.split('"').next().unwrap()
+    };
+    let names = ["queue", "id", "group", "after"];
+    let form = names.map(|name| format!("{name}={}", typed(hidden(name)))).join("&");
+    let again = world.html(&world.form("/dead/redrive", &format!("{form}&to=Points.fifo&body=typed")).await).await;
+    assert!(again.contains("typed</textarea>") && again.contains("role=\"alert\""), "{again}");
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_does_not_follow_says_so() {
     let world = World::start().await;
     world.completed("order#1").await;

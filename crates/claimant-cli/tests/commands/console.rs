@@ -48,13 +48,19 @@ impl Running {
     }
 
     fn ask_with(&self, head: &str, form: &str) -> (u16, String) {
+        let (head, body) = self.answer(head, form);
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+    }
+
+    /// The head and the body of an answer.
+    fn answer(&self, head: &str, form: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.url).unwrap();
         let kind = "connection: close\r\ncontent-type: application/x-www-form-urlencoded";
         write!(stream, "{head}\r\n{kind}\r\ncontent-length: {}\r\n\r\n{form}", form.len()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        (head.to_owned(), body.to_owned())
     }
 
     fn page(&self, path: &str) -> String {
@@ -524,12 +530,67 @@ fn letters_that_were_not_looked_at_are_not_said_to_be_gone() {
     let server = Server::start(crowded);
     let console = Running::start(&server, &["--allow-writes"]);
     let group = console.first_cause();
-    let page = console.page(&format!("/dead/{group}?queue=orders-dead"));
+    let page = console.page(&format!("/dead/{group}?queue=orders-dead&read=true"));
     assert_eq!(page.matches("class=\"letter card\"").count(), 25, "{page}");
     assert!(page.contains("The first 25 letters of this cause; there may be more."), "{page}");
     let path = format!("/dead/{group}?queue=orders-dead&edit=none");
     let (status, page) = console.ask("GET", &path, "text/html", "");
     assert!(status == 404 && page.contains("It is not among the 2,") && !page.contains("discarded."), "{page}");
+    console.stop();
+}
+
+/// Answers as [`shop`] does, of dead letters that SQS moves on when they are received too often, and that are hidden while they are read.
+fn moving_on(request: &str) -> (u16, String) {
+    static HIDDEN: AtomicBool = AtomicBool::new(false);
+    if request.contains("AmazonSQS.ChangeMessageVisibility") {
+        HIDDEN.store(false, Ordering::SeqCst);
+    }
+    if request.contains("AmazonSQS.ReceiveMessage") && HIDDEN.swap(true, Ordering::SeqCst) {
+        return (200, json!({}).to_string());
+    }
+    let is_dead = request.contains("AmazonSQS.GetQueueAttributes") && request.contains("orders-dead");
+    if !is_dead || !request.contains("\"All\"") {
+        return shop(request);
+    }
+    let arn = "arn:aws:sqs:eu-west-1:123456789012:orders-later";
+    let policy = json!({"deadLetterTargetArn": arn, "maxReceiveCount": 3}).to_string();
+    (200, json!({"Attributes": {"ApproximateNumberOfMessages": "2", "RedrivePolicy": policy}}).to_string())
+}
+
+/// To look at a letter is to receive it: a page that is led to by an act, or loaded again, does not do that by itself.
+#[test]
+fn letters_of_a_cause_are_read_where_that_was_asked_for() {
+    let server = Server::start(moving_on);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let careful = "Careful: SQS moves its letters on after 3 receives";
+    let causes = console.page("/dead?read=true");
+    assert!(causes.contains(careful) && causes.contains("queue=orders%2Ddead&amp;read=true\">order #"), "{causes}");
+    let cause = format!("/dead/{}?queue=orders-dead", console.first_cause());
+
+    let before = asked(&server, &RECEIVES);
+    let page = console.page(&cause);
+    for said in [careful, "Read the letters", "hidden from other readers", "<h1>Dead letters of one cause"] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+    assert!(!page.contains("Nothing left") && !page.contains("Discard all"), "{page}");
+    let (_, json) = console.ask("GET", &cause, "application/json", "");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["read"], &json["letters"]), (&json!(false), &json!([])), "{json}");
+    assert_eq!(asked(&server, &RECEIVES), before, "nothing was received");
+    let page = console.page(&format!("{cause}&read=true"));
+    assert!(page.contains(careful) && page.contains("Edit and send"), "{page}");
+    assert!(asked(&server, &RECEIVES) > before);
+
+    // What an act does not find may have been moved on; and it leads to a page that does not read.
+    let head = format!("POST /dead/redrive HTTP/1.1\r\nhost: {}\r\naccept: text/html", console.url);
+    let group = cause.split(['/', '?']).nth(2).unwrap();
+    let (head, _) = console.answer(&head, &format!("queue=orders-dead&group={group}&id=none"));
+    let place = head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or_else(|| panic!("{head}"));
+    let before = asked(&server, &RECEIVES);
+    let page = console.page(place);
+    let said = "it was sent back, discarded, or moved on to orders-later by SQS meanwhile.";
+    assert!(page.contains(said) && page.contains("Read the letters"), "{place}: {page}");
+    assert_eq!(asked(&server, &RECEIVES), before, "{place}");
     console.stop();
 }
 
@@ -562,7 +623,7 @@ fn letters_that_no_page_has_shown_stay() {
     let server = Server::start(growing);
     let console = Running::start(&server, &["--allow-writes"]);
     let group = console.first_cause();
-    let page = console.page(&format!("/dead/{group}?queue=orders-dead"));
+    let page = console.page(&format!("/dead/{group}?queue=orders-dead&read=true"));
     assert!(page.contains("Every letter that is shown here is deleted."), "{page}");
     GROWN.store(true, Ordering::SeqCst);
     let forms: Vec<_> = page.split("action=\"/dead/discard\"").skip(1).collect();

@@ -18,9 +18,6 @@ use crate::ui::nav::Tab;
 use crate::ui::state::of_standing;
 use crate::ui::{form, steps, text};
 
-/// How much of a body is shown, in bytes.
-const BODY_SHOWN_MAX: usize = 64 * 1024;
-
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/messages/{id}", get(show))
@@ -95,14 +92,9 @@ async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
         steps: told.steps,
         left_out: told.left_out,
         missing,
-        body: known.body.map(|text| Body { bytes: text.len(), text: shown(text) }),
+        body: known.body.map(|text| Body { bytes: text.len(), text: text::beginning(text) }),
         form: String::new(),
     }))
-}
-
-fn shown(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(BODY_SHOWN_MAX));
-    text
 }
 
 impl Page for Message {
@@ -153,8 +145,7 @@ impl Page for Message {
                 h2 { "Body" }
                 @match &self.body {
                     Some(body) => {
-                        pre .body tabindex="0" aria-label="Body" { (text::spread(&body.text)) }
-                        @if body.text.len() < body.bytes { p .soft { "The first " (body.text.len()) " of " (body.bytes) " bytes." } }
+                        (text::body(&body.text, body.bytes))
                         div .acts {
                             (form::act("/send", "Send again", &[("message", &self.id), (FORM, &self.form)]))
                             a .button href={ "/send?message=" (text::encoded(&self.id)) } { "Edit and send" }

@@ -47,7 +47,9 @@ struct Letter {
     outcome: Option<String>,
     cause: String,
     record: Option<String>,
+    /// What is shown of it.
     body: String,
+    body_bytes: usize,
 }
 
 /// Why a message is not looked for among dead letters.
@@ -117,7 +119,8 @@ async fn letter(console: &Console, id: &str) -> Result<(Option<Letter>, usize), 
                 outcome: letter.why.outcome.clone(),
                 cause: letter.why.error.clone().unwrap_or_else(|| letter.cause()),
                 record: letter.why.record.clone(),
-                body: letter.body().to_owned(),
+                body: text::beginning(letter.body().to_owned()),
+                body_bytes: letter.body_bytes(),
             };
             return Ok((Some(found), looked_at));
         }
@@ -198,7 +201,7 @@ impl Letter {
         html! {
             section .card {
                 h2 { a href=(dead::path(&self.group, &self.queue)) { "Dead letter" } " " (dead::outcome(self.outcome.as_deref())) }
-                pre .body tabindex="0" aria-label="Body" { (text::spread(&self.body)) }
+                (text::body(&self.body, self.body_bytes))
             }
         }
     }

@@ -8,6 +8,9 @@ use crate::timeline::words::{clock, short};
 /// How many times as long JSON may be in lines: small values that are nested deep are mostly white space.
 const SPREAD_GROWTH_MAX: usize = 4;
 
+/// How much of a body the page of its message shows, in bytes.
+const BODY_SHOWN_MAX: usize = 64 * 1024;
+
 /// The most bytes of JSON that is edited in lines, which are sent with it.
 const EDITED_SPREAD_MAX: usize = 64 * 1024;
 
@@ -115,6 +118,22 @@ pub(crate) fn spread(body: &str) -> String {
         last = if is_text || ends { '"' } else { char };
     }
     lines
+}
+
+/// Returns of a body what the page of its message shows.
+pub(crate) fn beginning(mut body: String) -> String {
+    body.truncate(body.floor_char_boundary(BODY_SHOWN_MAX));
+    body
+}
+
+/// Draws it, of so many bytes.
+pub(crate) fn body(beginning: &str, bytes: usize) -> Markup {
+    html! {
+        pre .body tabindex="0" aria-label="Body" { (spread(beginning)) }
+        @if beginning.len() < bytes {
+            p .soft { "The first " (grouped(beginning.len() as u64)) " of " (grouped(bytes as u64)) " bytes." }
+        }
+    }
 }
 
 /// Returns a body as it is edited: JSON in lines, where what is added is little to what SQS takes of a message.

@@ -7,7 +7,7 @@ use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, Ids, LOOKED_AT_MAX, Report, SaveFile, Selection};
 
-use super::letters::{self, UNTIL};
+use super::letters::{self, AFTER, UNTIL};
 use crate::act::Act;
 use crate::ask::Reader;
 use crate::console::{Console, DRAFT};
@@ -38,7 +38,10 @@ fn see(fields: &Fields) -> String {
 fn form(console: &Console, fields: &Fields) -> String {
     match (fields.all("body").next(), fields.get("id"), fields.get("group")) {
         (Some(_), Some(id), Some(_)) => {
-            format!("{}&edit={}&{DRAFT}={}", see(fields), text::encoded(id), console.keep_draft(fields.clone()))
+            let after =
+                fields.get(AFTER).map_or_else(String::new, |after| format!("&{AFTER}={}", text::encoded(after)));
+            let draft = console.keep_draft(fields.clone());
+            format!("{}{after}&edit={}&{DRAFT}={draft}", see(fields), text::encoded(id))
         }
         _ => see(fields),
     }
@@ -164,7 +167,7 @@ fn none(console: &Console, dead: &DeadLetterQueue, report: &Report) -> String {
         };
     }
     match dead.depth().hidden {
-        0 => "No letter fits: it was sent back or discarded meanwhile.".to_owned(),
+        0 => format!("No letter fits: it was {} meanwhile.", letters::gone(dead)),
         hidden => format!(
             "No letter fits that can be read now. {}: something else reads {}, or a reader died within minutes. Try again.",
             text::counted(hidden, "letter is hidden", "letters are hidden"),

@@ -38,7 +38,7 @@ pub(super) async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
     let place = console.place();
-    let read = ask.query.flag("read")? || place.is_local();
+    let read = ask.query.flag(letters::READ)? || place.is_local();
     let mut queues = Vec::new();
     for queue in place.dead_letter_queues() {
         let mut shown = Shown { name: queue.name.clone(), ..Shown::default() };
@@ -83,7 +83,7 @@ impl Shown {
         let dead = DeadLetterQueue::open_in(place, url).await?.with_bodies_of(0);
         self.of = letters::sources(&dead);
         self.letters = dead.depth().total();
-        self.moves_on_after = dead.moves_on_after().filter(|_| !dead.is_only_looked_at());
+        self.moves_on_after = letters::moves_on_after(&dead);
         if read {
             // One by one, and without their bodies: a queue can hold gigabytes, and each change draws this page again.
             let mut groups = Groups::default();
@@ -116,13 +116,7 @@ impl Page for Dead {
                 "Messages that were given up on, by their cause. Fix the cause, then send them back: what is done already is skipped as a duplicate, where its key comes from the payload."
             }
             @if !self.read {
-                section {
-                    form .act method="get" action="/dead" {
-                        input type="hidden" name="read" value="true";
-                        button type="submit" { "Read the letters" }
-                    }
-                    p .soft.small { (letters::LOOK_COSTS) }
-                }
+                (letters::read_them(letters::CAUSES, &[]))
             }
         }
     }
@@ -175,9 +169,7 @@ impl Dead {
             section {
                 h2 { (queue.name) }
                 @if let Some(problem) = &queue.problem { p .error role="alert" { (problem) } }
-                @if let (Some(receives), false) = (queue.moves_on_after, self.read) {
-                    p { "Careful: SQS moves its letters on after " (receives) " receives, and to read one is to receive it." }
-                }
+                (letters::careful(queue.moves_on_after))
                 @if queue.problem.is_none() {
                     p .soft.small {
                     (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))
@@ -188,7 +180,7 @@ impl Dead {
                 }
                 }
                 @if !queue.causes.is_empty() {
-                    (table(&queue.name, &COLUMNS, queue.causes.iter().map(|cause| row(cause, &queue.name))))
+                    (table(&queue.name, &COLUMNS, queue.causes.iter().map(|cause| row(cause, &queue.name, self.is_local))))
                     @if queue.more_causes > 0 { p.soft.small { "… and " (text::grouped(queue.more_causes as u64)) " causes more, of fewer letters." } }
                 }
             }
@@ -196,9 +188,9 @@ impl Dead {
     }
 }
 
-fn row(cause: &Cause, queue: &str) -> Vec<Markup> {
+fn row(cause: &Cause, queue: &str, is_local: bool) -> Vec<Markup> {
     vec![
-        html! { a href=(letters::path(&cause.group, queue)) { (cause.cause) } },
+        html! { a href=(letters::path_to_read(&cause.group, queue, is_local)) { (cause.cause) } },
         html! { (cause.consumer.as_deref().unwrap_or("unknown")) },
         letters::outcome(cause.outcome.as_deref()),
         html! { (text::count(cause.count)) @if cause.redriven > 0 { " (" (text::grouped(cause.redriven)) " sent back before)" } },

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use crate::ui::badge::{Tone, badge};
-use crate::ui::text;
+use crate::ui::{form, text};
 
 /// Where the causes are.
 pub(super) const CAUSES: &str = "/dead";
@@ -20,6 +20,12 @@ pub(super) const DISCARD: &str = "/dead/discard";
 /// moved that is when it was sent to its own queue.
 pub(super) const UNTIL: &str = "until";
 
+/// The field of a query that has a page read the letters of a deployed queue: to SQS that is a receive of each.
+pub(super) const READ: &str = "read";
+
+/// The field of a query, and of the form of a letter that is edited, that says behind which letter of its queue the page begins.
+pub(super) const AFTER: &str = "after";
+
 /// What reading letters of a deployed queue does.
 pub(crate) const LOOK_COSTS: &str = "SQS has no way to look at a message but to receive it: up to 2,000 letters of a queue are received, hidden from other \
     readers for 120 s at most and shown again once they are read, and their receive count grows.";
@@ -29,6 +35,9 @@ pub(crate) const LOOKS_MAX: usize = 2_000;
 
 /// The most bytes of a body that a list shows.
 pub(super) const BODY_SHOWN: usize = 4_096;
+
+/// The most bytes of the value of an attribute that a list shows.
+const ATTRIBUTE_SHOWN: usize = 200;
 
 /// The most bytes of a cause that a list shows.
 const CAUSE_SHOWN: usize = 240;
@@ -89,19 +98,24 @@ pub(super) struct Why {
 pub(super) struct Sent {
     pub(super) sent_ms: Option<u64>,
     pub(super) message_group: Option<String>,
-    pub(super) attributes: Vec<(String, String)>,
+    /// The name and the value of each; and the bytes of the whole value, where only its beginning is here.
+    pub(super) attributes: Vec<(String, String, Option<usize>)>,
     pub(super) body: String,
     /// The bytes of the whole body, where only its beginning is in `body`.
     pub(super) cut_from: Option<usize>,
 }
 
 impl Letter {
-    /// Returns a letter with its whole body, or with its beginning.
+    /// Returns a letter with its whole body and attributes, or with the beginning of each.
     pub(super) fn of(letter: &DeadLetter, whole: bool) -> Self {
         let body = letter.body();
         let (bytes, end) = (letter.body_bytes(), if whole { body.len() } else { body.floor_char_boundary(BODY_SHOWN) });
         let why = &letter.why;
-        let value = |value: Option<&str>| value.unwrap_or("(bytes)").to_owned();
+        let attribute = |(name, _, text): (&str, &str, Option<&str>)| {
+            let value = text.unwrap_or("(bytes)");
+            let end = if whole { value.len() } else { value.floor_char_boundary(ATTRIBUTE_SHOWN) };
+            (name.to_owned(), value[..end].to_owned(), (end < value.len()).then_some(value.len()))
+        };
         Self {
             message_id: letter.message_id.clone(),
             group: letter.fingerprint.to_string(),
@@ -123,7 +137,7 @@ impl Letter {
             sent: Sent {
                 sent_ms: letter.sent_at.map(claimant_core::Timestamp::as_millis),
                 message_group: letter.group.clone(),
-                attributes: letter.attributes().map(|(name, _, text)| (name.to_owned(), value(text))).collect(),
+                attributes: letter.attributes().map(attribute).collect(),
                 body: body[..end].to_owned(),
                 cut_from: (end < bytes).then_some(bytes),
             },
@@ -188,6 +202,67 @@ pub(super) fn destination(place: &Place, dead: &DeadLetterQueue, name: &str) -> 
     }
 }
 
+/// Draws what is known of a letter, beside its body.
+pub(super) fn facts(letter: &Letter) -> Markup {
+    html! {
+        dl .facts {
+            dt { "How it came" } dd { (letter.how) }
+            @if let Some(error) = &letter.why.error { dt { "Error" } dd { (error) } }
+            @if let Some(record) = &letter.why.record { dt { "Key" } dd { (text::key(record)) } }
+            @if let Some(attempt) = letter.why.attempt { dt { "Run" } dd { (attempt) } }
+            @if let Some(at) = letter.sent.sent_ms { dt { "Sent" } dd { (text::time(at)) } }
+            dt { "Received" } dd { (text::counted(u64::from(letter.receives), "time", "times")) }
+            @if letter.redrives > 0 { dt { "Sent back before" } dd { (text::counted(u64::from(letter.redrives), "time", "times")) } }
+            @if let Some(group) = &letter.sent.message_group { dt { "Message group" } dd { (group) } }
+            @for (name, value, cut_from) in &letter.sent.attributes {
+                dt { (name) }
+                dd {
+                    (value)
+                    @if let Some(bytes) = cut_from {
+                        "… " span .soft.small { "The first " (value.len()) " of " (text::grouped(*bytes as u64)) " bytes." }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns what may have become of letters that are no longer in their queue.
+pub(super) fn gone(dead: &DeadLetterQueue) -> String {
+    match dead.moves_on_to() {
+        Some(queue) => format!("sent back, discarded, or moved on to {queue} by SQS"),
+        None => "sent back or discarded".to_owned(),
+    }
+}
+
+/// Returns after how many receives SQS moves letters on that a page reads; none where it reads them without a receive.
+pub(super) fn moves_on_after(dead: &DeadLetterQueue) -> Option<u32> {
+    dead.moves_on_after().filter(|_| !dead.is_only_looked_at())
+}
+
+/// Warns of a queue of which SQS moves letters on.
+pub(super) fn careful(moves_on_after: Option<u32>) -> Markup {
+    html! {
+        @if let Some(receives) = moves_on_after {
+            p { "Careful: SQS moves its letters on after " (receives) " receives, and to read one is to receive it." }
+        }
+    }
+}
+
+/// Draws the button that reads letters of a deployed queue, and what that does; `fields` are those of its form.
+pub(super) fn read_them(path: &str, fields: &[(&str, &str)]) -> Markup {
+    html! {
+        section {
+            form .act method="get" action=(path) {
+                (form::hidden(fields))
+                (form::hidden(&[(READ, "true")]))
+                button type="submit" { "Read the letters" }
+            }
+            p .soft.small { (LOOK_COSTS) }
+        }
+    }
+}
+
 /// Draws the outcome of a letter.
 pub(crate) fn outcome(outcome: Option<&str>) -> Markup {
     html! {
@@ -199,7 +274,13 @@ pub(crate) fn outcome(outcome: Option<&str>) -> Markup {
     }
 }
 
-/// Returns the path of a group's page.
+/// Returns the path of a group's page. Of a deployed queue it receives no letter before that is asked for: see [`path_to_read`].
 pub(crate) fn path(group: &str, queue: &str) -> String {
     format!("{}?queue={}", text::path("/dead/", group), text::encoded(queue))
+}
+
+/// Returns the path of a group's page with its letters.
+pub(super) fn path_to_read(group: &str, queue: &str, is_local: bool) -> String {
+    let read = if is_local { String::new() } else { format!("&{READ}=true") };
+    format!("{}{read}", path(group, queue))
 }

@@ -3,11 +3,13 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `groups` | `/dead`: the causes, queue by queue |
-//! | `group` | `/dead/GROUP`: the letters of one cause, and one of them being edited |
+//! | `group` | `/dead/GROUP`: reads the letters of one cause, or one of them that is edited |
+//! | `cause` | draws them |
 //! | `letters` | letters as the pages have them |
 //! | `acts` | `POST /dead/redrive` and `/dead/discard` |
 
 mod acts;
+mod cause;
 mod group;
 mod groups;
 mod letters;

@@ -21,7 +21,7 @@ use super::parameters::{bounded, queue_name};
 
 const RECEIVE_MAX: u64 = 10;
 
-/// The most bytes of bodies of one look; the last body may go beyond it.
+/// The most bytes of bodies and attributes of one look; the last message may go beyond it.
 const LOOK_MAX_BYTES: usize = 4 << 20;
 
 /// The system attributes that a receive can ask for.
@@ -156,12 +156,17 @@ pub(in super::super) fn look(
             break;
         }
         let received = receipt::shown(message, body_max.unwrap_or(usize::MAX));
-        bytes += received.body.len();
+        bytes += received.body.len() + bytes_of(&received.message_attributes);
         last = Some(key);
         let (body_bytes, message) = (message.content.body.len(), show(received, &["All"], &["All".to_owned()]));
         messages.push(LookedAt { position: key, body_bytes, message });
     }
     Ok(LookAnswer { messages, next })
+}
+
+/// Returns how many bytes attributes have in an answer, about: bytes are longer in base64.
+fn bytes_of(attributes: &BTreeMap<String, MessageAttribute>) -> usize {
+    attributes.iter().map(|(name, attribute)| name.len() + attribute.value.as_bytes().len()).sum()
 }
 
 /// A message with those attributes that the request names. The digest is that of the attributes shown.
