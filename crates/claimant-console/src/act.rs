@@ -27,6 +27,9 @@ const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
 /// then.
 const DRAWN_ANEW: [&str; 2] = ["until", "enabled"];
 
+/// The most bytes of the name of a field that is none.
+const NAME_SHOWN: usize = 32;
+
 /// A request to do something: a form, or a JSON object with the same fields.
 pub(crate) struct Act {
     /// What was asked for.
@@ -49,12 +52,36 @@ impl FromRequest<Console> for Act {
 }
 
 impl Act {
-    /// Returns the body, if there is one. What a program sends is what it means, to the last byte; a browser's form has lines that end as in
+    /// Checks that it has no other fields than these, beside the number of its form. An act with one less means more, or something else:
+    /// `ids` for `id` all letters of a cause.
+    ///
+    /// # Errors
+    /// When it has another one.
+    pub(crate) fn takes(&self, names: &[&str]) -> Result<(), Error> {
+        let Some(other) = self.fields.names().find(|name| *name != FORM && !names.contains(name)) else {
+            return Ok(());
+        };
+        // What is no name may be a body, which is not repeated.
+        let is_name = (1..=NAME_SHOWN).contains(&other.len())
+            && other.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        let other = if is_name { other } else { "what was sent" };
+        let takes = if names.is_empty() { "no field".to_owned() } else { names.join(", ") };
+        Err(Error::invalid(format!("{other} is no field of this act: it takes {takes}")))
+    }
+
+    /// Returns the body, if one came. What a program sends is what it means, to the last byte; a browser's form has lines that end as in
     /// mail, and these end as they were typed.
-    pub(crate) fn body(&self) -> Option<String> {
-        let body = self.fields.all("body").next()?;
-        let is_typed = self.ask.reader != Reader::Program;
-        Some(if is_typed { body.replace("\r\n", "\n") } else { body.to_owned() })
+    ///
+    /// # Errors
+    /// When it came and is empty: SQS takes none that is, and what was lost does not mean that nothing is changed.
+    pub(crate) fn body(&self) -> Result<Option<String>, Error> {
+        match self.fields.all("body").next() {
+            None | Some("") if self.fields.came("body") => {
+                Err(Error::invalid("body names nothing: fill it in, or leave it out"))
+            }
+            Some(body) if self.ask.reader != Reader::Program => Ok(Some(body.replace("\r\n", "\n"))),
+            body => Ok(body.map(str::to_owned)),
+        }
     }
 
     /// Does it, once for each form: where a form is sent again with the same in it, as by a double click, waits for what becomes of the

@@ -66,6 +66,11 @@ impl Fields {
         }
     }
 
+    /// Returns the names that came.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
     /// Returns whether this name came, be it with nothing.
     pub(crate) fn came(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)

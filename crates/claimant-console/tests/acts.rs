@@ -201,6 +201,12 @@ fn text(name: &str, value: &str) -> (String, MessageAttribute) {
     (name.to_owned(), MessageAttribute { data_type: "String".to_owned(), value })
 }
 
+/// Returns a message of this group.
+fn grouped(group: &str, message: NewMessage) -> NewMessage {
+    let id = message.deduplication_id.clone().unwrap_or_else(|| message.body.clone());
+    NewMessage { group_id: Some(group.to_owned()), deduplication_id: Some(id), ..message }
+}
+
 /// Asks an endpoint of the cloud in the AWS JSON protocol.
 async fn aws(url: &str, action: &str, request: &Value) {
     let (host, request) = (url.trim_start_matches("http://"), request.to_string());
@@ -811,6 +817,40 @@ async fn a_field_that_names_nothing_does_not_mean_all() {
     }
     let (_, refused) = world.post("/send", &json!({ "queue": "Orders", "body": "x", "edited": "" })).await;
     assert_eq!(refused["notice"]["done"], false, "{refused}");
+    // What is corrected and was not found is not sent as it was.
+    let id = world.json(&group).await["letters"][0]["message_id"].clone();
+    let sent = world.cloud.sqs().send("Points.fifo", grouped("ada", NewMessage::new("old"))).unwrap().message_id;
+    for (path, fields, wanted) in [
+        ("/dead/redrive", json!({ "queue": "Dead", "id": id, "body": null }), "body names nothing"),
+        ("/dead/redrive", json!({ "queue": "Dead", "id": id, "body": "" }), "body names nothing"),
+        ("/dead/redrive", json!({ "queue": "Dead", "id": id, "to": null }), "choose the queue"),
+        ("/send", json!({ "message": sent, "body": "" }), "body names nothing"),
+        ("/send", json!({ "message": sent, "body": [] }), "body names nothing"),
+        ("/send", json!({ "message": sent, "queue": null }), "queue names nothing"),
+        ("/send", json!({ "message": sent, "body": " " }), "queue is missing"),
+    ] {
+        let (status, refused) = world.post(path, &fields).await;
+        assert!(status == 400 && refused["error"].as_str().unwrap().contains(wanted), "{fields} {refused}");
+    }
+    assert_eq!(world.bodies("Points.fifo"), ["old"]);
+
+    // Nor is what was meant with a name that is misspelled, or is none of this act.
+    for (path, fields, wanted) in [
+        ("/dead/discard", json!({ "queue": "Dead", "group": fingerprint, "ids": ["m-1"] }), "ids is no field"),
+        ("/dead/redrive", json!({ "queue": "Dead", "group": fingerprint, "sent_until": 1 }), "sent_until is no field"),
+        ("/dead/discard", json!({ "queue": "Dead", "group": fingerprint, "body": "x" }), "it takes queue, group, id"),
+        ("/faults/end", json!({ "fault": 3 }), "fault is no field of this act: it takes id"),
+        ("/faults", json!({ "act": "kill", "function": "Confirm", "pid": 1 }), "pid is no field"),
+        ("/keys/order%231", json!({ "act": "forget", "force": true, "dryrun": true }), "dryrun is no field"),
+        ("/mappings", json!({ "function": "Confirm", "enabled": false, "dry_run": true }), "dry_run is no field"),
+        ("/send", json!({ "queue": "Orders", "body": "x", "dry_run": true }), "dry_run is no field"),
+        ("/demo", json!({ "dry_run": true }), "it takes no field"),
+        // What is no name may be a body.
+        ("/send", json!({ "{\"secret\":1}": "", "queue": "Orders" }), "what was sent is no field"),
+    ] {
+        let (status, refused) = world.post(path, &fields).await;
+        assert!(status == 400 && refused["error"].as_str().unwrap().contains(wanted), "{fields} {refused}");
+    }
     assert_eq!((world.bodies("Dead"), world.bodies("Orders").len()), (vec!["a".to_owned()], 0));
     assert_eq!(world.post("/faults/end", &json!({})).await.1["result"].as_array().unwrap().len(), 2);
 
@@ -946,6 +986,64 @@ async fn letters_that_were_meant_and_not_met_are_told() {
     let wanted = "1 dead letter sent back to Orders. 2 letters were not met: sent back or discarded meanwhile, or read by something else.";
     assert_eq!(done["notice"]["text"], wanted);
     assert_eq!(done["result"]["missing"].as_array().map(Vec::len), Some(held.len()), "{done}");
+    world.cloud.stop().await;
+}
+
+/// A FIFO queue and its dead-letter queue.
+const IN_ORDER: &str = "
+  Given: {Type: AWS::SQS::Queue, Properties: {QueueName: Given.fifo, FifoQueue: true}}
+  Lines:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: Lines.fifo, FifoQueue: true, RedrivePolicy: {deadLetterTargetArn: !GetAtt Given.Arn, maxReceiveCount: 5}}
+";
+
+/// Of a message group SQS shows ten letters, and none behind those that stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_stayed_behind_others_are_told() {
+    let world = World::of(IN_ORDER).await;
+    for n in 0..16 {
+        let error = if n % 2 == 0 { "no price" } else { "no stock" };
+        let message_attributes = [text("claimant-outcome", "rejected"), text("claimant-error", error)].into();
+        let letter = NewMessage { message_attributes, ..NewMessage::new(n.to_string()) };
+        world.cloud.sqs().send("Given.fifo", grouped("default", letter)).unwrap();
+    }
+    let dead = world.json("/dead").await;
+    let causes = dead["queues"][0]["causes"].as_array().unwrap();
+    let group = causes.iter().find(|cause| cause["cause"] == "no price").unwrap()["group"].as_str().unwrap();
+    let all = world.json(&format!("/dead/{group}?queue=Given.fifo")).await["letters"].clone();
+    let id = |n: usize| all[n]["message_id"].as_str().unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 8);
+    let behind = "There may be more: SQS shows ten of a message group at a time, and none behind those that stay";
+    // Of two that are named, the second is not shown.
+    let form = format!("queue=Given.fifo&id={}&id={}", id(0), id(7));
+    let (said, is_red) = world.notice("/dead/redrive", &form).await;
+    assert!(said.starts_with("1 dead letter sent back to Lines.fifo. ") && said.contains(behind) && !is_red, "{said}");
+    assert!(said.contains("1 letter was not met: not reached, sent back or discarded meanwhile, or read by"), "{said}");
+    let said = world.notice("/dead/discard", &format!("queue=Given.fifo&group={group}")).await.0;
+    assert!(said.starts_with("5 dead letters discarded; saved in ") && said.contains(behind), "{said}");
+    std::fs::remove_file(said.split_once("saved in ").unwrap().1.split_once(".jsonl").unwrap().0.to_owned() + ".jsonl")
+        .unwrap();
+    assert_eq!(world.bodies("Given.fifo").len(), 10);
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+    let world = World::start().await;
+    for n in 0..3 {
+        world.letter("no price", &n.to_string());
+    }
+    let group = world.group().await;
+    let fields = json!({ "queue": "Dead", "group": group.split(['/', '?']).nth(2).unwrap(), "dry_run": true });
+    for (act, wanted) in [
+        ("/dead/redrive", "3 dead letters would be sent back to Orders."),
+        ("/dead/discard", "3 dead letters would be discarded."),
+    ] {
+        let (status, done) = world.post(act, &fields).await;
+        assert_eq!((status, &done["notice"]["text"]), (200, &json!(wanted)));
+        assert_eq!(done["result"]["dry_run"], true, "{done}");
+    }
+    assert_eq!((world.bodies("Dead").len(), world.bodies("Orders").len()), (3, 0));
     world.cloud.stop().await;
 }
 

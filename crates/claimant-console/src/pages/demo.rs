@@ -37,13 +37,14 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 }
 
 async fn begin(State(console): State<Console>, act: Act) -> Response {
-    let done = begun(&console);
+    let done = begun(&console, &act);
     act.ask.done(&console, Tab::Overview, done)
 }
 
 /// Begins it, as `claimant demo` does.
-fn begun(console: &Console) -> Result<Done, Error> {
+fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    act.takes(&[])?;
     demo::check(console.place())?;
     let began = console.demo().begin();
     if began {

@@ -25,6 +25,9 @@ use crate::ui::text;
 const PATH: &str = "/faults";
 const END: &str = "/faults/end";
 
+/// What a fault is asked for with.
+const FIELDS: [&str; 8] = ["act", "of", "function", "process", "when", "frozen_s", "times", "seconds"];
+
 /// The most ended faults that are shown.
 const ENDED_SHOWN: usize = 10;
 
@@ -89,13 +92,14 @@ async fn begin(State(console): State<Console>, act: Act) -> Response {
 }
 
 async fn end(State(console): State<Console>, act: Act) -> Response {
-    let done = ended(&console, &act.fields).await;
+    let done = ended(&console, &act).await;
     act.ask.done_at(&console, Tab::Faults, done, || PATH.to_owned())
 }
 
 /// Switches a fault on, as `claimant fault` does.
 async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    act.takes(&FIELDS)?;
     let spec = spec(&act.fields, &act.ask.query)?;
     let fault = Faults::of(console.place())?.begin(&spec).await?;
     let value = serde_json::to_value(&fault).unwrap_or_default();
@@ -103,8 +107,10 @@ async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
 }
 
 /// Ends one fault, or all.
-async fn ended(console: &Console, fields: &Fields) -> Result<Done, Error> {
+async fn ended(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    act.takes(&["id"])?;
+    let fields = &act.fields;
     let faults = Faults::of(console.place())?;
     let ended = match fields.narrowing("id")? {
         Some(_) => vec![faults.end(fields.number("id", 0, 1..=u64::MAX)?).await?],

@@ -28,6 +28,12 @@ pub(super) const LINKS: usize = 5;
 /// The field of a form that names the message whose body it began with.
 pub(super) const EDITED: &str = "edited";
 
+/// What a sending is asked for with; `sample` only says what the form began with.
+const FIELDS: [&str; 14] = [
+    "queue", "body", "message", EDITED, "number", "envelope", "type", "preset", "count", "copies", "shuffle", "group",
+    "delay", "sample",
+];
+
 pub(super) async fn send(State(console): State<Console>, act: Act) -> Response {
     let (act, done) = act.once(&console, |console, act| async move { sent(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Send, done, || form(&console, &act.fields))
@@ -41,10 +47,11 @@ fn form(console: &Console, fields: &Fields) -> String {
 /// Sends messages.
 async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    act.takes(&FIELDS)?;
     let fields = &act.fields;
-    let place = console.place();
+    let (place, body) = (console.place(), act.body()?);
     let before = before(place, fields).await?;
-    let queue = match (fields.get("queue"), &before) {
+    let queue = match (fields.narrowing("queue")?, &before) {
         (None, Some(before)) => before.queue(place)?,
         _ => place.queue_for(Some(fields.required("queue")?))?,
     };
@@ -54,7 +61,7 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     let fresh = if before.is_some() { NUMBER.to_owned() } else { fresh_number(now) };
     let number = fields.get("number").map_or(fresh, str::to_owned);
     let is_again = before.is_some();
-    let mut batch = batch(fields, act.body(), before)?;
+    let mut batch = batch(fields, body, before)?;
     let original = match original(place, fields).await {
         // What was typed stays, in a form that begins with no message.
         Err(error) if error.kind() == ErrorKind::Invalid => {
@@ -112,7 +119,7 @@ fn in_words(report: &SentReport, messages: usize, queue: &str) -> String {
 /// # Errors
 /// When its body is no longer there.
 pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<SentBefore>, Error> {
-    match fields.get("message").filter(|_| fields.get("body").is_none()) {
+    match fields.get("message").filter(|_| !fields.came("body")) {
         Some(id) => SentBefore::of(place, id).await.map(Some),
         None => Ok(None),
     }

@@ -16,6 +16,12 @@ pub const PROBLEMS_MAX: usize = 100;
 /// Why a letter stayed that was to go.
 const MISSED: &str = "it was not seen again: it was sent back or discarded meanwhile, or something else reads it";
 
+/// Why there may be more letters, of a FIFO queue and of another.
+const MORE_BEHIND: &str = "There may be more: SQS shows ten of a message group at a time, and none behind those that stay; or the limit was \
+    reached, or it was ended.";
+const MORE: &str =
+    "There may be more: the limit was reached, it was ended, or SQS went on showing what it had shown before.";
+
 /// How far an act is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -112,6 +118,27 @@ impl Report {
         })
     }
 
+    /// Says that there may be more letters that fit, and why, where that is so and it did not fail.
+    #[must_use]
+    pub const fn more_in_words(&self, is_fifo: bool, dry_run: bool) -> Option<&'static str> {
+        match (self.more, is_fifo) {
+            _ if self.failed.is_some() => None,
+            (more, true) if more || dry_run => Some(MORE_BEHIND),
+            (true, false) => Some(MORE),
+            _ => None,
+        }
+    }
+
+    /// Says how many letters were given up on again, where some were.
+    #[must_use]
+    pub fn came_back_in_words(&self) -> Option<String> {
+        match self.came_back {
+            0 => None,
+            1 => Some("1 was given up on again at once, and stays: is the cause fixed?".to_owned()),
+            many => Some(format!("{many} were given up on again at once, and stay: is the cause fixed?")),
+        }
+    }
+
     /// Returns what came of an act after a look at the same letters, a dry run: those that were to stay have stayed, and one that was to
     /// go and was not met again is a problem.
     #[must_use]
@@ -163,5 +190,36 @@ impl Report {
         let queue = queue.map(|url| name_of_arn(url).to_owned());
         let (message_id, message_group) = (letter.message_id.clone(), letter.group.clone());
         self.done.push(Done { message_id, queue, new_id, message_group });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_is_said() {
+        let report = |more, failed: bool, came_back| Report {
+            more,
+            came_back,
+            failed: failed.then(|| "why".to_owned()),
+            ..Report::default()
+        };
+        for (more, failed, is_fifo, dry_run, says) in [
+            (false, false, false, true, None),
+            (false, false, true, false, None),
+            (false, false, true, true, Some("ten of a message group")),
+            (true, false, true, false, Some("ten of a message group")),
+            (true, false, false, false, Some("SQS went on showing")),
+            // That it failed says so already.
+            (true, true, true, false, None),
+        ] {
+            let said = report(more, failed, 0).more_in_words(is_fifo, dry_run);
+            assert!(said.is_some() == says.is_some() && said.unwrap_or("").contains(says.unwrap_or("")), "{said:?}");
+        }
+        for (came_back, says) in [(1, "1 was given up on again"), (2, "2 were given up on again")] {
+            assert!(report(false, false, came_back).came_back_in_words().unwrap().starts_with(says));
+        }
+        assert_eq!(report(false, false, 0).came_back_in_words(), None);
     }
 }

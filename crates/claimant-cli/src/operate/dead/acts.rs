@@ -198,19 +198,14 @@ impl Acts {
         if report.problem_count > 0 {
             say(format!("{} stayed, for reasons such as these.", report.problem_count));
         }
-        if report.came_back > 0 {
-            say(format!("{} were given up on again at once, and stay: is the cause fixed?", report.came_back));
+        if let Some(said) = report.came_back_in_words() {
+            say(said);
         }
         if let Some(why) = &report.failed {
             say(format!("It ended early: {}.", harmless(why)));
-        } else if queue.is_fifo() && (what.write.dry_run || report.more) {
-            say(
-                "There may be more: SQS shows ten of a message group at a time, and none behind those that stay; or the limit was reached, or the command was ended.",
-            );
-        } else if report.more {
-            say(
-                "There may be more: the limit was reached, the command was ended, or SQS went on showing what it had shown before.",
-            );
+        }
+        if let Some(said) = report.more_in_words(queue.is_fifo(), what.write.dry_run) {
+            say(said);
         }
     }
 

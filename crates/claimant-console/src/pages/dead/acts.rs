@@ -22,7 +22,7 @@ pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Respons
 }
 
 pub(super) async fn discard(State(console): State<Console>, act: Act) -> Response {
-    let (act, done) = act.once(&console, |console, act| async move { discarded(&console, &act.fields).await }).await;
+    let (act, done) = act.once(&console, |console, act| async move { discarded(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Dead, done, || see(&act.fields))
 }
 
@@ -49,22 +49,24 @@ fn form(console: &Console, fields: &Fields) -> String {
 
 async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    act.takes(&["queue", "group", "id", UNTIL, "to", "body", "dry_run", AFTER])?;
     let fields = &act.fields;
     let place = console.place();
     let dead = letters::open(place, fields.required("queue")?).await?;
-    let selection = selection(fields)?;
+    let (selection, bounds) = (selection(fields)?, bounds(fields)?);
     let to = match fields.all("to").next().map(str::trim) {
-        Some("") => return Err(Error::invalid("choose the queue that the message goes to")),
-        Some(name) => Some(letters::destination(place, &dead, name)?),
-        None => None,
+        None | Some("") if fields.came("to") => {
+            return Err(Error::invalid("choose the queue that the message goes to"));
+        }
+        name => name.map(|name| letters::destination(place, &dead, name)).transpose()?,
     };
-    let edit = act.body().map(|body| match act.ask.reader {
+    let edit = act.body()?.map(|body| match act.ask.reader {
         Reader::Program => Edit::Body(body),
         Reader::Browser | Reader::OpenPage => Edit::Typed(body),
     });
     let edit = edit.unwrap_or_default();
-    let report = dead.redrive(&selection, to.as_deref(), &edit, bounds(fields)?, &mut |_| console.go_on()).await?;
-    let mut said = format!("{} sent back", counted(&report));
+    let report = dead.redrive(&selection, to.as_deref(), &edit, bounds, &mut |_| console.go_on()).await?;
+    let mut said = format!("{} {}sent back", counted(&report), would_be(bounds));
     let queues: std::collections::BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
     if !queues.is_empty() {
         said.push_str(&format!(" to {}", queues.into_iter().collect::<Vec<_>>().join(", ")));
@@ -76,11 +78,13 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     // A letter that is still here is edited on.
     let kept = report.progress.done == 0 && report.problem_count > 0;
     let see = if kept { form(console, fields) } else { see(fields) };
-    Ok(done(console, see, said, (&dead, &report)))
+    Ok(done(console, see, said, (&dead, &report, bounds.dry_run)))
 }
 
-async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
+async fn discarded(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
+    act.takes(&["queue", "group", "id", UNTIL, "dry_run"])?;
+    let fields = &act.fields;
     let dead = letters::open(console.place(), fields.required("queue")?).await?;
     let (selection, bounds) = (selection(fields)?, bounds(fields)?);
     let (path, mut file) = saved(dead.name())?;
@@ -97,7 +101,8 @@ async fn discarded(console: &Console, fields: &Fields) -> Result<Done, Error> {
         (true, 0) => format!("; a copy is in {}", path.display()),
         (true, _) => format!("; saved in {}", path.display()),
     };
-    let mut done = done(console, see(fields), format!("{} discarded{saved}.", counted(&report)), (&dead, &report));
+    let said = format!("{} {}discarded{saved}.", counted(&report), would_be(bounds));
+    let mut done = done(console, see(fields), said, (&dead, &report, bounds.dry_run));
     if is_saved {
         done.value["saved"] = path.display().to_string().into();
     }
@@ -128,7 +133,17 @@ fn counted(report: &Report) -> String {
     text::counted(report.progress.done as u64, "dead letter", "dead letters")
 }
 
-fn done(console: &Console, see: String, mut said: String, (dead, report): (&DeadLetterQueue, &Report)) -> Done {
+const fn would_be(bounds: Bounds) -> &'static str {
+    if bounds.dry_run { "would be " } else { "" }
+}
+
+/// Returns what was done, or would be, and what was not.
+fn done(
+    console: &Console,
+    see: String,
+    mut said: String,
+    (dead, report, dry_run): (&DeadLetterQueue, &Report, bool),
+) -> Done {
     if let Some(problem) = report.problems.first() {
         said.push_str(&format!(
             " {} not: {}",
@@ -139,13 +154,19 @@ fn done(console: &Console, see: String, mut said: String, (dead, report): (&Dead
     if let Some(why) = &report.failed {
         said.push_str(&format!(" It ended early: {why}."));
     }
-    if report.more && console.is_stopping() {
-        said.push_str(" The console was stopped: there may be more of them, which stayed.");
+    let more = report.more_in_words(dead.is_fifo(), dry_run);
+    let more = match more.filter(|_| report.more && console.is_stopping()) {
+        Some(_) => Some("The console was stopped: there may be more of them, which stayed."),
+        None => more,
+    };
+    for sentence in report.came_back_in_words().as_deref().into_iter().chain(more) {
+        said.push_str(&format!(" {sentence}"));
     }
-    if !report.more && !report.missing.is_empty() {
+    if !report.missing.is_empty() {
         said.push_str(&format!(
-            " {} not met: sent back or discarded meanwhile, or read by something else.",
-            text::counted(report.missing.len() as u64, "letter was", "letters were")
+            " {} not met: {}sent back or discarded meanwhile, or read by something else.",
+            text::counted(report.missing.len() as u64, "letter was", "letters were"),
+            if report.more { "not reached, " } else { "" }
         ));
     }
     let is_done = report.progress.done > 0;
@@ -154,6 +175,7 @@ fn done(console: &Console, see: String, mut said: String, (dead, report): (&Dead
     }
     let mut value = report.to_json();
     value["missing"] = report.missing.iter().map(String::as_str).collect();
+    value["dry_run"] = dry_run.into();
     Done::of(is_done, said, see, value)
 }
 
