@@ -164,6 +164,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_body_the_beginning_is_drawn() {
+        let (long, short) = ("\u{1f600}".repeat(20_000), "{}".to_owned());
+        let shown = beginning(format!("x{long}"));
+        assert_eq!(shown.len(), BODY_SHOWN_MAX - 3, "no character is cut");
+        assert!(body(&shown, 80_001).into_string().contains("The first 65,533 of 80,001 bytes."));
+        assert!(!body(&beginning(short), 2).into_string().contains("The first"));
+    }
+
+    #[test]
     fn nothing_is_markup_that_is_not_marked() {
         assert!(!key("<script>").into_string().contains("<script"));
         assert!(!message("\"><b>").into_string().contains("<b>"));
