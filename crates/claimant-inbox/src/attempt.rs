@@ -68,14 +68,6 @@ enum HandlerRun {
     StillRunning,
 }
 
-/// Why no handler runs.
-enum NotBegun {
-    /// The attempt does not count.
-    GivenBack(StoreError),
-    /// It does, as if its handler had returned this.
-    Failed(Failure),
-}
-
 /// A transaction that has locked a row.
 struct LockedRow {
     transaction: Transaction,
@@ -107,13 +99,13 @@ impl Worker {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
             return self.mark_dead(taken.id, bigint(taken.fence), why, end_of(STATEMENT_MAX)).await;
         }
-        let begin_by = end_of(BEGIN_MAX);
-        let (LockedRow { transaction, at_server }, body) = match self.lock_row(taken, begin_by).await {
+        let (downstream, begin_by) = (&self.shared.downstream, end_of(BEGIN_MAX));
+        let locked = downstream.before_turn(turn.as_mut(), self.lock_row(taken, begin_by)).await;
+        let (LockedRow { transaction, at_server }, body) = match locked {
             Ok(locked) => locked,
-            Err(NotBegun::GivenBack(error)) => return self.give_back(taken, &error).await,
-            Err(NotBegun::Failed(failure)) => return self.fail(taken, failure, end_of(STATEMENT_MAX)).await,
+            Err(outcome) => return outcome,
         };
-        if !self.shared.downstream.may_begin(turn.as_mut()).await {
+        if !downstream.may_begin(turn.as_mut(), begin_by + self.timeout).await {
             transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
             let error =
                 StoreError::new(StoreErrorKind::Throttled, "the limit or the breaker of what it calls gave it no turn");
@@ -122,7 +114,7 @@ impl Worker {
         let lent = TransactionSlot::of(Some(AnyTransaction::new(transaction)));
         seen.began = Instant::now();
         // The attempt takes no longer for a body that came late.
-        let cancel_at = seen.began.min(begin_by + self.shared.downstream.turn_max()) + self.timeout;
+        let cancel_at = seen.began.min(begin_by + downstream.turn_max()) + self.timeout;
         let cx = InboxContext::new(Arc::clone(taken), body, cancel_at);
         let ran = self.run(cx, cancel_at, &lent, Arc::clone(slot)).await;
         drop(turn);
@@ -130,7 +122,7 @@ impl Worker {
         let locked = transaction.map(|transaction| LockedRow { transaction, at_server });
         seen.health = match &ran {
             HandlerRun::Returned(Ok(())) => Health::Answered,
-            HandlerRun::Returned(Err(failure)) => self.shared.downstream.health_in(failure),
+            HandlerRun::Returned(Err(failure)) => downstream.health_in(failure),
             HandlerRun::TimedOut | HandlerRun::StillRunning if cancel_at < seen.began + self.timeout => Health::Unknown,
             HandlerRun::TimedOut | HandlerRun::StillRunning => Health::Away,
         };
@@ -154,37 +146,58 @@ impl Worker {
             (HandlerRun::Returned(result), None) => {
                 let why =
                     "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
-                self.end_and_fail(taken, at_server, result.err().unwrap_or_else(|| Failure::retry(why))).await
+                let failure = result.err().unwrap_or_else(|| Failure::retry(why));
+                self.end_and_fail(taken, at_server, failure, end_of(2 * STATEMENT_MAX)).await
             }
         }
     }
 
     /// Locks the row in a transaction of its own, and reads its body, which has the handler's time, too. Gives the attempt back if an earlier row
     /// of its group is open again, or if the row is no longer this attempt's, where giving it back writes nothing.
-    async fn lock_row(&self, taken: &Taken, begin_by: Instant) -> Result<(LockedRow, String), NotBegun> {
+    ///
+    /// Whatever keeps the body of a locked row from coming counts as a failure, so that one that never comes is dead at last.
+    async fn lock_row(&self, taken: &Taken, begin_by: Instant) -> Result<(LockedRow, String), AttemptOutcome> {
+        const OPERATION: &str = "locking a message and reading its body";
         let within = self.shared.downstream.turn_max() + self.timeout + SERVER_GRACE;
-        let begun = transaction::begin(&self.pool, taken.group_lock, within, begin_by).await;
-        let (mut transaction, read_by) = (begun.map_err(NotBegun::GivenBack)?, begin_by + self.timeout);
-        let lock = rows::lock(taken.id, taken.fence);
-        let rows =
-            match transaction::rows(&mut transaction, read_by, "locking a message and reading its body", lock).await {
-                // Counted, so that what never comes in time is dead at last.
-                Err(error) if Instant::now() >= read_by => return Err(NotBegun::Failed(error::unread(&error))),
-                rows => rows.map_err(NotBegun::GivenBack)?,
-            };
-        let why = match rows.first().map(rows::locked) {
-            Some(Ok((at_server, body))) => return Ok((LockedRow { transaction, at_server }, body)),
-            Some(Err(error)) if error.kind() == StoreErrorKind::Corrupt => {
-                NotBegun::Failed(Failure::terminal(error.to_string()))
-            }
-            Some(Err(error)) => NotBegun::GivenBack(error),
-            None => {
-                let why = "an earlier message of its group is to be processed first, or another worker has its row";
-                NotBegun::GivenBack(StoreError::new(StoreErrorKind::Throttled, why))
-            }
+        let mut transaction = match transaction::begin(&self.pool, taken.group_lock, within, begin_by).await {
+            Ok(transaction) => transaction,
+            Err(error) => return Err(self.give_back(taken, &error).await),
         };
-        transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
-        Err(why)
+        let (lock, read_by) = (rows::lock(taken.id, taken.fence), begin_by + self.timeout);
+        let (mut locked_by, mut body) = (None, None);
+        let read = transaction::each_row(&mut transaction, read_by, OPERATION, lock, |row| {
+            match locked_by {
+                None => locked_by = Some(rows::locked_by(&row)?),
+                Some(_) => body = Some(rows::body(&row)?),
+            }
+            Ok(())
+        });
+        let (read, is_late) = (read.await, Instant::now() >= read_by);
+        Err(match (locked_by, body, read) {
+            (Some(at_server), Some(body), Ok(())) => return Ok((LockedRow { transaction, at_server }, body)),
+            (Some(at_server), _, Err(error)) if is_late => {
+                // The server still sends it, and has the row locked until the last of it is on its way.
+                drop(transaction);
+                self.end_and_fail(taken, at_server, error::unread(&error), end_of(2 * STATEMENT_MAX)).await
+            }
+            (Some(at_server), _, Err(error)) => {
+                let locked = LockedRow { transaction, at_server };
+                self.roll_back(taken, locked, end_of(STATEMENT_MAX), error::unread(&error)).await
+            }
+            (None, _, Err(error)) if is_late => {
+                drop(transaction);
+                self.fail(taken, error::unread(&error), end_of(STATEMENT_MAX)).await
+            }
+            (None, _, Err(error)) => {
+                drop(transaction);
+                self.give_back(taken, &error).await
+            }
+            (_, _, Ok(())) => {
+                transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
+                let why = "an earlier message of its group is to be processed first, or another worker has its row";
+                self.give_back(taken, &StoreError::new(StoreErrorKind::Throttled, why)).await
+            }
+        })
     }
 
     /// Runs the handler until it ends or times out. It has the slot for as long as it runs.
@@ -238,13 +251,18 @@ impl Worker {
         if timeout_at(until, locked.transaction.rollback()).await.is_ok() {
             return self.fail(taken, failure, end_of(STATEMENT_MAX)).await;
         }
-        self.end_and_fail(taken, locked.at_server, failure).await
+        self.end_and_fail(taken, locked.at_server, failure, end_of(STATEMENT_MAX)).await
     }
 
     /// Has the server end the transaction, which has the row locked, and records why the attempt failed, also where the server gave no answer
     /// to the first: the row can be free.
-    async fn end_and_fail(&self, taken: &Taken, at_server: AtServer, failure: Failure) -> AttemptOutcome {
-        let until = end_of(STATEMENT_MAX);
+    async fn end_and_fail(
+        &self,
+        taken: &Taken,
+        at_server: AtServer,
+        failure: Failure,
+        until: Instant,
+    ) -> AttemptOutcome {
         self.shared.connections.end(&self.pool, at_server, until - STATEMENT_MAX / 4).await;
         self.fail(taken, failure, until).await
     }

@@ -51,7 +51,7 @@ impl Connections {
     /// Ends a transaction at the server, together with its connection, whatever that does; where it is over, does nothing. By a connection
     /// beside the pool's, which handlers can have all: one for all that wait for it.
     pub(crate) async fn end(&self, pool: &PgPool, at: AtServer, until: Instant) {
-        const OPERATION: &str = "ending the transaction of a handler";
+        const OPERATION: &str = "ending the transaction of an attempt";
         self.waiting().push(at);
         let error = match timeout_at(until, self.end_waiting(pool, at, until)).await {
             Ok(Ok(())) => return,
@@ -59,7 +59,7 @@ impl Connections {
             Err(_) => no_answer(OPERATION),
         };
         self.waiting().retain(|waits| *waits != at);
-        tracing::warn!(%error, "the server may go on with the transaction of a handler: its row is locked until that ends");
+        tracing::warn!(%error, "the server may go on with the transaction of an attempt: its row is locked until that ends");
     }
 
     /// Ends all that wait, when it has its turn; nothing if another one has ended this one by then.

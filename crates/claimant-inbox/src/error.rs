@@ -1,6 +1,6 @@
 //! Maps database errors to store errors.
 
-use claimant_core::StoreErrorKind::{Other, Unreachable};
+use claimant_core::StoreErrorKind::{Corrupt, Other, Unreachable};
 use claimant_core::{Failure, StoreError};
 use claimant_sql::parts::{self, Table};
 
@@ -24,10 +24,15 @@ pub(crate) fn no_answer(operation: &str) -> StoreError {
     StoreError::new(Unreachable, format!("{operation} failed: the server gave no answer in time"))
 }
 
-/// Returns the failure of an attempt whose row did not come, as if its handler had returned it.
+/// Returns the failure of an attempt whose body did not come, as if its handler had returned it.
 pub(crate) fn unread(error: &StoreError) -> Failure {
-    let hint = "where its body is too large for the line to the database, give handlers more time (Worker::timeout)";
-    Failure::retry(format!("{error}: {hint}"))
+    match error.kind() {
+        Corrupt => Failure::terminal(error.to_string()),
+        Unreachable => Failure::retry(format!(
+            "{error}: where its body is too large for the line to the database, give handlers more time (Worker::timeout)"
+        )),
+        _ => Failure::retry(error.to_string()),
+    }
 }
 
 /// Returns whether the same can succeed later.

@@ -52,7 +52,7 @@ impl Inbox {
     /// Opens the database with this URL, `postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=…`, through
     /// at most this many connections, opened when they are needed: if the server is down, calls fail, not this. Workers
     /// need one for each message that they handle at once, all workers of the inbox together, and now and then one beside these, to end a
-    /// handler's transaction at the server.
+    /// transaction at the server.
     ///
     /// Needs a Tokio runtime.
     ///

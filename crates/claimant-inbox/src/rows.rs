@@ -130,15 +130,18 @@ const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claiman
     parked AS (UPDATE claimant_inbox i SET waiting = true FROM behind b JOIN held h ON h.id = b.before \
     WHERE i.id = b.id AND i.status = 'PENDING' AND NOT i.waiting RETURNING 1) SELECT count(*) AS rows FROM parked";
 
-/// Locks a row for its attempt, until the transaction ends, and returns its body, unless an earlier one of its group is open or being opened: its transaction has to
+/// Locks a row for its attempt, until the transaction ends, unless an earlier one of its group is open or being opened: its transaction has to
 /// share the lock of the group, so that none is opened from when this statement begins. Once it is locked, the transaction waits for locks as
 /// the server's settings say: it is the handler's.
+///
+/// Returns first which transaction has it locked, and then its body: the first row comes, however long the second one takes.
 const LOCK: &str = "WITH locked AS MATERIALIZED (SELECT i.body FROM claimant_inbox i \
     WHERE i.id = $1 AND i.fence = $2 AND i.status = 'PENDING' \
     AND (i.group_name IS NULL OR current_setting('claimant.shares', true) = 'true') AND (SELECT e.id FROM claimant_inbox e \
     WHERE e.consumer = i.consumer AND e.group_name = i.group_name AND e.group_name IS NOT NULL AND e.open AND e.id < i.id \
-    ORDER BY e.id LIMIT 1) IS NULL FOR UPDATE) SELECT txid_current() AS transaction, pg_backend_pid()::bigint AS backend, body, \
-    set_config('lock_timeout', current_setting('claimant.lock_timeout'), true) FROM locked";
+    ORDER BY e.id LIMIT 1) IS NULL FOR UPDATE) SELECT txid_current() AS transaction, pg_backend_pid()::bigint AS backend, NULL::bytea AS body, \
+    set_config('lock_timeout', current_setting('claimant.lock_timeout'), true) FROM locked \
+    UNION ALL SELECT NULL, NULL, body, NULL FROM locked";
 
 /// Takes the lock of a row's group for this transaction alone: waits for an attempt in flight, up to the lock timeout.
 const HOLD_GROUP: &str = concat!(
@@ -261,10 +264,14 @@ pub(crate) fn again<'q>(
         .bind(time(now))
 }
 
-/// Returns what locking a row returned: the transaction that has it locked, and its body.
-pub(crate) fn locked(row: &PgRow) -> Result<(AtServer, String), StoreError> {
-    let at_server = AtServer { transaction: column(row, "transaction")?, backend: column(row, "backend")? };
-    Ok((at_server, text(row, "body")?))
+/// Returns what locking a row returned first: the transaction that has it locked.
+pub(crate) fn locked_by(row: &PgRow) -> Result<AtServer, StoreError> {
+    Ok(AtServer { transaction: column(row, "transaction")?, backend: column(row, "backend")? })
+}
+
+/// Returns what it returned then: the body.
+pub(crate) fn body(row: &PgRow) -> Result<String, StoreError> {
+    text(row, "body")
 }
 
 /// Returns how many rows a statement wrote.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use claimant_core::StoreError;
+use futures_util::TryStreamExt as _;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
 use tokio::time::{Instant, timeout_at};
@@ -80,6 +81,24 @@ pub(crate) async fn rows(
 ) -> Result<Vec<PgRow>, StoreError> {
     let rows = timeout_at(until, statement.fetch_all(&mut **transaction)).await;
     rows.map_err(|_| no_answer(operation))?.map_err(|error| explain(operation, &error))
+}
+
+/// Runs a statement in a transaction, and passes on each row as it comes: also where a later one does not.
+pub(crate) async fn each_row(
+    transaction: &mut Transaction,
+    until: Instant,
+    operation: &str,
+    statement: Statement<'_>,
+    mut pass_on: impl FnMut(PgRow) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let all = async {
+        let mut rows = statement.fetch(&mut **transaction);
+        while let Some(row) = rows.try_next().await.map_err(|error| explain(operation, &error))? {
+            pass_on(row)?;
+        }
+        Ok(())
+    };
+    timeout_at(until, all).await.unwrap_or_else(|_| Err(no_answer(operation)))
 }
 
 /// Commits. After an error, the transaction may be committed or not.
