@@ -9,17 +9,12 @@ use crate::batch::Runner;
 use crate::breaker::BREAKER_CONSUMER;
 use crate::duplicate::Duplicate;
 use crate::error::Error;
-use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::limit::LIMIT_CONSUMER;
 use crate::limits::WINDOW_DEFAULT_S;
-use crate::message::Message;
 use crate::options::Options;
-use crate::payload::Payload;
-use crate::payloads::PayloadSource;
 use crate::protocol::Abandoned;
-use crate::reader::{Located, Reader};
-use crate::rejection::Rejection;
+use crate::reader::Reader;
 use crate::store::{Before, Store};
 
 pub(crate) type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
@@ -94,25 +89,6 @@ impl Definition {
             self.reader.identity.fault(),
         ];
         faults.into_iter().flatten().collect()
-    }
-
-    pub(crate) fn payloads(&self) -> Option<&dyn PayloadSource> {
-        self.reader.payloads()
-    }
-
-    /// Opens the envelopes around a pointer, and returns where it points to.
-    pub(crate) fn locate(&self, message: &Message) -> Result<Located, Rejection> {
-        self.reader.locate(message)
-    }
-
-    /// Opens the envelopes of what is in a message.
-    pub(crate) fn open(&self, events: Vec<Message>) -> Result<Vec<Message>, Rejection> {
-        self.reader.open(events)
-    }
-
-    /// Decodes a message that was opened, and identifies its work.
-    pub(crate) fn read(&self, name: &ConsumerName, message: &Message) -> Result<(Identity, Payload), Rejection> {
-        self.reader.read(name, message)
     }
 
     /// Calls the hook for a duplicate, if there is one. A hook that panics changes nothing.

@@ -184,7 +184,7 @@ impl Call<'_> {
     /// Returns an item that is to be run again, with a fresh payload: the first went to the handler.
     fn again(&mut self, mut member: Member, took: Duration) -> Option<Claimed> {
         let cx = self.cx;
-        match cx.shared.consumer.read(cx.name(), &member.work.delivery.message) {
+        match cx.shared.consumer.reader.read(cx.name(), &member.work.delivery.message) {
             Ok((_, payload)) => {
                 add(&mut member.work.delivery.details.handle, took);
                 let Member { work, claim, held } = member;

@@ -11,13 +11,12 @@ use tokio::time::{Instant, timeout};
 use super::invocation::Part;
 use super::unpacking::{Unpacking, content_bytes};
 use crate::deadline::{Schedule, until};
-use crate::definition::Definition;
 use crate::key::ConsumerName;
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX, ROOM_TURN_MAX_MS, ROOM_TURN_PART};
 use crate::message::Message;
 use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
 use crate::queue::{Confirmation, Queue};
-use crate::reader::Located;
+use crate::reader::{Located, Reader};
 use crate::rejection::Rejection;
 use crate::report::{Outcome, Report};
 
@@ -45,7 +44,7 @@ pub(crate) struct Fetched {
 
 /// Returns the messages of a batch with their contents. Without a source of payloads, that is what was delivered.
 pub(crate) async fn fetched(
-    consumer: &Definition,
+    reader: &Reader,
     name: &ConsumerName,
     batch: &[Message],
     schedule: Schedule,
@@ -54,7 +53,7 @@ pub(crate) async fn fetched(
     let delivered =
         |message: &Message| Fetched { message: message.clone(), content: Ok(vec![message.clone()]), pointer: None };
     let mut all: Vec<_> = batch.iter().map(delivered).collect();
-    let Some(source) = consumer.payloads() else { return all };
+    let Some(source) = reader.payloads() else { return all };
     // Those with the most receives first, as in the lanes, and they have their room first: what finds none is not passed over for ever.
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|index| Reverse(all[*index].message.receive_count()));
@@ -64,7 +63,7 @@ pub(crate) async fn fetched(
             one.content = Err(Unread::NotStarted);
             continue;
         }
-        match consumer.locate(message) {
+        match reader.locate(message) {
             Ok(Located::Here(events)) => {
                 let has_room = unpacking.has_room(message, message.content().len(), content_bytes(&events));
                 one.content = if has_room { Ok(events) } else { Err(Unread::NotStarted) };
@@ -141,8 +140,8 @@ impl Fetching<'_> {
 pub(crate) type Removable = Vec<(usize, Pointer)>;
 
 /// Returns the payloads that are to be removed.
-pub(crate) fn removable(consumer: &Definition, fetched: &[Fetched]) -> Removable {
-    if !consumer.payloads().is_some_and(|source| source.removes()) {
+pub(crate) fn removable(reader: &Reader, fetched: &[Fetched]) -> Removable {
+    if !reader.payloads().is_some_and(|source| source.removes()) {
         return Vec::new();
     }
     let of = |(index, fetched): (usize, &Fetched)| Some((index, fetched.pointer.clone()?));
@@ -152,13 +151,13 @@ pub(crate) fn removable(consumer: &Definition, fetched: &[Fetched]) -> Removable
 /// Removes the payloads of messages that are completed: the message first, and its payload only once the queue has confirmed that
 /// the message is gone. What is redelivered would find no payload otherwise, and be rejected though it is done.
 pub(crate) async fn remove_finished(
-    consumer: &Definition,
+    reader: &Reader,
     removable: Removable,
     report: &Report,
     part: &Part<'_>,
     return_by: Instant,
 ) {
-    let Some(source) = consumer.payloads() else { return };
+    let Some(source) = reader.payloads() else { return };
     let finished = finished(removable, report, part);
     let (total, removed) = (finished.len(), remove(source, &finished, part, return_by).await);
     if removed < total {

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use super::fetching::{Fetched, Unread};
 use super::unpacking::{Unpacking, content_bytes};
-use crate::definition::Definition;
 use crate::identity::Identity;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::payload::Payload;
+use crate::reader::Reader;
 
 /// An event of a message of the batch, decoded. A message that holds none, or none that can be read, stands for itself.
 pub(crate) struct Arrival {
@@ -24,7 +24,7 @@ pub(crate) struct Arrival {
 /// Opens and decodes the messages of a batch: the events in them, in the messages' order. Opened are those with the most receives
 /// first, as in the lanes: what finds no room in memory, or no time, is not passed over for ever.
 pub(crate) fn arrivals(
-    consumer: &Definition,
+    reader: &Reader,
     name: &ConsumerName,
     batch: Vec<Fetched>,
     mut unpacking: Unpacking<'_>,
@@ -38,7 +38,7 @@ pub(crate) fn arrivals(
                 return Err(Unread::NotStarted);
             }
             let packed_bytes = content_bytes(&events);
-            let opened = consumer.open(events).map_err(Unread::Rejected)?;
+            let opened = reader.open(events).map_err(Unread::Rejected)?;
             let has_room = unpacking.has_room(&message, packed_bytes, content_bytes(&opened));
             if has_room { Ok(opened) } else { Err(Unread::NotStarted) }
         });
@@ -48,7 +48,7 @@ pub(crate) fn arrivals(
                 arrivals.push(Arrival { index, event: 0, message, content: Err(Unread::Empty) });
             }
             Ok(events) => arrivals.extend((0..).zip(events).map(|(event, message)| {
-                let content = consumer.read(name, &message).map_err(Unread::Rejected);
+                let content = reader.read(name, &message).map_err(Unread::Rejected);
                 Arrival { index, event, message, content }
             })),
         }

@@ -226,9 +226,9 @@ impl Engine {
         let shared = &self.0;
         let _entered = shared.slots.enter();
         let mut unpacking = Unpacking::new(&shared.name, schedule);
-        let fetched = fetching::fetched(&shared.consumer, &shared.name, batch, schedule, &mut unpacking).await;
-        let removable = fetching::removable(&shared.consumer, &fetched);
-        let arrivals = intake::arrivals(&shared.consumer, &shared.name, fetched, unpacking.with_time(schedule));
+        let fetched = fetching::fetched(&shared.consumer.reader, &shared.name, batch, schedule, &mut unpacking).await;
+        let removable = fetching::removable(&shared.consumer.reader, &fetched);
+        let arrivals = intake::arrivals(&shared.consumer.reader, &shared.name, fetched, unpacking.with_time(schedule));
         if part.spans().is_some() {
             arrivals.iter().for_each(|arrival| part.arrived(arrival.index, &shared.name, &arrival.message));
         }
@@ -238,7 +238,7 @@ impl Engine {
         let mut report = Batch::new(cx, arrivals).drive().await;
         if !removable.is_empty() {
             again::keep(&shared.name, removable.iter().map(|(index, _)| *index), &mut report);
-            fetching::remove_finished(&shared.consumer, removable, &report, part, schedule.return_by).await;
+            fetching::remove_finished(&shared.consumer.reader, removable, &report, part, schedule.return_by).await;
         }
         report
     }

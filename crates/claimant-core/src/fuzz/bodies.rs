@@ -76,11 +76,11 @@ fn identity() {
         let key = order.ok().map(|o| o.order_id).filter(|key| (1..=KEY_MAX_BYTES).contains(&key.len()));
         let (Some(key), Ok(shown), Ok(hidden)) = (
             &key,
-            plain.definition.read(&name, &message).map(|read| read.0),
-            hashed.definition.read(&name, &message).map(|read| read.0),
+            plain.definition.reader.read(&name, &message).map(|read| read.0),
+            hashed.definition.reader.read(&name, &message).map(|read| read.0),
         ) else {
-            assert!(key.is_none() && plain.definition.read(&name, &message).is_err(), "{key:?}");
-            assert!(hashed.definition.read(&name, &message).is_err());
+            assert!(key.is_none() && plain.definition.reader.read(&name, &message).is_err(), "{key:?}");
+            assert!(hashed.definition.reader.read(&name, &message).is_err());
             return;
         };
         assert_eq!((shown.key.as_str(), hidden.key.as_str()), (key.as_str(), key.as_str()));
