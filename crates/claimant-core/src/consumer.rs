@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::batch::Runner;
-use crate::decode::Json;
+use crate::batch::{AnyBatchHandler, BatchHandler, Runner, TransactionalBatchHandler};
+use crate::batch_transactions::BatchTransactional;
+use crate::decode::{Decoder, Json};
 use crate::definition::Definition;
 use crate::duplicate::Duplicate;
 use crate::envelope::Envelope;
@@ -55,7 +56,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
     /// keeps redeliveries out, but a message id not a second copy that the producer sent, nor a message that is redriven from a
     /// dead-letter queue, which gives it a new id.
     pub fn new(name: impl Into<String>, store: impl Store, handler: impl Handler<T>) -> Self {
-        Self::with_handler(name.into(), Arc::new(store), Reader::new::<T>(Json), AnyHandler::plain::<T>(handler))
+        DecodedBy(Json).consumer(name, store, handler)
     }
 
     /// Returns a consumer whose handler borrows a transaction of its store: its writes in that and the completion of its key
@@ -69,12 +70,27 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
         store: S,
         handler: impl TransactionalHandler<T, S::Transaction>,
     ) -> Self {
-        Self::with_handler(
-            name.into(),
-            Arc::new(store),
-            Reader::new::<T>(Json),
-            AnyHandler::transactional::<T, _>(handler),
-        )
+        DecodedBy(Json).transactional(name, store, handler)
+    }
+
+    /// Returns a consumer whose handler gets many messages in one call, and returns a result for each: at most
+    /// [`items_max`](Self::items_max), claimed and settled one by one. All else is as for [`new`](Self::new); see
+    /// [`BatchHandler`] for what a call may do, and what fails it.
+    pub fn batch(name: impl Into<String>, store: impl Store, handler: impl BatchHandler<T>) -> Self {
+        DecodedBy(Json).batch(name, store, handler)
+    }
+
+    /// Returns a consumer whose handler gets many messages in one call, and one transaction of its store for them: its writes
+    /// in that and the completions of all their keys commit together, or not at all. See [`TransactionalBatchHandler`] for
+    /// what becomes of an item that fails.
+    ///
+    /// Keys are claimed before the transaction begins, under a lease as with [`batch`](Self::batch), and not in it.
+    pub fn batch_transactional<S: BatchTransactional>(
+        name: impl Into<String>,
+        store: S,
+        handler: impl TransactionalBatchHandler<T, S::Transaction>,
+    ) -> Self {
+        DecodedBy(Json).batch_transactional(name, store, handler)
     }
 
     /// Returns a consumer that runs no handler: its store keeps the messages themselves, as an inbox does. `note` writes into the
@@ -139,5 +155,102 @@ impl<T: Send + 'static> Consumer<T> {
 impl<T> fmt::Debug for Consumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.definition.fmt(f)
+    }
+}
+
+/// Returns the beginning of a consumer whose payloads this decoder makes, where they are not JSON.
+///
+/// ```
+/// # use claimant_core as claimant;
+/// use claimant::decode::Decoder;
+/// use claimant::{Context, HandlerError, Message, Rejection, memory::MemoryStore};
+///
+/// struct Lines;
+///
+/// impl Decoder<Vec<String>> for Lines {
+///     fn decode(&self, content: &[u8], _: &Message) -> Result<Vec<String>, Rejection> {
+///         let text = std::str::from_utf8(content).map_err(|_| Rejection::new("the body is not UTF-8"))?;
+///         Ok(text.lines().map(str::to_owned).collect())
+///     }
+/// }
+///
+/// async fn print(lines: Vec<String>, _: Context) -> Result<(), HandlerError> {
+///     println!("{} lines", lines.len());
+///     Ok(())
+/// }
+///
+/// let consumer = claimant::decoded_by(Lines).consumer("printing", MemoryStore::new(), print);
+/// ```
+pub fn decoded_by<D>(decoder: D) -> DecodedBy<D> {
+    DecodedBy(decoder)
+}
+
+/// The beginning of a consumer: see [`decoded_by`].
+#[derive(Debug, Clone)]
+pub struct DecodedBy<D>(D);
+
+impl<D> DecodedBy<D> {
+    /// Returns a consumer as [`Consumer::new`] does.
+    pub fn consumer<T: Send + 'static>(
+        self,
+        name: impl Into<String>,
+        store: impl Store,
+        handler: impl Handler<T>,
+    ) -> Consumer<T>
+    where
+        D: Decoder<T>,
+    {
+        Consumer::with_handler(name.into(), Arc::new(store), Reader::new::<T>(self.0), AnyHandler::plain::<T>(handler))
+    }
+
+    /// Returns a consumer as [`Consumer::transactional`] does.
+    pub fn transactional<T: Send + 'static, S: Transactional>(
+        self,
+        name: impl Into<String>,
+        store: S,
+        handler: impl TransactionalHandler<T, S::Transaction>,
+    ) -> Consumer<T>
+    where
+        D: Decoder<T>,
+    {
+        Consumer::with_handler(
+            name.into(),
+            Arc::new(store),
+            Reader::new::<T>(self.0),
+            AnyHandler::transactional::<T, _>(handler),
+        )
+    }
+
+    /// Returns a consumer as [`Consumer::batch`] does.
+    pub fn batch<T: Send + 'static>(
+        self,
+        name: impl Into<String>,
+        store: impl Store,
+        handler: impl BatchHandler<T>,
+    ) -> Consumer<T>
+    where
+        D: Decoder<T>,
+    {
+        Consumer::with_handler(
+            name.into(),
+            Arc::new(store),
+            Reader::new::<T>(self.0),
+            AnyBatchHandler::plain::<T>(handler),
+        )
+    }
+
+    /// Returns a consumer as [`Consumer::batch_transactional`] does.
+    pub fn batch_transactional<T: Send + 'static, S: BatchTransactional>(
+        self,
+        name: impl Into<String>,
+        store: S,
+        handler: impl TransactionalBatchHandler<T, S::Transaction>,
+    ) -> Consumer<T>
+    where
+        D: Decoder<T>,
+    {
+        let store = Arc::new(store);
+        let handler = AnyBatchHandler::transactional(Arc::clone(&store), handler);
+        Consumer::with_handler(name.into(), store, Reader::new::<T>(self.0), handler)
     }
 }

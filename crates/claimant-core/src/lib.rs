@@ -7,8 +7,8 @@
 //! | [`store`], [`records`], [`memory`] | the contract of a store, what operators ask of one, and the reference store |
 //! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
-//! | [`consumer`], `rules`, `options`, `tuning`, `batched` | a named handler, its rules and its options |
-//! | [`envelope`], [`decode`], `decoded_by`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
+//! | [`consumer`], `rules`, `options`, `tuning` | a named handler, its rules and its options |
+//! | [`envelope`], [`decode`], `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | [`own_attributes`] | the names of the attributes that claimant itself writes |
 //! | [`payloads`] | payloads that are kept outside of their messages |
 //! | `deadline`, [`engine`], [`report`] | a batch in, one outcome for each message out |
@@ -25,7 +25,6 @@ pub mod attributes;
 pub mod backoff;
 pub mod batch;
 mod batch_transactions;
-mod batched;
 pub mod breaker;
 mod budget;
 mod claim;
@@ -34,7 +33,6 @@ pub mod consumer;
 pub mod context;
 mod deadline;
 pub mod decode;
-mod decoded_by;
 mod definition;
 pub mod duplicate;
 pub mod engine;
@@ -83,11 +81,10 @@ pub use breaker::Breaker;
 pub use budget::Budget;
 pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};
-pub use consumer::Consumer;
+pub use consumer::{Consumer, DecodedBy, decoded_by};
 pub use context::Context;
 pub use deadline::Schedule;
 pub use decode::Decoder;
-pub use decoded_by::{DecodedBy, decoded_by};
 pub use duplicate::Duplicate;
 pub use engine::Engine;
 pub use envelope::Envelope;

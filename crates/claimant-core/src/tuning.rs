@@ -23,6 +23,23 @@ impl<T> Consumer<T> {
         self
     }
 
+    /// Sets how many messages one call of a [`BatchHandler`](crate::BatchHandler) gets at most: 1 to
+    /// [`ITEMS_MAX`](crate::limits::ITEMS_MAX), and [`ITEMS_DEFAULT`](crate::limits::ITEMS_DEFAULT) unless set. Each of them
+    /// counts as one message of the [`concurrency`](Self::concurrency), which is at least this unless the consumer sets its own.
+    ///
+    /// ```
+    /// # use claimant_core as claimant;
+    /// # use claimant::{Consumer, HandlerError, batch::Items, memory::MemoryStore};
+    /// # async fn pack(_: Items<u64>) -> Result<(), HandlerError> { Ok(()) }
+    /// // Two calls at once, of 100 messages each.
+    /// let consumer = Consumer::batch("packing", MemoryStore::new(), pack).items_max(100).concurrency(200);
+    /// ```
+    #[must_use]
+    pub fn items_max(mut self, items: usize) -> Self {
+        self.definition.options.items_max = Some(items);
+        self
+    }
+
     /// Sets how long the handler takes: a message is started only if that much time is left. Unless set, it is learned from
     /// this process's own runs. At most [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
     #[must_use]
