@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::table::Destination;
+use crate::message::Message;
 
-/// What the plan knows of an event of a message.
-#[derive(Debug, Clone)]
-pub(crate) struct Place<'a> {
-    /// Which message it is of.
+/// An event of a message, and where it goes.
+pub(crate) struct Event {
+    /// Which message of the invocation it is of.
     pub(crate) message: usize,
-    /// Whether it is the message's only event.
+    /// Whether it is that message's only one.
     pub(crate) whole: bool,
-    /// The message's group, if its queue keeps groups in order.
-    pub(crate) group: Option<&'a str>,
-    pub(crate) destination: &'a Destination,
+    /// As far as routes have opened it.
+    pub(crate) content: Message,
+    pub(crate) destination: Destination,
 }
 
 /// What goes to one destination together.
@@ -37,20 +37,20 @@ pub(crate) struct Steps {
 /// several events, has steps of its own: a run of events for the same consumer in each. So has one of several messages that no consumer
 /// takes, one in each step, since none of them may leave the queue before the one in front of it has. All else goes to its consumer at
 /// once, which keeps the order of the groups in it.
-pub(crate) fn plan(events: &[Place<'_>]) -> Vec<Steps> {
+pub(crate) fn plan(events: &[Event]) -> Vec<Steps> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut at_once: Vec<usize> = Vec::new();
     for (index, event) in events.iter().enumerate() {
-        match event.group {
+        match event.content.ordered_group() {
             Some(group) => groups.entry(group).or_default().push(index),
             None => at_once.push(index),
         }
     }
     let mut plan = Vec::new();
     for group in groups.into_values() {
-        let first = kind(events[group[0]].destination);
+        let first = kind(&events[group[0]].destination);
         let together = first != Kind::Rejected || group.len() == 1;
-        match together && group.iter().all(|index| events[*index].whole && kind(events[*index].destination) == first) {
+        match together && group.iter().all(|index| events[*index].whole && kind(&events[*index].destination) == first) {
             true => at_once.extend(group),
             false => plan.push(Steps { ordered: true, steps: in_order(events, &group) }),
         }
@@ -60,7 +60,7 @@ pub(crate) fn plan(events: &[Place<'_>]) -> Vec<Steps> {
     let mut step_of: HashMap<Kind, usize> = HashMap::new();
     let mut together: Vec<Steps> = Vec::new();
     for index in at_once {
-        let number = *step_of.entry(kind(events[index].destination)).or_insert(together.len());
+        let number = *step_of.entry(kind(&events[index].destination)).or_insert(together.len());
         if number == together.len() {
             let step = Step { events: Vec::new(), ends_message: false };
             together.push(Steps { ordered: false, steps: vec![step] });
@@ -90,14 +90,14 @@ fn kind(destination: &Destination) -> Kind {
 
 /// Returns runs of events for the same consumer. A message of several events shares no step with others, nor does one that no consumer
 /// takes: whether it has succeeded must be known before the next one starts.
-fn in_order(events: &[Place<'_>], group: &[usize]) -> Vec<Step> {
+fn in_order(events: &[Event], group: &[usize]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (position, index) in group.iter().enumerate() {
         let event = &events[*index];
         let before = position.checked_sub(1).map(|before| &events[group[before]]);
         let follows = before.is_some_and(|before| {
             let same_message = before.message == event.message;
-            let (kind, before_kind) = (kind(event.destination), kind(before.destination));
+            let (kind, before_kind) = (kind(&event.destination), kind(&before.destination));
             let shares = before.whole && event.whole && kind != Kind::Rejected;
             kind == before_kind && (same_message || shares)
         });
@@ -127,20 +127,17 @@ mod tests {
             "rejected" => Destination::Rejected(Rejection::new("why")),
             number => Destination::Consumer(number.parse().unwrap()),
         };
-        let destinations: Vec<_> = words.iter().map(|words| destination(words[2])).collect();
-        let place = |(words, destination): (&Vec<&'static str>, _)| Place {
-            message: words[0].parse().unwrap(),
-            whole: true,
-            group: (words[1] != "..").then_some(words[1]),
-            destination,
+        let of_message = |number: &str| words.iter().filter(|words| words[0] == number).count();
+        let event = |words: &Vec<&str>| {
+            let content = Message::new("m", "").unwrap();
+            Event {
+                message: words[0].parse().unwrap(),
+                whole: of_message(words[0]) == 1,
+                content: if words[1] == ".." { content } else { content.with_ordered_group(words[1]) },
+                destination: destination(words[2]),
+            }
         };
-        let leaked: Vec<Vec<&'static str>> =
-            words.iter().map(|words| words.iter().map(|word| &*word.to_string().leak()).collect()).collect();
-        let mut events: Vec<_> = leaked.iter().zip(&destinations).map(place).collect();
-        let messages: Vec<_> = events.iter().map(|event| event.message).collect();
-        for event in &mut events {
-            event.whole = messages.iter().filter(|message| **message == event.message).count() == 1;
-        }
+        let events: Vec<_> = words.iter().map(event).collect();
         let step = |step: &Step| {
             let events: Vec<_> = step.events.iter().map(usize::to_string).collect();
             format!("{}{}", events.join("+"), if step.ends_message { "." } else { "" })

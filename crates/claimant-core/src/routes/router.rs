@@ -8,7 +8,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::consumers::Consumers;
-use super::run::{Done, Event, Run};
+use super::plan::Event;
+use super::run::{Done, Run};
 use super::table::{Destination, Table, UNROUTED};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::deadline::Schedule;

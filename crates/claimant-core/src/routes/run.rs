@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 
-use super::plan::{Place, Step, Steps, plan};
+use super::plan::{Event, Step, Steps, plan};
 use super::table::Destination;
 use crate::backoff;
 use crate::deadline::Schedule;
@@ -23,24 +23,6 @@ use crate::report::{DeadLetter, DeadLetterReason, Details, Entry, Outcome, Repor
 
 /// Requests to the dead-letter queue at once, of what no consumer took.
 const REQUESTS_MAX: usize = 10;
-
-/// An event of a message, and where it goes.
-pub(crate) struct Event {
-    /// Which message of the invocation it is of.
-    pub(crate) message: usize,
-    /// Whether it is that message's only one.
-    pub(crate) whole: bool,
-    /// As far as routes have opened it.
-    pub(crate) content: Message,
-    pub(crate) destination: Destination,
-}
-
-impl Event {
-    fn place(&self) -> Place<'_> {
-        let Self { message, whole, content, destination } = self;
-        Place { message: *message, whole: *whole, group: content.ordered_group(), destination }
-    }
-}
 
 /// One invocation in progress.
 pub(crate) struct Run<'a> {
@@ -76,7 +58,7 @@ struct Parts {
 impl Run<'_> {
     /// Works on all events, and returns what came of each, and of each message that has several.
     pub(crate) async fn drive(&self) -> Done {
-        let plan = plan(&self.events.iter().map(Event::place).collect::<Vec<_>>());
+        let plan = plan(self.events);
         // All of them, before the first one starts.
         let sequences: Vec<_> = plan.iter().map(|steps| (steps, Sequence::of(self.invocation))).collect();
         let mut done = Done::default();
