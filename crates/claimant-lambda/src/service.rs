@@ -12,7 +12,7 @@ use claimant_aws::signed;
 use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
 use claimant_core::{
     Clock, Consumers, Error, ErrorKind, HandlerThreads, Message, NoQueue, Report, Router, RouterReport, Schedule,
-    SystemClock, Timestamp,
+    SystemClock,
 };
 use serde_json::value::RawValue;
 use tokio::runtime::Builder;
@@ -206,19 +206,15 @@ impl Service {
     ) -> Result<SqsBatchResponse, Error> {
         let batch = event::batch(event)?;
         self.start_threads()?;
-        let now = self.router.now();
-        let deadline = self.deadlines.of(deadline_ms, now);
-        // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
-        let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
-        let reports =
-            self.router.process(&batch.messages, self.schedule(now, deadline), &self.queue(&batch, function_arn)).await;
+        let (schedule, respond_by) = self.times(deadline_ms, self.after_report());
+        let reports = self.router.process(&batch.messages, schedule, &self.queue(&batch, function_arn)).await;
         self.show(&reports);
         let report = reports.all();
-        let within = return_by.saturating_duration_since(Instant::now());
+        let within = respond_by.saturating_duration_since(Instant::now());
         let pending = self.check_mapping(&batch, report, function_arn, within);
         let (allowed, ()) =
             tokio::join!(self.allowed(report, pending, within), self.change_visibility(&batch, report, within));
-        self.flusher.flush(self.router.spans(), return_by.saturating_duration_since(Instant::now())).await;
+        self.flusher.flush(self.router.spans(), respond_by.saturating_duration_since(Instant::now())).await;
         allowed.map(|()| response::response(report))
     }
 
@@ -235,13 +231,10 @@ impl Service {
     ) -> Result<Box<RawValue>, NotDone> {
         let message = Message::new(request_id, event.get()).map_err(Error::from)?;
         self.start_threads()?;
-        let now = self.router.now();
-        let deadline = self.deadlines.of(deadline_ms, now);
-        let return_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
-        let schedule = Schedule::new(now, deadline, self.margin);
+        let (schedule, respond_by) = self.times(deadline_ms, Duration::ZERO);
         let reports = self.router.process(&[message], schedule, &NoQueue).await;
         self.show(&reports);
-        self.flusher.flush(self.router.spans(), return_by.saturating_duration_since(Instant::now())).await;
+        self.flusher.flush(self.router.spans(), respond_by.saturating_duration_since(Instant::now())).await;
         direct::response(reports.all())
     }
 
@@ -251,10 +244,19 @@ impl Service {
         reports.consumers().for_each(|(name, report)| self.observer.show(report, name.as_str(), now));
     }
 
-    fn schedule(&self, now: Timestamp, deadline: Timestamp) -> Schedule {
+    /// Returns the engine's schedule, which ends `after_report` before the invocation's response is due, and when that is.
+    fn times(&self, deadline_ms: u64, after_report: Duration) -> (Schedule, Instant) {
+        let now = self.router.now();
+        let deadline = self.deadlines.of(deadline_ms, now);
+        // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
+        let respond_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
+        (Schedule::new(now, deadline, self.margin + after_report), respond_by)
+    }
+
+    /// Returns how much time is reserved for what follows the report.
+    fn after_report(&self) -> Duration {
         let follows = self.changes_visibility() || self.mapping.as_ref().is_some_and(MappingCheck::refuses);
-        let reserve = if follows { AFTER_REPORT_MS } else { 0 };
-        Schedule::new(now, deadline, self.margin + Duration::from_millis(reserve))
+        Duration::from_millis(if follows { AFTER_REPORT_MS } else { 0 })
     }
 
     fn changes_visibility(&self) -> bool {
