@@ -41,12 +41,12 @@ pub(crate) fn client(config: &SdkConfig) -> Client {
     Client::from_conf(aws_sdk_sqs::config::Builder::from(config).timeout_config(timeouts).build())
 }
 
-/// What a function may ask of SQS, and has it asked later.
-pub(crate) struct Means {
+/// What the function may do with SQS. The client is created at its first use.
+pub(crate) struct SqsAccess {
     /// Without it, no call has an effect.
     pub(crate) client: Option<Later<Client>>,
     /// Whether visibility may be changed.
-    pub(crate) hides: bool,
+    pub(crate) may_hide: bool,
     pub(crate) dead_letters: Option<String>,
     pub(crate) schedules: Option<Schedules>,
 }
@@ -54,22 +54,22 @@ pub(crate) struct Means {
 /// The queue of one batch.
 pub(crate) struct SqsQueue<'a> {
     batch: &'a Batch,
-    means: &'a Means,
+    access: &'a SqsAccess,
     /// What an open breaker pauses.
     intake: Option<Mapping<'a>>,
     warned: AtomicBool,
 }
 
 impl<'a> SqsQueue<'a> {
-    pub(crate) fn new(batch: &'a Batch, means: &'a Means, intake: Option<Mapping<'a>>) -> Self {
-        Self { batch, means, intake, warned: AtomicBool::new(false) }
+    pub(crate) fn new(batch: &'a Batch, access: &'a SqsAccess, intake: Option<Mapping<'a>>) -> Self {
+        Self { batch, access, intake, warned: AtomicBool::new(false) }
     }
 
     /// Extends the visibility timeout of one message. Only SQS's word that it is gone counts as lost; on other errors the lease
     /// decides.
     async fn hide_one(&self, index: usize, period: Duration) -> HideAnswer {
         let (Some(client), Some(source), Some(receipt), true) =
-            (&self.means.client, &self.batch.source, self.batch.receipts.get(index), self.means.hides)
+            (&self.access.client, &self.batch.source, self.batch.receipts.get(index), self.access.may_hide)
         else {
             return HideAnswer::Hidden;
         };
@@ -95,7 +95,7 @@ impl<'a> SqsQueue<'a> {
     /// receipt handle cannot be deleted.
     async fn delete_all(&self, indexes: &[usize]) -> Confirmation {
         let Some(source) = &self.batch.source else { return Confirmation::Unconfirmed };
-        let Some(client) = &self.means.client else {
+        let Some(client) = &self.access.client else {
             if !self.warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "completed messages are not deleted ahead of the report, since the function has no client of SQS: it makes one \
@@ -129,7 +129,7 @@ impl<'a> SqsQueue<'a> {
 
     /// Sends copies, as many in one request as fit, and the requests concurrently.
     async fn send(&self, dead_letters: &[DeadLetter], within: Duration) -> Vec<Confirmation> {
-        let (Some(client), Some(url)) = (&self.means.client, self.means.dead_letters.as_deref()) else {
+        let (Some(client), Some(url)) = (&self.access.client, self.access.dead_letters.as_deref()) else {
             return Vec::new();
         };
         let (mut requests, mut sizes) = (Vec::<Vec<_>>::new(), Vec::new());
@@ -243,7 +243,7 @@ impl Queue for SqsQueue<'_> {
     }
 
     fn has_dead_letters(&self) -> bool {
-        self.means.client.is_some() && self.means.dead_letters.is_some()
+        self.access.client.is_some() && self.access.dead_letters.is_some()
     }
 
     fn dead_letters<'a>(
@@ -255,11 +255,11 @@ impl Queue for SqsQueue<'_> {
     }
 
     fn has_schedules(&self) -> bool {
-        self.means.schedules.is_some() && self.batch.source.is_some()
+        self.access.schedules.is_some() && self.batch.source.is_some()
     }
 
     fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
-        match &self.means.schedules {
+        match &self.access.schedules {
             Some(schedules) => Box::pin(schedules.send_again(self.batch, messages, within)),
             None => Box::pin(std::future::ready(Vec::new())),
         }

@@ -24,7 +24,7 @@ use crate::event::{self, Batch};
 use crate::flush::Flusher;
 use crate::mapping::{MappingCheck, Pending};
 use crate::observe::Observer;
-use crate::queue::{Means, SqsQueue};
+use crate::queue::{SqsAccess, SqsQueue};
 use crate::schedules::Schedules;
 use crate::settings::{MappingPolicy, Settings};
 use crate::{logging, mapping, queue, response, visibility};
@@ -75,7 +75,7 @@ pub struct Service {
     threads: Option<HandlerThreads>,
     deadlines: Deadlines,
     margin: Duration,
-    means: Means,
+    access: SqsAccess,
     mapping: Option<MappingCheck>,
     /// Whose intake an open breaker pauses: the AWS configuration, and the role that switches it on again.
     pauses: Option<(SdkConfig, String)>,
@@ -123,10 +123,10 @@ impl Service {
             threads: None,
             deadlines: Deadlines::new(settings.local_timeout),
             margin: settings.margin,
-            means: Means {
+            access: SqsAccess {
                 // Whatever is switched off: messages are deleted ahead of the report where something is at stake.
                 client: config.cloned().map(|config| Later::new(move || queue::client(&config))),
-                hides: settings.change_visibility,
+                may_hide: settings.change_visibility,
                 dead_letters: settings.dead_letter_queue_url.clone(),
                 schedules: settings.scheduler.again.as_ref().zip(config).map(|(of, config)| Schedules::new(of, config)),
             },
@@ -260,11 +260,11 @@ impl Service {
     }
 
     fn changes_visibility(&self) -> bool {
-        self.means.hides && self.means.client.is_some()
+        self.access.may_hide && self.access.client.is_some()
     }
 
     fn queue<'a>(&'a self, batch: &'a Batch, function: &'a str) -> SqsQueue<'a> {
-        SqsQueue::new(batch, &self.means, self.intake(batch, function))
+        SqsQueue::new(batch, &self.access, self.intake(batch, function))
     }
 
     /// Returns the event source mapping, where an open breaker is to pause it, and there is an API to do so.
@@ -299,7 +299,7 @@ impl Service {
     }
 
     async fn change_visibility(&self, batch: &Batch, report: &Report, within: Duration) {
-        if let Some(client) = self.means.client.as_ref().filter(|_| self.means.hides) {
+        if let Some(client) = self.access.client.as_ref().filter(|_| self.access.may_hide) {
             visibility::change(client, batch, report, within).await;
         }
     }
