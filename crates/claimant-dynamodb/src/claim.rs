@@ -13,7 +13,7 @@ impl LockTable {
         request: &ClaimRequest,
         budget: Budget<'_>,
     ) -> Result<ClaimAnswer, StoreError> {
-        let (mut wanted, mut denied) = (None, false);
+        let (mut being_written, mut put_was_denied) = (None, false);
         // Without an answer, the blind claim finds out.
         let mut seen = match request.likely {
             Likely::Done => self.read(&request.id, budget).await.ok().flatten(),
@@ -24,7 +24,7 @@ impl LockTable {
             match self.claim_new(request, budget).await? {
                 Some(Written::Applied(_)) => return Ok(inserted(request)),
                 Some(Written::Refused(shown)) => seen = self.refused_by(&request.id, shown, budget).await?,
-                None => denied = true,
+                None => put_was_denied = true,
             }
         }
         for round in 0..=ROUNDS_MAX {
@@ -35,7 +35,7 @@ impl LockTable {
                     let decision = protocol::decide(Some(seen), request);
                     let write = match &decision {
                         Decision::Held => {
-                            let claim = protocol::held(request.id.clone(), seen, wanted.as_ref());
+                            let claim = protocol::held(request.id.clone(), seen, being_written.as_ref());
                             return Ok(ClaimAnswer::Granted(claim));
                         }
                         Decision::Refuse(refusal) => return Ok(ClaimAnswer::Refused(refusal.clone())),
@@ -49,14 +49,14 @@ impl LockTable {
             if round == ROUNDS_MAX {
                 break;
             }
-            wanted = decision;
+            being_written = decision;
             let written = self.send(&request.id, write, budget).await?;
             // The role may write this key, and not put it.
-            if denied {
+            if put_was_denied {
                 self.permitted.deny_puts(self.name());
             }
             seen = match written {
-                Written::Applied(before) => return self.granted(request, wanted, before.as_ref()),
+                Written::Applied(before) => return self.granted(request, being_written, before.as_ref()),
                 Written::Refused(shown) => self.refused_by(&request.id, shown, budget).await?,
             };
         }
@@ -68,10 +68,10 @@ impl LockTable {
     fn granted(
         &self,
         request: &ClaimRequest,
-        wanted: Option<Decision>,
+        written: Option<Decision>,
         before: Option<&Item>,
     ) -> Result<ClaimAnswer, StoreError> {
-        let decision = match wanted {
+        let decision = match written {
             Some(decision) => decision,
             None => {
                 let names = &self.requests.names;
