@@ -37,25 +37,23 @@ impl Target {
     /// # Errors
     /// When it gives no answer, or is not what it is said to be.
     pub async fn open(&self, account: &Account) -> Result<Place, Error> {
-        self.opened(account).await
+        self.found(account).await
     }
 
     /// In a box, so that this is compiled here, and not in each program that opens a place.
-    fn opened<'a>(&'a self, account: &'a Account) -> BoxFuture<'a, Result<Place, Error>> {
-        Box::pin(self.found(account))
-    }
-
-    async fn found(&self, account: &Account) -> Result<Place, Error> {
-        match self {
-            Self::Local(control) => local(control).await,
-            Self::Stack(name) => stack::open(name, account).await,
-            Self::Named { store, queues } => {
-                let mut place = Place::in_account("what was named".to_owned(), account).await;
-                place.stores = store.iter().cloned().collect();
-                place.queues = queues.iter().map(Queue::at).collect();
-                Ok(place)
+    fn found<'a>(&'a self, account: &'a Account) -> BoxFuture<'a, Result<Place, Error>> {
+        Box::pin(async move {
+            match self {
+                Self::Local(control) => local(control).await,
+                Self::Stack(name) => stack::open(name, account).await,
+                Self::Named { store, queues } => {
+                    let mut place = Place::in_account("what was named".to_owned(), account).await;
+                    place.stores = store.iter().cloned().collect();
+                    place.queues = queues.iter().map(Queue::at).collect();
+                    Ok(place)
+                }
             }
-        }
+        })
     }
 }
 
