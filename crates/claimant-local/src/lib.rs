@@ -40,5 +40,5 @@ pub mod stage;
 mod sync;
 pub mod workload;
 
-pub use clock::time_of_day;
+pub use clock::{time_of_day, time_of_day_at};
 pub use error::Error;

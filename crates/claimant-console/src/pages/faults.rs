@@ -16,6 +16,7 @@ use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::done::Done;
 use crate::fields::Fields;
+use crate::timeline::words::lasting;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::form;
 use crate::ui::nav::Tab;
@@ -243,7 +244,7 @@ impl FaultsPage {
             (Some(_), ..) if fault.acted == 0 => badge(Tone::Quiet, "over, met nothing"),
             (Some(_), ..) => badge(Tone::Quiet, "over"),
             (None, Some(until), _) => {
-                let left = text::duration(until.saturating_sub(self.now_ms));
+                let left = lasting(until.saturating_sub(self.now_ms));
                 badge(Tone::Warn, &format!("acts for {left} more"))
             }
             (None, None, Some(times)) => {

@@ -15,7 +15,7 @@ pub(crate) fn clock(time: Timestamp, now: Timestamp) -> String {
 }
 
 /// Returns a duration as people say it: `12 ms`, `1.4 s`, `3 min 20 s`.
-pub(super) fn lasting(ms: u64) -> String {
+pub(crate) fn lasting(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => {

@@ -1,6 +1,7 @@
 //! Times, ids, counts, and what is said where there is nothing.
 
 use claimant_core::{Clock as _, SystemClock, Timestamp};
+use claimant_local::time_of_day_at;
 use maud::{Markup, html};
 
 use crate::timeline::words::{clock, short};
@@ -21,24 +22,7 @@ pub(crate) fn time(ms: u64) -> Markup {
     let (at, now) = (Timestamp::from_millis(ms), SystemClock.now());
     let utc = at.to_utc();
     let is_today = ms / DAY_MS == now.as_millis() / DAY_MS;
-    html! { time datetime=(utc) title=(utc) { @if is_today { (time_of_day(ms)) } @else { (clock(at, now)) } } }
-}
-
-/// Returns a time of day in UTC, as `08:09:10.123`.
-pub(crate) fn time_of_day(ms: u64) -> String {
-    let (ms, seconds) = (ms % DAY_MS, ms % DAY_MS / 1_000);
-    format!("{:02}:{:02}:{:02}.{:03}", seconds / 3_600, seconds / 60 % 60, seconds % 60, ms % 1_000)
-}
-
-/// Returns a duration as a person says it: `350 ms`, `4.2 s`, `3 min`, `2 h`.
-pub(crate) fn duration(ms: u64) -> String {
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        60_000..3_600_000 => format!("{} min", ms / 60_000),
-        3_600_000..DAY_MS => format!("{} h", ms / 3_600_000),
-        _ => format!("{} days", ms / DAY_MS),
-    }
+    html! { time datetime=(utc) title=(utc) { @if is_today { (time_of_day_at(ms)) } @else { (clock(at, now)) } } }
 }
 
 /// Draws a message's id, short, as a link to its page.
@@ -155,11 +139,6 @@ mod tests {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(counted(1, "message", "messages"), "1 message");
         assert_eq!(counted(0, "message", "messages"), "0 messages");
-        assert_eq!(time_of_day(DAY_MS * 20_000 + 29_350_123), "08:09:10.123");
-        assert_eq!(
-            [7, 4_250, 185_000, 7_300_000, 3 * DAY_MS].map(duration),
-            ["7 ms", "4.2 s", "3 min", "2 h", "3 days"]
-        );
         assert_eq!(path("/keys/", "a/b?<c>#d e"), "/keys/a%2Fb%3F%3Cc%3E%23d%20e");
     }
 

@@ -120,10 +120,9 @@ async fn delete(State(scheduler): State<Scheduler>, Path(name): Path<String>, ur
     if scheduler.delete(&in_group(name, &uri)) { Json(json!({})).into_response() } else { not_found() }
 }
 
-/// The name in the group that the query has. Names of groups need no escapes.
+/// The name in the group that the query has.
 fn in_group(name: String, uri: &Uri) -> Name {
-    let fields = uri.query().unwrap_or_default().split('&').filter_map(|field| field.split_once('='));
-    let group = fields.filter(|(field, _)| *field == "groupName").map(|(_, group)| group.to_owned()).next();
+    let group = endpoint::query(uri).remove("groupName");
     (group.unwrap_or_else(|| DEFAULT_GROUP.to_owned()), name)
 }
 
