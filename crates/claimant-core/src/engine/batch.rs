@@ -229,7 +229,7 @@ impl<'a> Batch<'a> {
 
     /// Settles a claim, with others if the next message of its lane does not wait for it.
     fn settle(&mut self, unsettled: Unsettled) {
-        let waits = self.lanes.has_more(unsettled.work.delivery.lane);
+        let waits = self.lanes.has_more(unsettled.claimed.work.delivery.lane);
         self.settling.push(unsettled, waits);
     }
 

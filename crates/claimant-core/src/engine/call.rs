@@ -9,8 +9,8 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::context::BatchContext;
-use super::round::{Member, RoundEnd, round};
-use super::run::{HandlerResult, Ran, RunEnd};
+use super::round::{RoundEnd, round};
+use super::run::{HandlerResult, Ran, Run, RunEnd};
 use super::settlement::Unsettled;
 use super::settling::{SettleResult, Settling, open_spans, settling};
 use super::spans;
@@ -90,7 +90,7 @@ impl Call<'_> {
             }
             if !self.cx.fits() {
                 let late = mem::take(&mut groups).into_iter().flatten();
-                late.for_each(|claimed| self.end(split(claimed).0, RunEnd::NoTime, Duration::ZERO));
+                late.for_each(|claimed| self.end(claimed.without_payload(), RunEnd::NoTime, Duration::ZERO));
             }
         }
     }
@@ -98,7 +98,7 @@ impl Call<'_> {
     /// Calls the handler for these claims in one transaction, and commits it if all of it is done; returns what is to be run again.
     async fn in_transaction(&mut self, store: &dyn AnyBatchTransactions, group: Vec<Claimed>) -> Again {
         let Some(transaction) = begin(self.cx, store).await else {
-            let none = group.into_iter().map(|claimed| split(claimed).0);
+            let none = group.into_iter().map(Claimed::without_payload);
             none.for_each(|member| self.end(member, RunEnd::NoTransaction, Duration::ZERO));
             return Again::Together(Vec::new());
         };
@@ -126,7 +126,7 @@ impl Call<'_> {
     }
 
     /// Ends what failed by itself; returns the rest of the items.
-    fn rolled_back(&mut self, members: Vec<Member>, round: RoundEnd, took: Duration) -> Again {
+    fn rolled_back(&mut self, members: Vec<Claimed<()>>, round: RoundEnd, took: Duration) -> Again {
         if members.len() > 1 && matches!(round.end, RunEnd::Returned(Err(_)) | RunEnd::Panicked) {
             tracing::warn!(consumer = %self.cx.name(), items = members.len(), "a call failed and was rolled back: each of its items is tried by itself");
             return Again::Alone(members.into_iter().filter_map(|member| self.again(member, took)).collect());
@@ -146,14 +146,14 @@ impl Call<'_> {
         &mut self,
         store: &dyn AnyBatchTransactions,
         transaction: AnyTransaction,
-        (members, results): (Vec<Member>, Vec<HandlerResult>),
+        (members, results): (Vec<Claimed<()>>, Vec<HandlerResult>),
         took: Duration,
     ) -> Again {
         let (cx, start, items) = (self.cx, Instant::now(), members.len());
         let now = cx.now();
         let unsettled = members.into_iter().zip(results).map(|(mut member, result)| {
             add(&mut member.work.delivery.details.handle, took);
-            settling(cx, Unsettled::returned(cx, member.work, member.claim, member.held, result), now)
+            settling(cx, Unsettled::returned(cx, member, result), now)
         });
         let (claims, settlings): (Vec<Claim>, Vec<Settling>) = unsettled.unzip();
         let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
@@ -172,8 +172,7 @@ impl Call<'_> {
             match settled {
                 Settled::Aborted { claim, failure } if items > 1 => {
                     tracing::warn!(consumer = %cx.name(), items, error = %failure.why, "the commit of a call was refused: each of its items is tried by itself");
-                    let (work, held) = settling.into_work();
-                    again.extend(self.again(Member { work, claim, held }, Duration::ZERO));
+                    again.extend(self.again(settling.into_claimed(claim), Duration::ZERO));
                 }
                 settled => self.ran.items.push(AfterCall::Settled(settling.settled(settled, start.elapsed()))),
             }
@@ -182,13 +181,12 @@ impl Call<'_> {
     }
 
     /// Returns an item that is to be run again, with a fresh payload: the first went to the handler.
-    fn again(&mut self, mut member: Member, took: Duration) -> Option<Claimed> {
+    fn again(&mut self, mut member: Claimed<()>, took: Duration) -> Option<Claimed> {
         let cx = self.cx;
         match cx.shared.consumer.reader.read(cx.name(), &member.work.delivery.message) {
             Ok((_, payload)) => {
                 add(&mut member.work.delivery.details.handle, took);
-                let Member { work, claim, held } = member;
-                Some(Claimed { work: work.with(payload), claim, held })
+                Some(member.with(payload))
             }
             Err(rejection) => {
                 let why = format!("its body was decoded before, and not again: {rejection}");
@@ -199,13 +197,11 @@ impl Call<'_> {
     }
 
     /// Renews leases that came late, and ends what has lost its own.
-    async fn kept(&mut self, claimed: Vec<Claimed>) -> (Vec<Member>, Vec<Payload>) {
-        let (cx, split) = (self.cx, claimed.into_iter().map(split));
+    async fn kept(&mut self, claimed: Vec<Claimed>) -> (Vec<Claimed<()>>, Vec<Payload>) {
+        let (cx, split) = (self.cx, claimed.into_iter().map(Claimed::split));
         let Lease::Renewed(lease) = cx.options().lease else { return split.unzip() };
         let renewals = join_all(split.map(|(mut member, payload)| async move {
-            let Member { work, claim, .. } = &mut member;
-            let run = super::run::Run { cx, delivery: &work.delivery, key: &work.identity.key };
-            let renewed = run.renew_late(claim, lease).await;
+            let renewed = Run::of(cx, &member.work).renew_late(&mut member.claim, lease).await;
             (member, payload, renewed)
         }));
         let (mut members, mut payloads) = (Vec::new(), Vec::new());
@@ -223,7 +219,7 @@ impl Call<'_> {
 
     async fn round(
         &mut self,
-        members: &mut [Member],
+        members: &mut [Claimed<()>],
         payloads: Vec<Payload>,
         home: &TransactionSlot,
     ) -> (RoundEnd, Duration) {
@@ -238,24 +234,17 @@ impl Call<'_> {
         (end, took)
     }
 
-    fn end_all(&mut self, members: Vec<Member>, ends: Vec<RunEnd>, took: Duration) {
+    fn end_all(&mut self, members: Vec<Claimed<()>>, ends: Vec<RunEnd>, took: Duration) {
         members.into_iter().zip(ends).for_each(|(member, end)| self.end(member, end, took));
     }
 
-    fn end(&mut self, member: Member, end: RunEnd, took: Duration) {
-        let Member { work, claim, held } = member;
-        self.ran.items.push(AfterCall::Ran(Ran { work, claim, held, end, took }.ended()));
+    fn end(&mut self, claimed: Claimed<()>, end: RunEnd, took: Duration) {
+        self.ran.items.push(AfterCall::Ran(Ran { claimed, end, took }.ended()));
     }
 }
 
 /// What a handler has done that kept its transaction.
 const KEPT: &str = "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
-
-fn split(claimed: Claimed) -> (Member, Payload) {
-    let Claimed { work, claim, held } = claimed;
-    let (work, payload) = work.split();
-    (Member { work, claim, held }, payload)
-}
 
 async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
     let (within, guarded) = store_time(cx.schedule.cancel_at);

@@ -8,11 +8,9 @@ use tracing::Instrument as _;
 
 use super::context::BatchContext;
 use super::run::{RENEWALS_PER_LEASE, Run, RunEnd, cancellation, supervise};
-use super::slots::Held;
 use super::spans::{self, AnyStep};
-use super::work::Work;
+use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, CallResult, Item, Items};
-use crate::claim::Claim;
 use crate::options::Lease;
 use crate::payload::Payload;
 use crate::spans::{Step, StepSpan};
@@ -21,19 +19,6 @@ use crate::transaction::TransactionSlot;
 
 /// What the other items of a call get for one that has lost its lease.
 const NEIGHBOUR_LOST: &str = "the call was cancelled, since the lease of another of its items was lost";
-
-/// A claim in a call, without its payload.
-pub(crate) struct Member {
-    pub(crate) work: Work<()>,
-    pub(crate) claim: Claim,
-    pub(crate) held: Held,
-}
-
-impl Member {
-    pub(crate) fn run<'a>(&'a self, cx: BatchContext<'a>) -> Run<'a> {
-        Run { cx, delivery: &self.work.delivery, key: &self.work.identity.key }
-    }
-}
 
 /// How a round ended.
 pub(crate) struct RoundEnd {
@@ -66,15 +51,15 @@ impl RoundEnd {
 pub(crate) async fn round<'a>(
     cx: BatchContext<'a>,
     handler: &AnyBatchHandler,
-    members: &mut [Member],
+    members: &mut [Claimed<()>],
     payloads: Vec<Payload>,
     home: &TransactionSlot,
 ) -> RoundEnd {
     let (began, mut lost) = (Instant::now(), vec![false; members.len()]);
     let (cancel_at, why) = cancellation(cx);
-    let item = |(member, payload): (&Member, Payload)| Item {
+    let item = |(member, payload): (&Claimed<()>, Payload)| Item {
         payload,
-        cx: member.run(cx).context(member.claim.fence, member.claim.attempt, cancel_at),
+        cx: Run::of(cx, &member.work).context(member.claim.fence, member.claim.attempt, cancel_at),
     };
     let items = Items::new(members.iter().zip(payloads).map(item).collect());
     let (steps, span) = open_spans(cx, members);
@@ -83,14 +68,15 @@ pub(crate) async fn round<'a>(
     let end = supervise(cx, run, (cancel_at, why), keep(cx, members, &mut lost)).await;
     end_spans(&steps, span, &end);
     if let Lease::Renewed(lease) = cx.options().lease {
-        join_all(members.iter().map(|member| async move { member.run(cx).stay_hidden(began, lease).await })).await;
+        let runs = members.iter().map(|member| Run::of(cx, &member.work));
+        join_all(runs.map(|run| async move { run.stay_hidden(began, lease).await })).await;
     }
     RoundEnd { end, lost }
 }
 
 /// Opens the span of each item, and that of the call: of an only item the same.
-fn open_spans(cx: BatchContext<'_>, members: &[Member]) -> (Vec<Arc<dyn StepSpan>>, AnyStep) {
-    let step = |member: &Member| Step::Handle { attempt: member.claim.attempt };
+fn open_spans(cx: BatchContext<'_>, members: &[Claimed<()>]) -> (Vec<Arc<dyn StepSpan>>, AnyStep) {
+    let step = |member: &Claimed<()>| Step::Handle { attempt: member.claim.attempt };
     let steps = spans::open_all(cx, members.iter().map(|member| (&member.work.delivery, step(member))));
     let call = match (&steps[..], cx.part.spans()) {
         ([], _) | (_, None) => None,
@@ -113,16 +99,14 @@ fn end_spans(steps: &[Arc<dyn StepSpan>], call: AnyStep, end: &RunEnd<CallResult
 }
 
 /// Renews all leases as long as they can be; returns when one is `lost`.
-async fn keep<'a>(cx: BatchContext<'a>, members: &mut [Member], lost: &mut [bool]) {
+async fn keep<'a>(cx: BatchContext<'a>, members: &mut [Claimed<()>], lost: &mut [bool]) {
     let Lease::Renewed(lease) = cx.options().lease else { return std::future::pending().await };
     while !lost.contains(&true) {
         tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
         // All of them end with the first lease that does: they run together.
         let by = members.iter().map(|member| member.claim.lease_until).min();
         let renewals = members.iter_mut().zip(lost.iter_mut()).map(|(member, lost)| async move {
-            let Member { work, claim, .. } = member;
-            let run = Run { cx, delivery: &work.delivery, key: &work.identity.key };
-            *lost = run.renew(claim, lease, by).await == Renewed::Lost;
+            *lost = Run::of(cx, &member.work).renew(&mut member.claim, lease, by).await == Renewed::Lost;
         });
         join_all(renewals).await;
     }

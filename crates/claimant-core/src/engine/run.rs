@@ -8,10 +8,9 @@ use tracing::{Instrument as _, Span};
 
 use super::context::BatchContext;
 use super::shared_breaker::SharedBreaker;
-use super::slots::Held;
 use super::spans;
 use super::task::{End, Task};
-use super::work::{Delivery, Work, add};
+use super::work::{Claimed, Delivery, Work, add};
 use crate::claim::{Claim, Fence};
 use crate::clock::Timestamp;
 use crate::context::{Context, Run as About};
@@ -108,9 +107,7 @@ impl<R> RunEnd<R> {
 
 /// Work whose handler was run; the payload went to the handler.
 pub(crate) struct Ran {
-    pub(crate) work: Work<()>,
-    pub(crate) claim: Claim,
-    pub(crate) held: Held,
+    pub(crate) claimed: Claimed<()>,
     pub(crate) end: RunEnd,
     pub(crate) took: Duration,
 }
@@ -118,20 +115,25 @@ pub(crate) struct Ran {
 impl Ran {
     /// Returns it with its slot free for another handler, and with its time noted.
     pub(crate) fn ended(mut self) -> Self {
-        self.held.free_slot();
-        add(&mut self.work.delivery.details.handle, self.took);
+        self.claimed.held.free_slot();
+        add(&mut self.claimed.work.delivery.details.handle, self.took);
         self
     }
 }
 
 /// One run of a handler: everything about it but its claim and its payload.
 pub(crate) struct Run<'a> {
-    pub(crate) cx: BatchContext<'a>,
-    pub(crate) delivery: &'a Delivery,
-    pub(crate) key: &'a Key,
+    cx: BatchContext<'a>,
+    delivery: &'a Delivery,
+    key: &'a Key,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Returns a run of the handler for this work.
+    pub(crate) fn of<P>(cx: BatchContext<'a>, work: &'a Work<P>) -> Self {
+        Self { cx, delivery: &work.delivery, key: &work.identity.key }
+    }
+
     /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
     pub(crate) async fn to_end(&self, handler: &AnyHandler, claim: &mut Claim, payload: Payload) -> RunEnd {
         // A handler that asks for no transaction leaves it where it is.

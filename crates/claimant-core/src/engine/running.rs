@@ -224,9 +224,8 @@ impl<'a> Running<'a> {
             self.make_ready_first(claimed);
             return None;
         }
-        let Claimed { work, claim, held } = claimed;
-        let (end, took) = (RunEnd::LeaseLostUnstarted, Duration::ZERO);
-        Some(Ended::One(Ran { work: work.without_payload(), claim, held, end, took }.ended()))
+        let (claimed, end, took) = (claimed.without_payload(), RunEnd::LeaseLostUnstarted, Duration::ZERO);
+        Some(Ended::One(Ran { claimed, end, took }.ended()))
     }
 
     fn after_run(&mut self, ended: &Ended) {
@@ -256,16 +255,14 @@ fn renews_first(cx: BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
 }
 
 /// Renews the lease of a claim that has little left of it.
-async fn renewed(cx: BatchContext<'_>, claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
-    let Claimed { work, mut claim, held } = claimed;
-    let renewed = Run { cx, delivery: &work.delivery, key: &work.identity.key }.renew_late(&mut claim, lease).await;
-    (Claimed { work, claim, held }, renewed)
+async fn renewed(cx: BatchContext<'_>, mut claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
+    let renewed = Run::of(cx, &claimed.work).renew_late(&mut claimed.claim, lease).await;
+    (claimed, renewed)
 }
 
 async fn run<'a>(cx: BatchContext<'a>, handler: &AnyHandler, claimed: Claimed) -> Ended {
-    let Claimed { work, mut claim, held } = claimed;
-    let (work, payload) = work.split();
+    let (mut claimed, payload) = claimed.split();
     let start = Instant::now();
-    let end = Run { cx, delivery: &work.delivery, key: &work.identity.key }.to_end(handler, &mut claim, payload).await;
-    Ended::One(Ran { work, claim, held, end, took: start.elapsed() }.ended())
+    let end = Run::of(cx, &claimed.work).to_end(handler, &mut claimed.claim, payload).await;
+    Ended::One(Ran { claimed, end, took: start.elapsed() }.ended())
 }

@@ -5,9 +5,7 @@ use std::time::Duration;
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
 use super::run::{HandlerResult, LEASE_LOST, Ran, RunEnd};
-use super::slots::Held;
-use super::work::{Answer, Claimed, Delivery, Work};
-use crate::claim::Claim;
+use super::work::{Answer, Claimed, Delivery};
 use crate::failure::{Failure, FailureKind};
 use crate::message::Message;
 use crate::payload::Payload;
@@ -18,9 +16,7 @@ use crate::report::Outcome;
 
 /// A claim that is to be settled.
 pub(crate) struct Unsettled {
-    pub(crate) work: Work<()>,
-    pub(crate) claim: Claim,
-    pub(crate) held: Held,
+    pub(crate) claimed: Claimed<()>,
     pub(crate) ending: Ending,
     pub(crate) then: Then,
 }
@@ -76,64 +72,55 @@ impl<'a> Unsettled {
         if claimed.claim.taken_over || claimed.work.its_turn {
             return Self::set_aside(claimed);
         }
-        let Claimed { work, claim, held } = claimed;
-        let (work, payload) = work.split();
-        Self { work, claim, held, ending: Ending::Released, then: Then::Wait(payload) }
+        let (claimed, payload) = claimed.split();
+        Self { claimed, ending: Ending::Released, then: Then::Wait(payload) }
     }
 
     /// Releases a claim whose handler was not run for lack of time.
     pub(crate) fn released(cx: BatchContext<'a>, claimed: Claimed) -> Self {
-        let Claimed { work, claim, held } = claimed;
-        let then = Then::Exit(Exit::Answered(cx.not_run(&work.delivery.message)));
-        Self::not_run(work.without_payload(), claim, held, then)
+        let then = Then::Exit(Exit::Answered(cx.not_run(&claimed.work.delivery.message)));
+        Self::not_run(claimed.without_payload(), then)
     }
 
-    fn not_run(work: Work<()>, claim: Claim, held: Held, then: Then) -> Self {
-        let ending = if claim.taken_over { Ending::SetAside } else { Ending::Released };
-        Self { work, claim, held, ending, then }
+    fn not_run(claimed: Claimed<()>, then: Then) -> Self {
+        let ending = if claimed.claim.taken_over { Ending::SetAside } else { Ending::Released };
+        Self { claimed, ending, then }
     }
 
     /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
     pub(crate) fn set_aside(claimed: Claimed) -> Self {
-        let Claimed { work, claim, held } = claimed;
-        let (work, payload) = work.split();
-        Self { work, claim, held, ending: Ending::SetAside, then: Then::LaterTurn(payload) }
+        let (claimed, payload) = claimed.split();
+        Self { claimed, ending: Ending::SetAside, then: Then::LaterTurn(payload) }
     }
 
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
     pub(crate) fn attempts_exhausted(cx: BatchContext<'a>, claimed: Claimed, max: u32) -> Self {
-        let Claimed { work, claim, held } = claimed;
-        let work = work.without_payload();
-        let (message_id, attempt) = (&work.delivery.message.id(), claim.attempt);
+        let claimed = claimed.without_payload();
+        let (message_id, attempt) = (&claimed.work.delivery.message.id(), claimed.claim.attempt);
         let error = format!("it was claimed {max} times before, which is as often as it may");
         tracing::error!(consumer = %cx.name(), message_id = %message_id, attempt, reason = %error, "message rejected");
         let why = Why::Rejected(Rejection::new(error.clone()));
         let then = Then::Exit(Exit::Disposed(Disposal { why, error: error.clone(), attempt: None }));
-        Self { work, claim, held, ending: Ending::Rejected { error }, then }
+        Self { claimed, ending: Ending::Rejected { error }, then }
     }
 
     /// Settles a claim by what its handler returned, or by the failure of its transaction.
-    pub(crate) fn returned(
-        cx: BatchContext<'a>,
-        work: Work<()>,
-        claim: Claim,
-        held: Held,
-        result: HandlerResult,
-    ) -> Self {
+    pub(crate) fn returned(cx: BatchContext<'a>, claimed: Claimed<()>, result: HandlerResult) -> Self {
         let (ending, then) = match result {
             Ok(result) => {
                 let answer = Answer::success(Outcome::Completed, result.clone());
                 (Ending::Completed { result }, Then::Exit(Exit::Answered(answer)))
             }
-            Err(failure) => after_failure(cx, &work, claim.attempt, failure),
+            Err(failure) => after_failure(cx, &claimed, failure),
         };
-        Self { work, claim, held, ending, then }
+        Self { claimed, ending, then }
     }
 }
 
-fn after_failure(cx: BatchContext<'_>, work: &Work<()>, attempt: u32, failure: Failure) -> (Ending, Then) {
-    let (name, message_id) = (cx.name(), &work.delivery.message.id());
-    let delay = cx.failure_delay(&work.delivery.message, attempt, &failure);
+fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) -> (Ending, Then) {
+    let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
+    let (name, message_id) = (cx.name(), message.id());
+    let delay = cx.failure_delay(message, attempt, &failure);
     let Failure { why: error, kind, .. } = failure;
     match kind {
         FailureKind::Terminal => {
@@ -164,15 +151,16 @@ fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: Then) -> (E
 
 /// Decides what follows a handler's run.
 pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
-    let Ran { work, claim, held, end, .. } = ran;
-    let (name, message_id, attempt) = (cx.name(), &work.delivery.message.id(), claim.attempt);
+    let Ran { claimed, end, .. } = ran;
+    let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
+    let (name, message_id) = (cx.name(), message.id());
     // What hangs is away: as a failure that says so.
     let hung = end.health(|_| Health::Unknown) == Health::Away;
-    let as_held = (hung && cx.holds_back()).then(|| cx.held_delay(&work.delivery.message));
-    let backoff = cx.retry_delay(&work.delivery.message, attempt, as_held);
+    let as_held = (hung && cx.holds_back()).then(|| cx.held_delay(message));
+    let backoff = cx.retry_delay(message, attempt, as_held);
     let cut_off = |why: &str, outcome| in_doubt(cx, attempt, why.to_owned(), Then::answer(outcome, backoff));
     let (ending, then) = match end {
-        RunEnd::Returned(result) => return AfterRun::Settle(Unsettled::returned(cx, work, claim, held, result)),
+        RunEnd::Returned(result) => return AfterRun::Settle(Unsettled::returned(cx, claimed, result)),
         RunEnd::Panicked => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler panicked");
             cut_off("the handler panicked", Outcome::Retry)
@@ -189,29 +177,29 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
             // This attempt does not count.
-            let delay = cx.retry_delay(&work.delivery.message, attempt.saturating_sub(1), None);
+            let delay = cx.retry_delay(message, attempt.saturating_sub(1), None);
             let then = Then::answer(Outcome::LeaseLost, delay);
-            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+            return AfterRun::Settle(Unsettled::not_run(claimed, then));
         }
         RunEnd::StillRunning(_) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
-            let lease = cx.after_lease(message_id, claim.lease_until.plus(cx.policy().skew));
+            let lease = cx.after_lease(message_id, claimed.claim.lease_until.plus(cx.policy().skew));
             let delay = as_held.map_or(lease, |_| lease.max(backoff));
-            return AfterRun::Stuck(work.delivery, Answer::failure(Outcome::Stuck, delay));
+            return AfterRun::Stuck(claimed.work.delivery, Answer::failure(Outcome::Stuck, delay));
         }
         RunEnd::NeverStarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
-            let then = Then::not_started(cx, &work.delivery.message);
-            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+            let then = Then::not_started(cx, message);
+            return AfterRun::Settle(Unsettled::not_run(claimed, then));
         }
         RunEnd::NoTime => {
-            let then = Then::not_started(cx, &work.delivery.message);
-            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+            let then = Then::not_started(cx, message);
+            return AfterRun::Settle(Unsettled::not_run(claimed, then));
         }
         RunEnd::NoTransaction => {
             let then = Then::Exit(Exit::Answered(Answer::unchanged(Outcome::StoreFailed)));
-            return AfterRun::Settle(Unsettled::not_run(work, claim, held, then));
+            return AfterRun::Settle(Unsettled::not_run(claimed, then));
         }
     };
-    AfterRun::Settle(Unsettled { work, claim, held, ending, then })
+    AfterRun::Settle(Unsettled { claimed, ending, then })
 }

@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::settlement::{Then, Unsettled};
 use super::slots::Held;
 use super::spans::{self, Within};
-use super::work::{Answer, Work, add};
+use super::work::{Answer, Claimed, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
@@ -72,9 +72,9 @@ impl Settling {
         SettleResult { settling: self, settled }
     }
 
-    /// Returns the work of a settlement that did not apply, for another run.
-    pub(crate) fn into_work(self) -> (Work<()>, Held) {
-        (self.work, self.held)
+    /// Returns the work of a settlement that did not apply, with its claim, for another run.
+    pub(crate) fn into_claimed(self, claim: Claim) -> Claimed<()> {
+        Claimed { work: self.work, claim, held: self.held }
     }
 }
 
@@ -231,7 +231,7 @@ impl<'a> SettleStage<'a> {
 
 /// Returns a claim that is to be settled now, and its settlement.
 pub(crate) fn settling<'a>(cx: BatchContext<'a>, unsettled: Unsettled, now: Timestamp) -> (Claim, Settling) {
-    let Unsettled { work, claim, held, ending, then } = unsettled;
+    let Unsettled { claimed: Claimed { work, claim, held }, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
     (claim, Settling { work, held, then, attempt, lease_end, settlement })
@@ -279,7 +279,7 @@ pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> 
             Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
         },
         Settled::Aborted { claim, failure } if then.is_completion() => {
-            return AfterSettling::Settle(Unsettled::returned(cx, work, claim, held, Err(failure)));
+            return AfterSettling::Settle(Unsettled::returned(cx, Claimed { work, claim, held }, Err(failure)));
         }
         Settled::Refused(refusal) if then.is_completion() => cx.refused(&work, refusal),
         Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {

@@ -65,17 +65,36 @@ impl Work<()> {
     }
 }
 
-/// Work whose key is claimed, and whose handler has not run.
-pub(crate) struct Claimed {
-    pub(crate) work: Work<Payload>,
+/// Work whose key is claimed. With a [`Payload`], its handler has not run.
+pub(crate) struct Claimed<P = Payload> {
+    pub(crate) work: Work<P>,
     pub(crate) claim: Claim,
     pub(crate) held: Held,
 }
 
-impl Claimed {
+impl<P> Claimed<P> {
+    /// Returns it without its payload, and the payload.
+    pub(crate) fn split(self) -> (Claimed<()>, P) {
+        let Self { work, claim, held } = self;
+        let (work, payload) = work.split();
+        (Claimed { work, claim, held }, payload)
+    }
+
+    /// Returns it without its payload, which is dropped.
+    pub(crate) fn without_payload(self) -> Claimed<()> {
+        self.split().0
+    }
+
     /// Returns whether its handler is called for it alone: an earlier run of it failed, or may have taken its process along.
     pub(crate) fn is_alone(&self) -> bool {
         self.work.its_turn || self.claim.attempt > 1
+    }
+}
+
+impl Claimed<()> {
+    pub(crate) fn with<P>(self, payload: P) -> Claimed<P> {
+        let Self { work, claim, held } = self;
+        Claimed { work: work.with(payload), claim, held }
     }
 }
 
