@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::admission;
+use super::after::{After, after_run, after_settling};
 use super::call::AfterCall;
 use super::claiming::{ClaimResult, Claiming};
 use super::context::BatchContext;
@@ -12,10 +13,9 @@ use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
 use super::limiting::Starts;
 use super::messages::Messages;
-use super::run::Ran;
 use super::running::{Ended, Running};
-use super::settlement::{AfterRun, Unsettled, after_run};
-use super::settling::{AfterSettling, SettleResult, SettleStage, after_settling};
+use super::settlement::Unsettled;
+use super::settling::SettleStage;
 use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
@@ -258,31 +258,26 @@ impl<'a> Batch<'a> {
     pub(super) fn ran(&mut self, ended: Ended) {
         self.gate.after_run(&ended);
         match ended {
-            Ended::One(ran) => self.end_run(ran),
-            Ended::Call(call) => call.items.into_iter().for_each(|after| match after {
-                AfterCall::Settled(result) => self.settled(result),
-                AfterCall::Ran(ran) => self.end_run(ran),
+            Ended::One(ran) => self.follow(after_run(self.cx, ran)),
+            Ended::Call(call) => call.items.into_iter().for_each(|item| {
+                self.follow(match item {
+                    AfterCall::Settled(result) => after_settling(self.cx, result),
+                    AfterCall::Ran(ran) => after_run(self.cx, ran),
+                });
             }),
         }
     }
 
-    fn end_run(&mut self, ran: Ran) {
-        match after_run(self.cx, ran) {
-            AfterRun::Settle(unsettled) => self.settle(unsettled),
-            AfterRun::Stuck(delivery, answer) => self.conclude(delivery, answer),
-        }
-    }
-
-    pub(super) fn settled(&mut self, result: SettleResult) {
-        match after_settling(self.cx, result) {
-            AfterSettling::Settle(unsettled) => self.settle(unsettled),
-            AfterSettling::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
-            AfterSettling::Wait(mut work) => {
+    pub(super) fn follow(&mut self, after: After) {
+        match after {
+            After::Settle(unsettled) => self.settle(unsettled),
+            After::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
+            After::Wait(mut work) => {
                 let details = &mut work.delivery.details;
                 (details.attempt, details.fence) = (None, None);
                 self.claiming.push(work);
             }
-            AfterSettling::Leave(work, exit) => self.leave(work.delivery, Some(work.identity.record_id), exit),
+            After::Leave(work, exit) => self.leave(work.delivery, Some(work.identity.record_id), exit),
         }
     }
 

@@ -18,13 +18,13 @@ pub(crate) struct Gate<'a> {
     /// Through its breaker, if it has one.
     way: Option<Way<'a>>,
     /// The wait for the breaker, and what is written to its record.
-    calls: FuturesUnordered<BoxFuture<'a, After<'a>>>,
+    calls: FuturesUnordered<BoxFuture<'a, CallEnd<'a>>>,
     /// How often this invocation has paused the intake.
     pub(crate) pauses: usize,
 }
 
-/// What came of a call.
-enum After<'a> {
+/// How a call ended.
+enum CallEnd<'a> {
     Waited(Option<Probe<'a>>),
     Written { paused: bool },
 }
@@ -69,14 +69,14 @@ impl<'a> Gate<'a> {
             let asker = self.cx.asker(self.cx.schedule.cancel_at);
             let (cx, probe_by, by) = (self.cx, self.cx.slot_by(), self.cx.breaker_by());
             let may_probe = move || Instant::now() < probe_by && !cx.is_held_up();
-            self.calls.push(Box::pin(async move { After::Waited(breaker.pass(asker, may_probe, by).await) }));
+            self.calls.push(Box::pin(async move { CallEnd::Waited(breaker.pass(asker, may_probe, by).await) }));
         }
     }
 
     fn write(&mut self, write: Option<Write<'a>>) {
         let Some(write) = write else { return };
         let asker = self.cx.asker(self.cx.schedule.return_by);
-        self.calls.push(Box::pin(async move { After::Written { paused: write.go(asker).await } }));
+        self.calls.push(Box::pin(async move { CallEnd::Written { paused: write.go(asker).await } }));
     }
 
     /// Takes note of what a run says of the system.
@@ -93,7 +93,7 @@ impl<'a> Gate<'a> {
     /// Waits for a call; `false` where none is under way. Cancel safe.
     pub(crate) async fn next(&mut self) -> bool {
         match self.calls.next().await {
-            Some(After::Waited(probe)) => {
+            Some(CallEnd::Waited(probe)) => {
                 if let Some(way) = &mut self.way {
                     way.waited(probe);
                     if way.breaker.is_closed() {
@@ -102,7 +102,7 @@ impl<'a> Gate<'a> {
                     }
                 }
             }
-            Some(After::Written { paused }) => self.pauses += usize::from(paused),
+            Some(CallEnd::Written { paused }) => self.pauses += usize::from(paused),
             None => return false,
         }
         true

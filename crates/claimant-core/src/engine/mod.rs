@@ -17,7 +17,8 @@
 //! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
-//! | `settlement`, `settling` | how a claim ends after a run; claims settled, 25 to a request, tried again |
+//! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
+//! | `after` | what follows a run, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
 //! | `again` | messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `way`, `breaker_state`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
@@ -32,6 +33,7 @@
 //! | `spans` | the spans of messages' steps, for a tracing system |
 
 pub(crate) mod admission;
+mod after;
 pub(crate) mod again;
 mod asker;
 mod batch;

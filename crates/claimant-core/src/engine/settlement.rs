@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
-use super::run::{HandlerResult, LEASE_LOST, Ran, RunEnd};
-use super::work::{Answer, Claimed, Delivery};
+use super::run::HandlerResult;
+use super::work::{Answer, Claimed};
 use crate::failure::{Failure, FailureKind};
 use crate::message::Message;
 use crate::payload::Payload;
-use crate::protocol::breaker::Health;
 use crate::protocol::{Abandoned, Ending};
 use crate::rejection::Rejection;
 use crate::report::Outcome;
@@ -33,20 +32,12 @@ pub(crate) enum Then {
     Wait(Payload),
 }
 
-/// What a run leaves to be done.
-#[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
-pub(crate) enum AfterRun {
-    Settle(Unsettled),
-    /// Nothing: the handler still runs under the claim, until its lease is over.
-    Stuck(Delivery, Answer),
-}
-
 impl Then {
-    fn answer(outcome: Outcome, visible_after: Duration) -> Self {
+    pub(crate) fn answer(outcome: Outcome, visible_after: Duration) -> Self {
         Self::Exit(Exit::Answered(Answer::failure(outcome, visible_after)))
     }
 
-    fn not_started(cx: BatchContext<'_>, message: &Message) -> Self {
+    pub(crate) fn not_started(cx: BatchContext<'_>, message: &Message) -> Self {
         Self::Exit(Exit::Answered(cx.not_started(message)))
     }
 
@@ -82,8 +73,15 @@ impl<'a> Unsettled {
         Self::not_run(claimed.without_payload(), then)
     }
 
-    fn not_run(claimed: Claimed<()>, then: Then) -> Self {
+    /// Settles a claim whose handler was not started.
+    pub(crate) fn not_run(claimed: Claimed<()>, then: Then) -> Self {
         let ending = if claimed.claim.taken_over { Ending::SetAside } else { Ending::Released };
+        Self { claimed, ending, then }
+    }
+
+    /// Settles a claim whose handler was cut off, and may have had its effect.
+    pub(crate) fn cut_off(cx: BatchContext<'a>, claimed: Claimed<()>, why: &str, then: Then) -> Self {
+        let (ending, then) = in_doubt(cx, claimed.claim.attempt, why.to_owned(), then);
         Self { claimed, ending, then }
     }
 
@@ -147,59 +145,4 @@ fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: Then) -> (E
         Abandoned::Rerun => (Ending::Failed { error }, then),
         Abandoned::Park => (Ending::Parked { error: error.clone() }, Then::Park { error, attempt }),
     }
-}
-
-/// Decides what follows a handler's run.
-pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> AfterRun {
-    let Ran { claimed, end, .. } = ran;
-    let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
-    let (name, message_id) = (cx.name(), message.id());
-    // What hangs is away: as a failure that says so.
-    let hung = end.health(|_| Health::Unknown) == Health::Away;
-    let as_held = (hung && cx.holds_back()).then(|| cx.held_delay(message));
-    let backoff = cx.retry_delay(message, attempt, as_held);
-    let cut_off = |why: &str, outcome| in_doubt(cx, attempt, why.to_owned(), Then::answer(outcome, backoff));
-    let (ending, then) = match end {
-        RunEnd::Returned(result) => return AfterRun::Settle(Unsettled::returned(cx, claimed, result)),
-        RunEnd::Panicked => {
-            tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler panicked");
-            cut_off("the handler panicked", Outcome::Retry)
-        }
-        RunEnd::Cancelled(why) => {
-            tracing::warn!(consumer = %name, message_id = %message_id, attempt, why, "handler cancelled");
-            cut_off(why, Outcome::Cancelled)
-        }
-        RunEnd::LeaseLost => {
-            tracing::error!(consumer = %name, message_id = %message_id, attempt, "lease lost while the handler ran; it was cancelled");
-            // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
-            cut_off(LEASE_LOST, Outcome::LeaseLost)
-        }
-        RunEnd::LeaseLostUnstarted => {
-            tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
-            // This attempt does not count.
-            let delay = cx.retry_delay(message, attempt.saturating_sub(1), None);
-            let then = Then::answer(Outcome::LeaseLost, delay);
-            return AfterRun::Settle(Unsettled::not_run(claimed, then));
-        }
-        RunEnd::StillRunning(_) => {
-            tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
-            let lease = cx.after_lease(message_id, claimed.claim.lease_until.plus(cx.policy().skew));
-            let delay = as_held.map_or(lease, |_| lease.max(backoff));
-            return AfterRun::Stuck(claimed.work.delivery, Answer::failure(Outcome::Stuck, delay));
-        }
-        RunEnd::NeverStarted => {
-            tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
-            let then = Then::not_started(cx, message);
-            return AfterRun::Settle(Unsettled::not_run(claimed, then));
-        }
-        RunEnd::NoTime => {
-            let then = Then::not_started(cx, message);
-            return AfterRun::Settle(Unsettled::not_run(claimed, then));
-        }
-        RunEnd::NoTransaction => {
-            let then = Then::Exit(Exit::Answered(Answer::unchanged(Outcome::StoreFailed)));
-            return AfterRun::Settle(Unsettled::not_run(claimed, then));
-        }
-    };
-    AfterRun::Settle(Unsettled { claimed, ending, then })
 }

@@ -9,11 +9,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::admission;
 use super::context::BatchContext;
-use super::exit::Exit;
 use super::settlement::{Then, Unsettled};
 use super::slots::Held;
 use super::spans::{self, Within};
-use super::work::{Answer, Claimed, Work, add};
+use super::work::{Claimed, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
@@ -21,38 +20,24 @@ use crate::deadline::{store_time, until};
 use crate::error::Chain;
 use crate::key::MessageId;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
-use crate::payload::Payload;
 use crate::protocol::Settlement;
-use crate::report::Outcome;
 use crate::spans::{Step, StepSpan};
 use crate::store::{Call, Settled, StoreError};
 
 /// What came of the settlement of a claim.
 pub(crate) struct SettleResult {
-    settling: Settling,
-    settled: Settled,
-}
-
-/// What that leaves to be done.
-pub(crate) enum AfterSettling {
-    /// The claim is to be settled in another way.
-    Settle(Unsettled),
-    /// It is claimed again when its turn comes; it was claimed this often.
-    LaterTurn(Work<Payload>, u32),
-    /// It is claimed again as if it had not been.
-    Wait(Work<Payload>),
-    /// The message leaves the batch.
-    Leave(Work<()>, Exit),
+    pub(super) settling: Settling,
+    pub(super) settled: Settled,
 }
 
 /// A settlement on its way, without its claim: the same at each try, so that one which applied although its answer was lost
 /// is recognised.
 pub(crate) struct Settling {
-    work: Work<()>,
-    held: Held,
-    then: Then,
-    attempt: u32,
-    lease_end: Timestamp,
+    pub(super) work: Work<()>,
+    pub(super) held: Held,
+    pub(super) then: Then,
+    pub(super) attempt: u32,
+    pub(super) lease_end: Timestamp,
     settlement: Settlement,
 }
 
@@ -193,8 +178,7 @@ impl<'a> SettleStage<'a> {
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unknown) = (Vec::with_capacity(answers.len()), Vec::new());
-        for SettleResult { mut settling, settled } in answers {
-            add(&mut settling.work.delivery.details.settle, took);
+        for SettleResult { settling, settled } in answers {
             match settled {
                 Settled::Unknown { claim: Some(claim), error } if error.kind().may_pass() => {
                     unknown.push((claim, settling, error));
@@ -254,44 +238,14 @@ async fn settle<'a>(cx: BatchContext<'a>, chunk: Vec<(Claim, Settling)>, tries: 
     let settled = timeout(within, Within { span: alone, run: settling }).await;
     // As for claims: what is not answered is not known.
     let none = std::iter::repeat_with(|| Settled::given_up(within));
-    let settled = settled.unwrap_or_default().into_iter().chain(none);
-    let results = chunk.into_iter().zip(settled).map(|(settling, settled)| SettleResult { settling, settled });
-    let results: Vec<_> = results.collect();
+    let (settled, took) = (settled.unwrap_or_default().into_iter().chain(none), start.elapsed());
+    let results: Vec<_> = chunk.into_iter().zip(settled).map(|(one, settled)| one.settled(settled, took)).collect();
     spans::end_all(&steps, results.iter().map(|result| &result.settled), spans::settled);
-    CallEnd::Answered { results, tries: tries + 1, took: start.elapsed() }
+    CallEnd::Answered { results, tries: tries + 1, took }
 }
 
 /// Opens the spans of these settlements.
 pub(crate) fn open_spans(cx: BatchContext<'_>, settlings: &[Settling]) -> Vec<Arc<dyn StepSpan>> {
     let step = |settling: &Settling| Step::Settle { wanted: settling.then.word() };
     spans::open_all(cx, settlings.iter().map(|settling| (&settling.work.delivery, step(settling))))
-}
-
-/// Decides what follows a settlement.
-pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> AfterSettling {
-    let SettleResult { settling: Settling { work, held, then, attempt, lease_end, .. }, settled } = result;
-    let (message_id, word) = (&work.delivery.message.id(), then.word());
-    let exit = match settled {
-        Settled::Done => match then {
-            Then::LaterTurn(payload) => return AfterSettling::LaterTurn(work.with(payload), attempt),
-            Then::Wait(payload) => return AfterSettling::Wait(work.with(payload)),
-            Then::Exit(exit) => exit,
-            Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
-        },
-        Settled::Aborted { claim, failure } if then.is_completion() => {
-            return AfterSettling::Settle(Unsettled::returned(cx, Claimed { work, claim, held }, Err(failure)));
-        }
-        Settled::Refused(refusal) if then.is_completion() => cx.refused(&work, refusal),
-        Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {
-            tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, "claim was lost before it was settled");
-            let delay = backoff::delay(attempt, message_id);
-            Exit::Answered(Answer::failure(Outcome::LeaseLost, delay))
-        }
-        Settled::Unknown { error, .. } => {
-            tracing::warn!(consumer = %cx.name(), message_id = %message_id, attempt, wanted = word, error = %Chain(&error), "whether the claim was settled is not known");
-            let delay = cx.after_lease(message_id, lease_end.plus(cx.policy().skew));
-            Exit::Answered(Answer::failure(Outcome::SettleUnknown, delay))
-        }
-    };
-    AfterSettling::Leave(work, exit)
 }

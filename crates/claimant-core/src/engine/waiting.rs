@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::after::after_settling;
 use super::batch::Batch;
 use super::turns::Activity;
 
@@ -39,7 +40,7 @@ impl Batch<'_> {
         let linger = linger.chain(is_held_up.then(|| self.held_up_by())).min();
         tokio::select! {
             biased;
-            Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.settled(result)),
+            Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.follow(after_settling(cx, result))),
             Some(ended) = self.running.next() => ended.into_iter().for_each(|ended| self.ran(ended)),
             Some(results) = self.claiming.next() => results.into_iter().for_each(|result| self.claimed(result)),
             Some(sent) = self.dead_letters.next() => sent.into_iter().for_each(|(disposed, confirmed)| self.dead_lettered(disposed, confirmed)),
