@@ -20,7 +20,7 @@ use super::suspects::{Suspects, Turn};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
-use crate::report::{Latencies, Outcome, Report};
+use crate::report::{DeadLetter, Latencies, Outcome, Report};
 use crate::store::StoreError;
 
 /// One batch in progress.
@@ -54,8 +54,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Moves everything until each message has its outcome.
-    pub(crate) async fn drive(mut self) -> Report {
+    /// Moves everything until each message has its outcome. Returns the dead letters of single events of messages with several, too, which are
+    /// not sent.
+    pub(crate) async fn drive(mut self) -> (Report, Vec<DeadLetter>) {
         self.cx.warn_if_no_time();
         self.cx.warn_if_slower_than_its_limit();
         loop {
@@ -281,13 +282,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn report(self) -> Report {
+    fn report(self) -> (Report, Vec<DeadLetter>) {
         debug_assert_eq!(self.claiming.waiting() + self.running.waiting(), 0, "each message has its outcome");
         let mut report = Report::new(self.messages.into_entries());
         (report.taken_over, report.pauses) = (self.suspects.taken_over, self.gate.pauses);
         let (claim, handle) = (self.claiming.longest(), self.running.longest());
         report.latencies = Latencies { claim, handle, settle: self.settling.longest() };
         report.usage = self.cx.meter.usage();
-        report
+        (report, self.dead_letters.into_unsent())
     }
 }

@@ -27,15 +27,28 @@ pub(crate) struct DeadLetters<'a> {
     cx: BatchContext<'a>,
     waiting: VecDeque<Disposed>,
     calls: FuturesUnordered<BoxFuture<'a, Vec<(Disposed, bool)>>>,
+    /// Those of single events of messages with several. They are not sent here: once all events of such a message have ended, it gets one
+    /// dead letter for all of its consumers.
+    unsent: Vec<DeadLetter>,
 }
 
 impl<'a> DeadLetters<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
-        Self { cx, waiting: VecDeque::new(), calls: FuturesUnordered::new() }
+        Self { cx, waiting: VecDeque::new(), calls: FuturesUnordered::new(), unsent: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, disposed: Disposed) {
         self.waiting.push_back(disposed);
+    }
+
+    /// Adds the dead letter of what is one of several events of its message.
+    pub(crate) fn push_unsent(&mut self, disposed: &Disposed) {
+        self.unsent.push(dead_letter(self.cx, disposed));
+    }
+
+    /// Returns the dead letters that are not sent here.
+    pub(crate) fn into_unsent(self) -> Vec<DeadLetter> {
+        self.unsent
     }
 
     pub(crate) fn is_idle(&self) -> bool {

@@ -132,30 +132,25 @@ pub(crate) struct Part<'a> {
     pub(crate) sequence: &'a Sequence<'a>,
     /// Where each message comes from; `None` where the batch is the whole invocation.
     origins: Option<Vec<Origin>>,
-    /// Dead letters of what is one of several events in its message. They are confirmed here, and the message is not done by that:
-    /// one copy of it is sent when all of its events are.
-    held_back: Mutex<Vec<DeadLetter>>,
 }
 
 impl<'a> Part<'a> {
     /// Returns the whole invocation.
     pub(crate) fn whole(sequence: &'a Sequence<'a>) -> Self {
-        Self { sequence, origins: None, held_back: Mutex::default() }
+        Self { sequence, origins: None }
     }
 
     /// Returns the part that comes from here.
     pub(crate) fn of(sequence: &'a Sequence<'a>, origins: Vec<Origin>) -> Self {
-        Self { sequence, origins: Some(origins), held_back: Mutex::default() }
+        Self { sequence, origins: Some(origins) }
     }
 
-    /// Records that a message of the batch is done. With a dead letter that is held back, an event is not.
+    /// Records that a message of the batch is done, which may be one of several events.
     pub(crate) fn done(&self, index: usize) {
-        let origin = self.origin(index);
-        let held_back = || self.held_back.lock().unwrap_or_else(PoisonError::into_inner);
-        match origin.whole {
-            true => self.sequence.invocation.done(origin.message),
-            false if held_back().iter().any(|letter| letter.index == index) => {}
-            false => self.sequence.invocation.event_done(origin.message),
+        let Origin { message, whole } = self.origin(index);
+        match whole {
+            true => self.sequence.invocation.done(message),
+            false => self.sequence.invocation.event_done(message),
         }
     }
 
@@ -188,11 +183,6 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Returns the dead letters that were held back.
-    pub(crate) fn held_back(self) -> Vec<DeadLetter> {
-        self.held_back.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns whether this one is all of its message, and not one of several events in it.
     pub(crate) fn is_whole(&self, index: usize) -> bool {
         self.origin(index).whole
@@ -201,25 +191,6 @@ impl<'a> Part<'a> {
     fn origin(&self, index: usize) -> Origin {
         // OK because a batch asks for its own messages only, and each has an origin.
         self.origins.as_ref().map_or(Origin { message: index, whole: true }, |origins| origins[index])
-    }
-
-    async fn send(&self, dead_letters: &[DeadLetter], within: Duration) -> Vec<Confirmation> {
-        let (whole, parts): (Vec<_>, Vec<_>) =
-            dead_letters.iter().cloned().partition(|dead_letter| self.origin(dead_letter.index).whole);
-        self.held_back.lock().unwrap_or_else(PoisonError::into_inner).extend(parts);
-        let mut copies = whole;
-        copies.iter_mut().for_each(|copy| copy.index = self.origin(copy.index).message);
-        let answers = if copies.is_empty() {
-            Vec::new()
-        } else {
-            self.sequence.invocation.queue.dead_letters(&copies, within).await
-        };
-        let mut answers = answers.into_iter();
-        let answer = |dead_letter: &DeadLetter| match self.origin(dead_letter.index).whole {
-            true => answers.next().unwrap_or(Confirmation::Unconfirmed),
-            false => Confirmation::Confirmed,
-        };
-        dead_letters.iter().map(answer).collect()
     }
 }
 
@@ -255,7 +226,10 @@ impl Queue for Part<'_> {
         if self.origins.is_none() {
             return self.sequence.invocation.queue.dead_letters(dead_letters, within);
         }
-        Box::pin(self.send(dead_letters, within))
+        let of_message =
+            |letter: &DeadLetter| DeadLetter { index: self.origin(letter.index).message, ..letter.clone() };
+        let letters: Vec<_> = dead_letters.iter().map(of_message).collect();
+        Box::pin(async move { self.sequence.invocation.queue.dead_letters(&letters, within).await })
     }
 
     fn intake(&self) -> Option<&dyn Intake> {

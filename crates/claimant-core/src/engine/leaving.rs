@@ -57,8 +57,21 @@ impl Batch<'_> {
                 }
                 self.lanes.go_on(lane, !success);
             }
-            MessageEnd::Disposed(disposed) if self.cx.queue().has_dead_letters() => self.dead_letters.push(*disposed),
-            MessageEnd::Disposed(disposed) => self.dead_lettered(*disposed, false),
+            MessageEnd::Disposed(disposed) if !self.cx.queue().has_dead_letters() => {
+                self.dead_lettered(*disposed, false);
+            }
+            MessageEnd::Disposed(disposed) if self.cx.part.is_whole(index) => self.dead_letters.push(*disposed),
+            MessageEnd::Disposed(disposed) => self.dead_letter_unsent(*disposed),
         }
+    }
+
+    /// Ends what is one of several events of its message, as if its dead letter had been confirmed: its lane goes on. Neither the event nor
+    /// its message is done by that.
+    fn dead_letter_unsent(&mut self, disposed: Disposed) {
+        self.dead_letters.push_unsent(&disposed);
+        let Disposed { delivery, disposal, .. } = disposed;
+        self.messages.report(delivery.index, disposal.why.outcome(true), None, delivery.details);
+        self.cx.part.stop_span(delivery.index);
+        self.lanes.go_on(delivery.lane, false);
     }
 }

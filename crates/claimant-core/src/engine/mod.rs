@@ -92,7 +92,7 @@ use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::queue::Queue;
-use crate::report::{Outcome, Report};
+use crate::report::{DeadLetter, Outcome, Report};
 use crate::threads::HandlerThreads;
 use admission::Learned;
 use again::SentAgain;
@@ -215,7 +215,7 @@ impl Engine {
         Box::pin(async move {
             let invocation = Invocation::new(queue, batch.len());
             let sequence = Sequence::of(&invocation);
-            let mut report = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
+            let (mut report, _) = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
             let again = SentAgain::of(report.entries(), queue, self.now(), schedule.return_by).await;
             again.note(report.entries_mut());
             self.warn_if_groups_end(batch, std::iter::once((self.name(), &report)));
@@ -223,8 +223,14 @@ impl Engine {
         })
     }
 
-    /// Works on a batch that is a part of an invocation, otherwise as [`process`](Self::process).
-    pub(crate) async fn process_part(&self, batch: &[Message], schedule: Schedule, part: &Part<'_>) -> Report {
+    /// Works on a batch that is a part of an invocation, otherwise as [`process`](Self::process). Returns the dead letters of single events
+    /// of messages with several, too, which are not sent.
+    pub(crate) async fn process_part(
+        &self,
+        batch: &[Message],
+        schedule: Schedule,
+        part: &Part<'_>,
+    ) -> (Report, Vec<DeadLetter>) {
         let shared = &self.0;
         let _entered = shared.slots.enter();
         let mut unpacking = Unpacking::new(&shared.name, schedule);
@@ -237,12 +243,12 @@ impl Engine {
         let meter = Meter::default();
         let events = part.sequence.invocation.events.max(arrivals.len());
         let cx = BatchContext { shared, schedule, part, meter: &meter, events };
-        let mut report = Batch::new(cx, arrivals).drive().await;
+        let (mut report, unsent) = Batch::new(cx, arrivals).drive().await;
         if !removable.is_empty() {
             again::keep(&shared.name, removable.iter().map(|(index, _)| *index), &mut report);
             fetching::remove_finished(&shared.consumer.reader, removable, &report, part, schedule.return_by).await;
         }
-        report
+        (report, unsent)
     }
 }
 

@@ -125,7 +125,7 @@ impl Router {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
             let invocation = self.opened(Invocation::new(queue, batch.len()), batch);
             let sequence = Sequence::of(&invocation);
-            let report = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
+            let (report, _) = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
             let report = RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
             return self.finish((batch, report), schedule, &invocation).await;
         }

@@ -42,8 +42,8 @@ pub(crate) struct Done {
     pub(crate) messages: BTreeMap<usize, Entry>,
     /// The numbers of each batch, by the engine's, without entries.
     pub(crate) numbers: Vec<(usize, Report)>,
-    /// The dead letters of events that are not all of their message.
-    held_back: Vec<(usize, DeadLetter)>,
+    /// The dead letters of events that are not all of their message, by the event's index: not sent yet.
+    unsent: Vec<(usize, DeadLetter)>,
 }
 
 /// A message of several events, all of which have ended.
@@ -66,7 +66,7 @@ impl Run<'_> {
             done.entries.extend(part.entries);
             done.messages.extend(part.messages);
             done.numbers.extend(part.numbers);
-            done.held_back.extend(part.held_back);
+            done.unsent.extend(part.unsent);
         }
         let rest = done.parts(self, |message| !done.messages.contains_key(&message));
         done.messages.extend(self.finish(rest).await);
@@ -100,15 +100,16 @@ impl Run<'_> {
         let events = || step.events.iter().map(|index| &self.events[*index]);
         let origins: Vec<_> = events().map(|event| Origin { message: event.message, whole: event.whole }).collect();
         let part = Part::of(sequence, origins);
-        let entries = match events().next().map(|event| &event.destination) {
+        match events().next().map(|event| &event.destination) {
             Some(Destination::Consumer(number)) => {
                 let batch: Vec<_> = events().map(|event| event.content.clone()).collect();
-                let mut report = self.engines[*number].process_part(&batch, self.schedule, &part).await;
+                let (mut report, unsent) = self.engines[*number].process_part(&batch, self.schedule, &part).await;
+                done.unsent.extend(unsent.into_iter().map(|letter| (step.events[letter.index], letter)));
                 let entries = report.take_entries();
                 done.numbers.push((*number, report));
                 step.events.iter().copied().zip(entries).collect()
             }
-            Some(Destination::Rejected(_)) => self.reject(step, &part).await,
+            Some(Destination::Rejected(_)) => self.reject(step, &part, done).await,
             Some(Destination::NotStarted) => self.answer(step, |_, message| {
                 let back = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id());
                 (Outcome::NotStarted, back)
@@ -121,26 +122,32 @@ impl Run<'_> {
                 };
                 self.answer(step, |local, _| (outcome(step.events[local]), None))
             }
-        };
-        let held_back = part.held_back().into_iter();
-        done.held_back.extend(held_back.filter_map(|letter| Some((*step.events.get(letter.index)?, letter))));
-        entries
+        }
     }
 
-    /// Rejects what no route takes.
-    async fn reject(&self, step: &Step, part: &Part<'_>) -> Vec<(usize, Entry)> {
+    /// Rejects what no route takes. The dead letter of one of several events of a message is sent once all of them have ended, and counts as
+    /// confirmed until then.
+    async fn reject(&self, step: &Step, part: &Part<'_>, done: &mut Done) -> Vec<(usize, Entry)> {
         let rejections: Vec<_> = step.events.iter().map(|index| rejection(&self.events[*index])).collect();
         let letter = |(local, (index, rejection)): (usize, (&usize, &Rejection))| {
             let message_id = self.events[*index].content.id();
             tracing::error!(consumer = %self.unrouted, message_id = %message_id, reason = %rejection, "message rejected");
             self.dead_letter(local, message_id, rejection)
         };
-        let letters: Vec<_> = step.events.iter().zip(&rejections).enumerate().map(letter).collect();
-        let confirmed = match part.has_dead_letters() {
-            true => self.send(part, &letters).await,
-            false => vec![false; letters.len()],
-        };
-        (0..confirmed.len()).filter(|local| confirmed[*local]).for_each(|local| part.done(local));
+        let letters = step.events.iter().zip(&rejections).enumerate().map(letter);
+        let (whole, unsent): (Vec<_>, Vec<_>) = letters.partition(|letter| part.is_whole(letter.index));
+        let mut confirmed = vec![false; rejections.len()];
+        if part.has_dead_letters() {
+            let sent = self.send(part, &whole).await;
+            for (letter, _) in whole.iter().zip(sent).filter(|(_, sent)| *sent) {
+                confirmed[letter.index] = true;
+                part.done(letter.index);
+            }
+            for letter in unsent {
+                confirmed[letter.index] = true;
+                done.unsent.push((step.events[letter.index], letter));
+            }
+        }
         self.answer(step, |local, message| {
             let (rejection, dead_lettered) = (rejections[local].clone(), confirmed[local]);
             let back = (!dead_lettered).then(|| backoff::rejected_delay(message.receive_count()));
@@ -229,7 +236,7 @@ impl Done {
     /// Returns what became of messages of several events, by that of their events.
     fn parts(&self, run: &Run<'_>, of: impl Fn(usize) -> bool) -> BTreeMap<usize, Parts> {
         let mut letters: BTreeMap<usize, &DeadLetter> =
-            self.held_back.iter().map(|(index, letter)| (*index, letter)).collect();
+            self.unsent.iter().map(|(index, letter)| (*index, letter)).collect();
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by_key(|(index, _)| *index);
         let mut parts: BTreeMap<usize, Parts> = BTreeMap::new();
