@@ -194,7 +194,7 @@ impl<'a> BatchContext<'a> {
     }
 
     /// Logs it where a message had no turn, and hardly gets another one. For what is behind a failure in its group,
-    /// [`Engine::warn_if_groups_end`](super::Engine::warn_if_groups_end) does.
+    /// [`Engine::finish`](super::Engine::finish) does.
     pub(crate) fn warn_if_turns_end(&self, message: &Message, outcome: &Outcome) {
         if !self.receives_end(message.receive_count()) {
             return;

@@ -20,7 +20,7 @@
 //! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
 //! | `after` | what follows a run, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
-//! | `again` | messages that come back later than a queue can hide them are sent again by a schedule |
+//! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `way`, `breaker_state`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
 //! | `limiting`, `slot_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
@@ -44,6 +44,7 @@ mod context;
 pub(crate) mod dead_letters;
 mod exit;
 mod fetching;
+mod finish;
 mod gate;
 mod intake;
 pub(crate) mod invocation;
@@ -75,7 +76,6 @@ pub(crate) mod watch;
 mod way;
 mod work;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,10 +92,9 @@ use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::queue::Queue;
-use crate::report::{DeadLetter, Outcome, Report};
+use crate::report::{DeadLetter, Report};
 use crate::threads::HandlerThreads;
 use admission::Learned;
-use again::SentAgain;
 use batch::Batch;
 use context::{BatchContext, Shared};
 use invocation::{Invocation, Part, Sequence};
@@ -212,15 +211,20 @@ impl Engine {
 
     /// In a box, so that the engine is compiled here and not in each program that awaits it.
     fn work<'a>(&'a self, batch: &'a [Message], schedule: Schedule, queue: &'a dyn Queue) -> BoxFuture<'a, Report> {
-        Box::pin(async move {
-            let invocation = Invocation::new(queue, batch.len());
-            let sequence = Sequence::of(&invocation);
-            let (mut report, _) = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
-            let again = SentAgain::of(report.entries(), queue, self.now(), schedule.return_by).await;
-            again.note(report.entries_mut());
-            self.warn_if_groups_end(batch, std::iter::once((self.name(), &report)));
-            report
-        })
+        Box::pin(async move { self.process_whole(&Invocation::new(queue, batch.len()), batch, schedule).await })
+    }
+
+    /// Works on an invocation whose only consumer this is, otherwise as [`process`](Self::process).
+    pub(crate) async fn process_whole(
+        &self,
+        invocation: &Invocation<'_>,
+        batch: &[Message],
+        schedule: Schedule,
+    ) -> Report {
+        let sequence = Sequence::of(invocation);
+        let (mut report, _) = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
+        self.finish(invocation, batch, &mut report, &mut [], schedule.return_by).await;
+        report
     }
 
     /// Works on a batch that is a part of an invocation, otherwise as [`process`](Self::process). Returns the dead letters of single events
@@ -249,29 +253,6 @@ impl Engine {
             fetching::remove_finished(&shared.consumer.reader, removable, &report, part, schedule.return_by).await;
         }
         (report, unsent)
-    }
-}
-
-impl Engine {
-    /// Logs it where messages wait behind a failure of their FIFO group, and hardly come back: once for each group of an invocation.
-    pub(crate) fn warn_if_groups_end<'r>(
-        &self,
-        batch: &[Message],
-        reports: impl Iterator<Item = (&'r ConsumerName, &'r Report)>,
-    ) {
-        let mut warned = HashSet::new();
-        for (consumer, entry) in
-            reports.flat_map(|(name, report)| report.entries().iter().map(move |entry| (name, entry)))
-        {
-            let receive_count = entry.details.receive_count;
-            if entry.outcome != Outcome::Blocked || !self.0.receives_end(receive_count) {
-                continue;
-            }
-            let message = batch.iter().find(|message| *message.id() == entry.message_id);
-            if warned.insert(message.and_then(Message::ordered_group)) {
-                tracing::warn!(consumer = %consumer, message_id = %entry.message_id, receive_count, "message waits behind one of its FIFO group that fails, and one receive is left at most before both are dead-lettered: with CLAIMANT_DEAD_LETTER_QUEUE_URL and .attempts_max(n), n at most maxReceiveCount - 2, the group goes on before that; a smaller batch takes fewer messages along");
-            }
-        }
     }
 }
 

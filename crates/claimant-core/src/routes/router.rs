@@ -14,8 +14,7 @@ use super::table::{Destination, Table, UNROUTED};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::deadline::Schedule;
 use crate::engine::Engine;
-use crate::engine::again::SentAgain;
-use crate::engine::invocation::{Invocation, Part, Sequence};
+use crate::engine::invocation::Invocation;
 use crate::engine::unpacking::{Unpacking, content_bytes};
 use crate::error::Error;
 use crate::key::ConsumerName;
@@ -124,36 +123,18 @@ impl Router {
     async fn run(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
             let invocation = self.opened(Invocation::new(queue, batch.len()), batch);
-            let sequence = Sequence::of(&invocation);
-            let (report, _) = only.process_part(batch, schedule, &Part::whole(&sequence)).await;
-            let report = RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
-            return self.finish((batch, report), schedule, &invocation).await;
+            let report = only.process_whole(&invocation, batch, schedule).await;
+            return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
         }
         let events = self.events(batch, schedule);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
         let invocation = self.opened(Invocation::of_events(queue, events.len(), parts), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
-        let report = self.report(batch, &events, done);
-        self.finish((batch, report), schedule, &invocation).await
-    }
-
-    /// Sends messages again that come back later than their queue can hide them, warns of groups, and ends the spans of all.
-    async fn finish(
-        &self,
-        (batch, mut report): (&[Message], RouterReport),
-        schedule: Schedule,
-        invocation: &Invocation<'_>,
-    ) -> RouterReport {
-        let again = SentAgain::of(report.all().entries(), invocation.queue, self.now(), schedule.return_by).await;
-        let reports = report.all.iter_mut().chain(report.consumers.iter_mut().map(|(_, report)| report));
-        reports.for_each(|report| again.note(report.entries_mut()));
-        // Any of them: they know the same of the queue.
-        if let Some(engine) = self.engines.first() {
-            engine.warn_if_groups_end(batch, report.consumers());
-        }
-        invocation.end_spans(report.all().entries());
-        report
+        let (mut all, mut consumers) = self.reports(batch, &events, done);
+        // OK because routes lead to one consumer at least.
+        self.engines[0].finish(&invocation, batch, &mut all, &mut consumers, schedule.return_by).await;
+        RouterReport { all: Some(all), consumers }
     }
 
     /// Opens the spans of an invocation, and sets how it logs.
@@ -189,7 +170,8 @@ impl Router {
         vec![(delivered.clone(), Destination::NotStarted)]
     }
 
-    fn report(&self, batch: &[Message], events: &[Event], done: Done) -> RouterReport {
+    /// Returns the report of all messages, and one for each consumer.
+    fn reports(&self, batch: &[Message], events: &[Event], done: Done) -> (Report, Vec<(ConsumerName, Report)>) {
         let Done { mut entries, messages, numbers, .. } = done;
         entries.sort_by_key(|(index, _)| *index);
         // What has no entry counts as not started, which is no success: no message is without one.
@@ -223,8 +205,7 @@ impl Router {
             }
         }
         let name = |number: usize| self.engines.get(number).map_or(&self.unrouted, |engine| engine.name()).clone();
-        let consumers = consumers.into_iter().map(|(number, report)| (name(number), report)).collect();
-        RouterReport { all: Some(all), consumers }
+        (all, consumers.into_iter().map(|(number, report)| (name(number), report)).collect())
     }
 }
 
