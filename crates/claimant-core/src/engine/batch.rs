@@ -37,6 +37,20 @@ pub(crate) struct Batch<'a> {
     pub(super) messages: Messages,
 }
 
+/// How a pass of the loop ends.
+enum PassEnd {
+    /// Stages may start more at once.
+    Again,
+    /// A call of a stage is waited for.
+    Wait,
+    /// Messages wait, though no call is under way.
+    LookAgain,
+    /// Only suspects are left: the next ones have their turn.
+    Suspects,
+    /// Each message has its outcome.
+    Done,
+}
+
 impl<'a> Batch<'a> {
     pub(crate) fn new(cx: BatchContext<'a>, arrivals: Vec<Arrival>) -> Self {
         let seed = arrivals.first().map_or(0, |arrival| backoff::seed(arrival.message.id()));
@@ -54,14 +68,14 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Moves everything until each message has its outcome. Returns the dead letters of single events of messages with several, too, which are
-    /// not sent.
+    /// Moves everything until each message has its outcome: a batch ends when no stage has a call under way, nothing waits, and no suspect is
+    /// left. Returns the dead letters of single events of messages with several, too, which are not sent.
     pub(crate) async fn drive(mut self) -> (Report, Vec<DeadLetter>) {
         self.cx.warn_if_no_time();
         self.cx.warn_if_slower_than_its_limit();
         loop {
-            // For all stages of this turn: what one leaves because the time is over, no other one leaves because it is not. What is held up
-            // is looked at once as well: where that is over a moment later, nothing else might wake this.
+            // Read once for the whole pass: if stages saw different answers, one could leave a message to a stage that no longer takes it. The
+            // same for `is_held_up`: if it ended between two stages, nothing would wake this loop.
             let fits = self.cx.fits();
             let keeps = self.gate.keeps(fits);
             self.advance_lanes(keeps);
@@ -72,34 +86,40 @@ impl<'a> Batch<'a> {
             self.start_runs(fits);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
             self.dead_letters.start();
-            if self.lanes.can_advance() {
-                continue;
+            match self.end_pass() {
+                PassEnd::Again => {}
+                PassEnd::Wait => self.wait(is_held_up).await,
+                PassEnd::LookAgain => self.look_again(is_held_up).await,
+                PassEnd::Suspects => self.start_suspects(fits),
+                PassEnd::Done => return self.report(),
             }
-            if self.claiming.waiting() == 0 && self.running.none_waits() && self.suspects.is_empty() {
-                self.starts.slots.stop_waiting();
-            }
-            // Whatever its breaker and its limit wait for: others may have their turn meanwhile.
-            let has_ended = self.suspects.is_idle() && self.claiming.is_idle() && !self.has_in_hand();
-            if has_ended && self.suspects.end_turn() {
-                continue;
-            }
-            if self.is_idle() && !self.starts.slots.is_waiting() {
-                // What has not the time waits for the suspects.
-                if self.running.waiting() > 0 || self.claiming.waiting() > 0 && !self.suspects.have_the_time() {
-                    self.look_again(is_held_up).await;
-                    continue;
-                }
-                if self.suspects.is_empty() {
-                    if self.starts.limit.leave() {
-                        continue;
-                    }
-                    return self.report();
-                }
-                self.start_suspects(fits);
-                continue;
-            }
-            self.wait(is_held_up).await;
         }
+    }
+
+    /// Decides how a pass ends in which all stages have started what they may.
+    fn end_pass(&mut self) -> PassEnd {
+        if self.lanes.can_advance() {
+            return PassEnd::Again;
+        }
+        if self.claiming.waiting() == 0 && self.running.none_waits() && self.suspects.is_empty() {
+            self.starts.slots.stop_waiting();
+        }
+        // Whatever its breaker and its limit wait for: others may have their turn meanwhile.
+        let has_ended = self.suspects.is_idle() && self.claiming.is_idle() && !self.has_in_hand();
+        if has_ended && self.suspects.end_turn() {
+            return PassEnd::Again;
+        }
+        if !self.is_idle() || self.starts.slots.is_waiting() {
+            return PassEnd::Wait;
+        }
+        // While our own suspects have the time, claims wait behind them.
+        if self.running.waiting() > 0 || self.claiming.waiting() > 0 && !self.suspects.have_the_time() {
+            return PassEnd::LookAgain;
+        }
+        if !self.suspects.is_empty() {
+            return PassEnd::Suspects;
+        }
+        if self.starts.limit.leave() { PassEnd::Again } else { PassEnd::Done }
     }
 
     /// Brings every lane to a message that needs a claim, or to its end; none waits for a claim any more unless `keeps`.
@@ -153,13 +173,9 @@ impl<'a> Batch<'a> {
         // Where claims are scarce, those on their way to be settled still count.
         let ending = if cx.store().claims_max().is_some() { unsettled } else { 0 };
         let in_hand = self.claiming.in_flight() + self.running.len() + ending;
-        let (ahead, urgent) = (cx.shared.ahead(), self.claiming.next_has_little());
-        // As many as while nothing is known: others may have all that were taken then.
-        let ahead = if urgent && cx.shared.claims_early() { ahead.max(STORE_BATCH_MAX) } else { ahead };
-        // While no handler has returned, a message that came back may be one that ends the process: what is claimed beside it would be
-        // abandoned too.
-        let ahead = if !cx.shared.learned.durations.are_known() && self.claiming.next_came_back() { 0 } else { ahead };
-        let count = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.concurrency, ahead), urgent)
+        let urgent = self.claiming.next_has_little();
+        let ahead = self.claims_ahead(urgent);
+        let most = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.concurrency, ahead), urgent)
             .min(self.gate.room(in_hand))
             .min(self.starts.limit.room(self.claiming.in_flight() + self.running.waiting()));
         // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
@@ -167,7 +183,7 @@ impl<'a> Batch<'a> {
         if in_slots && self.running.waits_for_slot() {
             return;
         }
-        let count = if in_slots { count } else { count.min(self.starts.slots.room_ahead(in_hand)) };
+        let count = if in_slots { most } else { most.min(self.starts.slots.room_ahead(in_hand)) };
         let mut admitted = Vec::with_capacity(count);
         while admitted.len() < count {
             let held = match in_slots {
@@ -182,6 +198,19 @@ impl<'a> Batch<'a> {
         }
         let failed = self.claiming.start(admitted);
         failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
+    }
+
+    /// Returns how many claims may wait for a free slot, where the next one is `urgent` or not.
+    fn claims_ahead(&self, urgent: bool) -> usize {
+        let shared = self.cx.shared;
+        // While no handler has returned, a message that came back may be one that ends the process: what is claimed beside it would be
+        // abandoned too.
+        if !shared.learned.durations.are_known() && self.claiming.next_came_back() {
+            return 0;
+        }
+        // A whole request, as while nothing is known: others may have all that were taken then.
+        let least = if urgent && shared.claims_early() { STORE_BATCH_MAX } else { 0 };
+        shared.ahead().max(least)
     }
 
     /// Begins the turn of the next suspects.
