@@ -52,9 +52,8 @@ pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurr
     suspects.div_ceil(turns.clamp(1, suspects.max(1) as u128) as usize).min(concurrency)
 }
 
-/// Returns how much of the time is kept for suspects: what they take one after the other, where the last of them must still
-/// fit, and what the handlers may take of the claims that were made just before. At most `most`, which is less than
-/// the least that is kept otherwise where the timeout is 1 s.
+/// Returns how much time to reserve for suspects: enough to run them one after the other and still start the last one, plus the time of
+/// handlers whose keys were claimed just before. Capped at `most`, which for a timeout of 1 s is less than that sum.
 pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
     let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
     takes.saturating_mul(others).saturating_add(to_start(expected) + in_hand_for(expected)).min(most)
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_wait_for_company_only_while_there_will_be_some() {
+    fn endings_wait_for_others_only_while_there_will_be_some() {
         let rows = [
             (24, true, false, 0),
             (25, true, false, 25),

@@ -252,8 +252,8 @@ impl<'a> BatchContext<'a> {
     }
 
     /// Returns after how long a message whose handler failed is shown again. At once on its last receive, where that is known, and after
-    /// its last attempt: it is dead-lettered or rejected then, and until then it is in flight, and its group waits, for nothing. Beyond
-    /// the last receive the queue does not do what the function was told, and the message backs off as ever.
+    /// its last attempt: it is dead-lettered or rejected then, and until then it is in flight, and its group waits, for nothing. A
+    /// message that was received more often than its queue's maxReceiveCount shows that the setting is wrong: it backs off as usual.
     pub(crate) fn retry_delay(&self, message: &Message, attempt: u32, asked: Option<Duration>) -> Duration {
         let asked = asked.map(|asked| self.bounded(message.id(), asked));
         let is_last = self.shared.receives_max == Some(message.receive_count()) || self.is_last_attempt(attempt);

@@ -1,4 +1,5 @@
-//! How a message leaves the batch, before it is known whether a dead letter of it was taken.
+//! How a message leaves the batch: with an answer, as a duplicate, or to the dead-letter queue. Whether the queue confirms the copy is known
+//! later.
 
 use std::time::Duration;
 

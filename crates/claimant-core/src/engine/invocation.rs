@@ -1,5 +1,6 @@
-//! What the batches of one invocation share. Each consumer has its own, and some run one after the other: a sequence. What an
-//! earlier owner may have died of runs when it has its turn, and once all that is done was deleted, whoever did it.
+//! What the batches of one invocation share. Each consumer has its own batches; batches that run one after the other are a sequence. A
+//! suspect (work that may have killed an earlier owner) runs when it has its turn, after all completed messages of the invocation were
+//! deleted, of every consumer.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! The pauses of the intake while a breaker is open: by whoever was granted its claim, and by nobody else.
+//! The pauses of the intake while a breaker is open: only the invocation that was granted its claim pauses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -38,7 +38,7 @@ impl Pauses {
         self.back.lock().unwrap_or_else(PoisonError::into_inner).take_if(|back| *back == known);
     }
 
-    /// Pauses the intake of whoever has opened the breaker, or failed a probe, for the `attempt`th time. Returns whether it did:
+    /// Pauses the intake of the invocation that has opened the breaker, or failed a probe, for the `attempt`th time. Returns whether it did:
     /// one that is paused already comes back when it does.
     pub(crate) async fn pause(&self, asker: Asker<'_>, downstream: &str, attempt: u32) -> bool {
         let now = asker.clock.now();

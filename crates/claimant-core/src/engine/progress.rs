@@ -13,7 +13,8 @@ pub(crate) struct Progress<D> {
     success: Option<(Outcome, Details)>,
     /// The one that the message waits for longest, and its event.
     failure: Option<(u32, Failure)>,
-    /// Whether an event is to be tried again before a message would be sent again that no queue can hide for so long.
+    /// Whether an event is to be tried again within the time for which a queue can hide a message ([`VISIBILITY_MAX_S`]), so that the message
+    /// is not sent again by a schedule.
     soon: bool,
     /// The first event that no retry can fix, and how many others there are.
     disposed: Option<Box<(u32, D, u32)>>,

@@ -37,7 +37,7 @@ pub(crate) struct SharedBreaker {
     pauses: Pauses,
     /// Whether a record was seen that a clock has made which is far off.
     warned: AtomicBool,
-    /// Held by whoever asks the store, so that one invocation asks for all of them.
+    /// Held by the one invocation that asks the store for all of them.
     asks: Mutex<()>,
 }
 
@@ -149,7 +149,7 @@ impl SharedBreaker {
         timeout_at(asker.by, self.asks.lock()).await.ok()
     }
 
-    /// Reads the record, and claims it where nobody probes, and there is time to.
+    /// Reads the record, and claims it where no owner probes, and there is time to.
     async fn look<'a>(&'a self, asker: Asker<'a>, may_probe: impl Fn() -> bool) -> Option<Probe<'a>> {
         let before = self.state.get().since;
         let _turn = self.turn(asker).await?;
@@ -207,7 +207,7 @@ impl SharedBreaker {
         Probe { breaker: self, claim, open_until, ended: false }
     }
 
-    /// Warns once of a record by which nobody can go.
+    /// Warns once of a record whose times cannot be right.
     fn warn_of_clock(&self, asker: Asker<'_>, lease_until: Timestamp) {
         if !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, lease_until = lease_until.to_utc(), "breaker is of this process alone: the lease of its record ends later than any breaker's, so a clock is far off, this one or that of the process which wrote it");

@@ -16,7 +16,7 @@ pub(crate) struct SlotCalls<'a> {
     clock: &'a dyn Clock,
     /// What is asked of the store.
     calls: FuturesUnordered<BoxFuture<'a, ()>>,
-    /// A change of what the process holds, by whoever of it.
+    /// A change of what the process holds, made by any invocation of it.
     changed: Option<BoxFuture<'a, ()>>,
     /// When there may be something to be done.
     wake_at: Option<Instant>,

@@ -79,7 +79,7 @@ impl Slots {
         Some(Held { slot: Some(slot), claim, ..Held::default() })
     }
 
-    /// As [`take`](Self::take), when it is free; nothing if that is not by then. Who holds a claim waits for no slot, and who
+    /// As [`take`](Self::take), when it is free; `None` if no slot is free by `by`. Who holds a claim waits for no slot, and who
     /// holds a slot waits only for claims, which end by themselves: no invocation waits for ever.
     pub(crate) async fn wait(&self, by: Instant) -> Option<Held> {
         let slot = timeout_at(by, Arc::clone(&self.handlers).acquire_owned()).await.ok()?.ok()?;

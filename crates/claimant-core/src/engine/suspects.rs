@@ -16,7 +16,7 @@ use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
 use crate::payload::Payload;
 
-/// Work that was claimed this often has ended no run of its own, nor let another end, at least twice.
+/// Runs of work that was claimed this often have ended without a result at least twice, and so has whatever ran beside them.
 const ATTEMPTS_POISON: u32 = 3;
 
 /// Work that waits for its turn.
@@ -191,8 +191,9 @@ impl<'a> Suspects<'a> {
         Turn::Claim(turn)
     }
 
-    /// Takes out poison messages, whose work was claimed too often: for a delivery without others, where this invocation has done what the queue still has,
-    /// and they have a receive left. One is enough: an operator's reset forgets claims, so that a message can be found with its last receive but one.
+    /// Takes out poison messages (claimed [`ATTEMPTS_POISON`] times), so that they run in a later delivery without others. Only where completed
+    /// messages of this invocation could not be deleted, and would come back if the process died now; and only those that have a receive left.
+    /// One is enough, since a reset by an operator, which forgets claims, can leave a message with its last but one.
     fn take_poison(&mut self) -> Vec<Suspect> {
         if !self.cx.part.sequence.invocation.keeps_done() {
             return Vec::new();

@@ -112,8 +112,8 @@ impl<R: Send + 'static> Task<R> {
         self.on.is_some()
     }
 
-    /// Keeps its threads at their timers; and where it has `waited` long for a thread, starts it on fresh ones, if there
-    /// are any.
+    /// Wakes the runtime so that its timers fire even if a handler blocks the thread that drives them. Where this run has `waited` long for a
+    /// thread, starts it on fresh ones, if there are any.
     pub(crate) fn look(&mut self, waited: bool) {
         let Some((threads, generation)) = &self.on else { return };
         generation.tend();

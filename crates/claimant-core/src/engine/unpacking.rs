@@ -10,7 +10,7 @@ use crate::key::ConsumerName;
 use crate::limits::{UNPACK_MIN_MS, UNPACK_PART, UNPACKED_BATCH_MAX_BYTES};
 use crate::message::Message;
 
-/// What is left of it.
+/// The memory and time left for unpacking.
 pub(crate) struct Unpacking<'a> {
     /// In whose name it is logged.
     consumer: &'a ConsumerName,

@@ -8,7 +8,7 @@ use super::after::after_settling;
 use super::batch::Batch;
 use super::turns::Activity;
 
-/// Before a turn that begins as the last one ended: nothing of this batch will wake it.
+/// How long the loop waits before its next pass where nothing of this batch will wake it.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl Batch<'_> {
@@ -53,8 +53,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Waits where messages wait, and no call is under way: for the suspects of other consumers, while they have the time; else another
-    /// invocation opened the breaker or took the limit's turn between two stages of this turn.
+    /// Waits where messages wait, and no call is under way: for the suspects of other consumers, while they have the time. Else another
+    /// invocation opened the breaker or took the limit's turn between two stages of this pass, and the next pass is soon.
     pub(super) async fn look_again(&mut self, is_held_up: bool) {
         if is_held_up && self.running.none_waits() {
             return self.wait(is_held_up).await;
@@ -78,9 +78,9 @@ impl Batch<'_> {
         own.into_iter().fold(by, Instant::min).max(Instant::now() + LOOK_AGAIN)
     }
 
-    /// Says it to the other sequences of the invocation, unless its suspects wait for their turn. While they can only wait for their breaker
-    /// or their limit, they have no turn, and no time is kept for them. While it has something in hand, time is kept until that should have
-    /// ended: what hangs keeps its own suspects from their turn, and not what others may do.
+    /// Tells the other sequences of the invocation what this one does, unless its suspects already wait for their turn. Suspects that wait for
+    /// their breaker or limit get no turn and no time. While this one has messages in hand, time is reserved only until they should have ended:
+    /// a message that hangs delays its own suspects, not other consumers.
     fn says_what_it_does(&mut self, is_held_up: bool) {
         if !self.suspects.is_idle() {
             return;

@@ -1,4 +1,4 @@
-//! The way of an invocation or of a worker through a breaker: shut while it is open, for one at a time while whoever goes it probes.
+//! What the breaker allows an invocation or a worker: nothing while it is open, one message at a time while this one probes, else everything.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::protocol::breaker::{Effect, Health};
 
 pub(crate) struct Way<'a> {
     pub(crate) breaker: &'a SharedBreaker,
-    /// Set while who goes it probes.
+    /// Set while this invocation or worker probes.
     probe: Option<Probe<'a>>,
 }
 
