@@ -79,7 +79,9 @@ impl<'a> Batch<'a> {
             let fits = self.cx.fits();
             let keeps = self.gate.keeps(fits);
             self.advance_lanes(keeps);
-            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), self.has_in_hand(), keeps);
+            // What waits for a busy key comes back, and may then be the probe.
+            let has_in_hand = self.has_in_hand() || !self.claiming.is_idle();
+            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), has_in_hand, keeps);
             let is_held_up = self.is_held_up();
             self.ask_for_limit(fits);
             self.start_claims(fits && !is_held_up);

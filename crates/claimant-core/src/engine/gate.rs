@@ -59,8 +59,8 @@ impl<'a> Gate<'a> {
         fits || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
     }
 
-    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, and none is in
-    /// hand, behind which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement.
+    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, also for a busy key, and
+    /// none is in hand, behind which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement.
     pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, keeps: bool) {
         let Some(way) = &mut self.way else { return };
         let (breaker, written) = (way.breaker, if waiting == 0 && !has_in_hand { way.leave() } else { None });

@@ -9,7 +9,7 @@ use claimant_core::{
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{DeadLetterQueue, FaultyStore, MovableClock, ScriptedQueue};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::support::{MARGIN, deliver};
 use super::words;
@@ -18,12 +18,17 @@ use super::words;
 struct World {
     store: FaultyStore,
     engine: Engine,
+    clock: MovableClock,
     start: Instant,
     runs: Arc<Mutex<Vec<u64>>>,
 }
 
 impl World {
     async fn open() -> Self {
+        Self::open_with(|consumer| consumer).await
+    }
+
+    async fn open_with(set: fn(Consumer<Work>) -> Consumer<Work>) -> Self {
         let (store, start) = (FaultyStore::new(Arc::new(MemoryStore::new())), Instant::now());
         let runs = Arc::<Mutex<Vec<u64>>>::default();
         let log = Arc::clone(&runs);
@@ -38,12 +43,13 @@ impl World {
             }
         };
         let consumer = Consumer::new("c", store.clone(), handler).key(|work| &work.id).concurrency(1);
-        let engine = Engine::with_defaults(consumer.breaker(Breaker::new("mail"))).unwrap();
-        let engine = engine.clock(Arc::new(MovableClock::start()));
+        let engine = Engine::with_defaults(set(consumer).breaker(Breaker::new("mail"))).unwrap();
+        let clock = MovableClock::start();
+        let engine = engine.clock(Arc::new(clock.clone()));
         let opens: Vec<_> = (0..5).map(|n| message(n, &format!("o{n} away"), 1)).collect();
         assert_eq!(words(&deliver(&engine, &opens, 4).await), "retry retry retry retry retry");
         runs.lock().unwrap().clear();
-        Self { store, engine, start, runs }
+        Self { store, engine, clock, start, runs }
     }
 
     /// Delivers messages of one group, in which the first one probes; and how long after that the others were run.
@@ -56,6 +62,15 @@ impl World {
         let runs = self.runs.lock().unwrap().clone();
         assert!(runs[0] >= 10, "it was open for 10 s: {runs:?}");
         (words(&report), runs.iter().map(|at| at - runs[0]).collect())
+    }
+
+    /// Another process claims the key of this message, and dies. Its lease is over some seconds after the breaker is half open.
+    async fn hold(&self, number: usize, action: &str) {
+        let hangs = |_: Work, _: Context| std::future::pending::<Result<(), HandlerError>>();
+        let consumer = Consumer::new("c", self.store.clone(), hangs).key(|work| &work.id);
+        let dies = Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()));
+        let batch = [message(number, &format!("x:k{number} {action}"), 1)];
+        assert!(timeout(Duration::from_millis(5), deliver(&dies, &batch, 14)).await.is_err());
     }
 
     async fn breaker(&self) -> Status {
@@ -85,4 +100,24 @@ async fn a_message_of_which_nothing_is_learned_leaves_the_probe_to_the_next_of_i
     assert_eq!(words, "rejected completed completed completed");
     assert_eq!(after, [0; 4], "at once, and not when the lease of the probe is over");
     assert!(world.start.elapsed() < Duration::from_secs(30));
+}
+
+/// Nothing else waits or is in hand meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_for_a_busy_key_keeps_the_probe() {
+    let waits = || World::open_with(|consumer| consumer.wait_while_busy(Duration::from_secs(10)));
+    let world = waits().await;
+    world.hold(0, "ok").await;
+    assert_eq!(world.deliver(&["ok"]).await.0, "completed");
+    assert_eq!(world.breaker().await, Status::Failed, "closed");
+    let took = world.start.elapsed();
+    assert!(
+        took < Duration::from_secs(19),
+        "when the key is free, and not when the lease of the probe is over: {took:?}"
+    );
+    // One answer before it closes nothing.
+    let world = waits().await;
+    world.hold(1, "away").await;
+    assert_eq!(world.deliver(&["ok", "away"]).await.0, "completed retry");
+    assert_eq!(world.breaker().await, Status::InProgress, "the second one failed: open");
 }
