@@ -217,7 +217,9 @@ impl<'a> Claiming<'a> {
                 }
                 Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => {
                     let Pending { mut work, .. } = pending;
-                    match self.cx.wait_while_busy(&mut work.delivery, &refusal) {
+                    // A suspect would be claimed beside others after its wait: nothing else is claimed during its turn alone.
+                    let may_wait = !work.its_turn;
+                    match may_wait.then(|| self.cx.wait_while_busy(&mut work.delivery, &refusal)).flatten() {
                         Some(delay) => self.busy.push(Box::pin(async move {
                             sleep(delay).await;
                             work

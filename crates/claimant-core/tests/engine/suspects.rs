@@ -320,3 +320,24 @@ async fn who_is_held_up_by_suspects_leaves_the_probe_to_another_process() {
     let took = probes.await.unwrap();
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
+
+/// Another process has claimed it since it was set aside, and died of it: after a wait for the end of that lease it would run beside others.
+#[tokio::test(start_paused = true)]
+async fn a_suspect_that_is_busy_at_its_turn_does_not_wait_to_run_beside_others() {
+    let world = World::new();
+    world.abandon("a0 slow").await;
+    let waits = world.consumer("a").wait_while_busy(Duration::from_secs(8));
+    let (router, dies) = (world.routed(waits, world.consumer("b")), world.engine(world.consumer("a")));
+    let mut batch = vec![message(0, "a0 slow", 2)];
+    batch.extend((1..=200).map(|n| message(n, &format!("b{n} slow"), 1)));
+    let (words, ()) = tokio::join!(world.route(&router, &batch), async {
+        // Its turn is after half of the time, and the lease is over some seconds later.
+        sleep(Duration::from_secs(10)).await;
+        let copy = [message(0, "a0 slow", 3)];
+        assert!(timeout(Duration::from_millis(5), deliver(&dies, &copy, 7)).await.is_err());
+        world.running.fetch_sub(1, Ordering::SeqCst);
+    });
+    assert_eq!((world.beside("a0"), words[0]), (None, "busy"));
+    let completed = completed(&words);
+    assert!(completed > 100, "{completed}");
+}
