@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use claimant_testkit::fuzz::hold;
 use proptest::prelude::*;
+use tokio::time::Instant;
 
 use crate::engine::admission::{Durations, fits, to_claim, to_settle};
 use crate::limits::{
-    BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLAIM_AHEAD_MAX, CONCURRENCY_MAX, LEASE_MARGIN_MS, LEASE_MAX_MS,
+    BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLAIM_AHEAD_MAX, CONCURRENCY_MAX, LEASE_MARGIN_MS, LEASE_MAX_MS, LIMIT_LEASE_MS,
     SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
 };
+use crate::protocol::rate::Allowed;
+use crate::protocol::slots::{Claimed, Now, Slots};
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, SET_ASIDE, decide};
 use crate::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Schedule, Status};
 use crate::{Timestamp, backoff};
@@ -143,6 +146,53 @@ fn decisions() {
             Decision::Park { next } => assert!(parks && next.fence == seen.fence && next.owner == seen.owner),
             Decision::Held => assert!(seen.status == Status::InProgress && seen.owner == request.owner),
             Decision::Refuse(_) => {}
+        }
+    });
+}
+
+/// Returns how many calls begin within this time, each as soon as it can.
+fn begins(known: &Slots, now: impl Fn(Instant) -> Now, (from, within): (Instant, Duration)) -> usize {
+    let (mut known, mut at, mut count) = (known.clone(), from, 0);
+    loop {
+        count += std::iter::from_fn(|| known.begin(now(at))).count();
+        match known.next_call_at(now(at)) {
+            Some(next) if next <= from + within => at = next,
+            _ => return count,
+        }
+    }
+}
+
+/// What is claimed for a limit's calls, after whatever pause: as many as begin then.
+#[test]
+fn limits() {
+    let rate = (prop::option::of(1..300_u32), 1_000..10_000_u64, prop::option::of(1..50_u32), 1..12_u32);
+    // Pauses, each with how many calls begin after it at most.
+    let pauses = prop::collection::vec((prop_oneof![0..300_u64, 0..20_000_u64], 0..20_usize), 1..8);
+    let inputs = (rate, any::<u64>(), pauses, 0..1_000_u64);
+    hold("calls of a limit", file!(), inputs, |((calls, per_ms, at_once, slots), holds, pauses, within)| {
+        let (start, allowed) = (Instant::now(), Allowed { calls, per_ms, at_once });
+        let now = |mono: Instant| Now { wall: Timestamp::from_millis(1_000).plus(mono - start), mono };
+        let mut known = Slots::new(allowed, slots, start);
+        let lease_until = |asked: Now| asked.wall.plus(MS(LIMIT_LEASE_MS));
+        for number in (0..slots).filter(|number| holds >> number & 1 == 1) {
+            let asked = now(start);
+            known.claimed(number, Claimed::Held { asked, lease_until: lease_until(asked) }, asked);
+        }
+        let mut at = start;
+        for (pause, begin) in pauses {
+            let end = at + MS(pause);
+            while at < end {
+                at = end.min(at + MS(LIMIT_LEASE_MS / 2));
+                for number in 0..slots {
+                    let _ = known.renewed(number, now(at), Ok(Some(lease_until(now(at)))));
+                }
+            }
+            let _ = (0..begin).map_while(|_| known.begin(now(at))).count();
+            if allowed.faults().is_empty() {
+                for within in [0, within].map(MS) {
+                    assert_eq!(known.soon(now(at), within), begins(&known, now, (at, within)), "{known:?}");
+                }
+            }
         }
     });
 }

@@ -62,15 +62,34 @@ impl Slot {
         now.mono >= self.ends_at || now.wall > self.lease_until
     }
 
-    /// Returns whether others are to have it, after as long as it is kept where calls are so far apart.
+    /// Returns when others are to have it, after as long as it is kept where calls are so far apart.
+    fn term_ends_at(&self, interval: Duration) -> Instant {
+        self.since + ms(LIMIT_TERM_MS).max(interval * TERM_INTERVALS)
+    }
+
+    /// Returns whether no call begins in it any more before others are to have it.
     pub(super) fn has_had_its_term(&self, now: Now, interval: Duration) -> bool {
-        now.mono >= self.since + ms(LIMIT_TERM_MS).max(interval * TERM_INTERVALS)
+        self.next_at.max(now.mono) >= self.term_ends_at(interval)
+    }
+
+    /// Returns from when on its calls are counted. One that is a little late does not make those after it late, too; a slot that was idle
+    /// for longer has no more of them for it.
+    fn next_from(&self, now: Now) -> Instant {
+        self.next_at.max(now.mono.checked_sub(ms(LIMIT_LATE_MS)).unwrap_or(now.mono))
+    }
+
+    /// Returns how many calls can begin in it within this time, by the rate alone.
+    pub(super) fn soon(&self, now: Now, within: Duration, interval: Duration) -> u128 {
+        let by = (now.mono + within).min(self.term_ends_at(interval) - Duration::from_nanos(1));
+        match by.checked_duration_since(self.next_from(now)) {
+            Some(_) if interval.is_zero() => u128::MAX,
+            Some(left) => left.as_nanos() / interval.as_nanos() + 1,
+            None => 0,
+        }
     }
 
     pub(super) fn begin(&mut self, now: Now, interval: Duration, counts: bool) {
-        // One that is a little late does not make those after it late, too.
-        let late = now.mono.checked_sub(ms(LIMIT_LATE_MS)).unwrap_or(now.mono);
-        self.next_at = self.next_at.max(late) + interval;
+        self.next_at = self.next_from(now) + interval;
         self.used = true;
         self.running += u32::from(counts);
     }

@@ -98,12 +98,8 @@ impl Slots {
     pub(crate) fn soon(&mut self, now: Now, within: Duration) -> usize {
         self.forget(now);
         let interval = self.interval();
-        let of = |(slot, free): (&Slot, u32)| {
-            let Some(left) = (now.mono + within).checked_duration_since(slot.next_at) else { return 0 };
-            let by_rate = if interval.is_zero() { u128::MAX } else { left.as_nanos() / interval.as_nanos() + 1 };
-            // OK because it is no more than `free`.
-            by_rate.min(u128::from(free)) as usize
-        };
+        // OK because it is no more than `free`.
+        let of = |(slot, free): (&Slot, u32)| slot.soon(now, within, interval).min(u128::from(free)) as usize;
         self.open(now).map(of).fold(0, usize::saturating_add)
     }
 
@@ -339,6 +335,34 @@ mod tests {
         for (t, begins) in [(215, true), (399, false), (400, true), (650, true), (829, false), (830, true)] {
             assert_eq!(known.begin(at(start, t)).is_some(), begins, "{t}");
         }
+    }
+
+    /// As many keys are claimed as calls can begin: after a pause, too, and no more than begin before others are to have the slot.
+    #[test]
+    fn a_slot_that_was_idle_or_is_to_be_let_go_has_no_more_calls_soon_than_begin_then() {
+        let start = Instant::now();
+        let mut known = holding(RATE, 2, &[0], (start, 0));
+        let soon = |known: &mut Slots, t: u64| [0, 199, 500].map(|within| known.soon(at(start, t), ms(within)));
+        assert_eq!(soon(&mut known, 10_000), [1, 2, 3]);
+        assert_eq!((known.begin(at(start, 10_000)), soon(&mut known, 10_000)), (Some(0), [0, 1, 2]));
+        for t in [14_000, 28_000, 42_000, 56_000] {
+            known.renewed(0, at(start, t), Ok(Some(at(start, t + LIMIT_LEASE_MS).wall)));
+        }
+        assert_eq!(soon(&mut known, LIMIT_TERM_MS - 300), [1, 2, 2]);
+        assert_eq!(
+            (known.begin(at(start, LIMIT_TERM_MS - 300)), soon(&mut known, LIMIT_TERM_MS - 300)),
+            (Some(0), [0, 1, 1])
+        );
+        assert_eq!(known.begin(at(start, LIMIT_TERM_MS - 1)), Some(0));
+        assert_eq!(
+            (soon(&mut known, LIMIT_TERM_MS - 1), known.next_call_at(at(start, LIMIT_TERM_MS - 1))),
+            ([0; 3], None)
+        );
+        assert_eq!(
+            known.next(at(start, LIMIT_TERM_MS - 1), 1, 0),
+            Ok(Step::Release(0)),
+            "its next call would come too late"
+        );
     }
 
     #[test]

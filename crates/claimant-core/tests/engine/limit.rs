@@ -209,6 +209,32 @@ async fn a_process_that_stood_still_begins_nothing_in_slots_that_it_does_not_hav
     world.check(1.0, 1);
 }
 
+/// A crash parks what was claimed: nothing that waits for its call, also after a pause in which the slot was kept.
+#[tokio::test(start_paused = true)]
+async fn at_most_once_a_crash_after_a_pause_parks_nothing_that_never_started() {
+    let world = World::new(10);
+    let process = || {
+        world.process_with(1, |consumer| {
+            let consumer = consumer.key_of(String::clone).at_most_once().concurrency(10);
+            consumer.limit(Limit::new("ses").per_second(2))
+        })
+    };
+    let keys = |prefix: &str, count: usize| -> Vec<_> {
+        let message = |n| Message::new(format!("{prefix}{n}"), format!("\"{prefix}{n}\"")).unwrap();
+        (0..count).map(message).collect()
+    };
+    let dies = process();
+    assert_eq!(count(&deliver(&dies, &keys("m", 3), 60).await, "completed"), 3);
+    sleep(Duration::from_secs(7)).await;
+    let batch = keys("n", 10);
+    assert!(timeout(Duration::from_millis(500), deliver(&dies, &batch, 60)).await.is_err());
+    let started = world.runs().len() - 3;
+    assert!((1..=2).contains(&started), "it has kept its slots: {started}");
+    world.clock.advance(Duration::from_secs(3_600));
+    let report = deliver(&process(), &batch, 60).await;
+    assert_eq!((count(&report, "parked"), count(&report, "completed")), (0, 10 - started), "{:?}", report.counts());
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_has_no_turn_is_not_claimed_and_comes_back_later() {
     let world = World::new(10);
