@@ -16,11 +16,11 @@ const TEST_REMAINING: Duration = Duration::from_secs(30);
 /// Describes a run to its handler. Cheap to clone; it cannot change the claim.
 #[derive(Debug, Clone)]
 pub struct Context {
-    run: Arc<Run>,
+    about: Arc<About>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
+pub(crate) struct About {
     pub(crate) consumer: ConsumerName,
     pub(crate) key: Key,
     pub(crate) fence: Fence,
@@ -30,8 +30,8 @@ pub(crate) struct Run {
 }
 
 impl Context {
-    pub(crate) fn new(run: Run) -> Self {
-        Self { run: Arc::new(run) }
+    pub(crate) fn new(about: About) -> Self {
+        Self { about: Arc::new(about) }
     }
 
     /// Returns the context of a first run of a first delivery, for a test that calls a handler by itself: of this key, with
@@ -56,7 +56,7 @@ impl Context {
     /// # Errors
     /// When the key is empty, or longer than 2,048 bytes.
     pub fn for_tests(key: &str) -> Result<Self, InvalidValue> {
-        Ok(Self::new(Run {
+        Ok(Self::new(About {
             consumer: ConsumerName::new("test")?,
             key: Key::new(key)?,
             fence: Fence::FIRST,
@@ -69,90 +69,90 @@ impl Context {
     /// Returns the same context, for a test, with this attempt.
     #[must_use]
     pub fn with_attempt(self, attempt: u32) -> Self {
-        self.changed(|run| run.attempt = attempt)
+        self.changed(|about| about.attempt = attempt)
     }
 
     /// Returns the same context, for a test, with this many deliveries.
     #[must_use]
     pub fn with_receive_count(self, receive_count: u32) -> Self {
-        self.changed(|run| run.message = run.message.clone().with_receive_count(receive_count))
+        self.changed(|about| about.message = about.message.clone().with_receive_count(receive_count))
     }
 
     /// Returns the same context, for a test, of this message.
     #[must_use]
     pub fn with_message(self, message: Message) -> Self {
-        self.changed(|run| run.message = message)
+        self.changed(|about| about.message = message)
     }
 
     /// Returns the same context, for a test, with this much time left from now on: at most [`LEASE_MAX_MS`].
     #[must_use]
     pub fn with_remaining(self, remaining: Duration) -> Self {
         let remaining = remaining.min(Duration::from_millis(LEASE_MAX_MS));
-        self.changed(|run| run.cancelled_at = Instant::now() + remaining)
+        self.changed(|about| about.cancelled_at = Instant::now() + remaining)
     }
 
-    fn changed(self, change: impl FnOnce(&mut Run)) -> Self {
-        let mut run = Arc::unwrap_or_clone(self.run);
-        change(&mut run);
-        Self::new(run)
+    fn changed(self, change: impl FnOnce(&mut About)) -> Self {
+        let mut about = Arc::unwrap_or_clone(self.about);
+        change(&mut about);
+        Self::new(about)
     }
 
     /// Returns the key of the work. Hand it to the system that has the effect, so that it can recognise a repeat.
     #[must_use]
     pub fn key(&self) -> &str {
-        self.run.key.as_str()
+        self.about.key.as_str()
     }
 
     /// Returns the fencing token of this claim. It grows with each claim of the key, so that a system that keeps the largest
     /// one seen can refuse a late write of an earlier owner.
     #[must_use]
     pub fn fence(&self) -> Fence {
-        self.run.fence
+        self.about.fence
     }
 
     /// Returns which run of the handler for this key this is: 1 for the first, and for the first after the key was rejected and
     /// redriven. Otherwise it survives redelivery under another id, unlike the receive count.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        self.run.attempt
+        self.about.attempt
     }
 
     /// Returns the message that carries the work: its attributes, group and times, what its envelopes say, and its body as
     /// delivered.
     #[must_use]
     pub fn message(&self) -> &Message {
-        &self.run.message
+        &self.about.message
     }
 
     /// Returns the id of the message that carries the work.
     #[must_use]
     pub fn message_id(&self) -> &str {
-        self.run.message.id().as_str()
+        self.about.message.id().as_str()
     }
 
     /// Returns how often the queue has delivered this message, this time included.
     #[must_use]
     pub fn receive_count(&self) -> u32 {
-        self.run.message.receive_count()
+        self.about.message.receive_count()
     }
 
     /// Returns the trace that the producer sent the message in, as the header (`Root=…;Parent=…;Sampled=…`) that continues it:
     /// hand it to the systems you call, as `X-Amzn-Trace-Id`.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
-        self.run.message.trace()
+        self.about.message.trace()
     }
 
     /// Returns the consumer that runs.
     #[must_use]
     pub fn consumer(&self) -> &str {
-        self.run.consumer.as_str()
+        self.about.consumer.as_str()
     }
 
     /// Returns how long the handler has until it is cancelled. Zero means no time, never "no limit".
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.run.cancelled_at.saturating_duration_since(Instant::now())
+        self.about.cancelled_at.saturating_duration_since(Instant::now())
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_handler_sees_its_run() {
-        let cx = Context::new(Run {
+        let cx = Context::new(About {
             consumer: ConsumerName::new("mails").unwrap(),
             key: Key::new("order-1").unwrap(),
             fence: Fence::new(7),

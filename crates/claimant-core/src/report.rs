@@ -295,7 +295,7 @@ impl Report {
     }
 
     /// Adds what another batch of the same invocation counted and measured.
-    pub(crate) fn add_numbers(&mut self, other: &Self) {
+    pub(crate) fn add_totals(&mut self, other: &Self) {
         self.taken_over += other.taken_over;
         self.pauses += other.pauses;
         self.latencies = Latencies {

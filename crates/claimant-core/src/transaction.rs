@@ -12,6 +12,10 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Why a run failed whose handler returned and did not give its transaction back.
+pub(crate) const TRANSACTION_KEPT: &str =
+    "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
+
 /// A store's transaction that a claim carries, of a type that only the store and the handler know.
 ///
 /// Behind a lock that is never contended, so that a claim can be looked at from several threads whatever it carries.

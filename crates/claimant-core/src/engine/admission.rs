@@ -54,7 +54,7 @@ pub(crate) fn together(suspects: usize, left: Duration, takes: Duration, concurr
 
 /// Returns how much time to reserve for suspects: enough to run them one after the other and still start the last one, plus the time of
 /// handlers whose keys were claimed just before. Capped at `most`, which for a timeout of 1 s is less than that sum.
-pub(crate) fn kept_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
+pub(crate) fn reserved_for(suspects: usize, most: Duration, takes: Duration, expected: Duration) -> Duration {
     let others = u32::try_from(suspects.saturating_sub(1)).unwrap_or(u32::MAX);
     takes.saturating_mul(others).saturating_add(to_start(expected) + in_hand_for(expected)).min(most)
 }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn suspects_run_alone_where_the_time_allows() {
         let (s, ms) = (Duration::from_secs, Duration::from_millis);
-        // suspects, left, takes in milliseconds, at once, milliseconds kept of 14 s
+        // suspects, left, takes in milliseconds, at once, milliseconds reserved of 14 s
         let rows = [
             (10, 28, 0, 1, 450),
             (10, 28, 10, 1, 540),
@@ -284,10 +284,10 @@ mod tests {
             (100, 1, 2_000, 10, 14_000),
             (0, 28, 2_000, 0, 4_250),
         ];
-        for (suspects, left, takes, at_once, kept) in rows {
+        for (suspects, left, takes, at_once, reserved) in rows {
             let row = (suspects, left, takes);
             assert_eq!(together(suspects, s(left), ms(takes), 10), at_once, "{row:?}");
-            assert_eq!(kept_for(suspects, s(14), ms(takes), ms(takes)), ms(kept), "{row:?}");
+            assert_eq!(reserved_for(suspects, s(14), ms(takes), ms(takes)), ms(reserved), "{row:?}");
         }
     }
 

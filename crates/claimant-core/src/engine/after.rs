@@ -80,7 +80,7 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
 
 /// Decides what follows a settlement.
 pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> After {
-    let SettleResult { settling: Settling { work, held, then, attempt, lease_end, .. }, settled } = result;
+    let SettleResult { settling: Settling { work, permits, then, attempt, lease_end, .. }, settled } = result;
     let (message_id, word) = (&work.delivery.message.id(), then.word());
     let exit = match settled {
         Settled::Done => match then {
@@ -90,7 +90,7 @@ pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> 
             Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
         },
         Settled::Aborted { claim, failure } if then.is_completion() => {
-            return After::Settle(Unsettled::returned(cx, Claimed { work, claim, held }, Err(failure)));
+            return After::Settle(Unsettled::returned(cx, Claimed { work, claim, permits }, Err(failure)));
         }
         Settled::Refused(refusal) if then.is_completion() => cx.refused(&work, refusal),
         Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {

@@ -60,7 +60,7 @@ impl SentAgain {
 
 /// Keeps messages in their queue that have their payload elsewhere, until it is removed with the message: an earlier delivery of a
 /// message that is sent again may be done meanwhile, and what is sent would point to nothing.
-pub(crate) fn keep(consumer: &ConsumerName, messages: impl Iterator<Item = usize>, report: &mut Report) {
+pub(crate) fn hide_instead(consumer: &ConsumerName, messages: impl Iterator<Item = usize>, report: &mut Report) {
     for index in messages {
         let Some(entry) = report.entries_mut().get_mut(index).filter(|entry| after(entry).is_some()) else { continue };
         entry.visible_after = Some(Duration::from_secs(VISIBILITY_MAX_S));

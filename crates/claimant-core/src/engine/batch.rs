@@ -9,14 +9,14 @@ use super::claiming::{ClaimResult, Claiming};
 use super::context::BatchContext;
 use super::dead_letters::DeadLetters;
 use super::gate::Gate;
-use super::intake::Arrival;
 use super::lanes::{Lanes, Next};
 use super::limiting::Starts;
 use super::messages::Messages;
+use super::reading::Arrival;
 use super::running::{Ended, Running};
 use super::settlement::Unsettled;
 use super::settling::SettleStage;
-use super::suspects::{Suspects, Turn};
+use super::suspects::{NextSuspects, Suspects};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
@@ -75,23 +75,23 @@ impl<'a> Batch<'a> {
         self.cx.warn_if_slower_than_its_limit();
         loop {
             // Read once for the whole pass: if stages saw different answers, one could leave a message to a stage that no longer takes it. The
-            // same for `is_held_up`: if it ended between two stages, nothing would wake this loop.
+            // same for `must_yield`: if it ended between two stages, nothing would wake this loop.
             let fits = self.cx.fits();
-            let keeps = self.gate.keeps(fits);
-            self.advance_lanes(keeps);
+            let may_wait = self.gate.may_wait(fits);
+            self.advance_lanes(may_wait);
             // What waits for a busy key comes back, and may then be the probe.
             let has_in_hand = self.has_in_hand() || !self.claiming.is_idle();
-            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), has_in_hand, keeps);
-            let is_held_up = self.is_held_up();
+            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), has_in_hand, may_wait);
+            let must_yield = self.must_yield();
             self.ask_for_limit(fits);
-            self.start_claims(fits && !is_held_up);
+            self.start_claims(fits && !must_yield);
             self.start_runs(fits);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
             self.dead_letters.start();
             match self.end_pass() {
                 PassEnd::Again => {}
-                PassEnd::Wait => self.wait(is_held_up).await,
-                PassEnd::LookAgain => self.look_again(is_held_up).await,
+                PassEnd::Wait => self.wait(must_yield).await,
+                PassEnd::LookAgain => self.look_again(must_yield).await,
                 PassEnd::Suspects => self.start_suspects(fits),
                 PassEnd::Done => return self.report(),
             }
@@ -124,8 +124,8 @@ impl<'a> Batch<'a> {
         if self.starts.limit.leave() { PassEnd::Again } else { PassEnd::Done }
     }
 
-    /// Brings every lane to a message that needs a claim, or to its end; none waits for a claim any more unless `keeps`.
-    fn advance_lanes(&mut self, keeps: bool) {
+    /// Brings every lane to a message that needs a claim, or to its end; none waits for a claim any more unless `may_wait`.
+    fn advance_lanes(&mut self, may_wait: bool) {
         loop {
             while let Some(next) = self.lanes.advance() {
                 match next {
@@ -144,7 +144,7 @@ impl<'a> Batch<'a> {
                     }
                 }
             }
-            if self.claiming.waiting() == 0 || keeps {
+            if self.claiming.waiting() == 0 || may_wait {
                 return;
             }
             while let Some(work) = self.claiming.pop() {
@@ -188,15 +188,15 @@ impl<'a> Batch<'a> {
         let count = if in_slots { most } else { most.min(self.starts.slots.room_ahead(in_hand)) };
         let mut admitted = Vec::with_capacity(count);
         while admitted.len() < count {
-            let held = match in_slots {
+            let permits = match in_slots {
                 true => self.starts.slots.take(cx.slot_by()),
                 false => self.starts.slots.take_ahead(in_hand + admitted.len(), cx.slot_by()),
             };
-            let Some(mut held) = held else { break };
+            let Some(mut permits) = permits else { break };
             let work = if self.gate.probes() { self.claiming.pop_for_probe() } else { self.claiming.pop() };
             let Some(work) = work else { break };
-            held.in_hand = work.identity.tenant.as_ref().map(|tenant| cx.shared.slots.tenants.hold(tenant));
-            admitted.push((work, held));
+            permits.in_hand = work.identity.tenant.as_ref().map(|tenant| cx.shared.slots.tenants.hold(tenant));
+            admitted.push((work, permits));
         }
         let failed = self.claiming.start(admitted);
         failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
@@ -219,14 +219,14 @@ impl<'a> Batch<'a> {
     fn start_suspects(&mut self, fits: bool) {
         let most = self.gate.room(0).min(self.starts.limit.room(0));
         match self.suspects.start(&mut self.starts.slots, most, fits) {
-            Turn::Claim(admitted) => {
+            NextSuspects::Claim(admitted) => {
                 let failed = self.claiming.start(admitted);
                 failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
             }
-            Turn::NotStarted(works) => {
+            NextSuspects::NotStarted(works) => {
                 works.into_iter().for_each(|work| self.not_started(work.without_payload().delivery))
             }
-            Turn::Later => {}
+            NextSuspects::Later => {}
         }
     }
 

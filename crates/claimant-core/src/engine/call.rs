@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::context::BatchContext;
 use super::round::{RoundEnd, round};
-use super::run::{HandlerResult, Ran, Run, RunEnd};
+use super::run::{HandlerReturn, Ran, Run, RunEnd};
 use super::settlement::Unsettled;
 use super::settling::{SettleResult, Settling, open_spans, settling};
 use super::spans;
@@ -25,8 +25,8 @@ use crate::failure::Failure;
 use crate::options::Lease;
 use crate::payload::Payload;
 use crate::protocol::breaker::Health;
-use crate::store::{Call as StoreCall, Renewed, Settled, StoreError};
-use crate::transaction::{AnyTransaction, TransactionSlot};
+use crate::store::{Call, Renewed, Settled, StoreError};
+use crate::transaction::{AnyTransaction, TRANSACTION_KEPT, TransactionSlot};
 
 /// What a call came to for one of its items.
 pub(crate) enum AfterCall {
@@ -56,7 +56,7 @@ enum Again {
 pub(crate) async fn call<'a>(cx: BatchContext<'a>, handler: &'a AnyBatchHandler, claimed: Vec<Claimed>) -> CallRan {
     let start = Instant::now();
     let ran = CallRan { items: Vec::with_capacity(claimed.len()), longest: Duration::ZERO, took: Duration::ZERO };
-    let mut call = Call { cx, handler, ran };
+    let mut call = BatchCall { cx, handler, ran };
     match &handler.transactions {
         None => call.once(claimed).await,
         Some(store) => call.in_transactions(store.as_ref(), claimed).await,
@@ -64,15 +64,15 @@ pub(crate) async fn call<'a>(cx: BatchContext<'a>, handler: &'a AnyBatchHandler,
     CallRan { took: start.elapsed(), ..call.ran }
 }
 
-struct Call<'a> {
+struct BatchCall<'a> {
     cx: BatchContext<'a>,
     handler: &'a AnyBatchHandler,
     ran: CallRan,
 }
 
-impl Call<'_> {
+impl BatchCall<'_> {
     async fn once(&mut self, claimed: Vec<Claimed>) {
-        let (mut members, payloads) = self.kept(claimed).await;
+        let (mut members, payloads) = self.renew_late(claimed).await;
         if !members.is_empty() {
             let (round, took) = self.round(&mut members, payloads, &TransactionSlot::default()).await;
             self.end_all(members, round.of_each(), took);
@@ -103,7 +103,7 @@ impl Call<'_> {
             return Again::Together(Vec::new());
         };
         // Only now, since beginning it takes a while in which leases are not renewed.
-        let (mut members, payloads) = self.kept(group).await;
+        let (mut members, payloads) = self.renew_late(group).await;
         if members.is_empty() {
             roll_back(self.cx, store, transaction).await;
             return Again::Together(Vec::new());
@@ -114,7 +114,7 @@ impl Call<'_> {
             (RunEnd::Returned(Ok(results)), Some(transaction)) if results.iter().all(Result::is_ok) => {
                 return self.commit(store, transaction, (members, results), took).await;
             }
-            (RunEnd::Returned(Ok(_)), None) => round.end = RunEnd::Returned(Err(Failure::retry(KEPT))),
+            (RunEnd::Returned(Ok(_)), None) => round.end = RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT))),
             (end, transaction) => {
                 round.end = end;
                 if let Some(transaction) = transaction {
@@ -146,7 +146,7 @@ impl Call<'_> {
         &mut self,
         store: &dyn AnyBatchTransactions,
         transaction: AnyTransaction,
-        (members, results): (Vec<Claimed<()>>, Vec<HandlerResult>),
+        (members, results): (Vec<Claimed<()>>, Vec<HandlerReturn>),
         took: Duration,
     ) -> Again {
         let (cx, start, items) = (self.cx, Instant::now(), members.len());
@@ -158,7 +158,7 @@ impl Call<'_> {
         let (claims, settlings): (Vec<Claim>, Vec<Settling>) = unsettled.unzip();
         let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
         let (within, guarded) = store_time(cx.schedule.return_by);
-        let call = StoreCall { within: guarded, meter: cx.meter };
+        let call = Call { within: guarded, meter: cx.meter };
         let steps = open_spans(cx, &settlings);
         let settled = timeout(within, store.commit(transaction, completions, call)).await.unwrap_or_default();
         // The store bounds its own calls and answers each; this is for one that does not.
@@ -197,7 +197,7 @@ impl Call<'_> {
     }
 
     /// Renews leases that came late, and ends what has lost its own.
-    async fn kept(&mut self, claimed: Vec<Claimed>) -> (Vec<Claimed<()>>, Vec<Payload>) {
+    async fn renew_late(&mut self, claimed: Vec<Claimed>) -> (Vec<Claimed<()>>, Vec<Payload>) {
         let (cx, split) = (self.cx, claimed.into_iter().map(Claimed::split));
         let Lease::Renewed(lease) = cx.options().lease else { return split.unzip() };
         let renewals = join_all(split.map(|(mut member, payload)| async move {
@@ -243,12 +243,9 @@ impl Call<'_> {
     }
 }
 
-/// What a handler has done that kept its transaction.
-const KEPT: &str = "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
-
 async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
     let (within, guarded) = store_time(cx.schedule.cancel_at);
-    let (lasts, call) = (until(cx.schedule.return_by), StoreCall { within: guarded, meter: cx.meter });
+    let (lasts, call) = (until(cx.schedule.return_by), Call { within: guarded, meter: cx.meter });
     let begun = timeout(within, store.begin(lasts, call)).await;
     match begun.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
         Ok(transaction) => Some(transaction),
@@ -261,7 +258,7 @@ async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option
 
 async fn roll_back(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, transaction: AnyTransaction) {
     let (within, guarded) = store_time(cx.schedule.return_by);
-    let call = StoreCall { within: guarded, meter: cx.meter };
+    let call = Call { within: guarded, meter: cx.meter };
     let _ = timeout(within, store.roll_back(transaction, call)).await;
 }
 
@@ -284,7 +281,7 @@ async fn resolve(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, answers
         let Some(delay) = backoff::store_delay(tries, &id, until(cx.schedule.return_by)) else { return };
         sleep(delay).await;
         let (within, guarded) = store_time(cx.schedule.return_by);
-        let call = StoreCall { within: guarded, meter: cx.meter };
+        let call = Call { within: guarded, meter: cx.meter };
         let found = timeout(within, store.resolve(completions, call)).await.unwrap_or_default();
         for (at, found) in asked.into_iter().zip(found) {
             answers[at].1 = found;

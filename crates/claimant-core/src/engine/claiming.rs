@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::admission::DeliveryKind;
 use super::context::BatchContext;
-use super::slots::Held;
+use super::slots::Permits;
 use super::spans::{self, Within};
-use super::tenants::Turns;
+use super::tenants::TenantQueue;
 use super::work::{Claimed, Delivery, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
@@ -35,7 +35,7 @@ pub(crate) enum ClaimResult {
 /// recognised.
 struct Pending {
     work: Work<Payload>,
-    held: Held,
+    permits: Permits,
     owner: OwnerToken,
     likely: Likely,
 }
@@ -53,7 +53,7 @@ enum CallEnd {
 
 pub(crate) struct Claiming<'a> {
     cx: BatchContext<'a>,
-    waiting: Turns<Work<Payload>>,
+    waiting: TenantQueue<Work<Payload>>,
     /// Messages that wait until their keys, which others hold, are asked for again. They hold no slot.
     busy: FuturesUnordered<BoxFuture<'a, Work<Payload>>>,
     /// Messages whose claims are on their way, or wait for their next try.
@@ -67,7 +67,7 @@ impl<'a> Claiming<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
-            waiting: Turns::new(),
+            waiting: TenantQueue::new(),
             busy: FuturesUnordered::new(),
             in_flight: 0,
             calls: FuturesUnordered::new(),
@@ -123,9 +123,9 @@ impl<'a> Claiming<'a> {
     }
 
     /// Claims these keys; those that cannot even be asked for come back.
-    pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload>, Held)>) -> Vec<(Work<()>, StoreError)> {
+    pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload>, Permits)>) -> Vec<(Work<()>, StoreError)> {
         let (mut new, mut done, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        for (work, held) in admitted {
+        for (work, permits) in admitted {
             let owner = match OwnerToken::draw() {
                 Ok(owner) => owner,
                 Err(error) => {
@@ -135,7 +135,7 @@ impl<'a> Claiming<'a> {
                 }
             };
             let likely = self.likely(&work);
-            let pending = Pending { work, held, owner, likely };
+            let pending = Pending { work, permits, owner, likely };
             match likely {
                 Likely::New => new.push(pending),
                 Likely::Done => done.push(pending),
@@ -210,10 +210,10 @@ impl<'a> Claiming<'a> {
             }
             match answer {
                 Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => {
-                    let Pending { mut work, held, .. } = pending;
+                    let Pending { mut work, permits, .. } = pending;
                     work.delivery.waited = None;
                     self.cx.log_claim(&work.delivery, &claim);
-                    results.push(ClaimResult::Granted(Claimed { work, claim, held }));
+                    results.push(ClaimResult::Granted(Claimed { work, claim, permits }));
                 }
                 Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => {
                     let Pending { mut work, .. } = pending;

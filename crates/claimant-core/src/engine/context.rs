@@ -216,8 +216,8 @@ impl<'a> BatchContext<'a> {
     }
 
     /// Returns whether nothing may be claimed now, since suspects of other consumers have the time.
-    pub(crate) fn is_held_up(&self) -> bool {
-        self.part.sequence.turns.is_held_up(self.shared.expected_at_most())
+    pub(crate) fn must_yield(&self) -> bool {
+        self.part.sequence.turns.must_yield(self.shared.expected_at_most())
     }
 
     /// Returns until when a slot, or a probe, is worth waiting for: a millisecond later a handler does not fit into the time any more.

@@ -1,4 +1,4 @@
-//! Payloads that messages only point to: fetched before intake, and removed when their messages are done.
+//! Payloads that messages only point to: fetched before they are read, and removed when their messages are done.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

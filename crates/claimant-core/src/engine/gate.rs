@@ -55,20 +55,20 @@ impl<'a> Gate<'a> {
 
     /// Returns whether messages that wait for their claims go on waiting: while a handler fits into the time, and, while the breaker is open,
     /// as long as it is waited for.
-    pub(crate) fn keeps(&self, fits: bool) -> bool {
+    pub(crate) fn may_wait(&self, fits: bool) -> bool {
         fits || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
     }
 
     /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, also for a busy key, and
     /// none is in hand, behind which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement.
-    pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, keeps: bool) {
+    pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, may_wait: bool) {
         let Some(way) = &mut self.way else { return };
         let (breaker, written) = (way.breaker, if waiting == 0 && !has_in_hand { way.leave() } else { None });
         self.write(written);
-        if waiting > 0 && self.is_shut() && self.is_idle() && keeps {
+        if waiting > 0 && self.is_shut() && self.is_idle() && may_wait {
             let asker = self.cx.asker(self.cx.schedule.cancel_at);
             let (cx, probe_by, by) = (self.cx, self.cx.slot_by(), self.cx.breaker_by());
-            let may_probe = move || Instant::now() < probe_by && !cx.is_held_up();
+            let may_probe = move || Instant::now() < probe_by && !cx.must_yield();
             self.calls.push(Box::pin(async move { CallEnd::Waited(breaker.pass(asker, may_probe, by).await) }));
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::turns::{Entrant, Turns};
+use super::turns::{Entrant, SuspectTurns};
 use crate::intake::Intake;
 use crate::key::ConsumerName;
 use crate::message::Message;
@@ -22,7 +22,7 @@ pub(crate) struct Invocation<'a> {
     pub(crate) queue: &'a dyn Queue,
     /// How many events its messages hold, as far as routes have opened them, whichever consumer they are for.
     pub(crate) events: usize,
-    turns: Turns,
+    turns: SuspectTurns,
     /// How many events are not done, of messages that have several.
     undone: Mutex<BTreeMap<usize, usize>>,
     /// Messages that are done, and that the queue was not asked to delete.
@@ -36,7 +36,7 @@ pub(crate) struct Invocation<'a> {
 
 impl<'a> Invocation<'a> {
     pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
-        let (turns, undone, done) = (Turns::new(), Mutex::default(), Mutex::default());
+        let (turns, undone, done) = (SuspectTurns::new(), Mutex::default(), Mutex::default());
         Self { queue, events, turns, undone, done, kept: AtomicBool::new(false), spans: None, logs_claims: false }
     }
 

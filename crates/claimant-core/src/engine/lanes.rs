@@ -1,10 +1,11 @@
-//! Lanes: the order of messages within a FIFO group and within a key, and who follows whom.
+//! Lanes: which messages of a batch run side by side, and which one after the other: within a FIFO group and within a key, and who follows whom.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 
 use super::fetching::Unread;
-use super::intake::Arrival;
-use super::plan::{self, LaneKey};
+use super::reading::Arrival;
 use super::work::{Answer, Delivery, Work};
 use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
@@ -12,6 +13,43 @@ use crate::key::{Key, RecordId};
 use crate::payload::Payload;
 use crate::protocol::Conflicts;
 use crate::report::Details;
+
+/// What decides a message's lane.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum LaneKey<'a, K> {
+    /// Messages of one ordered group: in order, and none after a failure.
+    Group(&'a str),
+    /// Messages of one key: the later ones follow the first.
+    Work(K),
+}
+
+/// A lane to be: messages that run one after the other, by their index in the batch.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) ordered: bool,
+    pub(crate) indexes: Vec<usize>,
+}
+
+/// Sorts the messages into lanes, in the order in which each lane's first message came.
+pub(crate) fn planned<'a, K: Hash + Eq>(messages: impl Iterator<Item = LaneKey<'a, K>>) -> Vec<Planned> {
+    let mut lanes: Vec<Planned> = Vec::new();
+    let mut lane_of: HashMap<LaneKey<'a, K>, usize> = HashMap::new();
+    for (index, key) in messages.enumerate() {
+        let ordered = matches!(key, LaneKey::Group(_));
+        let lane = *lane_of.entry(key).or_insert_with(|| {
+            lanes.push(Planned { ordered, indexes: Vec::new() });
+            lanes.len() - 1
+        });
+        lanes[lane].indexes.push(index);
+    }
+    lanes
+}
+
+/// Puts the lanes in front whose messages were received most, each by the one that was received most: nearest to the
+/// dead-letter queue, and in a lane it cannot have its turn before those in front of it. Else they stay as they are.
+fn by_receives(lanes: &mut [Planned], receive_count: impl Fn(usize) -> u32) {
+    lanes.sort_by_cached_key(|lane| Reverse(lane.indexes.iter().map(|index| receive_count(*index)).max()));
+}
 
 /// What two messages share where the later one follows the earlier one.
 type SameWork = (RecordId, Option<Fingerprint>);
@@ -48,7 +86,7 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     pub(crate) fn new(arrivals: Vec<Arrival>, conflicts: Conflicts) -> Self {
-        let mut planned = plan::lanes(arrivals.iter().enumerate().map(|(at, arrival)| {
+        let mut planned = planned(arrivals.iter().enumerate().map(|(at, arrival)| {
             match (arrival.message.ordered_group(), &arrival.content) {
                 (Some(group), _) => LaneKey::Group(group),
                 (None, Ok((identity, _))) => LaneKey::Work(Ok(&identity.record_id)),
@@ -56,12 +94,12 @@ impl Lanes {
                 (None, Err(_)) => LaneKey::Work(Err(at)),
             }
         }));
-        plan::by_receives(&mut planned, |index| arrivals[index].message.receive_count());
+        by_receives(&mut planned, |index| arrivals[index].message.receive_count());
         let mut lane_of = vec![0; arrivals.len()];
         for (number, lane) in planned.iter().enumerate() {
             lane.indexes.iter().for_each(|index| lane_of[*index] = number);
         }
-        let lane = |lane: plan::Lane| Lane {
+        let lane = |lane: Planned| Lane {
             ordered: lane.ordered,
             blocked: false,
             waiting: VecDeque::with_capacity(lane.indexes.len()),
@@ -136,5 +174,29 @@ impl Lane {
             self.leading = Some(work);
         }
         Next::Claim(Work { delivery, identity, payload, its_turn: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_go_by_their_most_received_message() {
+        let lane = |indexes: &[usize]| Planned { ordered: true, indexes: indexes.to_vec() };
+        let receives = [1, 3, 2, 4, 1, 3];
+        let mut lanes = vec![lane(&[0]), lane(&[1]), lane(&[2, 3]), lane(&[4]), lane(&[5])];
+        by_receives(&mut lanes, |index| receives[index]);
+        assert_eq!(lanes, [lane(&[2, 3]), lane(&[1]), lane(&[5]), lane(&[0]), lane(&[4])]);
+    }
+
+    #[test]
+    fn one_lane_for_each_group_or_key_in_order() {
+        use LaneKey::{Group, Work};
+        let batch = [Work(1), Group("a"), Work(2), Group("b"), Work(1), Group("a")];
+        let lanes = planned(batch.into_iter());
+        let lane = |ordered, indexes: &[usize]| Planned { ordered, indexes: indexes.to_vec() };
+        assert_eq!(lanes, [lane(false, &[0, 4]), lane(true, &[1, 5]), lane(false, &[2]), lane(true, &[3])]);
+        assert!(planned::<u8>(std::iter::empty()).is_empty());
     }
 }

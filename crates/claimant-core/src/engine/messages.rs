@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::dead_letters::Disposed;
-use super::intake::Arrival;
-use super::progress::{Combined, Failure, Progress, error_of_event};
+use super::progress::{Combined, Progress, TryAgain, error_of_event};
+use super::reading::Arrival;
 use super::work::{Answer, Delivery};
 use crate::report::{Details, Entry, HandlerResult, Outcome};
 
@@ -58,7 +58,7 @@ impl Messages {
         self.entries[delivery.index].result = result.filter(|_| alone).map(HandlerResult);
         match outcome.is_success() {
             true => events.progress.succeed(outcome, details),
-            false => events.progress.fail(delivery.event, Failure { outcome, visible_after, details }),
+            false => events.progress.fail(delivery.event, TryAgain { outcome, visible_after, details }),
         }
         self.ended(delivery.index, delivery.lane)
     }
@@ -91,7 +91,7 @@ impl Messages {
         }
         let total = events.total;
         match std::mem::take(&mut events.progress).combined() {
-            Some(Combined::Failed(failure)) => {
+            Some(Combined::Again(failure)) => {
                 self.report(index, failure.outcome, failure.visible_after, failure.details)
             }
             Some(Combined::Disposed { event, mut disposed, others }) => {

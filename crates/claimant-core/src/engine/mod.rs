@@ -1,19 +1,24 @@
 //! The engine: a batch of messages in, exactly one outcome for each out.
 //!
+//! A message's work moves by value from stage to stage, and has a type of its own in each. In their order, with the file of each:
+//!
 //! ```text
-//! Message ──▶ intake ──▶ lanes ──▶ claiming ──▶ running ──▶ settling ──▶ dead_letters ──▶ Entry
-//!                          ▲           ▲                        │ set aside                 │
-//!                          │           └──────── suspects ◀─────┘                           │
-//!                          └────────────── next message of the lane ◀───────────────────────┘
+//! Message ─fetching─▶ Fetched ─reading─▶ Arrival ─lanes─▶ Next::Claim(Work) ─claiming─▶ Claimed ─running─▶ Ran { Claimed, RunEnd }
+//!   ─after─▶ Unsettled { Claimed, Ending, Then } ─settling─▶ SettleResult { Settling, Settled } ─after─▶ Exit ─leaving─▶ MessageEnd
+//!   ─messages─▶ Entry
 //! ```
+//!
+//! `RunEnd` is how the handler ended, `Ending` what its record gets, `Then` what its message gets, `Settled` what the store answered. An
+//! `Exit` is an `Answer` (an outcome and a delay), or a `Disposal` (why a message is for the dead-letter queue). The picture with all arrows
+//! is in ARCHITECTURE.md.
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | `batch`, `waiting` | the loop: it lets stages start what they may, waits for one of their calls, and routes what came of it |
-//! | `fetching` | payloads that messages only point to: fetched before intake, removed when their messages are done |
-//! | `intake` | messages opened and decoded, once; what is rejected is known from here on |
+//! | `fetching` | payloads that messages only point to: fetched before they are read, removed when their messages are done |
+//! | `reading` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `unpacking` | how much memory and time opening messages may take |
-//! | `lanes`, `plan` | order within FIFO groups and keys; who follows whom |
+//! | `lanes` | what runs side by side; order within FIFO groups and keys; who follows whom |
 //! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
@@ -24,7 +29,7 @@
 //! | `gate`, `way`, `breaker_state`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
 //! | `limiting`, `slot_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
-//! | `tenants` | whose turn it is, where messages wait |
+//! | `tenants` | which tenant is next, where messages wait |
 //! | `watch`, `share` | a breaker and a limit for what takes its work by itself and not in batches |
 //! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
 //! | `admission`, `slots` | how much at once (pure); what invocations share |
@@ -46,15 +51,14 @@ mod exit;
 mod fetching;
 mod finish;
 mod gate;
-mod intake;
 pub(crate) mod invocation;
-mod lanes;
+pub(crate) mod lanes;
 mod leaving;
 mod limiting;
 mod messages;
 mod pauses;
-pub(crate) mod plan;
 pub(crate) mod progress;
+mod reading;
 mod round;
 mod run;
 mod running;
@@ -240,7 +244,7 @@ impl Engine {
         let mut unpacking = Unpacking::new(&shared.name, schedule);
         let fetched = fetching::fetched(&shared.consumer.reader, &shared.name, batch, schedule, &mut unpacking).await;
         let removable = fetching::removable(&shared.consumer.reader, &fetched);
-        let arrivals = intake::arrivals(&shared.consumer.reader, &shared.name, fetched, unpacking.with_time(schedule));
+        let arrivals = reading::arrivals(&shared.consumer.reader, &shared.name, fetched, unpacking.with_time(schedule));
         if part.spans().is_some() {
             arrivals.iter().for_each(|arrival| part.arrived(arrival.index, &shared.name, &arrival.message));
         }
@@ -249,7 +253,7 @@ impl Engine {
         let cx = BatchContext { shared, schedule, part, meter: &meter, events };
         let (mut report, unsent) = Batch::new(cx, arrivals).drive().await;
         if !removable.is_empty() {
-            again::keep(&shared.name, removable.iter().map(|(index, _)| *index), &mut report);
+            again::hide_instead(&shared.name, removable.iter().map(|(index, _)| *index), &mut report);
             fetching::remove_finished(&shared.consumer.reader, removable, &report, part, schedule.return_by).await;
         }
         (report, unsent)

@@ -12,7 +12,7 @@ use crate::report::{Details, Outcome};
 pub(crate) struct Progress<D> {
     success: Option<(Outcome, Details)>,
     /// The one that the message waits for longest, and its event.
-    failure: Option<(u32, Failure)>,
+    failure: Option<(u32, TryAgain)>,
     /// Whether an event is to be tried again within the time for which a queue can hide a message ([`VISIBILITY_MAX_S`]), so that the message
     /// is not sent again by a schedule.
     soon: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Progress<D> {
 
 /// An event, or a message, that is to be tried again.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct TryAgain {
     pub(crate) outcome: Outcome,
     pub(crate) visible_after: Option<Duration>,
     pub(crate) details: Details,
@@ -32,7 +32,7 @@ pub(crate) struct Failure {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Combined<D> {
     /// It is to be tried again.
-    Failed(Failure),
+    Again(TryAgain),
     /// It goes to the dead-letter queue for this event, beside so many others.
     Disposed { event: u32, disposed: D, others: u32 },
     /// It is done.
@@ -56,9 +56,9 @@ impl<D> Progress<D> {
     /// Records that an event is to be tried again. Its message comes back when all of its events can be, so that none of its receives
     /// is for nothing: the one that needs it longest counts, and the first of equals. The queue's own visibility timeout is longer
     /// than any other delay.
-    pub(crate) fn fail(&mut self, event: u32, failure: Failure) {
+    pub(crate) fn fail(&mut self, event: u32, failure: TryAgain) {
         self.soon |= !failure.visible_after.is_some_and(backoff::is_long);
-        let rank = |(event, one): &(u32, Failure)| (one.visible_after.is_none(), one.visible_after, Reverse(*event));
+        let rank = |(event, one): &(u32, TryAgain)| (one.visible_after.is_none(), one.visible_after, Reverse(*event));
         let failure = (event, failure);
         if self.failure.as_ref().is_none_or(|known| rank(known) < rank(&failure)) {
             self.failure = Some(failure);
@@ -86,7 +86,7 @@ impl<D> Progress<D> {
             // rejected would run again, since it has another id then.
             let most = (self.soon || self.disposed.is_some()).then_some(Duration::from_secs(VISIBILITY_MAX_S));
             failure.visible_after = failure.visible_after.map(|after| most.map_or(after, |most| after.min(most)));
-            return Some(Combined::Failed(failure));
+            return Some(Combined::Again(failure));
         }
         if let Some(disposed) = self.disposed {
             let (event, disposed, others) = *disposed;
@@ -131,7 +131,7 @@ mod tests {
                 Done(outcome) => progress.succeed(outcome, details),
                 Failed(outcome, after) => {
                     let visible_after = after.map(Duration::from_secs);
-                    progress.fail(event, Failure { outcome, visible_after, details });
+                    progress.fail(event, TryAgain { outcome, visible_after, details });
                 }
                 Disposed(why) => progress.dispose(event, why),
             }
@@ -139,7 +139,7 @@ mod tests {
         match progress.combined() {
             None => "none".to_owned(),
             Some(Combined::Done(outcome, _)) => outcome.word().to_owned(),
-            Some(Combined::Failed(Failure { outcome, visible_after, .. })) => {
+            Some(Combined::Again(TryAgain { outcome, visible_after, .. })) => {
                 format!("{} {:?}", outcome.word(), visible_after.map(|after| after.as_secs()))
             }
             Some(Combined::Disposed { event, disposed, others }) => error_of_event(disposed, event, 9, others),

@@ -65,7 +65,7 @@ pub(crate) async fn round<'a>(
     let (steps, span) = open_spans(cx, members);
     let logs = spans::within(&span, || tracing::info_span!("call", consumer = %cx.name(), items = items.len()));
     let run = spans::run_within(&span, Box::pin(handler.start(items, home).instrument(logs)));
-    let end = supervise(cx, run, (cancel_at, why), keep(cx, members, &mut lost)).await;
+    let end = supervise(cx, run, (cancel_at, why), renew_until_lost(cx, members, &mut lost)).await;
     end_spans(&steps, span, &end);
     if let Lease::Renewed(lease) = cx.options().lease {
         let runs = members.iter().map(|member| Run::of(cx, &member.work));
@@ -99,7 +99,7 @@ fn end_spans(steps: &[Arc<dyn StepSpan>], call: AnyStep, end: &RunEnd<CallResult
 }
 
 /// Renews all leases as long as they can be; returns when one is `lost`.
-async fn keep<'a>(cx: BatchContext<'a>, members: &mut [Claimed<()>], lost: &mut [bool]) {
+async fn renew_until_lost<'a>(cx: BatchContext<'a>, members: &mut [Claimed<()>], lost: &mut [bool]) {
     let Lease::Renewed(lease) = cx.options().lease else { return std::future::pending().await };
     while !lost.contains(&true) {
         tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;

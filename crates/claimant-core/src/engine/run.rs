@@ -13,7 +13,7 @@ use super::task::{End, Task};
 use super::work::{Claimed, Delivery, Work, add};
 use crate::claim::{Claim, Fence};
 use crate::clock::Timestamp;
-use crate::context::{Context, Run as About};
+use crate::context::{About, Context};
 use crate::deadline::until;
 use crate::failure::Failure;
 use crate::handler::{AnyHandler, HandlerFuture, RunFuture};
@@ -26,7 +26,7 @@ use crate::protocol::breaker::Health;
 use crate::queue::HideAnswer;
 use crate::spans::Step;
 use crate::store::{Call, Renewed};
-use crate::transaction::TransactionSlot;
+use crate::transaction::{TRANSACTION_KEPT, TransactionSlot};
 
 /// How often a renewed lease is renewed while it lasts.
 pub(crate) const RENEWALS_PER_LEASE: u32 = 3;
@@ -41,11 +41,11 @@ const AT_TIMEOUT: &str = "the handler was cancelled at its timeout";
 pub(crate) const LEASE_LOST: &str = "the lease was lost while the handler ran";
 
 /// What a handler returned: the result to keep, as JSON.
-pub(crate) type HandlerResult = Result<Option<String>, Failure>;
+pub(crate) type HandlerReturn = Result<Option<String>, Failure>;
 
 /// How a handler's run ended, which returns `R`.
 #[derive(Debug)]
-pub(crate) enum RunEnd<R = HandlerResult> {
+pub(crate) enum RunEnd<R = HandlerReturn> {
     Returned(R),
     Panicked,
     /// It was cancelled, and stopped.
@@ -115,7 +115,7 @@ pub(crate) struct Ran {
 impl Ran {
     /// Returns it with its slot free for another handler, and with its time noted.
     pub(crate) fn ended(mut self) -> Self {
-        self.claimed.held.free_slot();
+        self.claimed.permits.free_slot();
         add(&mut self.claimed.work.delivery.details.handle, self.took);
         self
     }
@@ -146,9 +146,9 @@ impl<'a> Run<'a> {
         }
         claim.transaction = home.take();
         match end {
-            RunEnd::Returned(Ok(_)) if claim.transaction.is_none() => RunEnd::Returned(Err(Failure::retry(
-                "the handler returned and kept its transaction: drop it, and whatever holds it, before returning",
-            ))),
+            RunEnd::Returned(Ok(_)) if claim.transaction.is_none() => {
+                RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT)))
+            }
             end => end,
         }
     }
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
         if self.renew_late(claim, lease).await == Renewed::Lost {
             return RunEnd::LeaseLostUnstarted;
         }
-        let end = self.run_under(claim.fence, claim.attempt, start, self.keep(claim, lease)).await;
+        let end = self.run_under(claim.fence, claim.attempt, start, self.renew_until_lost(claim, lease)).await;
         self.stay_hidden(began, lease).await;
         end
     }
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
     }
 
     /// Renews the lease as long as it can be; returns when it is lost.
-    async fn keep(&self, claim: &mut Claim, lease: Duration) {
+    async fn renew_until_lost(&self, claim: &mut Claim, lease: Duration) {
         loop {
             tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
             let by = claim.lease_until;

@@ -13,7 +13,7 @@ use super::context::BatchContext;
 use super::limiting::Starts;
 use super::run::{Ran, Run, RunEnd, is_little};
 use super::shared_breaker::SharedBreaker;
-use super::tenants::Turns;
+use super::tenants::TenantQueue;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
 use crate::deadline::until;
@@ -32,7 +32,7 @@ pub(crate) enum Ended {
 pub(crate) struct Running<'a> {
     cx: BatchContext<'a>,
     /// Claims that wait for a slot, and with a batch handler for others.
-    ready: Turns<Claimed>,
+    ready: TenantQueue<Claimed>,
     /// Those for which a batch handler is called alone.
     alone: VecDeque<Claimed>,
     /// Those that were granted late, or have waited for long, and are renewed before it is decided whether their handlers start: by a
@@ -51,7 +51,7 @@ impl<'a> Running<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
-            ready: Turns::new(),
+            ready: TenantQueue::new(),
             alone: VecDeque::new(),
             renewing: FuturesUnordered::new(),
             linger_until: None,
@@ -95,7 +95,7 @@ impl<'a> Running<'a> {
 
     /// Takes the claims that wait for a slot.
     pub(crate) fn take_waiting(&mut self) -> Vec<Claimed> {
-        let ready = std::mem::replace(&mut self.ready, Turns::new());
+        let ready = std::mem::replace(&mut self.ready, TenantQueue::new());
         ready.into_iter().chain(self.alone.drain(..)).collect()
     }
 
@@ -111,7 +111,7 @@ impl<'a> Running<'a> {
 
     /// Returns whether a claim that was taken ahead of the slots waits for one.
     pub(crate) fn waits_for_slot(&self) -> bool {
-        self.ready.iter().chain(&self.alone).any(|claimed| !claimed.held.has_slot())
+        self.ready.iter().chain(&self.alone).any(|claimed| !claimed.permits.has_slot())
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -184,13 +184,13 @@ impl<'a> Running<'a> {
                     (Some(place), self.ready.get_mut(place)?)
                 }
             };
-            if !claimed.held.has_slot() {
-                claimed.held.take_slot_of(starts.slots.take(cx.slot_by())?);
+            if !claimed.permits.has_slot() {
+                claimed.permits.take_slot_of(starts.slots.take(cx.slot_by())?);
             }
             let late = renews_first(cx, claimed).filter(|_| starts.limit.may_begin());
             if late.is_none() {
-                claimed.held.permit = starts.limit.begin()?.map(Box::new);
-                if let Some(in_hand) = &mut claimed.held.in_hand {
+                claimed.permits.permit = starts.limit.begin()?.map(Box::new);
+                if let Some(in_hand) = &mut claimed.permits.in_hand {
                     tenants.start(in_hand);
                 }
             }
@@ -220,7 +220,7 @@ impl<'a> Running<'a> {
 
     fn after_renewal(&mut self, mut claimed: Claimed, renewed: Renewed) -> Option<Ended> {
         if renewed == Renewed::Held {
-            claimed.held.renewal_failed = renews_first(self.cx, &claimed).is_some();
+            claimed.permits.renewal_failed = renews_first(self.cx, &claimed).is_some();
             self.make_ready_first(claimed);
             return None;
         }
@@ -246,7 +246,7 @@ fn renews_first(cx: BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
     let decides_late = cx.shared.slots.limit.is_some() || cx.shared.breaker.is_some();
     match cx.options().lease {
         Lease::Renewed(lease)
-            if decides_late && !claimed.held.renewal_failed && is_little(cx, &claimed.claim, lease) =>
+            if decides_late && !claimed.permits.renewal_failed && is_little(cx, &claimed.claim, lease) =>
         {
             Some(lease)
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
-use super::run::HandlerResult;
+use super::run::HandlerReturn;
 use super::work::{Answer, Claimed};
 use crate::failure::{Failure, FailureKind};
 use crate::message::Message;
@@ -103,7 +103,7 @@ impl<'a> Unsettled {
     }
 
     /// Settles a claim by what its handler returned, or by the failure of its transaction.
-    pub(crate) fn returned(cx: BatchContext<'a>, claimed: Claimed<()>, result: HandlerResult) -> Self {
+    pub(crate) fn returned(cx: BatchContext<'a>, claimed: Claimed<()>, result: HandlerReturn) -> Self {
         let (ending, then) = match result {
             Ok(result) => {
                 let answer = Answer::success(Outcome::Completed, result.clone());

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::admission;
 use super::context::BatchContext;
 use super::settlement::{Then, Unsettled};
-use super::slots::Held;
+use super::slots::Permits;
 use super::spans::{self, Within};
 use super::work::{Claimed, Work, add};
 use crate::backoff;
@@ -34,7 +34,7 @@ pub(crate) struct SettleResult {
 /// is recognised.
 pub(crate) struct Settling {
     pub(super) work: Work<()>,
-    pub(super) held: Held,
+    pub(super) permits: Permits,
     pub(super) then: Then,
     pub(super) attempt: u32,
     pub(super) lease_end: Timestamp,
@@ -59,7 +59,7 @@ impl Settling {
 
     /// Returns the work of a settlement that did not apply, with its claim, for another run.
     pub(crate) fn into_claimed(self, claim: Claim) -> Claimed<()> {
-        Claimed { work: self.work, claim, held: self.held }
+        Claimed { work: self.work, claim, permits: self.permits }
     }
 }
 
@@ -151,7 +151,7 @@ impl<'a> SettleStage<'a> {
             count -= chunk.len();
             self.in_flight += chunk.len();
             let now = cx.now();
-            let chunk = chunk.into_iter().map(|unsettled| settling(cx, unsettled, now)).collect();
+            let chunk = chunk.into_iter().map(|unsettled| prepare(cx, unsettled, now)).collect();
             self.calls.push(Box::pin(settle(cx, chunk, 0)));
         }
         self.since = (!self.waiting.is_empty()).then(Instant::now);
@@ -214,11 +214,11 @@ impl<'a> SettleStage<'a> {
 }
 
 /// Returns a claim that is to be settled now, and its settlement.
-pub(crate) fn settling<'a>(cx: BatchContext<'a>, unsettled: Unsettled, now: Timestamp) -> (Claim, Settling) {
-    let Unsettled { claimed: Claimed { work, claim, held }, ending, then } = unsettled;
+pub(crate) fn prepare<'a>(cx: BatchContext<'a>, unsettled: Unsettled, now: Timestamp) -> (Claim, Settling) {
+    let Unsettled { claimed: Claimed { work, claim, permits }, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
-    (claim, Settling { work, held, then, attempt, lease_end, settlement })
+    (claim, Settling { work, permits, then, attempt, lease_end, settlement })
 }
 
 fn give_up(unknown: Vec<(Claim, Settling, StoreError)>) -> Vec<SettleResult> {

@@ -28,7 +28,7 @@ pub(crate) struct Slots {
 
 /// What a message holds: each is free again when it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Permits {
     /// From the start of its handler, or from the claim where none are taken ahead, to the handler's end; where none starts, to the settlement.
     slot: Option<OwnedSemaphorePermit>,
     /// From the claim to its settlement, where claims are scarce.
@@ -43,7 +43,7 @@ pub(crate) struct Held {
     pub(crate) renewal_failed: bool,
 }
 
-impl Held {
+impl Permits {
     pub(crate) fn has_slot(&self) -> bool {
         self.slot.is_some()
     }
@@ -70,24 +70,24 @@ impl Slots {
     }
 
     /// Takes a free slot, with a claim if claims are scarce.
-    pub(crate) fn take(&self) -> Option<Held> {
+    pub(crate) fn take(&self) -> Option<Permits> {
         let slot = Arc::clone(&self.handlers).try_acquire_owned().ok()?;
         let claim = match &self.claims {
             Some(claims) => Some(Arc::clone(claims).try_acquire_owned().ok()?),
             None => None,
         };
-        Some(Held { slot: Some(slot), claim, ..Held::default() })
+        Some(Permits { slot: Some(slot), claim, ..Permits::default() })
     }
 
     /// As [`take`](Self::take), when it is free; `None` if no slot is free by `by`. Who holds a claim waits for no slot, and who
     /// holds a slot waits only for claims, which end by themselves: no invocation waits for ever.
-    pub(crate) async fn wait(&self, by: Instant) -> Option<Held> {
+    pub(crate) async fn wait(&self, by: Instant) -> Option<Permits> {
         let slot = timeout_at(by, Arc::clone(&self.handlers).acquire_owned()).await.ok()?.ok()?;
         let claim = match &self.claims {
             Some(claims) => Some(timeout_at(by, Arc::clone(claims).acquire_owned()).await.ok()?.ok()?),
             None => None,
         };
-        Some(Held { slot: Some(slot), claim, ..Held::default() })
+        Some(Permits { slot: Some(slot), claim, ..Permits::default() })
     }
 
     /// Counts an invocation until what this gives is dropped.
@@ -113,9 +113,9 @@ impl Drop for Entered<'_> {
 /// One invocation's way to the slots: while all are taken, the next one is waited for.
 pub(crate) struct SlotQueue<'a> {
     slots: &'a Slots,
-    waiting: Option<BoxFuture<'a, Option<Held>>>,
+    waiting: Option<BoxFuture<'a, Option<Permits>>>,
     /// The slot that came.
-    spare: Option<Held>,
+    spare: Option<Permits>,
 }
 
 impl<'a> SlotQueue<'a> {
@@ -124,12 +124,12 @@ impl<'a> SlotQueue<'a> {
     }
 
     /// Takes a free slot; if there is none, starts to wait for the next one until `by`.
-    pub(crate) fn take(&mut self, by: Instant) -> Option<Held> {
-        let held = self.spare.take().or_else(|| self.slots.take());
-        if held.is_none() && self.waiting.is_none() {
+    pub(crate) fn take(&mut self, by: Instant) -> Option<Permits> {
+        let permits = self.spare.take().or_else(|| self.slots.take());
+        if permits.is_none() && self.waiting.is_none() {
             self.waiting = Some(Box::pin(self.slots.wait(by)));
         }
-        held
+        permits
     }
 
     /// Returns how many claims may be made ahead of slots, while this invocation has so many in hand: in whole requests, since others of the
@@ -141,9 +141,9 @@ impl<'a> SlotQueue<'a> {
 
     /// Takes the right to a claim ahead of its slot; where there is none, and this invocation has no claim in hand, a slot as
     /// [`take`](Self::take) does.
-    pub(crate) fn take_ahead(&mut self, in_hand: usize, by: Instant) -> Option<Held> {
+    pub(crate) fn take_ahead(&mut self, in_hand: usize, by: Instant) -> Option<Permits> {
         match Arc::clone(&self.slots.ahead).try_acquire_owned() {
-            Ok(ahead) => Some(Held { ahead: Some(ahead), ..Held::default() }),
+            Ok(ahead) => Some(Permits { ahead: Some(ahead), ..Permits::default() }),
             Err(_) if in_hand == 0 => self.take(by),
             Err(_) => None,
         }

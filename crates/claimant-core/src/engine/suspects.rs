@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::admission;
 use super::context::BatchContext;
-use super::slots::{Held, SlotQueue};
-use super::turns::{Kept, Suspicion};
+use super::slots::{Permits, SlotQueue};
+use super::turns::{Reserved, Suspicion};
 use super::work::Work;
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
@@ -27,9 +27,9 @@ struct Suspect {
 }
 
 /// What the next turn is.
-pub(crate) enum Turn {
+pub(crate) enum NextSuspects {
     /// These are claimed, and nothing else meanwhile.
-    Claim(Vec<(Work<Payload>, Held)>),
+    Claim(Vec<(Work<Payload>, Permits)>),
     /// These are not started: there is no time, or another delivery is better for them.
     NotStarted(Vec<Work<Payload>>),
     /// Something has to be waited for first.
@@ -79,7 +79,7 @@ impl<'a> Suspects<'a> {
         taken_over && !work.its_turn && self.cx.events > 1
     }
 
-    /// Returns whether nothing else may be claimed: while suspects run, and in the time that is kept for them, since in a batch
+    /// Returns whether nothing else may be claimed: while suspects run, and in the time that is reserved for them, since in a batch
     /// that does not fit they would never have their turn.
     pub(crate) fn have_the_time(&self) -> bool {
         if self.turn || self.waiting.is_empty() {
@@ -88,25 +88,25 @@ impl<'a> Suspects<'a> {
         self.time_from() <= Instant::now()
     }
 
-    /// Returns from when on the time is kept for them.
+    /// Returns from when on the time is reserved for them.
     pub(crate) fn time_from(&self) -> Instant {
-        let (cx, most) = (self.cx, self.kept_most());
-        let kept = admission::kept_for(self.waiting.len(), most, cx.shared.takes(), cx.shared.expected());
-        cx.schedule.cancel_at - kept
+        let (cx, most) = (self.cx, self.reserved_most());
+        let reserved = admission::reserved_for(self.waiting.len(), most, cx.shared.takes(), cx.shared.expected());
+        cx.schedule.cancel_at - reserved
     }
 
-    /// Returns how much of the time is kept for them at most.
-    fn kept_most(&self) -> Duration {
+    /// Returns how much of the time is reserved for them at most.
+    fn reserved_most(&self) -> Duration {
         let total = self.cx.schedule.total();
         // A suspect without further receives has its last chance here; others have theirs later.
         let last_chance = self.waiting.iter().any(|suspect| self.receives_end(suspect));
         if last_chance { total } else { total / 2 }
     }
 
-    /// Returns the time that is kept for them, as the other sequences of the invocation have to know it.
-    pub(crate) fn kept_time(&self) -> Kept {
-        let (from, earliest) = (self.time_from(), self.cx.schedule.cancel_at - self.kept_most());
-        Kept { from, earliest, by: self.cx.slot_by() }
+    /// Returns the time that is reserved for them, as the other sequences of the invocation have to know it.
+    pub(crate) fn reserved_time(&self) -> Reserved {
+        let (from, earliest) = (self.time_from(), self.cx.schedule.cancel_at - self.reserved_most());
+        Reserved { from, earliest, by: self.cx.slot_by() }
     }
 
     fn receives_end(&self, suspect: &Suspect) -> bool {
@@ -145,27 +145,27 @@ impl<'a> Suspects<'a> {
 
     /// Begins the turn of the next suspects, so many at most, if a handler still fits into the time. To be called when nothing is under
     /// way.
-    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>, most: usize, fits: bool) -> Turn {
+    pub(crate) fn start(&mut self, slots: &mut SlotQueue<'a>, most: usize, fits: bool) -> NextSuspects {
         let works = |suspects: Vec<Suspect>| suspects.into_iter().map(|suspect| suspect.work).collect();
         let cx = self.cx;
         if !fits {
-            return Turn::NotStarted(works(std::mem::take(&mut self.waiting)));
+            return NextSuspects::NotStarted(works(std::mem::take(&mut self.waiting)));
         }
         if most == 0 {
-            return Turn::Later;
+            return NextSuspects::Later;
         }
         self.waiting.sort_by_key(suspicion);
         let (sequence, invocation) = (cx.part.sequence, cx.part.sequence.invocation);
         let in_all = match (self.in_all, self.waiting.first().map(suspicion)) {
             (None, Some(least)) => {
-                let mut kept = self.kept_time();
+                let mut reserved = self.reserved_time();
                 if cx.shared.takes().is_zero() {
                     // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
-                    kept.from = cx.schedule.cancel_at - cx.schedule.total() / 2;
+                    reserved.from = cx.schedule.cancel_at - cx.schedule.total() / 2;
                 }
-                let turn = sequence.turns.turn((least, self.waiting.len()), kept);
+                let turn = sequence.turns.turn((least, self.waiting.len()), reserved);
                 self.before = Some(Box::pin(async { Some(turn.await) }));
-                return Turn::Later;
+                return NextSuspects::Later;
             }
             (in_all, _) => in_all.unwrap_or(self.waiting.len()),
         };
@@ -175,20 +175,20 @@ impl<'a> Suspects<'a> {
                 invocation.delete_done(within).await;
                 None
             }));
-            return Turn::Later;
+            return NextSuspects::Later;
         }
         let deferred = self.take_poison();
         if !deferred.is_empty() {
-            return Turn::NotStarted(works(deferred));
+            return NextSuspects::NotStarted(works(deferred));
         }
         let left = until(cx.schedule.cancel_at);
         let together = admission::together(in_all, left, cx.shared.takes(), cx.shared.concurrency);
         let together = together.min(self.waiting.len()).min(most);
-        let held: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
-        let turn = self.waiting.drain(..held.len()).map(|suspect| Work { its_turn: true, ..suspect.work });
-        let turn: Vec<_> = turn.zip(held).collect();
+        let permits: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
+        let turn = self.waiting.drain(..permits.len()).map(|suspect| Work { its_turn: true, ..suspect.work });
+        let turn: Vec<_> = turn.zip(permits).collect();
         self.turn = !turn.is_empty();
-        Turn::Claim(turn)
+        NextSuspects::Claim(turn)
     }
 
     /// Takes out poison messages (claimed [`ATTEMPTS_POISON`] times), so that they run in a later delivery without others. Only where completed

@@ -92,7 +92,7 @@ impl Drop for Counted {
 /// What waits, by tenants: the next one is of the tenant with the fewest, and among equals of the one whose last turn was longest
 /// ago. What has no tenant is one queue.
 #[derive(Debug)]
-pub(crate) struct Turns<W> {
+pub(crate) struct TenantQueue<W> {
     /// Those that cannot wait, whose ever they are.
     first: VecDeque<W>,
     waiting: HashMap<Option<Tenant>, VecDeque<W>>,
@@ -103,12 +103,12 @@ pub(crate) struct Turns<W> {
 
 /// Where the next one is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum At {
     First,
     Turn(usize),
 }
 
-impl<W> Turns<W> {
+impl<W> TenantQueue<W> {
     pub(crate) fn new() -> Self {
         Self { first: VecDeque::new(), waiting: HashMap::new(), order: VecDeque::new(), len: 0 }
     }
@@ -140,26 +140,26 @@ impl<W> Turns<W> {
         self.waiting.entry(tenant).or_default()
     }
 
-    fn next(&self, counts: &Counts) -> Option<Place> {
+    fn next(&self, counts: &Counts) -> Option<At> {
         if !self.first.is_empty() {
-            return Some(Place::First);
+            return Some(At::First);
         }
-        counts.least(self.order.iter()).map(Place::Turn)
+        counts.least(self.order.iter()).map(At::Turn)
     }
 
     /// Returns where the next one is to be claimed.
-    pub(crate) fn next_claim(&self, tenants: &Tenants) -> Option<Place> {
+    pub(crate) fn next_claim(&self, tenants: &Tenants) -> Option<At> {
         self.next(&tenants.claimed)
     }
 
     /// Returns where the next one is to be started.
-    pub(crate) fn next_start(&self, tenants: &Tenants) -> Option<Place> {
+    pub(crate) fn next_start(&self, tenants: &Tenants) -> Option<At> {
         self.next(&tenants.running)
     }
 
     /// Returns whether the next one to be claimed is of a tenant that has far less in hand than the others: slots would go to them.
     pub(crate) fn next_has_little(&self, tenants: &Tenants) -> bool {
-        let Some(Place::Turn(turn)) = self.next_claim(tenants) else { return false };
+        let Some(At::Turn(turn)) = self.next_claim(tenants) else { return false };
         let Some(tenant) = self.order.get(turn).and_then(Option::as_ref) else { return false };
         let counts = tenants.claimed.all();
         let (all, own) = (counts.values().sum::<usize>(), counts.get(tenant).copied());
@@ -168,30 +168,30 @@ impl<W> Turns<W> {
     }
 
     /// Returns the one at a place that was just returned.
-    pub(crate) fn get(&self, place: Place) -> Option<&W> {
+    pub(crate) fn get(&self, place: At) -> Option<&W> {
         match place {
-            Place::First => self.first.front(),
-            Place::Turn(turn) => self.waiting.get(self.order.get(turn)?)?.front(),
+            At::First => self.first.front(),
+            At::Turn(turn) => self.waiting.get(self.order.get(turn)?)?.front(),
         }
     }
 
     /// Returns the one at a place that was just returned.
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut W> {
+    pub(crate) fn get_mut(&mut self, place: At) -> Option<&mut W> {
         match place {
-            Place::First => self.first.front_mut(),
-            Place::Turn(turn) => self.waiting.get_mut(self.order.get(turn)?)?.front_mut(),
+            At::First => self.first.front_mut(),
+            At::Turn(turn) => self.waiting.get_mut(self.order.get(turn)?)?.front_mut(),
         }
     }
 
     /// Takes the one at a place that was just returned.
-    pub(crate) fn take(&mut self, place: Place) -> Option<W> {
+    pub(crate) fn take(&mut self, place: At) -> Option<W> {
         match place {
-            Place::First => {
+            At::First => {
                 let work = self.first.pop_front()?;
                 self.len -= 1;
                 Some(work)
             }
-            Place::Turn(turn) => self.take_turn(turn, VecDeque::pop_front),
+            At::Turn(turn) => self.take_turn(turn, VecDeque::pop_front),
         }
     }
 
@@ -233,19 +233,19 @@ mod tests {
     }
 
     /// What waits, each by the letter of its tenant and its number; a digit has none.
-    fn turns(waiting: &[&'static str]) -> Turns<&'static str> {
-        let mut turns = Turns::new();
+    fn turns(waiting: &[&'static str]) -> TenantQueue<&'static str> {
+        let mut turns = TenantQueue::new();
         for work in waiting {
             turns.push(tenant(work.trim_end_matches(char::is_numeric)), false, *work);
         }
         turns
     }
 
-    fn pop(turns: &mut Turns<&'static str>, tenants: &Tenants) -> Option<&'static str> {
+    fn pop(turns: &mut TenantQueue<&'static str>, tenants: &Tenants) -> Option<&'static str> {
         turns.take(turns.next_claim(tenants)?)
     }
 
-    fn rest(mut turns: Turns<&'static str>, tenants: &Tenants) -> String {
+    fn rest(mut turns: TenantQueue<&'static str>, tenants: &Tenants) -> String {
         let all: Vec<_> = std::iter::from_fn(|| pop(&mut turns, tenants)).collect();
         assert_eq!((turns.len(), turns.order.len(), turns.waiting.len()), (0, 0, 0));
         all.join(" ")
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(rest(turns(&["a1", "b1", "c1"]), &tenants), "c1 b1 a1");
         assert!(turns(&["c1"]).next_has_little(&tenants) && !turns(&["b1"]).next_has_little(&tenants));
         // None of them runs.
-        let started = |turns: &Turns<_>| matches!(turns.next_start(&tenants), Some(Place::Turn(turn)) if turn == 1);
+        let started = |turns: &TenantQueue<_>| matches!(turns.next_start(&tenants), Some(At::Turn(turn)) if turn == 1);
         assert!(!started(&turns(&["a1", "b1"])));
         tenants.start(&mut in_hand[0]);
         assert!(started(&turns(&["a1", "b1"])));
@@ -290,7 +290,7 @@ mod tests {
     fn the_last_of_the_last_is_for_probes() {
         let mut waiting = turns(&["a1", "a2", "b1", "b2"]);
         assert_eq!((waiting.take_last(), waiting.take_last(), waiting.len()), (Some("b2"), Some("b1"), 2));
-        assert_eq!(Turns::<u8>::new().take_last(), None);
+        assert_eq!(TenantQueue::<u8>::new().take_last(), None);
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         let tenants = Tenants::default();
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..200 {
-            let mut waiting = Turns::new();
+            let mut waiting = TenantQueue::new();
             let mut left: HashMap<&str, usize> = HashMap::new();
             let count = random.usize(1..60);
             for number in 0..count {

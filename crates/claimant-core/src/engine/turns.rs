@@ -1,5 +1,5 @@
 //! Turns of suspects. The sequences of an invocation run side by side; what an earlier owner may have died of runs while no other sequence has
-//! a message claimed, as if there were one consumer: in the time that is kept for it, the others claim nothing.
+//! a message claimed, as if there were one consumer: in the time that is reserved for it, the others claim nothing.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::admission;
 /// By what suspects are sorted: those that are suspected least come first.
 pub(crate) type Suspicion = (u32, Reverse<u32>, Option<String>, Option<Reverse<String>>);
 
-/// The time that is kept for the suspects of a sequence.
+/// The time that is reserved for the suspects of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct Reserved {
     /// From when on it is theirs: what others have claimed has ended by then.
     pub(crate) from: Instant,
     /// From when on others claim nothing at the earliest, however long that takes.
@@ -23,14 +23,14 @@ pub(crate) struct Kept {
     pub(crate) by: Instant,
 }
 
-impl Kept {
+impl Reserved {
     /// Returns the part of it in which what was claimed just before, and is `expected` to take so long, should still run.
     pub(crate) fn while_in_hand(self, expected: Duration) -> Self {
         Self { by: self.by.min(self.from + admission::in_hand_for(expected)), ..self }
     }
 
     /// Returns whether others may claim nothing now that is `expected` to take so long.
-    fn holds_up(&self, expected: Duration) -> bool {
+    fn excludes(&self, expected: Duration) -> bool {
         let now = Instant::now();
         self.earliest <= now && self.from <= now + expected && now < self.by
     }
@@ -52,7 +52,7 @@ pub(crate) enum Activity {
 struct Doing {
     activity: Activity,
     /// The time of its suspects, if it has some that could run.
-    kept: Option<Kept>,
+    reserved: Option<Reserved>,
     /// While it waits for their turn: the suspicion of the one that would start, and how many there are.
     waiting: Option<(Suspicion, usize)>,
 }
@@ -70,7 +70,8 @@ impl State {
     /// Returns whether the next turn is this sequence's, and it can begin.
     fn is_next(&self, number: usize) -> bool {
         let (now, sequences) = (Instant::now(), &self.sequences);
-        let has_the_time = |doing: &Doing| doing.waiting.is_some() && doing.kept.is_some_and(|kept| kept.from <= now);
+        let has_the_time =
+            |doing: &Doing| doing.waiting.is_some() && doing.reserved.is_some_and(|reserved| reserved.from <= now);
         let have_the_time = sequences.iter().any(has_the_time);
         let is_waited_for = |doing: &Doing| match doing.activity {
             Activity::InHand => true,
@@ -84,12 +85,16 @@ impl State {
 
     /// Returns until when at most this sequence may claim nothing, as far as is known, that is `expected` to take so long, since suspects of
     /// others have the time; `None` where it may.
-    fn held_up_until(&self, number: usize, expected: Duration) -> Option<Instant> {
+    fn yields_until(&self, number: usize, expected: Duration) -> Option<Instant> {
         if self.turn.is_some_and(|turn| turn != number) {
             return Some(Instant::now() + TURN_LOOK);
         }
         let others = self.sequences.iter().enumerate().filter(|(other, _)| *other != number);
-        others.filter_map(|(_, doing)| doing.kept).filter(|kept| kept.holds_up(expected)).map(|kept| kept.by).min()
+        others
+            .filter_map(|(_, doing)| doing.reserved)
+            .filter(|reserved| reserved.excludes(expected))
+            .map(|reserved| reserved.by)
+            .min()
     }
 }
 
@@ -98,9 +103,9 @@ const TURN_LOOK: Duration = Duration::from_secs(60);
 
 /// The turns of an invocation.
 #[derive(Debug)]
-pub(crate) struct Turns(watch::Sender<State>);
+pub(crate) struct SuspectTurns(watch::Sender<State>);
 
-impl Turns {
+impl SuspectTurns {
     pub(crate) fn new() -> Self {
         Self(watch::channel(State::default()).0)
     }
@@ -110,7 +115,7 @@ impl Turns {
         let mut number = 0;
         self.0.send_modify(|state| {
             number = state.sequences.len();
-            state.sequences.push(Doing { activity: Activity::InHand, kept: None, waiting: None });
+            state.sequences.push(Doing { activity: Activity::InHand, reserved: None, waiting: None });
         });
         Entrant { turns: &self.0, number }
     }
@@ -124,12 +129,12 @@ pub(crate) struct Entrant<'a> {
 }
 
 impl Entrant<'_> {
-    /// Says what it does now, and which time is kept for its suspects. Not to be called while it waits for its turn.
-    pub(crate) fn does(&self, activity: Activity, kept: Option<Kept>) {
+    /// Says what it does now, and which time is reserved for its suspects. Not to be called while it waits for its turn.
+    pub(crate) fn does(&self, activity: Activity, reserved: Option<Reserved>) {
         self.turns.send_if_modified(|state| {
             let doing = &mut state.sequences[self.number];
-            let is_new = (doing.activity, doing.kept) != (activity, kept);
-            (doing.activity, doing.kept) = (activity, kept);
+            let is_new = (doing.activity, doing.reserved) != (activity, reserved);
+            (doing.activity, doing.reserved) = (activity, reserved);
             is_new
         });
     }
@@ -139,25 +144,25 @@ impl Entrant<'_> {
     /// than they can start.
     ///
     /// Returns how many suspects there are with those of others that wait, its own included.
-    pub(crate) async fn turn(&self, (suspicion, suspects): (Suspicion, usize), kept: Kept) -> usize {
+    pub(crate) async fn turn(&self, (suspicion, suspects): (Suspicion, usize), reserved: Reserved) -> usize {
         self.turns.send_modify(|state| {
             self.leave(state);
             let waiting = Some((suspicion, suspects));
-            state.sequences[self.number] = Doing { activity: Activity::Resting, kept: Some(kept), waiting };
+            state.sequences[self.number] = Doing { activity: Activity::Resting, reserved: Some(reserved), waiting };
         });
         let mut changes = self.turns.subscribe();
         // The channel cannot be closed: its sender is borrowed.
-        let from = kept.from.min(kept.by);
+        let from = reserved.from.min(reserved.by);
         let mut came = timeout_at(from, changes.wait_for(|state| state.is_next(self.number))).await.is_ok();
         if !came {
             // From now on they have the time, which no sequence that waits has seen yet.
             self.turns.send_modify(|_| ());
-            came = timeout_at(kept.by, changes.wait_for(|state| state.is_next(self.number))).await.is_ok();
+            came = timeout_at(reserved.by, changes.wait_for(|state| state.is_next(self.number))).await.is_ok();
         }
         let mut all = 0;
         self.turns.send_modify(|state| {
             all = state.sequences.iter().filter_map(|doing| Some(doing.waiting.as_ref()?.1)).sum();
-            state.sequences[self.number] = Doing { activity: Activity::InHand, kept: None, waiting: None };
+            state.sequences[self.number] = Doing { activity: Activity::InHand, reserved: None, waiting: None };
             state.turn = if came { Some(self.number) } else { state.turn };
         });
         all
@@ -169,15 +174,15 @@ impl Entrant<'_> {
     }
 
     /// Returns whether it must claim nothing that is `expected` to take so long, since suspects of others have the time.
-    pub(crate) fn is_held_up(&self, expected: Duration) -> bool {
-        self.turns.borrow().held_up_until(self.number, expected).is_some()
+    pub(crate) fn must_yield(&self, expected: Duration) -> bool {
+        self.turns.borrow().yields_until(self.number, expected).is_some()
     }
 
     /// Waits until it may claim such again. Cancel safe.
     pub(crate) async fn freed(&self, expected: Duration) {
         let mut changes = self.turns.subscribe();
         loop {
-            let until = changes.borrow_and_update().held_up_until(self.number, expected);
+            let until = changes.borrow_and_update().yields_until(self.number, expected);
             let Some(until) = until else { return };
             let _ = timeout_at(until, changes.changed()).await;
         }
@@ -187,7 +192,7 @@ impl Entrant<'_> {
     fn leave(&self, state: &mut State) -> bool {
         let had = state.turn == Some(self.number);
         state.turn = state.turn.filter(|_| !had);
-        state.sequences[self.number].kept.take().is_some() || had
+        state.sequences[self.number].reserved.take().is_some() || had
     }
 }
 
@@ -195,7 +200,7 @@ impl Drop for Entrant<'_> {
     fn drop(&mut self) {
         self.turns.send_modify(|state| {
             self.leave(state);
-            state.sequences[self.number] = Doing { activity: Activity::Resting, kept: None, waiting: None };
+            state.sequences[self.number] = Doing { activity: Activity::Resting, reserved: None, waiting: None };
         });
     }
 }
@@ -215,9 +220,9 @@ mod tests {
     }
 
     /// Suspects that have the time after so many seconds, and can start for a hundred.
-    fn kept(from_s: u64) -> Kept {
+    fn reserved(from_s: u64) -> Reserved {
         let now = Instant::now();
-        Kept { from: now + s(from_s), earliest: now + s(from_s), by: now + s(100) }
+        Reserved { from: now + s(from_s), earliest: now + s(from_s), by: now + s(100) }
     }
 
     fn suspects(attempt: u32, suspects: usize) -> (Suspicion, usize) {
@@ -226,10 +231,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_least_suspicious_has_its_turn_while_no_other_sequence_works() {
-        let turns = Turns::new();
+        let turns = SuspectTurns::new();
         let [first, second, third] = array::from_fn(|_| turns.enter());
-        let mut first_turn = Box::pin(first.turn(suspects(2, 3), kept(50)));
-        let mut third_turn = Box::pin(third.turn(suspects(1, 1), kept(50)));
+        let mut first_turn = Box::pin(first.turn(suspects(2, 3), reserved(50)));
+        let mut third_turn = Box::pin(third.turn(suspects(1, 1), reserved(50)));
         assert!(timeout(MOMENT, &mut first_turn).await.is_err(), "two others work");
         assert!(timeout(MOMENT, &mut third_turn).await.is_err(), "another one works");
         second.does(Activity::Working, None);
@@ -240,67 +245,71 @@ mod tests {
         assert!(timeout(MOMENT, &mut first_turn).await.is_err(), "the other one has its turn");
         third.does(Activity::Working, None);
         assert!(timeout(MOMENT, &mut first_turn).await.is_err(), "it has its turn until that ends");
-        assert_eq!(timeout(MOMENT, third.turn(suspects(3, 1), kept(50))).await.ok(), None, "now it is more suspicious");
+        assert_eq!(
+            timeout(MOMENT, third.turn(suspects(3, 1), reserved(50))).await.ok(),
+            None,
+            "now it is more suspicious"
+        );
         assert_eq!(timeout(MOMENT, first_turn).await, Ok(4));
         drop(third);
         drop(first);
         let state = turns.0.borrow();
         let ended =
-            |doing: &Doing| doing.activity == Activity::Resting && doing.kept.is_none() && doing.waiting.is_none();
+            |doing: &Doing| doing.activity == Activity::Resting && doing.reserved.is_none() && doing.waiting.is_none();
         assert!(state.turn.is_none() && state.sequences.iter().all(ended), "{state:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn once_suspects_have_the_time_others_claim_nothing_until_their_turn_ends() {
-        let turns = Turns::new();
+        let turns = SuspectTurns::new();
         let [suspicious, other] = array::from_fn(|_| turns.enter());
-        let kept = Kept { earliest: Instant::now() + s(20), ..kept(50) };
-        let mut turn = Box::pin(suspicious.turn(suspects(1, 1), kept));
+        let reserved = Reserved { earliest: Instant::now() + s(20), ..reserved(50) };
+        let mut turn = Box::pin(suspicious.turn(suspects(1, 1), reserved));
         assert!(timeout(MOMENT, &mut turn).await.is_err());
-        assert!(!other.is_held_up(s(60)), "at first others may take as long as they do");
+        assert!(!other.must_yield(s(60)), "at first others may take as long as they do");
         assert!(timeout(s(30), &mut turn).await.is_err());
-        assert_eq!([10, 25].map(|takes| other.is_held_up(s(takes))), [false, true], "what ends by then may begin");
+        assert_eq!([10, 25].map(|takes| other.must_yield(s(takes))), [false, true], "what ends by then may begin");
         assert!(timeout(s(25), &mut turn).await.is_err(), "something is in hand");
         other.does(Activity::Working, None);
         assert_eq!(timeout(MOMENT, turn).await, Ok(1), "it has nothing in hand any more");
         let mut freed = Box::pin(other.freed(s(0)));
-        assert!(timeout(MOMENT, &mut freed).await.is_err() && other.is_held_up(s(0)));
+        assert!(timeout(MOMENT, &mut freed).await.is_err() && other.must_yield(s(0)));
         suspicious.end_turn();
-        assert!(timeout(MOMENT, freed).await.is_ok() && !other.is_held_up(s(0)));
+        assert!(timeout(MOMENT, freed).await.is_ok() && !other.must_yield(s(0)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_sequence_that_rests_keeps_no_suspects_from_their_turn() {
-        let turns = Turns::new();
+        let turns = SuspectTurns::new();
         let [suspicious, other] = array::from_fn(|_| turns.enter());
         other.does(Activity::Resting, None);
-        assert_eq!(timeout(MOMENT, suspicious.turn(suspects(1, 1), kept(50))).await, Ok(1));
-        assert!(other.is_held_up(Duration::ZERO));
+        assert_eq!(timeout(MOMENT, suspicious.turn(suspects(1, 1), reserved(50))).await, Ok(1));
+        assert!(other.must_yield(Duration::ZERO));
         drop(suspicious);
-        assert!(!other.is_held_up(Duration::ZERO));
+        assert!(!other.must_yield(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_is_not_waited_for_beyond_its_time() {
-        let turns = Turns::new();
+        let turns = SuspectTurns::new();
         let [first, second] = array::from_fn(|_| turns.enter());
         let start = Instant::now();
-        first.turn(suspects(1, 1), Kept { by: start + s(2), ..kept(1) }).await;
+        first.turn(suspects(1, 1), Reserved { by: start + s(2), ..reserved(1) }).await;
         assert_eq!(start.elapsed(), s(2));
-        assert!(turns.0.borrow().turn.is_none() && !second.is_held_up(s(0)));
+        assert!(turns.0.borrow().turn.is_none() && !second.must_yield(s(0)));
     }
 
     /// While its own messages run, too: else others would have claimed until it waits for the turn.
     #[tokio::test(start_paused = true)]
     async fn the_time_of_suspects_is_known_before_they_wait_for_it_and_ends_when_none_can_start() {
-        let turns = Turns::new();
+        let turns = SuspectTurns::new();
         let [suspicious, other] = array::from_fn(|_| turns.enter());
-        suspicious.does(Activity::InHand, Some(Kept { earliest: Instant::now(), ..kept(50) }));
-        assert!(timeout(s(45), other.freed(s(0))).await.is_ok() && !other.is_held_up(s(0)));
-        assert!(other.is_held_up(s(60)) && !suspicious.is_held_up(s(60)));
+        suspicious.does(Activity::InHand, Some(Reserved { earliest: Instant::now(), ..reserved(50) }));
+        assert!(timeout(s(45), other.freed(s(0))).await.is_ok() && !other.must_yield(s(0)));
+        assert!(other.must_yield(s(60)) && !suspicious.must_yield(s(60)));
         tokio::time::sleep(s(50)).await;
         let start = Instant::now();
-        assert!(timeout(s(10), other.freed(s(0))).await.is_err() && other.is_held_up(s(0)));
+        assert!(timeout(s(10), other.freed(s(0))).await.is_err() && other.must_yield(s(0)));
         other.freed(s(0)).await;
         assert!(start.elapsed() >= s(49), "nothing else has said so");
     }

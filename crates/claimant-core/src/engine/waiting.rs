@@ -29,15 +29,15 @@ impl Batch<'_> {
     }
 
     /// Waits for one call of a stage, and routes what came of it; or, while suspects of other consumers have the time, until that is over.
-    pub(super) async fn wait(&mut self, is_held_up: bool) {
+    pub(super) async fn wait(&mut self, must_yield: bool) {
         self.starts.slots.give_back();
-        self.says_what_it_does(is_held_up);
+        self.says_what_it_does(must_yield);
         let cx = self.cx;
         // In a box that only those pay for who need it: a batch of one message counts each byte.
         let freed = async { Box::pin(cx.part.sequence.turns.freed(cx.shared.expected_at_most())).await };
         let linger = self.settling.linger_until().into_iter().chain(self.running.linger_until());
         let linger = linger.chain(self.starts.limit.wake_at(self.running.waiting()));
-        let linger = linger.chain(is_held_up.then(|| self.held_up_by())).min();
+        let linger = linger.chain(must_yield.then(|| self.yields_until())).min();
         tokio::select! {
             biased;
             Some(results) = self.settling.next() => results.into_iter().for_each(|result| self.follow(after_settling(cx, result))),
@@ -48,30 +48,30 @@ impl Batch<'_> {
             () = self.starts.limit.next() => {}
             () = self.suspects.ready() => {}
             () = self.starts.slots.arrived() => {}
-            () = freed, if is_held_up => {}
+            () = freed, if must_yield => {}
             () = sleep_until(linger.unwrap_or_else(Instant::now)), if linger.is_some() => {}
         }
     }
 
     /// Waits where messages wait, and no call is under way: for the suspects of other consumers, while they have the time. Else another
     /// invocation opened the breaker or took the limit's turn between two stages of this pass, and the next pass is soon.
-    pub(super) async fn look_again(&mut self, is_held_up: bool) {
-        if is_held_up && self.running.none_waits() {
-            return self.wait(is_held_up).await;
+    pub(super) async fn look_again(&mut self, must_yield: bool) {
+        if must_yield && self.running.none_waits() {
+            return self.wait(must_yield).await;
         }
         self.starts.slots.give_back();
-        self.says_what_it_does(is_held_up);
+        self.says_what_it_does(must_yield);
         sleep(LOOK_AGAIN).await;
     }
 
     /// Returns whether messages wait for claims while suspects of other consumers have the time.
-    pub(super) fn is_held_up(&self) -> bool {
-        self.claiming.waiting() > 0 && self.cx.is_held_up()
+    pub(super) fn must_yield(&self) -> bool {
+        self.claiming.waiting() > 0 && self.cx.must_yield()
     }
 
-    /// Returns when there is something to do although it is held up: later nothing fits into the time any more, and then nothing waits; or
+    /// Returns when there is something to do although it yields: later nothing fits into the time any more, and then nothing waits; or
     /// its own suspects have the time.
-    fn held_up_by(&self) -> Instant {
+    fn yields_until(&self) -> Instant {
         let by = if self.gate.is_shut() { self.cx.breaker_by() } else { self.cx.slot_by() };
         let waits = !self.suspects.is_empty() && !self.suspects.have_the_time();
         let own = waits.then(|| self.suspects.time_from());
@@ -81,23 +81,23 @@ impl Batch<'_> {
     /// Tells the other sequences of the invocation what this one does, unless its suspects already wait for their turn. Suspects that wait for
     /// their breaker or limit get no turn and no time. While this one has messages in hand, time is reserved only until they should have ended:
     /// a message that hangs delays its own suspects, not other consumers.
-    fn says_what_it_does(&mut self, is_held_up: bool) {
+    fn says_what_it_does(&mut self, must_yield: bool) {
         if !self.suspects.is_idle() {
             return;
         }
         let activity = match self.has_in_hand() {
             true => Activity::InHand,
-            false if self.gate.is_shut() || is_held_up => Activity::Resting,
+            false if self.gate.is_shut() || must_yield => Activity::Resting,
             false => Activity::Working,
         };
         let waits = || self.gate.is_shut() || activity != Activity::InHand && self.starts.limit.room(0) == 0;
-        let kept = (!self.suspects.is_empty() && !waits()).then(|| match activity {
-            Activity::InHand => self.suspects.kept_time().while_in_hand(self.cx.shared.expected()),
-            Activity::Working | Activity::Resting => self.suspects.kept_time(),
+        let reserved = (!self.suspects.is_empty() && !waits()).then(|| match activity {
+            Activity::InHand => self.suspects.reserved_time().while_in_hand(self.cx.shared.expected()),
+            Activity::Working | Activity::Resting => self.suspects.reserved_time(),
         });
-        if kept.is_none() && !self.suspects.is_empty() {
+        if reserved.is_none() && !self.suspects.is_empty() {
             self.suspects.give_back_turn();
         }
-        self.cx.part.sequence.turns.does(activity, kept);
+        self.cx.part.sequence.turns.does(activity, reserved);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::slots::Held;
+use super::slots::Permits;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::identity::Identity;
@@ -69,15 +69,15 @@ impl Work<()> {
 pub(crate) struct Claimed<P = Payload> {
     pub(crate) work: Work<P>,
     pub(crate) claim: Claim,
-    pub(crate) held: Held,
+    pub(crate) permits: Permits,
 }
 
 impl<P> Claimed<P> {
     /// Returns it without its payload, and the payload.
     pub(crate) fn split(self) -> (Claimed<()>, P) {
-        let Self { work, claim, held } = self;
+        let Self { work, claim, permits } = self;
         let (work, payload) = work.split();
-        (Claimed { work, claim, held }, payload)
+        (Claimed { work, claim, permits }, payload)
     }
 
     /// Returns it without its payload, which is dropped.
@@ -93,8 +93,8 @@ impl<P> Claimed<P> {
 
 impl Claimed<()> {
     pub(crate) fn with<P>(self, payload: P) -> Claimed<P> {
-        let Self { work, claim, held } = self;
-        Claimed { work: work.with(payload), claim, held }
+        let Self { work, claim, permits } = self;
+        Claimed { work: work.with(payload), claim, permits }
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::decode::decode_json;
-use crate::engine::plan::{LaneKey, lanes};
+use crate::engine::lanes::{LaneKey, planned};
 use crate::report::{Entry, OUTCOME_WORDS, Outcome, Report};
 use crate::{MessageId, Rejection, Timestamp};
 
@@ -20,7 +20,7 @@ fn plan() {
         any::<u8>().prop_map(LaneKey::Work),
     ];
     hold("the plan", file!(), prop::collection::vec(message, 0..40), |messages: Vec<LaneKey<'_, u8>>| {
-        let planned = lanes(messages.iter().cloned());
+        let planned = planned(messages.iter().cloned());
         let mut indexes: Vec<usize> = planned.iter().flat_map(|lane| lane.indexes.clone()).collect();
         indexes.sort_unstable();
         assert!(indexes.into_iter().eq(0..messages.len()), "every index once");

@@ -6,14 +6,14 @@
 //! | `select`, `field` | by what messages are routed |
 //! | `table` | the destination of each event of a message |
 //! | `plan` | what goes to its consumer at once, and what in order (pure) |
-//! | `run` | one invocation; what becomes of a message of several events says `engine::progress` |
+//! | `dispatch` | one invocation; what becomes of a message of several events says `engine::progress` |
 //! | `router` | the engines of several consumers, as one |
 
 mod consumers;
+mod dispatch;
 mod field;
 mod plan;
 mod router;
-mod run;
 mod select;
 mod table;
 

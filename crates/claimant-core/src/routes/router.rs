@@ -8,8 +8,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::consumers::Consumers;
+use super::dispatch::{Dispatch, Dispatched};
 use super::plan::Event;
-use super::run::{Done, Run};
 use super::table::{Destination, Table, UNROUTED};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::deadline::Schedule;
@@ -130,7 +130,7 @@ impl Router {
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
         let invocation = self.opened(Invocation::of_events(queue, events.len(), parts), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
-        let done = Run { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
+        let done = Dispatch { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
         let (mut all, mut consumers) = self.reports(batch, &events, done);
         // OK because routes lead to one consumer at least.
         self.engines[0].finish(&invocation, batch, &mut all, &mut consumers, schedule.return_by).await;
@@ -171,8 +171,8 @@ impl Router {
     }
 
     /// Returns the report of all messages, and one for each consumer.
-    fn reports(&self, batch: &[Message], events: &[Event], done: Done) -> (Report, Vec<(ConsumerName, Report)>) {
-        let Done { mut entries, messages, numbers, .. } = done;
+    fn reports(&self, batch: &[Message], events: &[Event], done: Dispatched) -> (Report, Vec<(ConsumerName, Report)>) {
+        let Dispatched { mut entries, messages, totals, .. } = done;
         entries.sort_by_key(|(index, _)| *index);
         // What has no entry counts as not started, which is no success: no message is without one.
         let not_started = |message: &Message| Entry::new(message.id().clone(), Outcome::NotStarted);
@@ -198,10 +198,10 @@ impl Router {
         let mut all = Report::new(all);
         let mut consumers: BTreeMap<_, _> =
             consumers.into_iter().map(|(number, entries)| (number, Report::new(entries))).collect();
-        for (number, numbers) in numbers {
-            all.add_numbers(&numbers);
-            if let Some(report) = consumers.get_mut(&number) {
-                report.add_numbers(&numbers);
+        for (engine, totals) in totals {
+            all.add_totals(&totals);
+            if let Some(report) = consumers.get_mut(&engine) {
+                report.add_totals(&totals);
             }
         }
         let name = |number: usize| self.engines.get(number).map_or(&self.unrouted, |engine| engine.name()).clone();

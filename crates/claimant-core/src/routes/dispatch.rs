@@ -13,7 +13,7 @@ use crate::deadline::Schedule;
 use crate::engine::Engine;
 use crate::engine::dead_letters;
 use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
-use crate::engine::progress::{Combined, Failure, Progress, error_of_event};
+use crate::engine::progress::{Combined, Progress, TryAgain, error_of_event};
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::message::Message;
@@ -25,7 +25,7 @@ use crate::report::{DeadLetter, DeadLetterReason, Details, Entry, Outcome, Repor
 const REQUESTS_MAX: usize = 10;
 
 /// One invocation in progress.
-pub(crate) struct Run<'a> {
+pub(crate) struct Dispatch<'a> {
     pub(crate) engines: &'a [Engine],
     pub(crate) unrouted: &'a ConsumerName,
     pub(crate) events: &'a [Event],
@@ -35,46 +35,46 @@ pub(crate) struct Run<'a> {
 
 /// What came of some of the events.
 #[derive(Default)]
-pub(crate) struct Done {
+pub(crate) struct Dispatched {
     /// By the event's index.
     pub(crate) entries: Vec<(usize, Entry)>,
     /// Messages of several events, by their indexes.
     pub(crate) messages: BTreeMap<usize, Entry>,
-    /// The numbers of each batch, by the engine's, without entries.
-    pub(crate) numbers: Vec<(usize, Report)>,
+    /// The totals of each batch (claims taken over, latencies, usage), with the index of its engine; its entries were taken out.
+    pub(crate) totals: Vec<(usize, Report)>,
     /// The dead letters of events that are not all of their message, by the event's index: not sent yet.
     unsent: Vec<(usize, DeadLetter)>,
 }
 
 /// A message of several events, all of which have ended.
 #[derive(Default)]
-struct Parts {
+struct SeveralEvents {
     total: u32,
-    /// The shortest of its consumers.
+    /// The shortest deduplication window of its consumers.
     window: Option<Duration>,
     progress: Progress<(Entry, DeadLetter)>,
 }
 
-impl Run<'_> {
+impl Dispatch<'_> {
     /// Works on all events, and returns what came of each, and of each message that has several.
-    pub(crate) async fn drive(&self) -> Done {
+    pub(crate) async fn drive(&self) -> Dispatched {
         let plan = plan(self.events);
         // All of them, before the first one starts.
         let sequences: Vec<_> = plan.iter().map(|steps| (steps, Sequence::of(self.invocation))).collect();
-        let mut done = Done::default();
-        for part in join_all(sequences.into_iter().map(|(steps, sequence)| self.steps(steps, sequence))).await {
-            done.entries.extend(part.entries);
-            done.messages.extend(part.messages);
-            done.numbers.extend(part.numbers);
-            done.unsent.extend(part.unsent);
+        let mut done = Dispatched::default();
+        for of_sequence in join_all(sequences.into_iter().map(|(steps, sequence)| self.steps(steps, sequence))).await {
+            done.entries.extend(of_sequence.entries);
+            done.messages.extend(of_sequence.messages);
+            done.totals.extend(of_sequence.totals);
+            done.unsent.extend(of_sequence.unsent);
         }
-        let rest = done.parts(self, |message| !done.messages.contains_key(&message));
+        let rest = done.several_events(self, |message| !done.messages.contains_key(&message));
         done.messages.extend(self.finish(rest).await);
         done
     }
 
-    async fn steps(&self, steps: &Steps, sequence: Sequence<'_>) -> Done {
-        let mut done = Done::default();
+    async fn steps(&self, steps: &Steps, sequence: Sequence<'_>) -> Dispatched {
+        let mut done = Dispatched::default();
         let mut blocked = false;
         for step in &steps.steps {
             let entries = match blocked {
@@ -86,8 +86,8 @@ impl Run<'_> {
             if step.ends_message && !blocked {
                 // A step has an event at least.
                 let last = step.events.last().map(|index| self.events[*index].message);
-                let parts = done.parts(self, |message| Some(message) == last);
-                for (message, entry) in self.finish(parts).await {
+                let several = done.several_events(self, |message| Some(message) == last);
+                for (message, entry) in self.finish(several).await {
                     blocked |= !entry.outcome.is_success();
                     done.messages.insert(message, entry);
                 }
@@ -96,7 +96,7 @@ impl Run<'_> {
         done
     }
 
-    async fn step(&self, step: &Step, sequence: &Sequence<'_>, done: &mut Done) -> Vec<(usize, Entry)> {
+    async fn step(&self, step: &Step, sequence: &Sequence<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
         let events = || step.events.iter().map(|index| &self.events[*index]);
         let origins: Vec<_> = events().map(|event| Origin { message: event.message, whole: event.whole }).collect();
         let part = Part::of(sequence, origins);
@@ -106,7 +106,7 @@ impl Run<'_> {
                 let (mut report, unsent) = self.engines[*number].process_part(&batch, self.schedule, &part).await;
                 done.unsent.extend(unsent.into_iter().map(|letter| (step.events[letter.index], letter)));
                 let entries = report.take_entries();
-                done.numbers.push((*number, report));
+                done.totals.push((*number, report));
                 step.events.iter().copied().zip(entries).collect()
             }
             Some(Destination::Rejected(_)) => self.reject(step, &part, done).await,
@@ -127,7 +127,7 @@ impl Run<'_> {
 
     /// Rejects what no route takes. The dead letter of one of several events of a message is sent once all of them have ended, and counts as
     /// confirmed until then.
-    async fn reject(&self, step: &Step, part: &Part<'_>, done: &mut Done) -> Vec<(usize, Entry)> {
+    async fn reject(&self, step: &Step, part: &Part<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
         let rejections: Vec<_> = step.events.iter().map(|index| rejection(&self.events[*index])).collect();
         let letter = |(local, (index, rejection)): (usize, (&usize, &Rejection))| {
             let message_id = self.events[*index].content.id();
@@ -177,17 +177,17 @@ impl Run<'_> {
     }
 
     /// Ends messages of several events: one dead letter for each that has one, when none of its events is to be tried again.
-    async fn finish(&self, messages: BTreeMap<usize, Parts>) -> BTreeMap<usize, Entry> {
+    async fn finish(&self, messages: BTreeMap<usize, SeveralEvents>) -> BTreeMap<usize, Entry> {
         let mut ended = BTreeMap::new();
         let mut letters = Vec::new();
-        for (message, Parts { total, window, progress }) in messages {
+        for (message, SeveralEvents { total, window, progress }) in messages {
             let id = || self.events.iter().find(|event| event.message == message).map(|event| event.content.id());
             let entry = |outcome, visible_after, details: Details| {
                 let details = Details { events: total, ..details };
                 Some(Entry { visible_after, details, ..Entry::new(id()?.clone(), outcome) })
             };
             let entry = match progress.combined() {
-                Some(Combined::Failed(Failure { outcome, visible_after, details })) => {
+                Some(Combined::Again(TryAgain { outcome, visible_after, details })) => {
                     // Sent again later than one of its consumers remembers, what that one has done would be done once more.
                     let hidden_most = Duration::from_secs(VISIBILITY_MAX_S);
                     let remembered =
@@ -209,7 +209,7 @@ impl Run<'_> {
         let confirmed = self.send(self.invocation.queue, &letters).await;
         for (letter, confirmed) in letters.iter().zip(confirmed) {
             match ended.get_mut(&letter.index) {
-                Some(entry) if !confirmed => *entry = kept(entry),
+                Some(entry) if !confirmed => *entry = without_dead_letter(entry),
                 _ => self.invocation.done(letter.index),
             }
         }
@@ -232,33 +232,33 @@ impl Run<'_> {
     }
 }
 
-impl Done {
+impl Dispatched {
     /// Returns what became of messages of several events, by that of their events.
-    fn parts(&self, run: &Run<'_>, of: impl Fn(usize) -> bool) -> BTreeMap<usize, Parts> {
+    fn several_events(&self, dispatch: &Dispatch<'_>, of: impl Fn(usize) -> bool) -> BTreeMap<usize, SeveralEvents> {
         let mut letters: BTreeMap<usize, &DeadLetter> =
             self.unsent.iter().map(|(index, letter)| (*index, letter)).collect();
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by_key(|(index, _)| *index);
-        let mut parts: BTreeMap<usize, Parts> = BTreeMap::new();
+        let mut several: BTreeMap<usize, SeveralEvents> = BTreeMap::new();
         for (index, entry) in entries {
-            let event = &run.events[*index];
+            let event = &dispatch.events[*index];
             if event.whole || !of(event.message) {
                 continue;
             }
-            let Parts { total, window, progress } = parts.entry(event.message).or_default();
+            let SeveralEvents { total, window, progress } = several.entry(event.message).or_default();
             if let Destination::Consumer(number) = event.destination {
-                let of_consumer = run.engines[number].window();
+                let of_consumer = dispatch.engines[number].window();
                 *window = Some(window.map_or(of_consumer, |window| window.min(of_consumer)));
             }
             let Entry { outcome, visible_after, details, .. } = entry.clone();
             match letters.remove(index) {
                 Some(letter) => progress.dispose(*total, (entry.clone(), letter.clone())),
                 None if outcome.is_success() => progress.succeed(outcome, details),
-                None => progress.fail(*total, Failure { outcome, visible_after, details }),
+                None => progress.fail(*total, TryAgain { outcome, visible_after, details }),
             }
             *total += 1;
         }
-        parts
+        several
     }
 }
 
@@ -270,7 +270,7 @@ fn rejection(event: &Event) -> Rejection {
 }
 
 /// Returns what becomes of a message whose dead letter was not confirmed.
-fn kept(entry: &Entry) -> Entry {
+fn without_dead_letter(entry: &Entry) -> Entry {
     Entry {
         outcome: entry.outcome.clone().not_dead_lettered(),
         visible_after: Some(backoff::rejected_delay(entry.details.receive_count)),
