@@ -12,7 +12,7 @@ use super::context::BatchContext;
 use super::round::{RoundEnd, round};
 use super::run::{HandlerReturn, Ran, Run, RunEnd};
 use super::settlement::Unsettled;
-use super::settling::{SettleResult, Settling, open_spans, settling};
+use super::settling::{SettleResult, Settling, open_spans, prepare};
 use super::spans;
 use super::work::{Claimed, add};
 use crate::backoff;
@@ -153,7 +153,7 @@ impl BatchCall<'_> {
         let now = cx.now();
         let unsettled = members.into_iter().zip(results).map(|(mut member, result)| {
             add(&mut member.work.delivery.details.handle, took);
-            settling(cx, Unsettled::returned(cx, member, result), now)
+            prepare(cx, Unsettled::returned(cx, member, result), now)
         });
         let (claims, settlings): (Vec<Claim>, Vec<Settling>) = unsettled.unzip();
         let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
