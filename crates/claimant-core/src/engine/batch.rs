@@ -79,9 +79,8 @@ impl<'a> Batch<'a> {
             let fits = self.cx.fits();
             let may_wait = self.gate.may_wait(fits);
             self.advance_lanes(may_wait);
-            // What waits for a busy key comes back, and may then be the probe.
-            let has_in_hand = self.has_in_hand() || !self.claiming.is_idle();
-            self.gate.go_on(self.claiming.waiting() + self.suspects.len(), has_in_hand, may_wait);
+            let (waiting, in_hand) = (self.claiming.waiting() + self.suspects.len(), self.has_in_hand());
+            self.gate.go_on(waiting, in_hand, self.claiming.waits_for_busy(), may_wait);
             let must_yield = self.must_yield();
             self.ask_for_limit(fits);
             self.start_claims(fits && !must_yield);

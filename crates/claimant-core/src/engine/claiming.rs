@@ -114,6 +114,11 @@ impl<'a> Claiming<'a> {
         self.in_flight
     }
 
+    /// Returns whether messages wait for busy keys.
+    pub(crate) fn waits_for_busy(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.busy.is_empty()
     }

@@ -59,11 +59,13 @@ impl<'a> Gate<'a> {
         fits || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
     }
 
-    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, also for a busy key, and
-    /// none is in hand, behind which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement.
-    pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, may_wait: bool) {
+    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, and none is in hand,
+    /// behind which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement. A message
+    /// that waits for a busy key keeps the probe while no other process has it.
+    pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, waits_for_busy: bool, may_wait: bool) {
         let Some(way) = &mut self.way else { return };
-        let (breaker, written) = (way.breaker, if waiting == 0 && !has_in_hand { way.leave() } else { None });
+        let has_none = waiting == 0 && !has_in_hand && !(waits_for_busy && way.probe_lasts(self.cx.now()));
+        let (breaker, written) = (way.breaker, if has_none { way.leave() } else { None });
         self.write(written);
         if waiting > 0 && self.is_shut() && self.is_idle() && may_wait {
             let asker = self.cx.asker(self.cx.schedule.cancel_at);

@@ -290,6 +290,11 @@ impl SharedBreaker {
 }
 
 impl Probe<'_> {
+    /// Returns whether nobody else probes yet.
+    pub(crate) fn lasts(&self, now: Timestamp) -> bool {
+        now < self.open_until
+    }
+
     /// Ends the probe: the breaker is closed for all processes, or open again. Returns whether the intake was paused.
     pub(crate) async fn end(mut self, asker: Asker<'_>, closed: bool) -> bool {
         let breaker = self.breaker;

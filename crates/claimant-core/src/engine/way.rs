@@ -47,6 +47,11 @@ impl<'a> Way<'a> {
         self.probe.is_some()
     }
 
+    /// Returns whether this one probes, and no other process does: for so long its claim lasts.
+    pub(crate) fn probe_lasts(&self, now: Timestamp) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.lasts(now))
+    }
+
     /// Takes note of what the wait for the breaker came to.
     pub(crate) fn waited(&mut self, probe: Option<Probe<'a>>) {
         self.probe = probe.or(self.probe.take());

@@ -67,9 +67,9 @@ impl Slot {
         self.since + ms(LIMIT_TERM_MS).max(interval * TERM_INTERVALS)
     }
 
-    /// Returns whether no call begins in it any more before others are to have it.
+    /// Returns whether others are to have it.
     pub(super) fn has_had_its_term(&self, now: Now, interval: Duration) -> bool {
-        self.next_at.max(now.mono) >= self.term_ends_at(interval)
+        now.mono >= self.term_ends_at(interval)
     }
 
     /// Returns from when on its calls are counted. One that is a little late does not make those after it late, too; a slot that was idle

@@ -64,13 +64,13 @@ impl World {
         (words(&report), runs.iter().map(|at| at - runs[0]).collect())
     }
 
-    /// Another process claims the key of this message, and dies. Its lease is over some seconds after the breaker is half open.
-    async fn hold(&self, number: usize, action: &str) {
+    /// Another process claims the key of this message, and dies. Its lease is over soon after so many seconds.
+    async fn hold(&self, number: usize, action: &str, seconds: u64) {
         let hangs = |_: Work, _: Context| std::future::pending::<Result<(), HandlerError>>();
         let consumer = Consumer::new("c", self.store.clone(), hangs).key(|work| &work.id);
         let dies = Engine::with_defaults(consumer).unwrap().clock(Arc::new(self.clock.clone()));
         let batch = [message(number, &format!("x:k{number} {action}"), 1)];
-        assert!(timeout(Duration::from_millis(5), deliver(&dies, &batch, 14)).await.is_err());
+        assert!(timeout(Duration::from_millis(5), deliver(&dies, &batch, seconds)).await.is_err());
     }
 
     async fn breaker(&self) -> Status {
@@ -107,7 +107,7 @@ async fn a_message_of_which_nothing_is_learned_leaves_the_probe_to_the_next_of_i
 async fn a_message_that_waits_for_a_busy_key_keeps_the_probe() {
     let waits = || World::open_with(|consumer| consumer.wait_while_busy(Duration::from_secs(10)));
     let world = waits().await;
-    world.hold(0, "ok").await;
+    world.hold(0, "ok", 14).await;
     assert_eq!(world.deliver(&["ok"]).await.0, "completed");
     assert_eq!(world.breaker().await, Status::Failed, "closed");
     let took = world.start.elapsed();
@@ -117,7 +117,22 @@ async fn a_message_that_waits_for_a_busy_key_keeps_the_probe() {
     );
     // One answer before it closes nothing.
     let world = waits().await;
-    world.hold(1, "away").await;
+    world.hold(1, "away", 14).await;
     assert_eq!(world.deliver(&["ok", "away"]).await.0, "completed retry");
     assert_eq!(world.breaker().await, Status::InProgress, "the second one failed: open");
+}
+
+/// Its claim on the probe lasts as long as the breaker was open.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_for_a_busy_key_for_long_leaves_the_probe_to_others() {
+    let world = World::open_with(|consumer| consumer.wait_while_busy(Duration::from_secs(20))).await;
+    world.hold(0, "ok", 26).await;
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(22)).await;
+        let report = deliver(&world.engine, &[message(9, "y:k9 ok", 1)], 60).await;
+        (words(&report), world.start.elapsed())
+    };
+    let (waited, (other, at)) = tokio::join!(world.deliver(&["ok"]), other);
+    assert_eq!((waited.0.as_str(), other.as_str()), ("completed", "completed"));
+    assert!(at < Duration::from_secs(25), "when the lease of the probe is over, and not when the key is free: {at:?}");
 }
