@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use claimant_servers::Server;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgConnection};
 
+use crate::tap::Tap;
+
 /// The servers that the tests of this process share.
 static POSTGRES: OnceLock<Arc<Server>> = OnceLock::new();
 static MARIADB: OnceLock<Arc<Server>> = OnceLock::new();
@@ -40,26 +42,37 @@ impl Redis {
     /// # Panics
     /// When it is not ready within a minute.
     pub async fn cluster() -> [Self; 2] {
+        Self::cluster_with([["0", "8191"], ["8192", "16383"]]).await
+    }
+
+    /// Starts an empty cluster of two nodes, whose second one has nearly all keys and is reached through a tap.
+    ///
+    /// # Panics
+    /// When it is not ready within a minute.
+    pub async fn tapped_cluster() -> ([Self; 2], Tap) {
+        let nodes = Self::cluster_with([["0", "0"], ["1", "16383"]]).await;
+        let tap = Tap::before(&nodes[1].0.address).await;
+        let (_, port) = tap.address.rsplit_once(':').expect("it is an address");
+        let mut connection = nodes[1].connection().await;
+        let port = ["SET", "cluster-announce-port", port];
+        redis::cmd("CONFIG").arg(&port).exec_async(&mut connection).await.expect("it announces another port");
+        let mut connection = nodes[0].connection().await;
+        until_ready(&mut connection, "SLOTS", &[port[2]]).await;
+        (nodes, tap)
+    }
+
+    async fn cluster_with(slots: [[&str; 2]; 2]) -> [Self; 2] {
         let options = ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"];
         let nodes = [Self::start_with(None, &options), Self::start_with(None, &options)];
         let mut connections = [nodes[0].connection().await, nodes[1].connection().await];
-        for (connection, slots) in connections.iter_mut().zip([["0", "8191"], ["8192", "16383"]]) {
+        for (connection, slots) in connections.iter_mut().zip(slots) {
             let added = redis::cmd("CLUSTER").arg("ADDSLOTSRANGE").arg(&slots).exec_async(connection).await;
             added.expect("the slots are free");
         }
         let meet = ["MEET", "127.0.0.1", nodes[1].0.port()];
         redis::cmd("CLUSTER").arg(&meet).exec_async(&mut connections[0]).await.expect("it looks for the other");
         for connection in &mut connections {
-            let deadline = Instant::now() + Duration::from_secs(60);
-            loop {
-                let info = redis::cmd("CLUSTER").arg("INFO").query_async(connection).await;
-                let info: String = info.expect("it answers");
-                if info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384") {
-                    break;
-                }
-                assert!(Instant::now() < deadline, "the cluster was not ready within a minute");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            until_ready(connection, "INFO", &["cluster_state:ok", "cluster_slots_ok:16384"]).await;
         }
         nodes
     }
@@ -77,6 +90,20 @@ impl Redis {
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://claimant:claimant@{}/", self.0.address)
+    }
+}
+
+/// Waits until what a node says of its cluster has all these words.
+async fn until_ready(connection: &mut redis::aio::MultiplexedConnection, what: &str, words: &[&str]) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let told: redis::Value = redis::cmd("CLUSTER").arg(what).query_async(connection).await.expect("it answers");
+        let told = format!("{told:?}");
+        if words.iter().all(|word| told.contains(word)) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the cluster was not ready within a minute");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -174,9 +174,31 @@ async fn every_store_is_outlasted() {
             Box::pin(async move { Arc::new(MySqlStore::connect(&url, CONNECTIONS).await.unwrap()) as Arc<dyn Store> })
         })
     });
-    let (redis, postgres, mariadb) = (on_redis.each_ref(), on_postgres.each_ref(), on_mariadb.each_ref());
-    all_at_once(&[&throttled, &not_reached, redis[0], redis[1], postgres[0], postgres[1], mariadb[0], mariadb[1]], 20)
-        .await;
+    let on_clusters =
+        [Way::Cut, Way::Silent].map(|way| move || -> BoxFuture<'static, Party> { Box::pin(on_cluster(way)) });
+    let (redis, clusters) = (on_redis.each_ref(), on_clusters.each_ref());
+    let (postgres, mariadb) = (on_postgres.each_ref(), on_mariadb.each_ref());
+    let mut parties: Vec<&(dyn Fn() -> BoxFuture<'static, Party> + Sync)> = vec![&throttled, &not_reached];
+    for n in 0..2 {
+        parties.push(redis[n]);
+        parties.push(clusters[n]);
+        parties.push(postgres[n]);
+        parties.push(mariadb[n]);
+    }
+    all_at_once(&parties, 20).await;
+}
+
+/// A cluster of its own, whose node with nearly all keys goes away while the other one stays and sends its clients there.
+async fn on_cluster(way: Way) -> Party {
+    let (nodes, tap) = Redis::tapped_cluster().await;
+    let urls = format!("{},redis://claimant:claimant@{}/", nodes[0].url(), tap.address);
+    let store = Arc::new(RedisStore::open_cluster(&urls).unwrap());
+    let switch: Switch = Arc::new(move |away| {
+        // They end with the switch.
+        let _nodes = &nodes;
+        way.switch(&tap, away);
+    });
+    Party { name: format!("a node of a Redis cluster, {way:?}"), store, switch }
 }
 
 /// What a tap does to connections during the outage.
@@ -186,6 +208,15 @@ enum Way {
     Cut,
     /// Nothing comes over them any more.
     Silent,
+}
+
+impl Way {
+    fn switch(self, tap: &Tap, away: bool) {
+        match self {
+            Self::Cut => tap.shut(away),
+            Self::Silent => tap.hush(away),
+        }
+    }
 }
 
 /// A server's URL, its address in it and its name.
@@ -203,10 +234,7 @@ fn tapped(
         Box::pin(async move {
             let tap = Tap::before(&server).await;
             let store = open(url.replace(&server, &tap.address)).await;
-            let switch: Switch = match way {
-                Way::Cut => Arc::new(move |away| tap.shut(away)),
-                Way::Silent => Arc::new(move |away| tap.hush(away)),
-            };
+            let switch: Switch = Arc::new(move |away| way.switch(&tap, away));
             Party { name: format!("{name}, {way:?}"), store, switch }
         })
     }

@@ -1,5 +1,6 @@
 //! What the Redis store asks of Redis, and what it makes of lost answers, lost servers and bad settings.
 
+mod clusters;
 mod scene;
 mod tls;
 mod trouble;

@@ -8,10 +8,10 @@ const LOGIN_REFUSED: &str = "user and password were refused. Are those in the UR
 /// How the client begins an error of its first `SELECT`, whose code it drops.
 const NO_DATABASE: &str = "Redis server refused to switch database";
 
-/// Returns the store error of a request, with how to fix it.
+/// Returns the store error of a request, with how to fix it; `in_cluster` where the client knows of clusters.
 ///
 /// Of the server's error only the code is shown: its text can quote the arguments of a command.
-pub(crate) fn store_error(error: &RedisError) -> StoreError {
+pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
     let (kind, what) = match error.kind() {
         ErrorKind::Io if is_login_refused(error) => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
         ErrorKind::AuthenticationFailed => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
@@ -23,7 +23,7 @@ pub(crate) fn store_error(error: &RedisError) -> StoreError {
             ),
         ),
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (StoreErrorKind::Misconfigured, error.to_string()),
-        ErrorKind::Server(_) | ErrorKind::Extension => refused(error),
+        ErrorKind::Server(_) | ErrorKind::Extension => refused(error, in_cluster),
         _ => (StoreErrorKind::Other, error.category().to_owned()),
     };
     StoreError::new(kind, format!("Redis gave no answer: {what}"))
@@ -40,7 +40,7 @@ fn is_login_refused(error: &RedisError) -> bool {
     error.detail().is_some_and(|text| text.contains("AuthenticationFailed") || text.contains("NOAUTH"))
 }
 
-fn refused(error: &RedisError) -> (StoreErrorKind, String) {
+fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
     let code = code(error);
     let (kind, fix) = match code {
         "NOAUTH" | "WRONGPASS" => (StoreErrorKind::Denied, "give the URL a user and a password that are right"),
@@ -52,6 +52,11 @@ fn refused(error: &RedisError) -> (StoreErrorKind, String) {
         "WRONGTYPE" => (
             StoreErrorKind::Misconfigured,
             "something else writes keys of this prefix: choose another database or prefix",
+        ),
+        // Its client has followed it to a node that is down, or back and forth.
+        "MOVED" if in_cluster => (
+            StoreErrorKind::Throttled,
+            "the cluster's nodes do not agree yet on who has the key, or one of them is down",
         ),
         "MOVED" | "CROSSSLOT" => {
             (StoreErrorKind::Misconfigured, "the server is part of a cluster: set CLAIMANT_REDIS_CLUSTER=on")
@@ -82,6 +87,10 @@ fn code(error: &RedisError) -> &str {
             let text = error.detail().unwrap_or_default();
             if text.contains("unauthenticated") {
                 return "NOAUTH";
+            }
+            // Of a cluster that may be read while it is down, and was to be written.
+            if text.contains("while the cluster is down") {
+                return "CLUSTERDOWN";
             }
             IN_SCRIPTS.into_iter().find(|code| text.contains(&format!("{code} "))).unwrap_or("ERR")
         }
@@ -128,7 +137,7 @@ mod tests {
                 "ERR Error running script (call to f_1): @user_script:9: WRONGTYPE Operation",
                 StoreErrorKind::Misconfigured,
             ),
-            ("MOVED 1234 secret:6379", StoreErrorKind::Misconfigured),
+            ("CROSSSLOT Keys in request don't hash to the same slot", StoreErrorKind::Misconfigured),
             ("MISCONF Redis is configured to save RDB snapshots", StoreErrorKind::Throttled),
             ("OOM command not allowed when used memory > 'maxmemory'.", StoreErrorKind::Throttled),
             ("READONLY You can't write against a read only replica.", StoreErrorKind::Throttled),
@@ -138,9 +147,36 @@ mod tests {
             ("ERR unknown command 'EVALSHA', with args beginning with: 'secret'", StoreErrorKind::Other),
             ("secret", StoreErrorKind::Other),
         ] {
-            let error = store_error(&answered(line));
-            assert_eq!(error.kind(), kind, "{line}");
-            assert!(!error.to_string().contains("secret"), "{error}");
+            for in_cluster in [false, true] {
+                let error = store_error(&answered(line), in_cluster);
+                assert_eq!(error.kind(), kind, "{line}");
+                assert!(!error.to_string().contains("secret"), "{error}");
+            }
         }
+    }
+
+    /// A completion that meets an error which does not pass is given up.
+    #[test]
+    fn a_cluster_that_changes_its_nodes_passes() {
+        for line in [
+            "MOVED 1234 secret:6379",
+            "ASK 1234 secret:6379",
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+            "CLUSTERDOWN The cluster is down",
+            "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            "LOADING Redis is loading the dataset in memory",
+            "READONLY You can't write against a read only replica.",
+            "NOREPLICAS Not enough good replicas to write.",
+            "ERR Script attempted to execute a write command while the cluster is down and readonly script: secret",
+        ] {
+            let error = store_error(&answered(line), true);
+            assert!(
+                error.kind() == StoreErrorKind::Throttled && !error.to_string().contains("secret"),
+                "{line}: {error}"
+            );
+        }
+        let error = store_error(&answered("MOVED 1234 secret:6379"), false);
+        assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "a client that does not know of clusters: {error}");
+        assert!(error.to_string().contains("CLAIMANT_REDIS_CLUSTER=on"), "{error}");
     }
 }

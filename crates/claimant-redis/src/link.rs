@@ -3,14 +3,15 @@
 //! The crate's own `ConnectionManager` keeps the error of a refused password for ever, and a connection that went silent
 //! until the operating system notices, which takes minutes. A function that was frozen finds such connections often.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use claimant_core::limits::STORE_CALL_MAX_MS;
 use claimant_core::{Budget, Meter};
 use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
-use redis::cluster::ClusterClient;
+use redis::cluster::{ClusterClient, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionAddr, Pipeline, RedisError, RedisResult, Value};
@@ -19,12 +20,26 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::error::ends_connection;
 use crate::eviction;
 
-/// The longest that one try may take, a connection included; Redis answers in less than a millisecond, a first TLS
-/// handshake on a small function in about a second.
+/// The longest that one try may take on its connection, and that connecting to a single server may take; Redis answers in less
+/// than a millisecond, a first TLS handshake on a small function takes about a second.
 const TRY_MAX_MS: u64 = 2_000;
 
 /// The longest that the check of a new connection may take.
 const CHECK_MAX_MS: u64 = 500;
+
+/// The longest that a connection to one node of a cluster may take.
+const NODE_MAX_MS: u64 = 1_000;
+
+/// The longest that connecting to a cluster may take: to the nodes that are named, then to those that they name, then the check.
+/// Its client waits for each that is silent.
+const CLUSTER_CONNECT_MAX_MS: u64 = 2 * NODE_MAX_MS + CHECK_MAX_MS;
+
+/// The longest that one try may take in a cluster. Where another one asks for a key of a silent node, all wait while the client
+/// looks for it, also twice.
+const CLUSTER_TRY_MAX_MS: u64 = 2 * NODE_MAX_MS + 400;
+
+// A call whose first try had no answer, on a connection that is silent, has time for another one.
+const _: () = assert!(CLUSTER_TRY_MAX_MS + CLUSTER_CONNECT_MAX_MS < STORE_CALL_MAX_MS);
 
 /// What the link connects to.
 pub(crate) enum Server {
@@ -39,16 +54,23 @@ enum Connection {
     Cluster(ClusterConnection),
 }
 
-/// The connection in use, and how many there were before.
+/// The connection in use.
 #[derive(Default)]
 struct Current {
-    generation: u64,
+    /// Its number. Connections are numbered in the order in which they were opened.
+    number: u64,
     connection: Option<Connection>,
+    /// When a request over it last had an answer.
+    answered: Option<Instant>,
+    /// Whether a request over it had none, while others had theirs.
+    in_doubt: bool,
 }
 
 pub(crate) struct Link {
     server: Server,
     current: Mutex<Current>,
+    /// How many connections were opened.
+    opened: AtomicU64,
     /// Held while connecting, so that many calls at once make one connection.
     connecting: tokio::sync::Mutex<()>,
     /// Whether it was logged that the server deletes records.
@@ -60,6 +82,7 @@ impl Link {
         Self {
             server,
             current: Mutex::default(),
+            opened: AtomicU64::new(0),
             connecting: tokio::sync::Mutex::default(),
             warned: AtomicBool::new(false),
         }
@@ -72,34 +95,66 @@ impl Link {
     /// Sends commands together, and returns an answer for each: one request to a single server, and one for each command to a
     /// cluster, over whose nodes they spread. Tries once, within the budget; a command without an answer may have been executed.
     pub(crate) async fn send(&self, commands: &[Cmd], budget: Budget<'_>) -> Vec<RedisResult<Value>> {
-        let until = budget.until().min(Instant::now() + Duration::from_millis(TRY_MAX_MS));
+        let within = |ms: u64| budget.until().min(Instant::now() + Duration::from_millis(ms));
         let failed = |error: &RedisError| commands.iter().map(|_| Err(error.clone())).collect();
-        let (generation, connection) = match in_time(until, self.connected()).await {
+        let (connect_max_ms, try_max_ms) = match self.server {
+            Server::One(_) => (TRY_MAX_MS, TRY_MAX_MS),
+            Server::Cluster(_) => (CLUSTER_CONNECT_MAX_MS, CLUSTER_TRY_MAX_MS),
+        };
+        let connected = in_time(within(connect_max_ms), self.connected(budget.has_failed())).await;
+        let (number, connection) = match connected {
             Ok(connected) => connected,
             Err(error) => return failed(&error),
         };
-        let answers = connection.exchange(commands, until, budget.meter()).await.unwrap_or_else(|error| failed(&error));
-        if answers.iter().any(|answer| answer.as_ref().is_err_and(ends_connection)) {
-            self.give_up(generation);
-        }
+        let begun = Instant::now();
+        let answers = connection.clone().exchange(commands, within(try_max_ms), budget.meter()).await;
+        let answers = answers.unwrap_or_else(|error| failed(&error));
+        self.keep_or_drop(number, connection, begun, &answers);
         answers
     }
 
-    /// Returns the connection in use, or else opens one. Cancel safe: another call that waits then opens it.
-    async fn connected(&self) -> RedisResult<(u64, Connection)> {
-        if let Some(connected) = self.in_use() {
+    /// Returns the connection in use, or else opens one; also where that is in doubt, for a call that `has_failed`. Cancel safe:
+    /// another call that waits then opens it.
+    async fn connected(&self, has_failed: bool) -> RedisResult<(u64, Connection)> {
+        if let Some(connected) = self.in_use(has_failed) {
             return Ok(connected);
         }
         let _turn = self.connecting.lock().await;
-        if let Some(connected) = self.in_use() {
+        if let Some(connected) = self.in_use(has_failed) {
             return Ok(connected);
         }
         let connection = self.server.connect().await?;
         self.check_server(&connection).await?;
+        let number = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
         let mut current = self.current();
-        current.generation += 1;
-        current.connection = Some(connection.clone());
-        Ok((current.generation, connection))
+        if current.connection.is_none() {
+            *current = Current { number, connection: Some(connection.clone()), ..Current::default() };
+        }
+        Ok((number, connection))
+    }
+
+    /// Decides which connection other calls use after these answers over this one.
+    fn keep_or_drop(&self, number: u64, connection: Connection, begun: Instant, answers: &[RedisResult<Value>]) {
+        let mut current = self.current();
+        let mut ends = answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|error| ends_connection(error));
+        let (ended, only_silent) = (ends.clone().next().is_some(), ends.all(RedisError::is_timeout));
+        let looks_for_key = answers.iter().any(|answer| answer.as_ref().is_err_and(RedisError::is_cluster_error));
+        if number > current.number && !ended && !looks_for_key {
+            // It was opened beside the one in use, and answers what that did not.
+            *current = Current { number, connection: Some(connection), ..Current::default() };
+        }
+        if number != current.number {
+            return;
+        }
+        if answers.iter().any(Result::is_ok) {
+            current.answered = Some(Instant::now());
+        }
+        if ended && self.is_cluster() && only_silent && current.answered >= Some(begun) {
+            // A node is silent, and a new connection to all would be without it: only one that has its answer is better.
+            current.in_doubt = true;
+        } else if ended {
+            current.connection = None;
+        }
     }
 
     /// Sends a short first command: a server that wants a password answers a long one with a protocol error and disconnects. Any
@@ -123,17 +178,10 @@ impl Link {
         Ok(())
     }
 
-    fn in_use(&self) -> Option<(u64, Connection)> {
+    fn in_use(&self, has_failed: bool) -> Option<(u64, Connection)> {
         let current = self.current();
-        current.connection.clone().map(|connection| (current.generation, connection))
-    }
-
-    /// Drops the connection, so that the next call opens a new one, unless another call did so already.
-    fn give_up(&self, generation: u64) {
-        let mut current = self.current();
-        if current.generation == generation {
-            current.connection = None;
-        }
+        let connection = current.connection.clone().filter(|_| !(has_failed && current.in_doubt));
+        connection.map(|connection| (current.number, connection))
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -150,7 +198,10 @@ impl Server {
                 let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
                 client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
             }
-            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+            Self::Cluster(client) => {
+                let config = ClusterConfig::new().set_connection_timeout(Duration::from_millis(NODE_MAX_MS));
+                client.get_async_connection_with_config(config).await.map(Connection::Cluster)
+            }
         }
     }
 }

@@ -52,7 +52,7 @@ impl RedisStore {
             ));
         }
         let answer = self.link().send(&[command], budget).await.pop();
-        let answer = answer.unwrap_or(Ok(Value::Nil)).map_err(|error| store_error(&error))?;
+        let answer = answer.unwrap_or(Ok(Value::Nil)).map_err(|error| store_error(&error, false))?;
         from_redis_value(answer)
             .map_err(|_| StoreError::new(StoreErrorKind::Other, "the server's answer is of no known form"))
     }

@@ -1,5 +1,7 @@
 //! Sends many attempts together, and again until each has its answer or the time is over.
 
+use std::time::Duration;
+
 use claimant_core::{Budget, StoreError, StoreErrorKind};
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
 
@@ -58,19 +60,22 @@ pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: B
     let mut open: Vec<Open<A>> =
         attempts.map(|(index, attempt)| Open { index, attempt, known: Known::Yes, errors: 0, error: None }).collect();
     for _ in 0..ROUNDS_MAX {
-        // Only after errors there is a wait; an attempt whose record has changed is sent again at once.
-        if let Some(errors) = open.iter().filter(|o| o.error.is_some()).map(|o| o.errors).max() {
-            tokio::time::sleep(budget.retry_wait(errors)).await;
-        }
-        if open.is_empty() || budget.left().is_zero() {
+        // Only after errors there is a wait; an attempt whose record has changed is sent again at once. No wait ends with the call: a
+        // caller whose process stood still meanwhile would give up at it, and the claims with it.
+        let errors = open.iter().filter(|o| o.error.is_some()).map(|o| o.errors).max();
+        let wait = errors.map_or(Duration::ZERO, |errors| budget.retry_wait(errors));
+        if open.is_empty() || wait >= budget.left() {
             break;
         }
+        if errors.is_some() {
+            tokio::time::sleep(wait).await;
+        }
         let commands: Vec<Cmd> = open.iter().map(|o| o.attempt.command(o.known)).collect();
-        let replies = link.send(&commands, budget).await;
+        let replies = link.send(&commands, if errors.is_some() { budget.after_failure() } else { budget }).await;
         let mut still_open = Vec::new();
         for (attempt, reply) in open.into_iter().zip(replies) {
             let index = attempt.index;
-            match attempt.on_reply(reply) {
+            match attempt.on_reply(reply, link.is_cluster()) {
                 Ok(answer) => answers[index] = Some(answer),
                 Err(attempt) => still_open.push(attempt),
             }
@@ -86,12 +91,12 @@ pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: B
 
 impl<A: Attempt> Open<A> {
     /// Returns the answer, or the attempt if it is still open.
-    fn on_reply(self, answer: RedisResult<Value>) -> Result<A::Answer, Self> {
+    fn on_reply(self, answer: RedisResult<Value>, in_cluster: bool) -> Result<A::Answer, Self> {
         let answer = match answer {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 return Err(Self { known: Known::No, ..self });
             }
-            Err(error) => Err(store_error(&error)),
+            Err(error) => Err(store_error(&error, in_cluster)),
             Ok(answer) => reply(answer),
         };
         match answer {

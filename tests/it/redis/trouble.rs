@@ -76,37 +76,6 @@ async fn a_server_without_room_for_a_client_is_asked_about() {
     assert!(error.to_string().contains("does it take one client more?"), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Redis or Valkey: make test"]
-async fn clusters_have_their_troubles_too() {
-    let [one, other] = Redis::cluster().await;
-    let url = |redis: &Redis, who: &str| format!("redis://{who}{}/", redis.0.address);
-    for who in ["claimant:secret-password@", "nobody:secret-password@", ""] {
-        let store = RedisStore::open_cluster(&url(&one, who)).unwrap();
-        let error = store.claim(&request("secret-key", 0), call()).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Denied, "{who}: {error}");
-        assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
-    }
-    // A client that does not know of clusters is told so for half of the keys.
-    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
-    let store = RedisStore::open(&one.url()).unwrap();
-    let answers = store.claim_all(&requests, call()).await;
-    let (taken, elsewhere): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
-    assert!(!taken.is_empty() && !elsewhere.is_empty());
-    for error in elsewhere.into_iter().filter_map(Result::err) {
-        assert!(error.kind() == StoreErrorKind::Misconfigured && error.to_string().contains("CLAIMANT_REDIS_CLUSTER"));
-    }
-    // One that does claims them on both nodes, whichever it was given, and knows those that it has already.
-    let store = RedisStore::open_cluster(&other.url()).unwrap();
-    let answers = store.claim_all(&requests, call()).await;
-    let granted =
-        answers.iter().filter(|answer| matches!(answer, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))))).count();
-    assert_eq!(granted, requests.len());
-    drop((one, other));
-    let error = store.claim(&request("k", 0), call()).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
-}
-
 /// A user that may do what the documentation of the crate names, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis or Valkey: make test"]
@@ -137,49 +106,6 @@ async fn the_documented_permissions_suffice() {
                 }
             }
         }
-    }
-}
-
-/// A cluster whose first node is gone is connected to by another one that is named.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Redis or Valkey: make test"]
-async fn a_cluster_is_found_while_one_of_its_named_nodes_is_up() {
-    let [one, other] = Redis::cluster().await;
-    let store = RedisStore::open_cluster(&format!("{}, {}", one.url(), other.url())).unwrap();
-    drop(granted(&store, "before", 0).await);
-    drop(one);
-    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
-    // The first call breaks the connection, the second one needs a new one.
-    for call in ["first", "second"] {
-        let meter = Meter::default();
-        let answers = store.claim_all(&requests, Call { within: Duration::from_secs(5), meter: &meter }).await;
-        let answered = answers.iter().filter(|answer| answer.is_ok()).count();
-        assert!((1..20).contains(&answered), "{call}: {answered} of 20 have an answer");
-    }
-    let error = RedisStore::open_cluster("redis://u:secret@a,redis://u:other@b").unwrap_err();
-    assert!(
-        error.to_string().contains("one user and password") && !format!("{error:?}").contains("secret"),
-        "{error:?}"
-    );
-    RedisStore::open_cluster("redis://u:a,b@a,redis://u:a,b@b").expect("a comma can be part of a password");
-}
-
-/// Keys on the other nodes have their answers.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Redis or Valkey: make test"]
-async fn a_node_that_says_nothing_holds_up_its_own_keys_only() {
-    let [one, other] = Redis::cluster().await;
-    let store = RedisStore::open_cluster(&one.url()).unwrap();
-    drop(granted(&store, "before", 0).await);
-    let mut connection = other.connection().await;
-    redis::cmd("CLIENT").arg("PAUSE").arg(600_000).arg("ALL").exec_async(&mut connection).await.unwrap();
-    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
-    let meter = Meter::default();
-    let answers = store.claim_all(&requests, Call { within: Duration::from_millis(500), meter: &meter }).await;
-    let (answered, silent): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
-    assert!(!answered.is_empty() && !silent.is_empty(), "{} of 20 have an answer", answered.len());
-    for answer in answered {
-        assert!(matches!(answer, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_)))), "{answer:?}");
     }
 }
 
@@ -224,6 +150,27 @@ async fn silence_ends_in_time() {
         answer.unwrap_err();
     }
     before(10 * within, store.get(&id("k"), call)).await.unwrap_err();
+}
+
+/// A process that stands still wakes up past the end of the call, and past that of its caller's patience: the call is over then, and
+/// the claim is there for another try.
+#[tokio::test]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_process_that_stood_still_keeps_its_claims() {
+    let redis = Redis::start();
+    let store = store(&redis, "still");
+    let claim = granted(&store, "k", 0).await;
+    let mut connection = redis.connection().await;
+    redis::cmd("CLIENT").arg("PAUSE").arg(600_000).arg("ALL").exec_async(&mut connection).await.unwrap();
+    let (within, meter, failed) = (Duration::from_millis(300), Meter::default(), failed());
+    let call = Call { within, meter: &meter };
+    let settled = tokio::time::timeout(within + Duration::from_millis(50), store.settle(claim, &failed, call));
+    let stands_still = async {
+        tokio::time::sleep(within / 2).await;
+        std::thread::sleep(within);
+    };
+    let (settled, ()) = tokio::join!(settled, stands_still);
+    assert!(matches!(settled, Ok(Settled::Unknown { claim: Some(_), .. })), "{settled:?}");
 }
 
 /// Fails where this takes longer; but not where the machine stood still past both ends.

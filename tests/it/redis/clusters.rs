@@ -1,0 +1,128 @@
+//! Clusters of which a node refuses, is down or says nothing.
+
+use std::time::Instant;
+
+use claimant_core::limits::STORE_CALL_MAX_MS;
+use futures_util::future::join_all;
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn clusters_have_their_troubles_too() {
+    let [one, other] = Redis::cluster().await;
+    let url = |redis: &Redis, who: &str| format!("redis://{who}{}/", redis.0.address);
+    for who in ["claimant:secret-password@", "nobody:secret-password@", ""] {
+        let store = RedisStore::open_cluster(&url(&one, who)).unwrap();
+        let error = store.claim(&request("secret-key", 0), call()).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{who}: {error}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+    }
+    // A client that does not know of clusters is told so for half of the keys.
+    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    let store = RedisStore::open(&one.url()).unwrap();
+    let answers = store.claim_all(&requests, call()).await;
+    let (taken, elsewhere): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(!taken.is_empty() && !elsewhere.is_empty());
+    for error in elsewhere.into_iter().filter_map(Result::err) {
+        assert!(error.kind() == StoreErrorKind::Misconfigured && error.to_string().contains("CLAIMANT_REDIS_CLUSTER"));
+    }
+    // One that does claims them on both nodes, whichever it was given, and knows those that it has already.
+    let store = RedisStore::open_cluster(&other.url()).unwrap();
+    let answers = store.claim_all(&requests, call()).await;
+    let granted =
+        answers.iter().filter(|answer| matches!(answer, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))))).count();
+    assert_eq!(granted, requests.len());
+    drop((one, other));
+    let error = store.claim(&request("k", 0), call()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+}
+
+/// A cluster whose first node is gone is connected to by another one that is named.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_cluster_is_found_while_one_of_its_named_nodes_is_up() {
+    let [one, other] = Redis::cluster().await;
+    let store = RedisStore::open_cluster(&format!("{}, {}", one.url(), other.url())).unwrap();
+    drop(granted(&store, "before", 0).await);
+    drop(one);
+    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    // The first call breaks the connection, the second one needs a new one.
+    for call in ["first", "second"] {
+        let meter = Meter::default();
+        let answers = store.claim_all(&requests, Call { within: Duration::from_secs(5), meter: &meter }).await;
+        let answered = answers.iter().filter(|answer| answer.is_ok()).count();
+        assert!((1..20).contains(&answered), "{call}: {answered} of 20 have an answer");
+        // What is given up for an error that does not pass runs again; and another node is the primary soon.
+        for error in answers.into_iter().filter_map(Result::err) {
+            assert!(error.kind().is_transient(), "{call}: {error}");
+        }
+    }
+    let error = RedisStore::open_cluster("redis://u:secret@a,redis://u:other@b").unwrap_err();
+    assert!(
+        error.to_string().contains("one user and password") && !format!("{error:?}").contains("secret"),
+        "{error:?}"
+    );
+    RedisStore::open_cluster("redis://u:a,b@a,redis://u:a,b@b").expect("a comma can be part of a password");
+}
+
+/// Keys on the other nodes have their answers.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_node_that_says_nothing_holds_up_its_own_keys_only() {
+    let [one, other] = Redis::cluster().await;
+    let store = RedisStore::open_cluster(&one.url()).unwrap();
+    drop(granted(&store, "before", 0).await);
+    let mut connection = other.connection().await;
+    redis::cmd("CLIENT").arg("PAUSE").arg(600_000).arg("ALL").exec_async(&mut connection).await.unwrap();
+    let requests: Vec<_> = (0..20).map(|n| request(&format!("k{n}"), 0)).collect();
+    let meter = Meter::default();
+    let answers = store.claim_all(&requests, Call { within: Duration::from_millis(500), meter: &meter }).await;
+    let (answered, silent): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(!answered.is_empty() && !silent.is_empty(), "{} of 20 have an answer", answered.len());
+    for answer in answered {
+        assert!(matches!(answer, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_)))), "{answer:?}");
+    }
+    // So do those of calls that need a new connection, in the time that the engine gives a call; also where it is named.
+    for urls in [one.url(), format!("{},{}", one.url(), other.url())] {
+        let store = RedisStore::open_cluster(&urls).unwrap();
+        let within = Duration::from_millis(STORE_CALL_MAX_MS);
+        for from in [20, 40] {
+            let requests: Vec<_> = (from..from + 20).map(|n| request(&format!("k{n}"), 0)).collect();
+            let answers = store.claim_all(&requests, Call { within, meter: &meter }).await;
+            let answered = answers.iter().filter(|answer| answer.is_ok()).count();
+            assert!((1..20).contains(&answered), "{urls}, from {from}: {answered} of 20 have an answer: {answers:?}");
+        }
+    }
+}
+
+/// One call after the other, for keys of both nodes, while one of these says nothing.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn calls_for_a_silent_node_leave_those_of_others_their_answers() {
+    let [one, other] = Redis::cluster().await;
+    let open = || RedisStore::open_cluster(&format!("{},{}", one.url(), other.url())).unwrap();
+    let (warm, cold, up, meter) = (open(), open(), RedisStore::open(&one.url()).unwrap(), Meter::default());
+    let call = Call { within: Duration::from_millis(STORE_CALL_MAX_MS), meter: &meter };
+    drop(granted(&warm, "before", 0).await);
+    let mut connection = other.connection().await;
+    redis::cmd("CLIENT").arg("PAUSE").arg(600_000).arg("ALL").exec_async(&mut connection).await.unwrap();
+    let calls =
+        [("warm", &warm), ("cold", &cold)].into_iter().flat_map(|(name, store)| (0..40).map(move |n| (name, store, n)));
+    let calls = calls.map(|(name, store, n)| {
+        let (key, up) = (format!("{name} {n}"), &up);
+        async move {
+            let is_up = up.get(&id(&key), call).await.is_ok();
+            tokio::time::sleep(Duration::from_millis(n * 150)).await;
+            let begun = Instant::now();
+            let answered = store.claim(&request(&key, 0), call).await.is_ok();
+            (is_up, answered, key, begun.elapsed())
+        }
+    });
+    let calls = join_all(calls).await;
+    assert!(calls.iter().all(|(is_up, answered, ..)| is_up == answered), "{calls:?}");
+    // The connection of the one is from before the silence.
+    let of_warm = calls.iter().filter(|(is_up, _, key, _)| *is_up && key.starts_with("warm"));
+    let longest = of_warm.map(|(.., took)| *took).max();
+    assert!(longest < Some(Duration::from_secs(1)), "{calls:?}");
+}
