@@ -73,7 +73,7 @@ async fn begin(pool: &PgPool, lasts: Duration, mut budget: Budget<'_>) -> Result
 
 async fn begin_once(pool: &PgPool, lasts: Duration, budget: Budget<'_>) -> Result<SqlTransaction<Postgres>, SqlError> {
     let mut session = Session::open(pool, budget).await?;
-    session.begin().await?;
+    session.begin("").await?;
     let (connection, number) = session.hand_over(lasts).await?;
     Ok(SqlTransaction::of_many(connection, number))
 }

@@ -9,10 +9,15 @@ use crate::error::SqlError;
 use crate::session::Session;
 
 impl<D: Dialect> Session<'_, D> {
-    /// Begins a transaction that waits only a short while for locks.
-    pub(crate) async fn begin(&mut self) -> Result<(), SqlError> {
+    /// Begins a transaction that waits only a short while for locks, with this after it in the same request.
+    pub(crate) async fn begin(&mut self, and: &'static str) -> Result<(), SqlError> {
         self.in_transaction = true;
-        D::control(self, "beginning a transaction", D::BEGIN.to_owned()).await
+        let begun = D::control(self, "beginning a transaction", [D::BEGIN, and].concat()).await;
+        if begun.as_ref().is_err_and(SqlError::is_answer) {
+            self.roll_back().await;
+        }
+        // What is locked by others is then a whole table, and no key is in use.
+        begun.map_err(|error| SqlError { contended: false, ..error })
     }
 
     /// Hands the transaction over to the handler, with the server's own lock timeout; the server ends it if it is idle for

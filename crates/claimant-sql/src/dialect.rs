@@ -39,6 +39,10 @@ pub(crate) trait Dialect: ErrorCodes {
     /// Begins a transaction that sees what was committed before each statement, and waits a second for locks.
     const BEGIN: &'static str;
 
+    /// Follows it where a claim is written in the transaction: waits while others lock the whole table, which is no claim of the key.
+    /// The claim's own statements then wait for locks of its record alone.
+    const LOCK_TABLE: &'static str;
+
     /// Commits, and resets the connection for the pool.
     const COMMIT: &'static str;
 

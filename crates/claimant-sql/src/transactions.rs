@@ -41,7 +41,7 @@ async fn claim_once<D: Dialect>(
     budget: Budget<'_>,
 ) -> Result<ClaimAnswer, SqlError> {
     let mut session = Session::open(pool, budget).await?;
-    session.begin().await?;
+    session.begin(D::LOCK_TABLE).await?;
     match rounds::claim_on(&mut session, request).await {
         Ok(Claimed::Granted(grant)) => {
             let (connection, number) = session.hand_over(request.lease_until.since(request.now)).await?;

@@ -175,24 +175,37 @@ async fn a_migration_on_a_full_disk_ends_at_once() {
 
 /// It is nobody's claim of the key, so the key is not busy.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs MariaDB: make test"]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn a_table_that_is_locked_for_a_moment_makes_no_key_busy() {
-    let database = Database::MariaDb(MariaDb::shared().await);
-    let store = database.store(2).await;
-    let mut party = database.party().await;
-    for (key, ms) in [("one try", 1_500), ("two", 3_000)] {
-        party.run("LOCK TABLES claimant_records WRITE").await;
-        let unlock = async {
-            tokio::time::sleep(Duration::from_millis(ms)).await;
-            party.run("UNLOCK TABLES").await;
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(2).await;
+        let mut party = database.party().await;
+        // PostgreSQL's is that of an index that is made.
+        let (lock, unlock) = match &database {
+            Database::Postgres(_) => ("BEGIN; LOCK TABLE claimant_records IN SHARE MODE", "ROLLBACK"),
+            Database::MariaDb(_) => ("LOCK TABLES claimant_records WRITE", "UNLOCK TABLES"),
         };
-        let transactions = transactional(&store);
-        let (request, meter) = (request(key), Meter::default());
-        let claim = transactions.claim(&request, Call { within: LONG, meter: &meter });
-        let (claimed, ()) = tokio::join!(claim, unlock);
-        assert!(matches!(claimed, Ok(ClaimAnswer::Granted(_))), "{key}: {claimed:?}");
-        drop(claimed);
-        store.all_returned().await;
+        for (key, ms) in [("one try", 1_500), ("two", 3_000)] {
+            party.run(lock).await;
+            let unlocks = async {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                party.run(unlock).await;
+            };
+            let transactions = transactional(&store);
+            let (request, meter) = (request(key), Meter::default());
+            let claim = transactions.claim(&request, Call { within: LONG, meter: &meter });
+            let (claimed, ()) = tokio::join!(claim, unlocks);
+            assert!(matches!(claimed, Ok(ClaimAnswer::Granted(_))), "{name}, {key}: {claimed:?}");
+            drop(claimed);
+            store.all_returned().await;
+        }
+        // A lock that outlasts the call leaves it without an answer.
+        party.run(lock).await;
+        let (request, meter) = (request("none"), Meter::default());
+        let claimed = transactional(&store).claim(&request, Call { within: 2 * WITHIN, meter: &meter }).await;
+        party.run(unlock).await;
+        assert!(claimed.as_ref().is_err_and(|error| error.kind().is_transient()), "{name}: {claimed:?}");
     }
 }
 

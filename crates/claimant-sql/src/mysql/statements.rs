@@ -152,6 +152,7 @@ impl Dialect for MySql {
     // limit, so that the claim is tried again, where that of a row answers that the key is busy.
     const BEGIN: &'static str = "SET SESSION autocommit = 0, innodb_lock_wait_timeout = 1, lock_wait_timeout = 3, wait_timeout = 5; \
                                  SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    const LOCK_TABLE: &'static str = "";
     const COMMIT: &'static str = "COMMIT; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \
                                   wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
     const ROLLBACK: &'static str = "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \

@@ -137,6 +137,7 @@ fn each<T, V>(all: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
 impl Dialect for Postgres {
     const BEGIN: &'static str =
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
+    const LOCK_TABLE: &'static str = "; LOCK TABLE claimant_records IN ROW EXCLUSIVE MODE";
     // A handler can leave more than settings in the session, also from inside a function, where no guard sees it.
     const COMMIT: &'static str = "COMMIT; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
     const ROLLBACK: &'static str = "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
