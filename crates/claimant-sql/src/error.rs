@@ -12,7 +12,7 @@ use sqlx::error::DatabaseError;
 pub(crate) struct SqlError {
     pub(crate) kind: StoreErrorKind,
     pub(crate) text: String,
-    /// The server's code, where it gave an answer.
+    /// The server's code, where it gave an answer: PostgreSQL's SQLSTATE, MySQL's number.
     pub(crate) code: String,
     /// Another transaction's lock was in the way: the same statement for fewer records can go through.
     pub(crate) contended: bool,
@@ -56,6 +56,11 @@ impl Table {
 pub(crate) trait ErrorCodes: Database {
     /// Returns what an error of the server means for a statement on this table.
     fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning;
+
+    /// Returns the code that says most about an error.
+    fn code(answer: &dyn DatabaseError) -> String {
+        answer.code().unwrap_or_default().into_owned()
+    }
 }
 
 /// What a server's error code means.
@@ -95,14 +100,14 @@ impl SqlError {
         use StoreErrorKind::{Misconfigured, Other, TooLarge, Unreachable};
         let (kind, what) = match error {
             sqlx::Error::Database(answer) => {
-                let code = answer.code().unwrap_or_default();
+                let code = D::code(answer.as_ref());
                 let meaning = D::meaning(answer.as_ref(), table);
                 let message = if meaning.shows_message { answer.message() } else { "the server refused it" };
                 let text = format!("{operation} failed: {message} (code {code}){}", meaning.fix);
                 return Self {
                     kind: meaning.kind,
                     text,
-                    code: code.into_owned(),
+                    code,
                     contended: meaning.contended,
                     duplicate: answer.is_unique_violation(),
                 };

@@ -135,16 +135,20 @@ async fn complete<D: Dialect>(
     }
 }
 
-/// Describes an error by its code alone: the server's message can be about the handler's own rows.
+/// Describes an error by its code alone, PostgreSQL's or MySQL's number: the server's message can be about the handler's own rows.
 pub(crate) fn refused(what: &str, error: &SqlError) -> String {
     let table = RECORDS.name;
     match error.code.as_str() {
-        "" => format!("{what} had no answer: {}", error.text),
+        // Some servers of MySQL and MariaDB end it without a word.
+        "" => format!(
+            "{what} had no answer: {}. If the transaction was idle for longer than its lease, leave .lease(…) out",
+            error.text
+        ),
         "42P01" => {
             format!("{what} did not find the table {table}: did the handler set a search_path without its schema?")
         }
-        "42501" => format!("{what} was denied: did the handler set a role that may not write {table}?"),
-        "25006" => format!("{what} was denied: did the handler make its transaction read-only?"),
+        "42501" | "1142" => format!("{what} was denied: did the handler set a role that may not write {table}?"),
+        "25006" | "1792" => format!("{what} was denied: did the handler make its transaction read-only?"),
         // Without a lease of its own, a consumer's handler is cancelled before that.
         "25P03" | "4031" => {
             "it was idle for too long, so the server ended it: leave .lease(…) out, and the connection's \

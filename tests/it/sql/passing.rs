@@ -15,6 +15,7 @@ use claimant_testkit::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
 use claimant_tests::services::{MariaDb, Postgres};
 
+use super::transactions::transactional;
 use super::world::{AnyStore, Database, KEY, claim, completed, granted, id, request};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -58,6 +59,58 @@ async fn a_completion_outlasts_an_error_that_passes() {
         }
         assert_eq!((&words[..], mails.load(Ordering::Relaxed)), (&["completed", "duplicate"][..], 1), "{number}");
         assert_eq!(party.count(&format!("errors WHERE n > {ERRORS}")).await, 1, "{number}: it failed first");
+    }
+}
+
+/// Newer servers of MySQL say by a number why they ended a transaction; its SQLSTATE is that of most errors.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs MariaDB: make test"]
+async fn errors_of_mysql_are_known_by_their_numbers() {
+    let database = Database::MariaDb(MariaDb::shared().await);
+    for (number, says) in [(4031, "leave .lease(…) out"), (1792, "read-only"), (1644, "(code 1644)")] {
+        let store = database.store(2).await;
+        let trigger = format!(
+            "CREATE TRIGGER says BEFORE UPDATE ON claimant_records FOR EACH ROW \
+             SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {number}"
+        );
+        database.party().await.run(&trigger).await;
+        let (request, meter) = (request(KEY), Meter::default());
+        let call = Call { within: LONG, meter: &meter };
+        let transactions = transactional(&store);
+        let Ok(ClaimAnswer::Granted(claim)) = transactions.claim(&request, call).await else { panic!("it is fresh") };
+        let settled = transactions.settle(claim, &completed(), call).await;
+        let Settled::Aborted { failure, .. } = settled else { panic!("{number}: {settled:?}") };
+        assert!(failure.why.contains(says), "{number}: {failure:?}");
+    }
+}
+
+/// What PgBouncer without prepared statements of its own makes of those of a client: there already, or not there.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_pooler_that_changes_connections_is_named() {
+    let database = Database::Postgres(Postgres::shared().await);
+    for claimed_before in [false, true] {
+        let AnyStore::Postgres(store) = database.store(1).await else { panic!("PostgreSQL") };
+        let whole = AnyStore::Postgres(store.clone());
+        let mut connection = store.pool().acquire().await.unwrap();
+        let statements: &[&str] = if claimed_before {
+            drop(connection);
+            drop(granted(&whole, "before").await);
+            connection = store.pool().acquire().await.unwrap();
+            &["DEALLOCATE ALL"]
+        } else {
+            &["PREPARE sqlx_s_1 AS SELECT 1", "PREPARE sqlx_s_2 AS SELECT 1", "PREPARE sqlx_s_3 AS SELECT 1"]
+        };
+        for statement in statements {
+            sqlx::raw_sql(*statement).execute(&mut *connection).await.unwrap();
+        }
+        drop(connection);
+        whole.all_returned().await;
+        let error = claim(&whole, KEY, LONG).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("a pooler gives each transaction another") && !text.contains("migrations"), "{text}");
+        // On another connection the same statement can succeed: what was done is not given up.
+        assert_eq!(error.kind(), StoreErrorKind::Other, "{text}");
     }
 }
 

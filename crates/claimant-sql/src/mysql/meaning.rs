@@ -11,12 +11,21 @@ impl ErrorCodes for MySql {
     fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         meaning(answer, table)
     }
+
+    /// Its own number: most errors share the SQLSTATE `HY000`.
+    fn code(answer: &dyn DatabaseError) -> String {
+        number(answer).to_string()
+    }
+}
+
+fn number(answer: &dyn DatabaseError) -> u16 {
+    answer.try_downcast_ref().map_or(0, MySqlDatabaseError::number)
 }
 
 /// Classifies an error by MySQL's own number, which is more specific than its SQLSTATE.
 fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
     let migrate = || format!(": {}", table.migrate());
-    match answer.try_downcast_ref().map_or(0, MySqlDatabaseError::number) {
+    match number(answer) {
         // Lock wait timeout, deadlock, and MariaDB's record that changed since it was read.
         1205 | 1213 | 1020 => Meaning::contended(),
         // Galera's node that is not ready, and group replication that rolled a commit back.

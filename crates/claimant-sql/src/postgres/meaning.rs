@@ -34,6 +34,13 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
         // Undefined table, column and type; operators and values of types that do not fit.
         "42P01" | "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, migrate()),
+        // A prepared statement that is there already, or is not there. On another connection it can succeed, so completions are
+        // tried again.
+        "42P05" | "26000" => Meaning::of(
+            Other,
+            ": a pooler gives each transaction another connection; use one that keeps a client's connection, such as PgBouncer in \
+             session mode, or the server itself",
+        ),
         "54000" => Meaning::of(TooLarge, "").without_message(),
         _ => match code.get(..2).unwrap_or_default() {
             "28" => Meaning::of(Denied, ". Are user and password right, and may the user connect from here?"),
