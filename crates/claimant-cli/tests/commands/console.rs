@@ -581,6 +581,25 @@ fn letters_of_a_cause_are_read_where_that_was_asked_for() {
     assert!(page.contains(careful) && page.contains("Edit and send"), "{page}");
     assert!(asked(&server, &RECEIVES) > before);
 
+    // To be edited, a letter is received once more, and a person is warned; to leave it as it is receives none.
+    let edit = page.split("href=\"").find(|link| link.split('"').next().unwrap().contains("edit=")).unwrap();
+    let page = console.page(&edit.split('"').next().unwrap().replace("&amp;", "&"));
+    assert!(page.contains(careful) && page.contains("<textarea"), "{page}");
+    let (before, _) = page.split_once("\">Leave it as it is").unwrap_or_else(|| panic!("{page}"));
+    let leave = before.rsplit("href=\"").next().unwrap().replace("&amp;", "&");
+    let before = asked(&server, &RECEIVES);
+    assert!(console.page(&leave).contains("Read the letters"), "{leave}");
+    assert_eq!(asked(&server, &RECEIVES), before, "{leave}");
+
+    // A message that is not among the letters that were looked at may have been moved on.
+    let page = console.page("/messages/none?read=true");
+    for said in [
+        "It is not among the dead letters: 2 letters",
+        "SQS moves letters of orders-dead on to orders-later after 3 receives",
+    ] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+
     // What an act does not find may have been moved on; and it leads to a page that does not read.
     let head = format!("POST /dead/redrive HTTP/1.1\r\nhost: {}\r\naccept: text/html", console.url);
     let group = cause.split(['/', '?']).nth(2).unwrap();

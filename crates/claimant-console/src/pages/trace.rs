@@ -60,7 +60,8 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
     let was_read = ask.query.flag("read")?;
     let (mut letter, mut says) = (None, Vec::new());
     if was_read {
-        let looked = self::letter(console, &id).await;
+        let mut moved_on = Vec::new();
+        let looked = self::letter(console, &id, &mut moved_on).await;
         says.push(match &looked {
             Ok((Some(letter), _)) => format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause),
             Ok((None, _)) if console.place().dead_letter_queues().is_empty() => NO_DEAD_LETTERS.to_owned(),
@@ -72,6 +73,7 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
         });
         letter = looked.ok().and_then(|(letter, _)| letter);
         if letter.is_none() {
+            says.append(&mut moved_on);
             says.extend(console.place().left_out.iter().map(|one| timeline::words::sentence(one)));
         }
     }
@@ -104,13 +106,18 @@ fn last_outcome(facts: &[Fact]) -> Option<(&Fact, &str)> {
     })
 }
 
-/// The message among the dead letters of all queues, and how many were looked at.
-async fn letter(console: &Console, id: &str) -> Result<(Option<Letter>, usize), Error> {
+/// The message among the dead letters of all queues, and how many were looked at. Of queues of which SQS moves letters on, it says where to.
+async fn letter(console: &Console, id: &str, moved_on: &mut Vec<String>) -> Result<(Option<Letter>, usize), Error> {
     let (place, mut looked_at) = (console.place(), 0);
     for queue in place.dead_letter_queues() {
         let dead = DeadLetterQueue::open_in(place, &queue.url).await?.with_bodies_of(0);
         let page = dead.page(&Selection::ids([id]), None, 1, dead::LOOKS_MAX).await?;
         looked_at += page.looked_at;
+        if let Some((to, receives)) = dead.moves_on_to().zip(dead.moves_on_after()) {
+            let from = &queue.name;
+            moved_on
+                .push(format!("SQS moves letters of {from} on to {to} after {receives} receives: it may be there."));
+        }
         if let Some(letter) = page.letters.first() {
             let found = Letter {
                 message_id: letter.message_id.clone(),

@@ -123,10 +123,10 @@ impl Page for Cause {
 }
 
 impl Cause {
-    /// Returns where this page is, with its letters.
+    /// Returns where this page is. Of a deployed queue it receives no letter there before that is asked for.
     fn path(&self) -> String {
         let after = self.found.after.as_ref().map_or_else(String::new, |after| format!("&{AFTER}={after}"));
-        format!("{}{after}", letters::path_to_read(&self.group, &self.queue, self.is_local))
+        format!("{}{after}", letters::path(&self.group, &self.queue))
     }
 
     fn list(&self) -> Markup {
@@ -244,11 +244,12 @@ impl Cause {
         let others = self.drawn.iter().flat_map(|drawn| &drawn.others);
         let to = none.into_iter().chain(others.map(|queue| (queue.as_str(), queue.as_str())));
         html! {
+            (letters::careful(self.moves_on.after))
             (facts(letter))
             form .edit.card method="post" action=(REDRIVE) {
                 @if let Some(drawn) = &self.drawn { (form::hidden(&self.one(letter, drawn))) }
                 @if let Some(after) = &self.found.after { (form::hidden(&[(AFTER, after)])) }
-                (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" { "\n" (letter.sent.body) } }))
+                (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" required { "\n" (letter.sent.body) } }))
                 (form::field("To", &form::select("to", to, edit.to.as_deref())))
                 div .acts {
                     button .main type="submit" { "Send and take it out of here" }
