@@ -118,12 +118,16 @@ impl Report {
         })
     }
 
-    /// Says that there may be more letters that fit, and why, where that is so and it did not fail.
+    /// Says that there may be more letters that fit, and why, where that is so and it did not fail. `looked_for` are the ids that
+    /// were named where it was a dry run: of a FIFO queue's letters that were named, and were all met, there are no more.
     #[must_use]
-    pub const fn more_in_words(&self, is_fifo: bool, dry_run: bool) -> Option<&'static str> {
+    pub fn more_in_words(&self, is_fifo: bool, looked_for: Option<&BTreeSet<String>>) -> Option<&'static str> {
+        // Where the limit was reached, those that are left do not count as missing.
+        let is_all = |named: &BTreeSet<String>| self.missing.is_empty() && self.progress.selected >= named.len();
+        let may_hide = looked_for.is_some_and(|named| named.is_empty() || !is_all(named));
         match (self.more, is_fifo) {
             _ if self.failed.is_some() => None,
-            (more, true) if more || dry_run => Some(MORE_BEHIND),
+            (more, true) if more || may_hide => Some(MORE_BEHIND),
             (true, false) => Some(MORE),
             _ => None,
         }
@@ -205,7 +209,8 @@ mod tests {
             failed: failed.then(|| "why".to_owned()),
             ..Report::default()
         };
-        for (more, failed, is_fifo, dry_run, says) in [
+        let everything = BTreeSet::new();
+        for (more, failed, is_fifo, is_look, says) in [
             (false, false, false, true, None),
             (false, false, true, false, None),
             (false, false, true, true, Some("ten of a message group")),
@@ -214,8 +219,15 @@ mod tests {
             // That it failed says so already.
             (true, true, true, false, None),
         ] {
-            let said = report(more, failed, 0).more_in_words(is_fifo, dry_run);
+            let said = report(more, failed, 0).more_in_words(is_fifo, is_look.then_some(&everything));
             assert!(said.is_some() == says.is_some() && said.unwrap_or("").contains(says.unwrap_or("")), "{said:?}");
+        }
+        // Of two that were named: both were met, one was not, and a limit left one.
+        for (missing, selected, is_said) in [(&[][..], 2, false), (&["b".to_owned()], 1, true), (&[], 1, true)] {
+            let progress = Progress { selected, ..Progress::default() };
+            let report = Report { progress, missing: missing.iter().cloned().collect(), ..Report::default() };
+            let said = report.more_in_words(true, Some(&["a", "b"].map(str::to_owned).into()));
+            assert_eq!(said.is_some(), is_said, "{missing:?} {selected}");
         }
         for (came_back, says) in [(1, "1 was given up on again"), (2, "2 were given up on again")] {
             assert!(report(false, false, came_back).came_back_in_words().unwrap().starts_with(says));

@@ -172,13 +172,13 @@ impl Acts {
             report = act(&confirmed, false).await?.after(look);
         }
         if !what.output.json {
-            self.print(queue, what, &report);
+            self.print(queue, what, selection, &report);
         }
         self.reports.push((queue.name().to_owned(), report));
         Ok(true)
     }
 
-    fn print(&self, queue: &DeadLetterQueue, what: &What, report: &Report) {
+    fn print(&self, queue: &DeadLetterQueue, what: &What, selection: &Selection, report: &Report) {
         let would = if what.write.dry_run { "would be " } else { "" };
         let mut to: Vec<&str> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
         to.sort_unstable();
@@ -204,7 +204,7 @@ impl Acts {
         if let Some(why) = &report.failed {
             say(format!("It ended early: {}.", harmless(why)));
         }
-        if let Some(said) = report.more_in_words(queue.is_fifo(), what.write.dry_run) {
+        if let Some(said) = report.more_in_words(queue.is_fifo(), what.write.dry_run.then_some(&selection.ids.named)) {
             say(said);
         }
     }

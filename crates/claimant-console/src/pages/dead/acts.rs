@@ -1,5 +1,6 @@
 //! `POST /dead/redrive` and `POST /dead/discard`, as `claimant dead redrive` and `claimant dead discard` do.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use axum::extract::State;
@@ -67,7 +68,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     let edit = edit.unwrap_or_default();
     let report = dead.redrive(&selection, to.as_deref(), &edit, bounds, &mut |_| console.go_on()).await?;
     let mut said = format!("{} {}sent back", counted(&report), would_be(bounds));
-    let queues: std::collections::BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
+    let queues: BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
     if !queues.is_empty() {
         said.push_str(&format!(" to {}", queues.into_iter().collect::<Vec<_>>().join(", ")));
     }
@@ -78,7 +79,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     // A letter that is still here is edited on.
     let kept = report.progress.done == 0 && report.problem_count > 0;
     let see = if kept { form(console, fields) } else { see(fields) };
-    Ok(done(console, see, said, (&dead, &report, bounds.dry_run)))
+    Ok(done(console, see, said, (&dead, &report, bounds.dry_run.then_some(&selection.ids.named))))
 }
 
 async fn discarded(console: &Console, act: &Act) -> Result<Done, Error> {
@@ -102,7 +103,7 @@ async fn discarded(console: &Console, act: &Act) -> Result<Done, Error> {
         (true, _) => format!("; saved in {}", path.display()),
     };
     let said = format!("{} {}discarded{saved}.", counted(&report), would_be(bounds));
-    let mut done = done(console, see(fields), said, (&dead, &report, bounds.dry_run));
+    let mut done = done(console, see(fields), said, (&dead, &report, bounds.dry_run.then_some(&selection.ids.named)));
     if is_saved {
         done.value["saved"] = path.display().to_string().into();
     }
@@ -137,12 +138,12 @@ const fn would_be(bounds: Bounds) -> &'static str {
     if bounds.dry_run { "would be " } else { "" }
 }
 
-/// Returns what was done, or would be, and what was not.
+/// Returns what was done, or would be, and what was not; `looked_for` are the ids that were named where it was a dry run.
 fn done(
     console: &Console,
     see: String,
     mut said: String,
-    (dead, report, dry_run): (&DeadLetterQueue, &Report, bool),
+    (dead, report, looked_for): (&DeadLetterQueue, &Report, Option<&BTreeSet<String>>),
 ) -> Done {
     if let Some(problem) = report.problems.first() {
         said.push_str(&format!(
@@ -154,7 +155,7 @@ fn done(
     if let Some(why) = &report.failed {
         said.push_str(&format!(" It ended early: {why}."));
     }
-    let more = report.more_in_words(dead.is_fifo(), dry_run);
+    let more = report.more_in_words(dead.is_fifo(), looked_for);
     let more = match more.filter(|_| report.more && console.is_stopping()) {
         Some(_) => Some("The console was stopped: there may be more of them, which stayed."),
         None => more,
@@ -175,7 +176,7 @@ fn done(
     }
     let mut value = report.to_json();
     value["missing"] = report.missing.iter().map(String::as_str).collect();
-    value["dry_run"] = dry_run.into();
+    value["dry_run"] = looked_for.is_some().into();
     Done::of(is_done, said, see, value)
 }
 
