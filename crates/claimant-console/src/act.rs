@@ -27,6 +27,9 @@ const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
 /// then.
 const DRAWN_ANEW: [&str; 2] = ["until", "enabled"];
 
+/// The field of a body.
+const BODY: &str = "body";
+
 /// The most bytes of the name of a field that is none.
 const NAME_SHOWN: usize = 32;
 
@@ -52,32 +55,36 @@ impl FromRequest<Console> for Act {
 }
 
 impl Act {
-    /// Checks that it has no other fields than these, beside the number of its form. An act with one less means more, or something else:
-    /// `ids` for `id` all letters of a cause.
+    /// Checks that it has no other fields than these, beside the number of its form, none in its address, and each with a value. An act
+    /// with one less means more, or something else: `ids` for `id` all letters of a cause.
     ///
     /// # Errors
-    /// When it has another one.
+    /// When it has another one, or one in its address, or one that is `null`.
     pub(crate) fn takes(&self, names: &[&str]) -> Result<(), Error> {
-        let Some(other) = self.fields.names().find(|name| *name != FORM && !names.contains(name)) else {
-            return Ok(());
-        };
-        // What is no name may be a body, which is not repeated.
-        let is_name = (1..=NAME_SHOWN).contains(&other.len())
-            && other.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-        let other = if is_name { other } else { "what was sent" };
-        let takes = if names.is_empty() { "no field".to_owned() } else { names.join(", ") };
-        Err(Error::invalid(format!("{other} is no field of this act: it takes {takes}")))
+        if let Some(name) = self.ask.query.names().next() {
+            return Err(Error::invalid(format!("{} came in the address: send it in the body", shown(name))));
+        }
+        if let Some(other) = self.fields.names().find(|name| *name != FORM && !names.contains(name)) {
+            let takes = if names.is_empty() { "no field".to_owned() } else { names.join(", ") };
+            return Err(Error::invalid(format!("{} is no field of this act: it takes {takes}", shown(other))));
+        }
+        // Of a body there is more to say.
+        let mut lost = self.fields.without_value().filter(|name| *name != BODY);
+        lost.try_for_each(|name| self.fields.narrowing(name).map(drop))
     }
 
     /// Returns the body, if one came. What a program sends is what it means, to the last byte; a browser's form has lines that end as in
     /// mail, and these end as they were typed.
     ///
     /// # Errors
-    /// When it came and is empty: SQS takes none that is, and what was lost does not mean that nothing is changed.
-    pub(crate) fn body(&self) -> Result<Option<String>, Error> {
-        match self.fields.all("body").next() {
-            None | Some("") if self.fields.came("body") => {
-                Err(Error::invalid("body names nothing: fill it in, or leave it out"))
+    /// When it came and is empty: SQS takes none that is, and what was lost does not mean that nothing is changed. A program is told to leave
+    /// it out where there is one without it (`has_own`), which a form cannot.
+    pub(crate) fn body(&self, has_own: bool) -> Result<Option<String>, Error> {
+        match self.fields.all(BODY).next() {
+            None | Some("") if self.fields.came(BODY) => {
+                let leave_out = has_own && self.ask.reader == Reader::Program;
+                let or = if leave_out { ", or leave body out to send what is there" } else { "" };
+                Err(Error::invalid(format!("SQS takes no empty body: fill it in{or}")))
             }
             Some(body) if self.ask.reader != Reader::Program => Ok(Some(body.replace("\r\n", "\n"))),
             body => Ok(body.map(str::to_owned)),
@@ -113,6 +120,13 @@ impl Act {
         }
         (act, done)
     }
+}
+
+/// Returns the name of a field that is refused. What is no name may be a body, which is not repeated.
+fn shown(name: &str) -> &str {
+    let is_name = (1..=NAME_SHOWN).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_name { name } else { "what was sent" }
 }
 
 /// Reads the body of a request.

@@ -71,6 +71,11 @@ impl Fields {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Returns the names that came without a value.
+    pub(crate) fn without_value(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name.as_str())
+    }
+
     /// Returns whether this name came, be it with nothing.
     pub(crate) fn came(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
@@ -84,9 +89,9 @@ impl Fields {
     /// Returns whether a box of this name is ticked; it is not where there is none.
     ///
     /// # Errors
-    /// When it is neither true nor false: what else a program means by it is not guessed.
+    /// When it is neither true nor false: what else a program means by it, or by nothing, is not guessed.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, Error> {
-        match self.get(name) {
+        match self.narrowing(name)? {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
             Some(_) => Err(Error::invalid(format!("{name} is true or false"))),
@@ -139,6 +144,7 @@ mod tests {
             assert_eq!((fields.get("key"), fields.get("empty"), fields.get("none")), (Some("a/b c"), None, None));
             assert!(fields.flag("dry_run").unwrap() && !fields.flag("yes").unwrap());
             assert_eq!(fields.flag("n").unwrap_err().to_string(), "n is true or false");
+            assert!(fields.flag("empty").unwrap_err().to_string().starts_with("empty names nothing"));
             assert!(fields.came("empty") && !fields.came("yes") && !fields.without(&["x", "empty"]).came("empty"));
             assert_eq!(fields.number("n", 1, 1..=9).unwrap(), 7);
             assert_eq!(fields.number("m", 1, 1..=9).unwrap(), 1);
@@ -147,6 +153,7 @@ mod tests {
         }
         let nothing = Fields::of_json(br#"{"id": [], "body": null}"#).unwrap();
         assert!(nothing.came("id") && nothing.came("body"));
+        assert_eq!(nothing.without_value().collect::<Vec<_>>(), ["body", "id"]);
         assert_eq!(nothing.all("id").chain(nothing.all("body")).next(), None);
         let body = Fields::of_json(br#"{"body": [1, {"a": "b"}]}"#).unwrap();
         assert_eq!(body.all("body").collect::<Vec<_>>(), [r#"[1,{"a":"b"}]"#]);

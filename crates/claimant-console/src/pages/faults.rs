@@ -27,7 +27,10 @@ const PATH: &str = "/faults";
 const END: &str = "/faults/end";
 
 /// What a fault is asked for with.
-const FIELDS: [&str; 8] = ["act", "of", "function", "process", "when", "frozen_s", "times", "seconds"];
+const FIELDS: [&str; 9] = ["act", "of", "function", "process", "when", "frozen_s", "times", "seconds", PRESET];
+
+/// The field that names a button of [`PROCESSES`], beside which others are asked for: each is of the same form.
+const PRESET: &str = "preset";
 
 /// The most ended faults that are shown.
 const ENDED_SHOWN: usize = 10;
@@ -101,7 +104,7 @@ async fn end(State(console): State<Console>, act: Act) -> Response {
 async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
     act.takes(&FIELDS)?;
-    let spec = spec(&act.fields, &act.ask.query)?;
+    let spec = spec(&act.fields)?;
     let fault = Faults::of(console.place())?.begin(&spec).await?;
     let value = serde_json::to_value(&fault).unwrap_or_default();
     Ok(Done::new(format!("Fault {}: {}.", fault.id, fault.does.trim_end_matches('.')), PATH, value))
@@ -125,11 +128,13 @@ async fn ended(console: &Console, act: &Act) -> Result<Done, Error> {
     Ok(Done::new(said, PATH, serde_json::to_value(&ended).unwrap_or_default()))
 }
 
-/// Reads a fault from the fields of a form; a button of a process names its preset in the query.
-fn spec(fields: &Fields, query: &Fields) -> Result<FaultSpec, Error> {
+/// Reads a fault from the fields of a form; a button of a process names its preset. What came with nothing is none of its defaults.
+fn spec(fields: &Fields) -> Result<FaultSpec, Error> {
+    for name in FIELDS.iter().filter(|name| **name != "act") {
+        fields.narrowing(name)?;
+    }
     let most = PROCESSES.len() as u64;
-    let number = query.number("preset", most, 0..=most)?;
-    fields.narrowing("process")?;
+    let number = fields.number(PRESET, most, 0..=most - 1)?;
     let preset = usize::try_from(number).ok().and_then(|number| PROCESSES.get(number));
     let of_preset =
         |name: &str| preset?.1.iter().find(|(field, _)| *field == name).map(|(_, value)| (*value).to_owned());
@@ -201,7 +206,7 @@ impl Page for FaultsPage {
                             (form::hidden(&[(FORM, &self.form)]))
                             (form::field("Function", &form::select("function", self.functions.iter().map(|name| (name.as_str(), name.as_str())), None)))
                             // One form for all, so that the function is chosen once: each button names its fault.
-                            div .acts { @for (at, (label, _)) in PROCESSES.iter().enumerate() { button type="submit" formaction={ (PATH) "?preset=" (at) } { (label) } } }
+                            div .acts { @for (at, (label, _)) in PROCESSES.iter().enumerate() { button type="submit" name=(PRESET) value=(at) { (label) } } }
                         }
                     }
                 }
@@ -271,16 +276,16 @@ mod tests {
 
     #[test]
     fn buttons_and_fields_say_the_same() {
-        let read = |form: &str, query: &str| spec(&Fields::of_form(form), &Fields::of_form(query)).unwrap();
-        let frozen = read("function=payment", "preset=3");
+        let read = |form: &str| spec(&Fields::of_form(form)).unwrap();
+        let frozen = read("function=payment&preset=3");
         assert_eq!(
             (frozen.act.as_str(), frozen.frozen_s, frozen.function.as_deref()),
             ("freeze", Some(40), Some("payment"))
         );
-        assert_eq!(frozen, read("function=payment&act=freeze&frozen_s=40", ""));
-        assert_eq!(read("act=cut&of=table&seconds=10", "").seconds, Some(10));
-        for (form, query) in [("", ""), ("", "preset=9"), ("act=kill&process=x", "")] {
-            assert!(spec(&Fields::of_form(form), &Fields::of_form(query)).is_err(), "{form}");
+        assert_eq!(frozen, read("function=payment&act=freeze&frozen_s=40"));
+        assert_eq!(read("act=cut&of=table&seconds=10").seconds, Some(10));
+        for form in ["", "act=", "preset=4", "act=kill&process=x", "act=kill&when="] {
+            assert!(spec(&Fields::of_form(form)).is_err(), "{form}");
         }
     }
 }

@@ -49,7 +49,7 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
     act.takes(&FIELDS)?;
     let fields = &act.fields;
-    let (place, body) = (console.place(), act.body()?);
+    let (place, body) = (console.place(), act.body(fields.came("message"))?);
     let before = before(place, fields).await?;
     let queue = match (fields.narrowing("queue")?, &before) {
         (None, Some(before)) => before.queue(place)?,

@@ -17,6 +17,9 @@ use crate::fields::Fields;
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
+/// What sending back is asked for with.
+const REDRIVEN: [&str; 7] = ["queue", "group", "id", UNTIL, "to", "body", "dry_run"];
+
 pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Response {
     let (act, done) = act.once(&console, |console, act| async move { redriven(&console, &act).await }).await;
     act.ask.done_at(&console, Tab::Dead, done, || form(&console, &act.fields))
@@ -50,8 +53,13 @@ fn form(console: &Console, fields: &Fields) -> String {
 
 async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&["queue", "group", "id", UNTIL, "to", "body", "dry_run", AFTER])?;
     let fields = &act.fields;
+    // Where a page began is a field of the form of one letter, to which it goes back.
+    if fields.came("body") {
+        act.takes(&[&REDRIVEN[..], &[AFTER]].concat())?
+    } else {
+        act.takes(&REDRIVEN)?
+    }
     let place = console.place();
     let dead = letters::open(place, fields.required("queue")?).await?;
     let (selection, bounds) = (selection(fields)?, bounds(fields)?);
@@ -61,7 +69,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
         }
         name => name.map(|name| letters::destination(place, &dead, name)).transpose()?,
     };
-    let edit = act.body()?.map(|body| match act.ask.reader {
+    let edit = act.body(true)?.map(|body| match act.ask.reader {
         Reader::Program => Edit::Body(body),
         Reader::Browser | Reader::OpenPage => Edit::Typed(body),
     });
