@@ -79,12 +79,13 @@ pub(super) fn of_template(template: &BTreeMap<String, String>, endpoints: &Endpo
 /// A function's variables as they are shown: as [`of_template`], without secrets.
 pub(super) fn shown(spec: &FunctionSpec, endpoints: &Endpoints) -> BTreeMap<String, String> {
     let mut variables = of_template(&spec.environment, endpoints);
-    for (name, value) in &mut variables {
-        if spec.secrets.contains(name) && !value.is_empty() {
-            HIDDEN.clone_into(value);
-        }
-    }
+    hide(variables.iter_mut().filter(|(name, _)| spec.secrets.contains(*name)).map(|(_, value)| value));
     variables
+}
+
+/// Hides secrets. An empty one is shown: whether there is one is no secret.
+pub(super) fn hide<'a>(secrets: impl Iterator<Item = &'a mut String>) {
+    secrets.filter(|value| !value.is_empty()).for_each(|value| HIDDEN.clone_into(value));
 }
 
 /// Those variables on whose value all that have them agree.

@@ -73,7 +73,10 @@ impl Cloud {
 
     /// As [`function_variables`](Self::function_variables), as they are shown: without values of parameters with `NoEcho`.
     pub fn shown_function_variables(&self) -> Vec<(String, String)> {
-        environment::agreed(self.functions.iter().map(|running| environment::shown(&running.spec, &self.endpoints)))
+        let is_secret = |name: &String| self.functions.iter().any(|running| running.spec.secrets.contains(name));
+        let mut variables = self.function_variables();
+        environment::hide(variables.iter_mut().filter(|(name, _)| is_secret(name)).map(|(_, value)| value));
+        variables
     }
 
     /// What the template holds.

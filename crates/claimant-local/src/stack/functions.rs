@@ -186,16 +186,17 @@ fn environment(properties: &Properties<'_>) -> (BTreeMap<String, String>, BTreeS
     let globals = properties.globals.as_ref().filter(|_| !is_replaced);
     let mut all = globals.map(variables).unwrap_or_default();
     all.extend(variables(&properties.own));
-    let secrets = all.iter().filter(|(_, (_, is_secret))| *is_secret).map(|(name, _)| name.clone()).collect();
-    (all.into_iter().filter_map(|(name, (value, _))| Some((name, value?))).collect(), secrets)
+    let is_secret = |value: &Option<(String, bool)>| value.as_ref().is_some_and(|(_, is_secret)| *is_secret);
+    let secrets = all.iter().filter(|(_, value)| is_secret(value)).map(|(name, _)| name.clone()).collect();
+    (all.into_iter().filter_map(|(name, value)| Some((name, value?.0))).collect(), secrets)
 }
 
 /// Each variable that is written, with its value, if it has one, and whether that is secret.
-fn variables(place: &Section<'_>) -> BTreeMap<String, (Option<String>, bool)> {
+fn variables(place: &Section<'_>) -> BTreeMap<String, Option<(String, bool)>> {
     let variables = place.section("Environment").section("Variables").entries();
     let variable = |(name, value): (String, Section<'_>)| {
         check_name(&name, &value);
-        (name, (value.text_or_stand_in(), value.is_secret()))
+        (name, value.text_or_stand_in())
     };
     variables.into_iter().map(variable).collect()
 }

@@ -181,20 +181,19 @@ impl<'t> Section<'t> {
         self.value()?.as_text().map(str::to_owned)
     }
 
-    /// As [`text`](Self::text), with a stand-in for each part that only AWS knows; each is noted.
-    pub(super) fn text_or_stand_in(&self) -> Option<String> {
-        let (node, unknown) = self.evaluated()?;
-        let text = self.as_text(&node)?;
-        self.note_unknown(unknown, &format!("`{text}` stands in for it"));
-        Some(text)
-    }
-
-    /// Whether the value of a parameter with `NoEcho` is in the value.
-    pub(super) fn is_secret(&self) -> bool {
+    /// As [`text`](Self::text), with a stand-in for each part that only AWS knows; each is noted. With whether the value of a parameter
+    /// with `NoEcho` is in it: then the notes do not show it.
+    pub(super) fn text_or_stand_in(&self) -> Option<(String, bool)> {
         self.template.secret.set(false);
-        // What is wrong with it is said where it is read.
-        let _ = self.evaluated();
-        self.template.secret.get()
+        let (node, unknown) = self.evaluated()?;
+        let is_secret = self.template.secret.get();
+        let text = self.as_text(&node)?;
+        let instead = match is_secret {
+            true => "a text stands in for it, which is not shown: a value with NoEcho is beside it".to_owned(),
+            false => format!("`{text}` stands in for it"),
+        };
+        self.note_unknown(unknown, &instead);
+        Some((text, is_secret))
     }
 
     fn as_text(&self, node: &Node) -> Option<String> {

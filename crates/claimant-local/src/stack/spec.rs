@@ -169,6 +169,6 @@ pub struct NotRun {
     pub kind: String,
     /// Where it stands in the template, from 1.
     pub line: usize,
-    /// Why it is not run, or what happens instead. Holds no parameter's value.
+    /// Why it is not run, or what happens instead. Holds no value of a parameter with `NoEcho`.
     pub why: String,
 }

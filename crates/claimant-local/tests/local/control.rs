@@ -124,6 +124,18 @@ async fn faults_are_switched_on_listed_and_ended_over_http() {
     assert_eq!(call(&address, "GET", path, "").await.1["faults"][0]["id"], 1);
 }
 
+/// A cloud of this template, with these values of its parameters.
+async fn cloud_of(template: &str, given: &[(&str, &str)]) -> Cloud {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("template.yaml"), template).unwrap();
+    let mut config = CloudConfig {
+        parameters: given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        ..CloudConfig::new(directory.path().join("template.yaml"), directory.path())
+    };
+    config.binaries.wait = true;
+    Cloud::start(config).await.unwrap()
+}
+
 /// What CloudFormation shows to no one.
 #[tokio::test]
 async fn the_values_of_parameters_without_echo_are_the_functions_alone() {
@@ -146,18 +158,16 @@ Resources:
           DATABASE_URL: !Ref DatabaseUrl
           BOTH: !Sub '${Prefix}${DatabaseUrl}${Pin}'
           PREFIX: !If [HasDatabase, !Ref Prefix, none]
+          BESIDE: !Sub 'https://u:${Pin}@${Other.Endpoint.Address}/${DatabaseUrl}'
+          HOST: !Sub '${Prefix}.${Other.Endpoint.Address}'
+  Other: {Type: AWS::RDS::DBInstance}
 ";
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("template.yaml"), template).unwrap();
-    let given = [("DatabaseUrl", "postgres://u:s3cret@h/d"), ("Pin", "1234")];
-    let mut config = CloudConfig {
-        parameters: given.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        ..CloudConfig::new(directory.path().join("template.yaml"), directory.path())
-    };
-    config.binaries.wait = true;
-    let cloud = Cloud::start(config).await.unwrap();
+    let cloud = cloud_of(template, &[("DatabaseUrl", "postgres://u:s3cret@h/d"), ("Pin", "1234")]).await;
     let address = cloud.endpoints().control.trim_start_matches("http://").to_owned();
-    let wanted = json!({"BOTH": "****", "DATABASE_URL": "****", "PIN": "****", "PREFIX": "shop"});
+    let wanted = json!({
+        "BESIDE": "****", "BOTH": "****", "DATABASE_URL": "****", "HOST": "shop.Other.Endpoint.Address", "PIN": "****",
+        "PREFIX": "shop",
+    });
     let functions = "/2015-03-31/functions";
     for (path, at) in [
         (functions.to_owned(), "/Functions/0"),
@@ -172,6 +182,32 @@ Resources:
     let pairs = |pairs: Vec<(String, String)>| json!(BTreeMap::from_iter(pairs));
     assert_eq!(pairs(cloud.shown_function_variables()), wanted);
     assert_eq!(pairs(cloud.function_variables())["DATABASE_URL"], "postgres://u:s3cret@h/d");
+    let [beside, host, database] = &cloud.stack().not_run_lines("t.yaml")[..] else { panic!("three lines") };
+    assert!(database.contains("AWS::RDS::DBInstance Other"), "{database}");
+    assert!(beside.contains("Variables.BESIDE") && beside.contains("which is not shown"), "{beside}");
+    assert!(!beside.contains("s3cret") && !beside.contains("1234"), "{beside}");
+    assert!(host.contains("`shop.Other.Endpoint.Address` stands in for it"), "{host}");
+    cloud.stop().await;
+}
+
+#[tokio::test]
+async fn the_variables_that_are_shown_are_those_that_a_command_gets() {
+    let template = "
+Transform: AWS::Serverless-2016-10-31
+Globals: {Function: {Handler: bootstrap, Runtime: provided.al2023}}
+Parameters: {One: {Type: String, NoEcho: true}, Two: {Type: String, NoEcho: true}}
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties: {Environment: {Variables: {DIFFERS: !Ref One, AGREED: !Ref One, PLAIN: x}}}
+  G:
+    Type: AWS::Serverless::Function
+    Properties: {Environment: {Variables: {DIFFERS: !Ref Two, AGREED: s3cret, PLAIN: x}}}
+";
+    let cloud = cloud_of(template, &[("One", "s3cret"), ("Two", "other")]).await;
+    let pairs = |pairs: [(&str, &str); 2]| pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(cloud.function_variables(), pairs([("AGREED", "s3cret"), ("PLAIN", "x")]));
+    assert_eq!(cloud.shown_function_variables(), pairs([("AGREED", "****"), ("PLAIN", "x")]));
     cloud.stop().await;
 }
 
