@@ -70,13 +70,14 @@ impl Source {
             if left.is_zero() || fit == 0 {
                 break;
             }
-            match self.receive(fit.min(self.spec.batch_size - batch.len()), left, wanted).await {
-                Some(messages) => {
-                    bytes += size(&messages);
-                    batch.extend(messages);
-                }
-                None => break,
-            }
+            let received = tokio::select! {
+                received = self.receive(fit.min(self.spec.batch_size - batch.len()), left, wanted) => received,
+                // No more for a start that waits for the program, and may fail.
+                () = function.gone() => None,
+            };
+            let Some(messages) = received else { break };
+            bytes += size(&messages);
+            batch.extend(messages);
         }
         batch
     }

@@ -332,6 +332,21 @@ async fn a_program_that_is_gone_costs_no_receives() {
 }
 
 #[tokio::test]
+async fn a_program_that_goes_while_a_batch_is_gathered_costs_no_more_receives() {
+    let mut bench = bench("orders", &["one"], &[]);
+    (bench.spec.batch_size, bench.spec.window) = (100, LONG * 5);
+    let mapping = bench.start();
+    until("the first is there", || mapping.held().len() == 1).await;
+    std::fs::remove_file(bench.dir.path().join("bootstrap")).unwrap();
+    bench.logs.until("claimant: waits for its program, ", 1).await;
+    bench.send("two");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bench.sqs.counters("orders").unwrap().received, 1);
+    bench.function.stop().await;
+    mapping.stop().await;
+}
+
+#[tokio::test]
 async fn a_paused_mapping_leaves_messages_where_they_are() {
     let bench = bench("orders", &["first"], &[]);
     let mapping = bench.start();
