@@ -21,7 +21,7 @@ use crate::dynamodb::DynamoDb;
 use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::journal::{Journal, lines};
-use crate::lambda::{Function, FunctionConfig, LogSink, Places};
+use crate::lambda::{FOREIGN, Function, FunctionConfig, LogSink, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::{Mapping, MappingSwitch};
 use crate::s3::S3;
@@ -240,17 +240,25 @@ fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Ve
 
 fn no_program(spec: &FunctionSpec, places: &Places, template: &Path) -> String {
     let is_named = |path: &&PathBuf| path.file_name() != Some(OsStr::new(BOOTSTRAP));
-    let first = places.all().find(is_named).or(places.all().next());
+    let place = places.all().find(is_named).or(places.all().next());
     let others: Vec<_> = places.all().filter(is_named).skip(1).map(|path| path.display().to_string()).collect();
-    let first = first.map(|path| path.display().to_string()).unwrap_or_default();
+    let first = place.map(|path| path.display().to_string()).unwrap_or_default();
     let others = if others.is_empty() { String::new() } else { format!(", nor at {}", others.join(", ")) };
+    let unusable = places.unusable();
     let build = if spec.code.cargo || spec.code.binary_is_named {
-        format!("`cargo build -p {}`", spec.binary)
+        format!("build it with `cargo build -p {}`", spec.binary)
+    } else if unusable.is_some_and(|(_, why)| why == FOREIGN) {
+        // As it is, the same would come of it again.
+        "build it for this machine: `sam build` builds for the function's `Architectures`".to_owned()
     } else {
-        format!("`sam build -t {}`", template.display())
+        format!("build it with `sam build -t {}`", template.display())
     };
-    let unusable = places.unusable().map(|unusable| format!(" ({unusable})")).unwrap_or_default();
-    format!("function {} has no binary at {first}{others}{unusable}: build it with {build}", spec.name)
+    let unusable = match unusable {
+        Some((path, why)) if place == Some(path) && others.is_empty() => format!(" (the file there {why})"),
+        Some((path, why)) => format!(" ({} {why})", path.display()),
+        None => String::new(),
+    };
+    format!("function {} has no binary at {first}{others}{unusable}: {build}", spec.name)
 }
 
 /// A listener on 127.0.0.1, and the address to reach it.

@@ -29,8 +29,8 @@ impl Function {
             return Ok(function);
         }
         let FunctionConfig { name, program, .. } = &function.0.config;
-        if let Some(unusable) = program.unusable() {
-            return Err(Error::new(format!("function {name}: {unusable}: build it, or name the binary")));
+        if let Some((path, why)) = program.unusable() {
+            return Err(Error::new(format!("function {name}: {} {why}: build it, or name the binary", path.display())));
         }
         let Some(path) = program.all().next() else {
             return Err(Error::new(format!("function {name}: no place for its program is known")));

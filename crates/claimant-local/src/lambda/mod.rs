@@ -33,4 +33,5 @@ pub use function::Function;
 pub(crate) use invocation::Call;
 pub use invocation::{EVENT_BYTES_MAX, FunctionCounters, Invocation};
 pub use logs::LogSink;
+pub(crate) use program::FOREIGN;
 pub use program::Places;

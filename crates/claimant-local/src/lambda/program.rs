@@ -25,7 +25,7 @@ const WHOLE_MAX: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64;
 
 /// What is said of a program that this machine cannot run.
-const FOREIGN: &str = "is for another architecture or system";
+pub(crate) const FOREIGN: &str = "is for another architecture or system";
 
 /// How an ELF file says that its numbers have 64 bits.
 const CLASS_64: u8 = 2;
@@ -51,10 +51,9 @@ impl Places {
     }
 
     /// Returns what is there in place of a program, and why it is none.
-    pub(crate) fn unusable(&self) -> Option<String> {
+    pub(crate) fn unusable(&self) -> Option<(&PathBuf, &'static str)> {
         let path = self.all().find(|path| path.exists())?;
-        let why = if build(path).is_some() { FOREIGN } else { "is not an executable file" };
-        Some(format!("{} {why}", path.display()))
+        Some((path, if build(path).is_some() { FOREIGN } else { "is not an executable file" }))
     }
 }
 

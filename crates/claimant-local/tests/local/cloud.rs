@@ -327,21 +327,24 @@ async fn a_file_that_is_no_program_here_is_named_where_one_is_waited_for() {
     let program = stage.path().join("worker/bootstrap");
     let own = fs::read(std::env::current_exe().unwrap()).unwrap();
     let foreign = [&own[..18], &[!own[18]], &own[19..64]].concat();
-    for (mode, content, why) in [
-        (0o755, &foreign[..], "worker/bootstrap is for another architecture or system"),
-        (0o644, b"#!/bin/sh\n", "worker/bootstrap is not an executable file"),
+    let machine = "build it for this machine: `sam build` builds for the function's `Architectures`";
+    for (mode, content, why, how) in [
+        (0o755, &foreign[..], "is for another architecture or system", machine),
+        (0o644, b"#!/bin/sh\n", "is not an executable file", "build it with `sam build -t "),
     ] {
         fs::write(&program, content).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
-        config.binaries.wait = false;
         for only in [vec![], vec!["Worker".to_owned()]] {
             let refused = fault(CloudConfig { only, ..config.clone() }).await;
-            assert!(refused.contains("function Worker has no binary") && refused.contains(why), "{refused}");
+            assert!(refused.contains("function Worker has no binary") && refused.contains(how), "{refused}");
+            assert!(refused.contains(&format!("worker/bootstrap {why}")), "{refused}");
         }
-        config.binaries.wait = true;
-        let cloud = Cloud::start(config.clone()).await.unwrap();
+        let mut waits = config.clone();
+        (waits.binaries.wait, waits.binaries.directory) = (true, None);
+        let cloud = Cloud::start(waits).await.unwrap();
         let [waiting] = cloud.waiting() else { panic!("{why}: it waits for a program") };
-        assert!(waiting.contains(why) && waiting.contains("its messages wait"), "{waiting}");
+        let there = format!("no binary at {} (the file there {why}): {how}", program.display());
+        assert!(waiting.contains(&there) && waiting.contains("its messages wait"), "{waiting}");
         cloud.stop().await;
     }
     // As it is where it is named.
@@ -349,5 +352,5 @@ async fn a_file_that_is_no_program_here_is_named_where_one_is_waited_for() {
     fs::set_permissions(stage.path().join("Worker"), fs::Permissions::from_mode(0o755)).unwrap();
     config.binaries = Binaries::in_directory(stage.path());
     let refused = fault(config).await;
-    assert!(refused.contains("Worker is for another architecture or system"), "{refused}");
+    assert!(refused.contains("Worker (the file there is for another architecture or system)"), "{refused}");
 }
