@@ -61,9 +61,7 @@ pub(super) fn add_event_source_mappings(template: &Template<'_>, functions: &mut
         let source = properties.section("EventSourceArn");
         let arn = source.text_or(NOT_READ);
         if arn.as_ref().is_none_or(|arn| arn.split(':').nth(2) != Some("sqs")) {
-            let is_unknown = arn.is_none() && source.is_written();
-            let why = if is_unknown { "its source is not known here" } else { "only SQS queues are read" };
-            resource.not_run(MAPPING, why);
+            resource.not_run(MAPPING, "only SQS queues that are known here are read");
             continue;
         }
         let Some(called) = called else { continue };

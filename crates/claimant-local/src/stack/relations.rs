@@ -41,15 +41,7 @@ pub(super) fn check(stack: &Stack, template: &Template<'_>) {
         let mut readers = BTreeMap::new();
         for mapping in &function.mappings {
             if let Some(other) = readers.insert(&mapping.queue, &mapping.logical_id) {
-                // Each would delete what fits the other alone.
-                template.findings.fault(
-                    mapping.line,
-                    format!(
-                        "{}: reads {}, as {other} does: Lambda allows one event source mapping of a queue and a function; \
-                         give one of them the filters of both, since a message needs to fit one filter",
-                        mapping.logical_id, mapping.queue
-                    ),
-                );
+                check_second(function, mapping, other, template);
             }
             if let Some(queue) = stack.queues.iter().find(|queue| queue.name == mapping.queue) {
                 check_mapping(function, mapping, queue, template);
@@ -91,6 +83,25 @@ fn check_redrive(stack: &Stack, queue: &QueueSpec, template: &Template<'_>) {
         }
         _ => {}
     }
+}
+
+/// Two mappings of one queue and function: each deletes what fits the other alone. For Lambda an alias counts as another function;
+/// which of the two is of one is not known any more.
+fn check_second(function: &FunctionSpec, mapping: &MappingSpec, other: &str, template: &Template<'_>) {
+    let reads = format!("reads {}, as {other} does", mapping.queue);
+    if template.has_aliases(&function.logical_id) {
+        let why = format!("{reads}: each deletes what fits the other alone");
+        template.findings.not_run(mapping.line, &mapping.logical_id, "event source mapping", why);
+        return;
+    }
+    template.findings.fault(
+        mapping.line,
+        format!(
+            "{}: {reads}: Lambda allows one event source mapping of a queue and a function; \
+             give one of them the filters of both, since a message needs to fit one filter",
+            mapping.logical_id
+        ),
+    );
 }
 
 fn check_mapping(function: &FunctionSpec, mapping: &MappingSpec, queue: &QueueSpec, template: &Template<'_>) {

@@ -155,8 +155,11 @@ impl Template<'_> {
     fn maker_of(&self, id: &str) -> Option<&str> {
         let makes = |(maker, resource): &(&str, &Node)| {
             let (Some(kind), Some(rest)) = (type_of(resource), id.strip_prefix(maker)) else { return false };
-            if kind != "AWS::Serverless::Function" {
-                return kind.starts_with("AWS::Serverless::");
+            match kind {
+                "AWS::Serverless::Function" => {}
+                // They become one resource, of their own id.
+                "AWS::Serverless::SimpleTable" | "AWS::Serverless::Application" => return false,
+                _ => return kind.starts_with("AWS::Serverless::"),
             }
             let events = resource.get("Properties").and_then(|properties| properties.get("Events"));
             let events = events.map_or(&[][..], Node::entries).iter().map(|(event, _)| &**event);

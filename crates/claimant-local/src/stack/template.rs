@@ -71,6 +71,15 @@ impl<'a> Template<'a> {
         self.root.get("Resources").map_or(&[][..], Node::entries).iter().map(|(id, resource)| (&**id, resource))
     }
 
+    /// Whether mappings of the function may be of an alias or a version of it.
+    pub(super) fn has_aliases(&self, function_id: &str) -> bool {
+        let are_made = ["AWS::Lambda::Alias", "AWS::Lambda::Version"];
+        let own = self.resource(function_id).and_then(|function| function.get("Properties"));
+        let places = [own, self.under("Globals", "Function")];
+        places.into_iter().flatten().any(|place| place.get("AutoPublishAlias").is_some())
+            || self.all_resources().any(|(_, resource)| type_of(resource).is_some_and(|kind| are_made.contains(&kind)))
+    }
+
     /// Counts what is evaluated.
     ///
     /// # Errors

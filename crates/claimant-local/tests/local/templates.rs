@@ -253,7 +253,7 @@ fn plain_cloudformation_and_what_cdk_synthesises_run() {
             "AWS::IAM::Role RoleEF56 (t.yaml:13): permissions",
             "AWS::Lambda::Alias Live (t.yaml:14): calls to it reach its function",
             "Mapping.Properties.ProvisionedPollerConfig (t.yaml:23): has no effect",
-            "AWS::Lambda::EventSourceMapping Stream (t.yaml:26): only SQS queues are read",
+            "AWS::Lambda::EventSourceMapping Stream (t.yaml:26): only SQS queues that are known here are read",
             "AWS::Lambda::EventSourceMapping Elsewhere (t.yaml:30): its function is not run; messages stay in QueueAB12",
         ],
     );
@@ -325,7 +325,7 @@ Resources:
             "event source mapping FGone (t.yaml:16): reads the queue x, which is not in this template",
             "F.Properties.Events.Imported.Properties.Queue (t.yaml:17): is the export QueueArn of another stack \
              (!ImportValue): no messages of it are read",
-            "AWS::Lambda::EventSourceMapping Shared (t.yaml:18): its source is not known here",
+            "AWS::Lambda::EventSourceMapping Shared (t.yaml:18): only SQS queues that are known here are read",
             "Shared.Properties.EventSourceArn (t.yaml:20): is the export OtherArn of another stack (!ImportValue): \
              no messages of it are read",
             "deadLetterTargetArn (t.yaml:23): is the export DeadArn of another stack (!ImportValue): \
@@ -341,6 +341,7 @@ fn a_reference_to_what_sam_makes_of_a_function_is_told_from_a_typo() {
     let template = "
 Resources:
   ConfirmQueue: {Type: AWS::SQS::Queue}
+  Stock: {Type: AWS::Serverless::SimpleTable}
   Confirm:
     Type: AWS::Serverless::Function
     Properties:
@@ -353,15 +354,15 @@ Resources:
         let [line] = stack.not_run_lines("t.yaml").try_into().unwrap_or_else(|lines| panic!("{made}: {lines:?}"));
         assert!(line.contains("which SAM makes for Confirm: ") && line.contains("stands in for it"), "{line}");
     }
-    for typo in ["ConfirmQeue.Arn", "ConfirmOrder.Id", "Confirmation.Arn"] {
+    for typo in ["ConfirmQeue.Arn", "ConfirmOrder.Id", "Confirmation.Arn", "StockQeue.Arn"] {
         let error = Stack::parse(&template.replace("REFERENCE", typo), &BTreeMap::new()).expect_err(typo).to_string();
         let (id, _) = typo.split_once('.').unwrap();
-        let place = format!(":8: Confirm.Properties.Environment.Variables.VALUE: refers to {id}, which is neither");
+        let place = format!(":9: Confirm.Properties.Environment.Variables.VALUE: refers to {id}, which is neither");
         assert!(error.contains(&place), "{error}");
     }
     let template = template.replace("REFERENCE", "ConfirmRole.Arn").replace("ConfirmQueue.Arn", "ConfirmQeue.Arn");
     let error = Stack::parse(&template, &BTreeMap::new()).expect_err("the event's queue").to_string();
-    assert!(error.contains(":9: Confirm.Properties.Events.Orders.Properties.Queue: refers to ConfirmQeue"), "{error}");
+    assert!(error.contains(":10: Confirm.Properties.Events.Orders.Properties.Queue: refers to ConfirmQeue"), "{error}");
 }
 
 /// Lambda refuses it at deployment; here, each would delete what fits the other alone.
@@ -395,6 +396,16 @@ MORE
         let fault = format!(":10: {second}: reads Q, as FA does: Lambda allows one event source mapping");
         assert!(error.contains(&fault) && error.matches("\n  - ").count() == 1, "{error}");
     }
+    // It may be of an alias, which counts as another function.
+    let more = "
+  M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Q.Arn, FunctionName: !Ref Live}}
+  Live: {Type: AWS::Lambda::Alias, Properties: {FunctionName: !Ref F, Name: live}}";
+    let both = "event source mapping M (t.yaml:11): reads Q, as FA does: each deletes what fits the other alone";
+    let alias = "AWS::Lambda::Alias Live (t.yaml:12)";
+    check(&template.replace("MORE", more), &["Q"], &["F < Q Q", "G < Q"], &[both, alias]);
+    let published = template.replace("MORE", &more.replace("!Ref Live", "!Ref F").replace("  Live", "  #"));
+    let published = published.replacen("provided.al2023", "provided.al2023\n      AutoPublishAlias: live", 1);
+    check(&published, &["Q"], &["F < Q Q", "G < Q"], &[&both.replace(":11", ":12")]);
 }
 
 #[test]
