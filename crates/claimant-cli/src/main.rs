@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     match run(command) {
         Ok(ended) => ended.into(),
         Err(e) => {
-            eprintln!("error: {}", Chain(&*e));
+            output::note(format_args!("error: {}", Chain(&*e)));
             ExitCode::from(EXIT_SETUP)
         }
     }

@@ -321,6 +321,30 @@ fn a_closed_terminal_ends_functions_that_are_at_work() {
     }
 }
 
+/// A terminal that is there no more takes no last words.
+#[test]
+fn a_terminal_that_is_gone_is_no_failure() {
+    let stage = stage("gone");
+    let status = stage.join("status");
+    drop(std::fs::remove_file(&status));
+    let (command, directory) = (env!("CARGO_BIN_EXE_claimant"), stage.display());
+    // As a shell of a terminal does, it passes the signal on; this one keeps the status, too. The first wait ends at the signal.
+    let line = format!(
+        "'{command}' local --template '{directory}/template.yaml' --binaries '{directory}' & \
+         trap \"kill -s HUP $!\" HUP; wait $!; wait $!; echo $? >'{0}.new' && mv '{0}.new' '{0}'",
+        status.display()
+    );
+    let mut script = Command::new("perl");
+    script.args(["-e", "$SIG{HUP} = 'DEFAULT'; exec @ARGV", "script", "--quiet", "--command", &line, "/dev/null"]);
+    let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let shown = BufReader::new(script.stdout.as_mut().unwrap()).lines().map_while(Result::ok);
+    assert!(shown.into_iter().any(|line| line.starts_with("Ready")), "it ended before it was ready");
+    script.kill().unwrap();
+    script.wait().unwrap();
+    assert!(comes(|| status.exists()), "it goes on");
+    assert_eq!(std::fs::read_to_string(&status).unwrap(), "0\n");
+}
+
 #[test]
 fn a_data_directory_is_held_by_one_process_and_let_go_by_its_death() {
     let stage = stage("held");
