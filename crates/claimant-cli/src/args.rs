@@ -99,7 +99,8 @@ pub(crate) struct Man {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  Success (without --workload: stopped by Ctrl-C or SIGTERM).
+  0  Success (without --workload: stopped by Ctrl-C, SIGTERM, or
+     the end of its terminal).
   1  The workload found a fault: work with no effect or more than one, a lost
      message, a malformed body that was not dead-lettered, or queues that were
      not drained in time. Or it was stopped before its end.
@@ -111,8 +112,9 @@ if the cloud was stopped before it was ready.";
 /// Run the functions of a SAM template on this machine, with DynamoDB, SQS, SES, EventBridge Scheduler and a payment gateway.
 ///
 /// Starts the endpoints on 127.0.0.1, creates the template's tables and queues, runs its functions behind their SQS event
-/// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Ctrl-C or SIGTERM
-/// stops everything. The first line is the address of the console: pages that show what happens to each message.
+/// source mappings, and prints the endpoints and the variables that point an AWS CLI or SDK at them. Ctrl-C, SIGTERM
+/// or the end of its terminal stops everything. The first line is the address of the console: pages that show what happens
+/// to each message.
 ///
 /// No mail is sent and no card is charged: GET /_claimant/mails at the SES endpoint and GET /_claimant/charges at the
 /// gateway list what was received. An environment value in the template that is https://gateway.example, or a path under
@@ -126,9 +128,9 @@ if the cloud was stopped before it was ready.";
 /// With --workload the command sends sample messages to the functions that it knows (order-confirmation, payment,
 /// gift-card, loyalty, audit, inventory), waits until the queues are drained, prints what became of the messages, and exits.
 ///
-/// With a COMMAND the printed variables are in its environment, and the cloud ends when it ends. Ctrl-C and SIGTERM end both:
-/// the command and what it started get SIGTERM, and after 5 seconds SIGKILL. Standard output is the command's: endpoints and
-/// logs go to standard error. It cannot read from a terminal.
+/// With a COMMAND the printed variables are in its environment, and the cloud ends when it ends. Ctrl-C, SIGTERM and the end
+/// of the terminal end both: the command and what it started get SIGTERM, and after 5 seconds SIGKILL. Standard output is
+/// the command's: endpoints and logs go to standard error. It cannot read from a terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Local {

@@ -26,8 +26,8 @@ they are hidden from other readers for a moment, and their receive count grows.
 
 Whoever can open a connection on this machine can use the console while it runs.
 
-Ctrl-C or SIGTERM stops it, after what a page has begun: of dead letters, and of messages that are sent, that is the part of them that is \
-under way. The second cuts it off, and so do 11 s.
+Ctrl-C, SIGTERM or the end of its terminal stops it, after what a page has begun: of dead letters, and of messages that are sent, that \
+is the part of them that is under way. The second cuts it off, and so do 11 s.
 
 Exit codes: 0 when it is stopped, 2 where it could not start.")]
 pub(crate) struct DeployedConsole {
