@@ -100,12 +100,11 @@ impl Worker {
             return self.mark_dead(taken.id, bigint(taken.fence), why, end_of(STATEMENT_MAX)).await;
         }
         let (downstream, begin_by) = (&self.shared.downstream, end_of(BEGIN_MAX));
-        let locked = downstream.before_turn(turn.as_mut(), self.lock_row(taken, begin_by)).await;
-        let (LockedRow { transaction, at_server }, body) = match locked {
+        let (LockedRow { transaction, at_server }, body) = match self.lock_row(taken, begin_by).await {
             Ok(locked) => locked,
             Err(outcome) => return outcome,
         };
-        if !downstream.may_begin(turn.as_mut(), begin_by + self.timeout).await {
+        if !downstream.may_begin(turn.as_mut()).await {
             transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
             let error =
                 StoreError::new(StoreErrorKind::Throttled, "the limit or the breaker of what it calls gave it no turn");
@@ -175,18 +174,18 @@ impl Worker {
         let (read, is_late) = (read.await, Instant::now() >= read_by);
         Err(match (locked_by, body, read) {
             (Some(at_server), Some(body), Ok(())) => return Ok((LockedRow { transaction, at_server }, body)),
-            (Some(at_server), _, Err(error)) if is_late => {
-                // The server still sends it, and has the row locked until the last of it is on its way.
+            // The server may still send it, and has the row locked until the last of it is on its way. Or it is the body that has ended it.
+            (at_server, _, Err(error)) if is_late || error.kind() == StoreErrorKind::Unreachable => {
                 drop(transaction);
-                self.end_and_fail(taken, at_server, error::unread(&error), end_of(2 * STATEMENT_MAX)).await
+                let failure = error::unread(&error, is_late);
+                match at_server {
+                    Some(at) => self.end_and_fail(taken, at, failure, end_of(2 * STATEMENT_MAX)).await,
+                    None => self.fail(taken, failure, end_of(STATEMENT_MAX)).await,
+                }
             }
             (Some(at_server), _, Err(error)) => {
                 let locked = LockedRow { transaction, at_server };
-                self.roll_back(taken, locked, end_of(STATEMENT_MAX), error::unread(&error)).await
-            }
-            (None, _, Err(error)) if is_late => {
-                drop(transaction);
-                self.fail(taken, error::unread(&error), end_of(STATEMENT_MAX)).await
+                self.roll_back(taken, locked, end_of(STATEMENT_MAX), error::unread(&error, false)).await
             }
             (None, _, Err(error)) => {
                 drop(transaction);

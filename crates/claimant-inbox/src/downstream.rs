@@ -1,6 +1,5 @@
 //! The system that handlers call: its breaker, and its limit.
 
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use claimant_core::breaker::{Health, Passage, Watch};
 use claimant_core::limit::{Line, Share, Turn};
 use claimant_core::{Breaker, Clock, Error, Failure, Limit, Store};
 use futures_util::future::OptionFuture;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::limits::TURN_MAX_MS;
 
@@ -50,23 +49,10 @@ impl Downstream {
         if self.limit.is_some() { Duration::from_millis(TURN_MAX_MS) } else { Duration::ZERO }
     }
 
-    /// Waits for what a message needs before its turn. While that takes longer than a turn is waited for, other messages have theirs.
-    pub(crate) async fn before_turn<T>(&self, turn: Option<&mut Turn>, needed: impl Future<Output = T>) -> T {
-        let Some(turn) = turn else { return needed.await };
-        let mut needed = pin!(needed);
-        if let Ok(got) = timeout(self.turn_max(), &mut needed).await {
-            return got;
-        }
-        turn.put_off();
-        needed.await
-    }
-
-    /// Waits for the turn of a message that is taken, until this time where it was put off; returns whether it has come, and the breaker is not
-    /// open.
-    pub(crate) async fn may_begin(&self, turn: Option<&mut Turn>, by: Instant) -> bool {
+    /// Waits for the turn of a message that is taken; returns whether it has come, and the breaker is not open.
+    pub(crate) async fn may_begin(&self, turn: Option<&mut Turn>) -> bool {
         let Some(turn) = turn else { return true };
-        let rest = if turn.is_put_off() { by.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
-        turn.begin(rest.max(self.turn_max())).await && self.watch.get().is_none_or(|watch| !watch.is_open())
+        turn.begin(self.turn_max()).await && self.watch.get().is_none_or(|watch| !watch.is_open())
     }
 
     /// Returns what a failure says of the system.

@@ -25,10 +25,10 @@ pub(crate) fn no_answer(operation: &str) -> StoreError {
 }
 
 /// Returns the failure of an attempt whose body did not come, as if its handler had returned it.
-pub(crate) fn unread(error: &StoreError) -> Failure {
+pub(crate) fn unread(error: &StoreError, is_late: bool) -> Failure {
     match error.kind() {
         Corrupt => Failure::terminal(error.to_string()),
-        Unreachable => Failure::retry(format!(
+        _ if is_late => Failure::retry(format!(
             "{error}: where its body is too large for the line to the database, give handlers more time (Worker::timeout)"
         )),
         _ => Failure::retry(error.to_string()),

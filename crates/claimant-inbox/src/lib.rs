@@ -65,7 +65,7 @@
 //!
 //! Each attempt reads its body as it locks its row: it has five seconds, and the handler's time, of which it takes what it needs beyond them. One
 //! that does not come, over a slow line or from a damaged table, is a failure like any other; the server then ends the transaction that still
-//! sends it, as below. A message that takes more than 2 s to be read leaves the turns of a limit to others meanwhile.
+//! sends it, as below. While it is read, it keeps its turn of a limit: another one might not come in its time.
 //!
 //! The handler's transaction holds the row's lock from before the handler runs until the row's end is committed with the handler's
 //! work. A handler's failure, panic or timeout rolls it back. Where a statement is then in flight and does not end within 2 s, or the handler

@@ -43,8 +43,7 @@ pub(crate) const BODIES_BYTES_PER_S: u64 = 4 << 20;
 /// The longest that any call is given: no invocation lasts longer.
 pub(crate) const CALL_MAX_MS: u64 = 900_000;
 
-/// The longest that a message that is taken waits for its turn within a limit: it is taken half a second before. One that takes
-/// longer to be read leaves its turn to others, and waits for the next one.
+/// The longest that a message that is taken waits for its turn within a limit: it is taken half a second before.
 pub(crate) const TURN_MAX_MS: u64 = 2_000;
 
 /// How many more due messages are read than are processed at once: some wait for others of their group.

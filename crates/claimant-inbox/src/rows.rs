@@ -134,7 +134,8 @@ const PARK: &str = "WITH due AS MATERIALIZED (SELECT id, group_name FROM claiman
 /// share the lock of the group, so that none is opened from when this statement begins. Once it is locked, the transaction waits for locks as
 /// the server's settings say: it is the handler's.
 ///
-/// Returns first which transaction has it locked, and then its body: the first row comes, however long the second one takes.
+/// Returns first which transaction has it locked, and then its body: the first row is sent as soon as the server has the second one, and comes
+/// however long the line takes for that.
 const LOCK: &str = "WITH locked AS MATERIALIZED (SELECT i.body FROM claimant_inbox i \
     WHERE i.id = $1 AND i.fence = $2 AND i.status = 'PENDING' \
     AND (i.group_name IS NULL OR current_setting('claimant.shares', true) = 'true') AND (SELECT e.id FROM claimant_inbox e \

@@ -1,6 +1,6 @@
 //! A relay in front of a server: it passes traffic on, and delays, loses and cuts it as a rule says.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub enum Fate {
     CutAfter,
     /// It is lost, as everything that follows it in its direction; the connection stays open.
     Silence,
+    /// It is lost, and its receiver's connection is closed; what sent it is not told, and nothing more is read of it.
+    Deserted,
 }
 
 /// What a relay does to traffic.
@@ -210,6 +212,11 @@ async fn copy<R: Rule>(
             Fate::Silence => {
                 let _ = ended.wait_for(|over| *over).await;
                 break;
+            }
+            Fate::Deserted => {
+                over.send_replace(true);
+                drop(to);
+                return pending().await;
             }
         }
         if to.write_all(&piece[..length]).await.is_err() || fate == Fate::CutAfter {

@@ -38,8 +38,6 @@ struct Known {
     clock: Arc<dyn Clock>,
     /// Messages that are taken and have not had their turn.
     unstarted: AtomicUsize,
-    /// Those of them whose turns are put off.
-    put_off: AtomicUsize,
     /// Held by the one whose turn is next, so that they have theirs in the order of coming.
     next: Mutex<()>,
     lines: AtomicUsize,
@@ -53,10 +51,9 @@ impl Share {
     pub fn new(limit: &Limit, consumer: &str, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let worker = Worker::new((consumer, "limit", limit.faults()), store, Arc::clone(&clock), Duration::ZERO)?;
         let limit = Arc::new(SharedLimit::new(limit, &worker.name, Duration::from_millis(SKEW_DEFAULT_MS))?);
-        let (unstarted, put_off, lines) = Default::default();
+        let (unstarted, next, lines) = (AtomicUsize::new(0), Mutex::new(()), AtomicUsize::new(0));
         let seed = backoff::seed(&MessageId::new(OwnerToken::draw()?.as_str())?);
-        let known = Known { limit, clock, unstarted, put_off, next: Mutex::new(()), lines };
-        Ok(Self { seed, known: Arc::new(known), worker })
+        Ok(Self { seed, known: Arc::new(Known { limit, clock, unstarted, next, lines }), worker })
     }
 
     /// Returns one worker's way to its turns.
@@ -92,8 +89,7 @@ impl Line<'_> {
     /// Returns how many messages may be taken, since their turns are soon.
     #[must_use]
     pub fn room(&self) -> usize {
-        let put_off = self.share.known.put_off.load(Ordering::SeqCst);
-        self.slots.room(self.unstarted().saturating_sub(put_off), AHEAD)
+        self.slots.room(self.unstarted(), AHEAD)
     }
 
     /// Asks the store for what is needed where so many messages wait that are not taken, and for those that are; `free` is how many more
@@ -110,7 +106,7 @@ impl Line<'_> {
     #[must_use]
     pub fn turn(&self) -> Turn {
         self.share.known.unstarted.fetch_add(1, Ordering::SeqCst);
-        Turn { known: Arc::clone(&self.share.known), waits: true, is_put_off: false, permit: None }
+        Turn { known: Arc::clone(&self.share.known), waits: true, permit: None }
     }
 
     /// Returns when there may be something to be done.
@@ -163,35 +159,13 @@ impl fmt::Debug for Line<'_> {
 pub struct Turn {
     known: Arc<Known>,
     waits: bool,
-    is_put_off: bool,
     /// Set while it runs, where a limit counts runs at once.
     permit: Option<Permit>,
 }
 
 impl Turn {
-    /// Puts it off until it is [waited for](Self::begin): others may be taken for the calls that begin before.
-    pub fn put_off(&mut self) {
-        if !std::mem::replace(&mut self.is_put_off, true) {
-            self.known.put_off.fetch_add(1, Ordering::SeqCst);
-            self.known.limit.tell();
-        }
-    }
-
-    /// Returns whether it is put off.
-    #[must_use]
-    pub fn is_put_off(&self) -> bool {
-        self.is_put_off
-    }
-
-    fn put_off_no_more(&mut self) {
-        if std::mem::take(&mut self.is_put_off) {
-            self.known.put_off.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-
     /// Waits until it has come, not longer than this; returns whether it has. Turns come in the order of waiting. Cancel safe.
     pub async fn begin(&mut self, within: Duration) -> bool {
-        self.put_off_no_more();
         let (known, by) = (Arc::clone(&self.known), Instant::now() + within);
         let Ok(_next) = timeout_at(by, known.next.lock()).await else { return false };
         loop {
@@ -224,7 +198,6 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.put_off_no_more();
         self.wait_no_more();
     }
 }
