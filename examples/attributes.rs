@@ -8,22 +8,21 @@
 
 use claimant::engine::{Engine, Message};
 use claimant::memory::MemoryStore;
-use claimant::{AttributeValue, Consumer, Context, HandlerError, Terminal};
+use claimant::{AttributeValue, Consumer, Context, HandlerError};
 
 async fn pack(_order: u64, cx: Context) -> Result<(), HandlerError> {
     let message = cx.message();
-    // Without a tenant, no receive makes it right.
-    message.attributes().text("tenant").ok_or("there is no tenant").terminal()?;
     let priority = message.attributes().number::<u8>("priority").map_or("none".to_owned(), |number| number.to_string());
     let group = message.group().unwrap_or("none");
     println!("{}: receive {}, priority {priority}, tenant group {group}", cx.key(), message.receive_count());
     Ok(())
 }
 
-/// Order 7 of one tenant is not order 7 of another.
+/// Order 7 of one tenant is not order 7 of another. Without a tenant, a message is rejected: a word in its place would be one tenant for all
+/// such messages, and the second of them a duplicate.
 fn consumer() -> Consumer<u64> {
     Consumer::new("packing", MemoryStore::new(), pack)
-        .key_of_message(|order, message| format!("{}/{order}", message.attributes().text("tenant").unwrap_or("none")))
+        .try_key_of_message(|order, message| Ok(format!("{}/{order}", message.attributes().require_text("tenant")?)))
         .concurrency(1)
 }
 
@@ -65,7 +64,17 @@ mod tests {
     async fn without_a_tenant_nothing_is_packed() {
         for scenario in Scenario::all() {
             let played = TestQueue::new(consumer()).play(&scenario, &[TestMessage::text("7")]).await;
-            played.assert_dead_lettered("there is no tenant");
+            played.assert_dead_lettered("the attribute `tenant` is missing");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_no_tenant_is_of_no_tenant() {
+        let queue = TestQueue::new(consumer());
+        queue.send(&[TestMessage::text("7"), TestMessage::text("7"), order_of("none")]);
+        let played = queue.drain().await;
+        let outcomes = played.outcomes();
+        assert_eq!(outcomes, ["m-1: rejected", "m-2: rejected", "m-3: completed"]);
+        assert!(played.dead_letters().iter().all(|letter| letter.contains("the attribute `tenant` is missing")));
     }
 }

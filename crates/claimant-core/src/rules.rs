@@ -53,14 +53,19 @@ impl<T: Send + 'static> Consumer<T> {
     }
 
     /// Sets how the key is made from the payload and the message: its attributes, and what its envelopes say. Otherwise as
-    /// [`key`](Self::key). What changes when a producer sends again (the message's id, times, receive counts) makes no key.
+    /// [`key`](Self::key). What changes when a producer sends again (the message's id, times, receive counts) makes no key. What may
+    /// be missing makes none either, since all messages without it would share a key: that is for
+    /// [`try_key_of_message`](Self::try_key_of_message).
     ///
     /// ```
     /// # use claimant_core as claimant;
     /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
     /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
     /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .key_of_message(|order, message| format!("{}/{order}", message.attributes().text("tenant").unwrap_or("none")));
+    ///     .key_of_message(|order, message| match message.event().and_then(|event| event.kind.as_deref()) {
+    ///         Some(kind) => format!("{order}:{kind}"),
+    ///         None => order.to_string(),
+    ///     });
     /// ```
     #[must_use]
     pub fn key_of_message<K: Display>(mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) -> Self {
@@ -167,7 +172,8 @@ impl<T: Send + 'static> Consumer<T> {
         self
     }
 
-    /// Keeps only a SHA-256 of each key in the store, for keys that are personal data.
+    /// Keeps only a SHA-256 of each key in the store, for keys that are personal data. Choose it before the first message: to add or remove it
+    /// later makes every message new, since a record is found by the key as it is stored.
     ///
     /// ```
     /// # use claimant_core as claimant;

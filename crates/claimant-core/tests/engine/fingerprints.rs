@@ -46,3 +46,11 @@ async fn payloads_of_one_rule_are_compared_as_ever() {
     let seen = deployed(&[(ACTION, "a ok"), (ACTION, "a value"), (KEY, "a value"), (ACTION, "a ok")]).await;
     assert_eq!(seen, ["completed", "conflict", "duplicate", "duplicate"]);
 }
+
+/// As docs/keys.md warns: a record is found by its key as it is stored.
+#[tokio::test(start_paused = true)]
+async fn keys_that_are_stored_otherwise_are_new() {
+    const HASHED: Rule = |consumer| consumer.hashed_keys();
+    let seen = deployed(&[(WHOLE, "a ok"), (HASHED, "a ok"), (HASHED, "a ok"), (WHOLE, "a ok")]).await;
+    assert_eq!(seen, ["completed", "completed", "duplicate", "duplicate"]);
+}
