@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 
-use crate::json::Json;
+use crate::json::{JsonText, Place, after_scalar, after_string};
 use crate::key::InvalidValue;
 
 /// The length of a SHA-256, in bytes; a fingerprint of the first form and of the whole body is stored as that alone.
@@ -42,20 +42,23 @@ impl Fingerprint {
     }
 
     /// Returns the fingerprint of a JSON value: white space and the order of an object's fields do not count.
+    ///
+    /// Numbers that are no `u64` or `i64` count as the nearest `f64`. Where a crate of the program switches on `serde_json`'s Cargo feature
+    /// `arbitrary_precision`, values that differ can then be one: integers beyond 64 bits, more than 15 digits, all beyond the range of an
+    /// `f64`. There, take the [bytes](Self::of_bytes) of the number's text.
     #[must_use]
     pub fn of_json(value: &Value) -> Self {
-        Self::of_value(&value.into())
+        let mut hash = Sha256::new();
+        hash_value(value, &mut hash);
+        Self::of_hash(hash)
     }
 
     /// Returns the fingerprint of a JSON text: of its value, as [`of_json`](Self::of_json) does; `None` where it is not JSON.
     pub(crate) fn of_json_text(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok().map(|value| Self::of_value(&value))
-    }
-
-    fn of_value(value: &Json<'_>) -> Self {
+        let json = JsonText::new(text)?;
         let mut hash = Sha256::new();
-        hash_json(value, &mut hash);
-        Self::of_hash(hash)
+        hash_text_value(&json, JsonText::ROOT, &mut hash);
+        Some(Self::of_hash(hash))
     }
 
     fn of_hash(hash: Sha256) -> Self {
@@ -111,77 +114,93 @@ impl fmt::Debug for Fingerprint {
 /// Returns whether each number of a JSON text is one that a `u64`, an `i64` or an `f64` distinguishes from every other: else two
 /// payloads that differ would have one fingerprint.
 pub(crate) fn numbers_are_exact(json: &str) -> bool {
-    let mut rest = json.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = match first {
-            b'"' => after_string(tail),
+    let mut at = 0;
+    while let [first, ..] = &json.as_bytes()[at..] {
+        at = match first {
+            b'"' => after_string(json, at),
             b'-' | b'0'..=b'9' => {
-                let end = rest.iter().position(|b| !matches!(b, b'+' | b'-' | b'.' | b'0'..=b'9' | b'e' | b'E'));
-                let (number, tail) = rest.split_at(end.unwrap_or(rest.len()));
-                if !is_exact(number) {
+                let end = after_scalar(json, at);
+                if !is_exact(&json[at..end]) {
                     return false;
                 }
-                tail
+                end
             }
-            _ => tail,
+            _ => at + 1,
         };
     }
     true
 }
 
-/// Returns what follows the string whose opening quote was just passed.
-fn after_string(mut rest: &[u8]) -> &[u8] {
-    loop {
-        let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len());
-        rest = match &rest[end..] {
-            [b'"', tail @ ..] => return tail,
-            [_escape, _escaped, tail @ ..] => tail,
-            [] | [_] => return &[],
-        };
-    }
-}
-
 /// Returns whether a number is exact: fifteen digits survive the conversion to an `f64` and back; with an exponent, a number
 /// can also become zero.
-fn is_exact(number: &[u8]) -> bool {
-    let text = std::str::from_utf8(number).unwrap_or_default();
-    let digits = number.iter().filter(|b| b.is_ascii_digit()).count();
-    text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok() || (digits <= 15 && !text.contains(['e', 'E']))
+fn is_exact(number: &str) -> bool {
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok() || (digits <= 15 && !number.contains(['e', 'E']))
 }
 
 /// Feeds a value to the hash so that different values give different input: each has its kind and its length.
-fn hash_json(value: &Json<'_>, hash: &mut Sha256) {
+fn hash_value(value: &Value, hash: &mut Sha256) {
     match value {
-        Json::Null => hash.update(b"n"),
-        Json::Bool(true) => hash.update(b"t"),
-        Json::Bool(false) => hash.update(b"f"),
-        Json::Text(text) => hash_text(b"s", text, hash),
-        // Not by the number's own text, which a Cargo feature of serde_json can change.
-        Json::Number(n) => match (n.as_u64(), n.as_i64()) {
-            (Some(n), _) => hash_text(b"#", &n.to_string(), hash),
-            (None, Some(n)) => hash_text(b"#", &n.to_string(), hash),
-            (None, None) => hash_text(b".", &n.as_f64().unwrap_or(f64::NAN).to_bits().to_string(), hash),
-        },
-        Json::Array(items) => {
-            hash.update(b"[");
-            hash.update((items.len() as u64).to_be_bytes());
-            items.iter().for_each(|item| hash_json(item, hash));
+        Value::Null => hash.update(b"n"),
+        Value::Bool(true) => hash.update(b"t"),
+        Value::Bool(false) => hash.update(b"f"),
+        Value::String(text) => hash_text(b"s", text, hash),
+        Value::Number(number) => hash_number(number, hash),
+        Value::Array(items) => {
+            hash_count(b"[", items.len(), hash);
+            items.iter().for_each(|item| hash_value(item, hash));
         }
-        Json::Object(fields) => {
-            hash.update(b"{");
-            hash.update((fields.len() as u64).to_be_bytes());
+        Value::Object(fields) => {
+            // Not in the order of the map, which a Cargo feature of serde_json can change.
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            hash_count(b"{", fields.len(), hash);
             for (name, value) in fields {
                 hash_text(b"s", name, hash);
-                hash_json(value, hash);
+                hash_value(value, hash);
             }
         }
     }
 }
 
+/// Feeds the same to the hash as [`hash_value`] of the value that a text has here.
+fn hash_text_value(json: &JsonText<'_>, value: Place, hash: &mut Sha256) {
+    match json.first(value) {
+        literal @ (b'n' | b't' | b'f') => hash.update([literal]),
+        b'"' => hash_text(b"s", &json.string(value), hash),
+        b'[' => {
+            hash_count(b"[", json.within(value).count(), hash);
+            json.within(value).for_each(|item| hash_text_value(json, item, hash));
+        }
+        b'{' => {
+            let fields = json.fields(value);
+            hash_count(b"{", fields.count(), hash);
+            for (name, value) in fields.iter() {
+                hash_text(b"s", name, hash);
+                hash_text_value(json, value, hash);
+            }
+        }
+        _ => hash_number(&json.number(value), hash),
+    }
+}
+
+/// Not by the number's own text, which a Cargo feature of `serde_json` can change.
+fn hash_number(number: &Number, hash: &mut Sha256) {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(n), _) => hash_text(b"#", &n.to_string(), hash),
+        (None, Some(n)) => hash_text(b"#", &n.to_string(), hash),
+        (None, None) => hash_text(b".", &number.as_f64().unwrap_or(f64::NAN).to_bits().to_string(), hash),
+    }
+}
+
 fn hash_text(kind: &[u8], text: &str, hash: &mut Sha256) {
-    hash.update(kind);
-    hash.update((text.len() as u64).to_be_bytes()); // OK because usize is at most 64 bits wide.
+    hash_count(kind, text.len(), hash);
     hash.update(text.as_bytes());
+}
+
+fn hash_count(kind: &[u8], count: usize, hash: &mut Sha256) {
+    hash.update(kind);
+    hash.update((count as u64).to_be_bytes()); // OK because usize is at most 64 bits wide.
 }
 
 #[cfg(test)]

@@ -19,16 +19,17 @@ const _: () = assert!(UNPACKED_DEFAULT_BYTES <= UNPACKED_MAX_BYTES);
 /// Opens contents that are compressed with gzip (RFC 1952), of one or more members. What its checksums contradict is rejected.
 ///
 /// A content that unpacks to more than [`UNPACKED_DEFAULT_BYTES`] is rejected, unless [`at_most`](Self::at_most) sets another limit:
-/// gzip makes a kilobyte of a megabyte of zeros. No more than that, and twice it for a moment, is held for a content. All contents of a
-/// batch are in memory at once, and together they have a
-/// [limit](claimant_core::limits::UNPACKED_BATCH_MAX_BYTES) as well.
+/// gzip makes a kilobyte of a megabyte of zeros. No more than that is held for a content; for a moment, while it is unpacked, three times
+/// that, and five times while its fingerprint is made. What it is decoded to comes on top, and that is up to the payload's type. All
+/// contents of a batch are in memory at once, with what they are decoded to, and together they have a
+/// [limit](claimant_core::limits::UNPACKED_BATCH_MAX_BYTES) as well. docs/decoders.md says how much memory a function needs for a limit.
 ///
 /// ```
 /// # use claimant_core as claimant;
 /// # use claimant_decode::{Base64, Gzip};
 /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
 /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-/// // JSON in gzip in Base64, of 32 MiB at most.
+/// // JSON in gzip in Base64, of 32 MiB at most: for a function with several times that.
 /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
 ///     .key(|order| order)
 ///     .envelope(Base64::standard())
@@ -66,6 +67,8 @@ impl Gzip {
             )));
         }
         read.map_err(|_| Rejection::new(format!("the content is not gzip, is cut off or damaged (at byte {at})")))?;
+        // It is kept while its batch is worked on, and grew by doubling.
+        unpacked.shrink_to_fit();
         Ok(unpacked)
     }
 }
@@ -127,6 +130,8 @@ pub(crate) mod tests {
             }
         }
         assert!(gzip.unpack(b"").is_err(), "nothing is not gzip");
+        let kept = Gzip::new().unpack(&packed(&[0; 70_000])).unwrap();
+        assert_eq!(kept.capacity(), 70_000);
     }
 
     #[test]

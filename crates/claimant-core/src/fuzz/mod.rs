@@ -5,11 +5,13 @@
 //! | `bodies` | any body: decoded or rejected; its key, its record's name, its fingerprint |
 //! | `fields` | any body: the field by which it is routed |
 //! | `values` | names of records, fingerprints |
+//! | `first_form` | fingerprints as they were first made |
 //! | `batches` | the plan and the report |
 //! | `times` | delays, schedules, and what is claimed when |
 
 mod batches;
 mod bodies;
 mod fields;
+mod first_form;
 mod times;
 mod values;

@@ -7,6 +7,7 @@
 // The bounds are those of one instruction set.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod instructions;
+mod memory;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, mpsc};
