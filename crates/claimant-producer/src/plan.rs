@@ -78,8 +78,7 @@ impl Plan {
         };
         let mut plan = Self { messages: messages.into_iter().map(planned).collect(), ordered };
         for index in 0..plan.messages.len() {
-            let planned = &plan.messages[index];
-            if let (None, Err(error)) = (&planned.result, check::message(&planned.message, ordered)) {
+            if let Err(error) = check::message(&plan.messages[index].message, ordered) {
                 plan.end(index, Err(error));
             }
         }
@@ -175,7 +174,7 @@ impl Plan {
         false
     }
 
-    /// Ends a message; one that is not sent holds back what follows in its group.
+    /// Ends a message; one that is not sent holds back what follows in its group and has no result of its own.
     fn end(&mut self, index: usize, result: Result<Sent, SendError>) {
         let failed = result.is_err();
         self.messages[index].result = Some(result);
@@ -184,7 +183,7 @@ impl Plan {
         }
         let group = self.messages[index].message.group.clone();
         for later in &mut self.messages[index + 1..] {
-            if later.message.group == group {
+            if later.message.group == group && later.result.is_none() {
                 let why = "an earlier message of its group was not sent: send that one first, then this one";
                 later.result = Some(Err(SendError::new(SendErrorKind::HeldBack, why)));
             }
@@ -251,6 +250,19 @@ mod tests {
         assert!(plan.next_batches(now).is_empty());
         let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
         assert_eq!(kinds, [None, Some(SendErrorKind::Refused), None, Some(SendErrorKind::HeldBack)]);
+    }
+
+    #[test]
+    fn what_can_never_be_sent_is_not_said_to_be_held_back() {
+        // The second of them has no body; nor has the first, or SQS refuses it.
+        for messages in ["a/g/1 b/g/0 c/g/1", "a/g/0 b/g/0 c/g/1"] {
+            let (mut plan, now) = (plan(messages, true), Instant::now());
+            for index in plan.next_batches(now).concat() {
+                plan.apply(index, TryResult::Refused(error(SendErrorKind::Refused)), now);
+            }
+            let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
+            assert_eq!(kinds, [SendErrorKind::Refused, SendErrorKind::Refused, SendErrorKind::HeldBack].map(Some));
+        }
     }
 
     #[test]
