@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::{CloudEvents, EventBridge, NESTING_MAX, S3, Sns};
+use crate::s3::Records;
+use crate::{CloudEvents, EventBridge, NESTING_MAX, S3, Sns, values};
 
 /// Opens whatever envelopes a message has, one inside the other, and leaves a message without one as it is: one queue then takes an
 /// event directly, through SNS, through EventBridge or from S3.
@@ -20,8 +21,8 @@ use crate::{CloudEvents, EventBridge, NESTING_MAX, S3, Sns};
 /// | [`S3`] | `Records`, the first of which has the `eventSource` `aws:s3`; or the `Event` `s3:TestEvent` |
 /// | [`CloudEvents`] | `specversion`, `type` and `source` |
 ///
-/// What has these fields and is no such envelope all the same is rejected, and so are more than [`NESTING_MAX`] envelopes in one
-/// another. Where a producer writes bodies with such fields of its own, name the envelopes instead.
+/// What has these fields and is no such envelope all the same is rejected, and so are a body that has one of them twice, and more than
+/// [`NESTING_MAX`] envelopes in one another. Where a producer writes bodies with such fields of its own, name the envelopes instead.
 ///
 /// ```
 /// # use claimant_core as claimant;
@@ -50,7 +51,7 @@ impl Envelope for Detect {
 }
 
 fn open(message: Message, depth: usize) -> Result<Vec<Message>, Rejection> {
-    let Some(envelope) = envelope_of(message.content()) else { return Ok(vec![message]) };
+    let Some(envelope) = envelope_of(message.content())? else { return Ok(vec![message]) };
     if depth == NESTING_MAX {
         return Err(Rejection::new(format!("envelopes are nested deeper than {NESTING_MAX}")));
     }
@@ -82,15 +83,25 @@ struct Marks<'a> {
 }
 
 /// Returns the envelope that this is; `None` if it is none. What is not JSON is none, and what reads it says so.
-fn envelope_of(content: &[u8]) -> Option<&'static dyn Envelope> {
-    let text = std::str::from_utf8(content).ok().filter(|text| text.trim_start().starts_with('{'))?;
-    let marks: Marks<'_> = serde_json::from_str(text).ok()?;
+///
+/// # Errors
+/// When a field by which envelopes are known is there twice: what it is depends on who reads it.
+fn envelope_of(content: &[u8]) -> Result<Option<&'static dyn Envelope>, Rejection> {
+    let text = std::str::from_utf8(content).ok().filter(|text| text.trim_start().starts_with('{'));
+    let Some(text) = text else { return Ok(None) };
+    let marks: Marks<'_> = match serde_json::from_str(text) {
+        Ok(marks) => marks,
+        Err(error) if error.is_data() && serde_json::from_str::<IgnoredAny>(text).is_ok() => {
+            return values::read::<Marks<'_>>("body", content).map(|_| None);
+        }
+        Err(_) => return Ok(None),
+    };
     let is = |raw: Option<&RawValue>, texts: &[&str]| {
         raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
             .is_some_and(|text| texts.contains(&text.as_str()))
     };
     const OF_SNS: [&str; 3] = ["Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"];
-    if marks.topic_arn.is_some() && is(marks.r#type, &OF_SNS) {
+    let envelope: Option<&'static dyn Envelope> = if marks.topic_arn.is_some() && is(marks.r#type, &OF_SNS) {
         Some(&Sns)
     } else if marks.detail_type.is_some() && marks.source.is_some() {
         Some(&EventBridge)
@@ -100,7 +111,8 @@ fn envelope_of(content: &[u8]) -> Option<&'static dyn Envelope> {
         Some(&CloudEvents)
     } else {
         None
-    }
+    };
+    Ok(envelope)
 }
 
 /// Returns whether these are records of S3, by the first of them.
@@ -110,8 +122,8 @@ fn is_of_s3(records: &RawValue) -> bool {
         #[serde(rename = "eventSource")]
         event_source: String,
     }
-    let records: Option<Vec<&RawValue>> = serde_json::from_str(records.get()).ok();
-    let first = records.as_ref().and_then(|records| records.first());
+    let records: Option<Records<'_>> = serde_json::from_str(records.get()).ok();
+    let first = records.as_ref().and_then(|records| records.first.first());
     first
         .and_then(|first| serde_json::from_str(first.get()).ok())
         .is_some_and(|mark: Mark| mark.event_source == "aws:s3")
@@ -228,6 +240,7 @@ mod tests {
             r#"{"detail-type":"a"}"#,
             r#"["software.amazon.payloadoffloading.PayloadS3Pointer",{}]"#,
             r#"{"Type":"Notification","TopicArn":"a""#,
+            r#"{"source":"a","source":"b""#,
             "text",
             "",
         ] {
@@ -255,5 +268,24 @@ mod tests {
             let rejection = opened(&body.to_string()).unwrap_err().to_string();
             assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");
         }
+        for (body, field) in [
+            (r#"{"detail-type":"secret","source":"a","source":"b","id":"1","detail":{}}"#, "source"),
+            (r#"{"Type":"Notification","Type":"secret","TopicArn":"a","MessageId":"m","Message":"{}"}"#, "Type"),
+            (r#"{"order_id":"secret","type":"paid","type":"shipped"}"#, "type"),
+        ] {
+            let rejection = opened(body).unwrap_err().to_string();
+            let wanted = format!("field `{field}` is there twice");
+            assert!(rejection.contains(&wanted) && !rejection.contains("secret"), "{rejection}");
+        }
+    }
+
+    /// Each of the records is two bytes: a list of them would have sixteen for each.
+    #[test]
+    fn what_are_no_records_are_counted_and_not_kept() {
+        let many = format!(r#"{{"Records":[{}{}]}}"#, record("a"), ",0".repeat(1_000));
+        let rejection = opened(&many).unwrap_err().to_string();
+        assert!(rejection.contains("has 1001 records; at most 100 are allowed"), "{rejection}");
+        let none = many.replace("aws:s3", "aws:sqs");
+        assert_eq!(opened(&none).unwrap()[0].content(), none.as_bytes());
     }
 }

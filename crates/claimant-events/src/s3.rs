@@ -5,6 +5,7 @@ use std::fmt;
 use claimant_core::{Envelope, Event, Fingerprint, Message, Rejection, Timestamp};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -192,9 +193,42 @@ impl TryFrom<Record> for S3Record {
 #[derive(Deserialize)]
 struct Notification<'a> {
     #[serde(rename = "Records", borrow, default)]
-    records: Option<Vec<&'a RawValue>>,
+    records: Option<Records<'a>>,
     #[serde(rename = "Event", default)]
     event: Option<String>,
+}
+
+/// The records of a notification: as many of them as may be there, and how many there are.
+pub(crate) struct Records<'a> {
+    pub(crate) first: Vec<&'a RawValue>,
+    count: usize,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Records<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(RecordsVisitor)
+    }
+}
+
+struct RecordsVisitor;
+
+impl<'de> Visitor<'de> for RecordsVisitor {
+    type Value = Records<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("records")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Records<'de>, A::Error> {
+        let mut records = Records { first: Vec::new(), count: 0 };
+        while let Some(record) = items.next_element()? {
+            records.count += 1;
+            if records.count <= RECORDS_MAX {
+                records.first.push(record);
+            }
+        }
+        Ok(records)
+    }
 }
 
 impl Envelope for S3 {
@@ -202,10 +236,10 @@ impl Envelope for S3 {
         let notification: Notification<'_> = values::read(WORD, message.content())?;
         let records = match (notification.records, notification.event.as_deref()) {
             (None, Some("s3:TestEvent")) => return Ok(Vec::new()),
-            (Some(records), None) if !records.is_empty() => records,
+            (Some(records), None) if records.count > 0 => records,
             _ => return Err(Rejection::new("the S3 notification has no records, and is no s3:TestEvent")),
         };
-        let count = records.len();
+        let Records { first: records, count } = records;
         if count > RECORDS_MAX {
             return Err(Rejection::new(format!(
                 "the S3 notification has {count} records; at most {RECORDS_MAX} are allowed"
