@@ -88,9 +88,16 @@ impl Backlog {
         self.all[index].visible_at = until;
     }
 
-    /// Deletes a message as done.
+    /// Deletes a message: as done, unless a copy of it is in the dead-letter queue.
     pub(crate) fn delete(&mut self, index: usize) {
-        self.all[index].end.get_or_insert(End::Done);
+        let end = self.dead_lettered(index).unwrap_or(End::Done);
+        self.all[index].end.get_or_insert(end);
+    }
+
+    /// Returns the end of a message of which a copy is in the dead-letter queue.
+    fn dead_lettered(&self, index: usize) -> Option<End> {
+        let letter = self.dead_lettered.iter().rev().find(|(of, _)| *of == index);
+        letter.map(|(_, why)| End::DeadLettered(why.clone()))
     }
 
     /// Returns the id of a message that was deleted as done.
@@ -101,18 +108,15 @@ impl Backlog {
 
     /// Applies what an invocation reports of a message.
     pub(crate) fn report(&mut self, index: usize, entry: &Entry, now: Timestamp) {
+        let rejected = !matches!(entry.outcome.word(), "completed" | "duplicate");
+        let letter = self.dead_lettered(index).filter(|_| rejected);
         let queued = &mut self.all[index];
         queued.outcomes.push(entry.outcome.word());
         if queued.end.is_some() {
             return;
         }
         if entry.outcome.is_success() {
-            let letter = self.dead_lettered.iter().rev().find(|(of, _)| *of == index);
-            let rejected = !matches!(entry.outcome.word(), "completed" | "duplicate");
-            queued.end = Some(match letter {
-                Some((_, why)) if rejected => End::DeadLettered(why.clone()),
-                _ => End::Done,
-            });
+            queued.end = letter.or(Some(End::Done));
         } else if let Some(after) = entry.visible_after {
             queued.visible_at = now.plus(after);
         }

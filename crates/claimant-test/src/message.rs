@@ -196,10 +196,13 @@ impl TestMessage {
         })
     }
 
-    /// Returns what a FIFO queue tells copies apart by: another one for each copy that is sent.
+    /// Returns what a FIFO queue tells messages apart by: another one for each copy that is sent, and for each other body, attribute or
+    /// group. Two that are equal are one message.
     #[must_use]
     pub fn deduplication_id(&self) -> String {
-        id_of(&self.content, self.copy)
+        let group = self.group.as_ref().map(|group| group.name.as_str());
+        let all = json!([self.body(), message_attributes(&self.attributes), group]);
+        id_of(&all.to_string(), self.copy)
     }
 
     /// Returns the group of a FIFO queue that it is in.

@@ -3,4 +3,5 @@
 
 mod careless;
 mod messages;
+mod mixed;
 mod scenarios;

@@ -1,5 +1,7 @@
 //! What the messages look like, beside what AWS documents.
 
+use std::collections::BTreeSet;
+
 use claimant_core::AttributeValue;
 use claimant_test::{S3Object, TestMessage, event};
 use serde_json::{Value, json};
@@ -60,6 +62,24 @@ fn envelopes_nest_and_a_second_copy_differs_in_what_a_second_copy_differs_in() {
     assert_ne!(inner(&first)["id"], parsed(&renamed.body())["id"], "also with the same detail");
     let cloud = TestMessage::json(&json!({ "id": 1 })).in_cloud_event("shop", "order");
     assert_eq!(parsed(&cloud.body())["id"], parsed(&cloud.sent_again().body())["id"]);
+}
+
+#[test]
+fn a_fifo_queue_tells_messages_apart_by_all_that_differs() {
+    let order = || TestMessage::json(&json!({ "id": 1 })).in_group("g");
+    let kind = |kind: &str| order().attribute("type", AttributeValue::text(kind));
+    let all = [
+        order(),
+        order().sent_again(),
+        order().in_sns("orders"),
+        order().in_event_bridge("shop", "order"),
+        kind("a"),
+        kind("b"),
+        order().in_group("h"),
+    ];
+    let ids = all.each_ref().map(TestMessage::deduplication_id);
+    assert_eq!(BTreeSet::from(ids.clone()).len(), all.len(), "{ids:?}");
+    assert_eq!(order().deduplication_id(), ids[0]);
 }
 
 #[test]
