@@ -128,7 +128,7 @@ impl Rule for Inner {
                 self.delayed.fetch_add(1, Ordering::Relaxed);
                 self.passed.fetch_add(1, Ordering::Relaxed);
             }
-            Fate::Cut | Fate::Silence => _ = lost.fetch_add(1, Ordering::Relaxed),
+            Fate::Cut | Fate::Silence | Fate::Deserted => _ = lost.fetch_add(1, Ordering::Relaxed),
         }
         fate
     }
