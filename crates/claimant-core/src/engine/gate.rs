@@ -65,7 +65,9 @@ impl<'a> Gate<'a> {
     pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, waits_for_busy: bool, may_wait: bool) {
         let Some(way) = &mut self.way else { return };
         let has_none = waiting == 0 && !has_in_hand && !(waits_for_busy && way.probe_lasts(self.cx.now()));
-        let (breaker, written) = (way.breaker, if has_none { way.leave() } else { None });
+        // With a message to come, what was answered is not all that it has.
+        let left = if has_none { way.leave().filter(|_| !waits_for_busy) } else { None };
+        let (breaker, written) = (way.breaker, left);
         self.write(written);
         if waiting > 0 && self.is_shut() && self.is_idle() && may_wait {
             let asker = self.cx.asker(self.cx.schedule.cancel_at);

@@ -63,7 +63,7 @@ impl Slot {
     }
 
     /// Returns when others are to have it, after as long as it is kept where calls are so far apart.
-    fn term_ends_at(&self, interval: Duration) -> Instant {
+    pub(super) fn term_ends_at(&self, interval: Duration) -> Instant {
         self.since + ms(LIMIT_TERM_MS).max(interval * TERM_INTERVALS)
     }
 

@@ -148,7 +148,10 @@ impl Slots {
                 _ if slot.renewing => {}
                 true => due = Some(Step::Release(slot.number)),
                 false if needed && slot.renew_at <= now.mono => due = due.or(Some(Step::Renew(slot.number))),
-                false if needed => wake_at = earlier(wake_at, slot.renew_at),
+                false if needed => {
+                    let term_end = Some(slot.term_ends_at(self.interval())).filter(|end| *end > now.mono);
+                    wake_at = term_end.into_iter().chain([slot.renew_at]).fold(wake_at, earlier);
+                }
                 false => {}
             }
         }
@@ -355,6 +358,7 @@ mod tests {
         );
         assert_eq!(known.begin(at(start, LIMIT_TERM_MS - 1)), Some(0));
         assert_eq!(soon(&mut known, LIMIT_TERM_MS - 1), [0; 3], "its next call would come too late");
+        assert_eq!(known.next(at(start, LIMIT_TERM_MS - 1), 1, 0), Err(Some(start + ms(LIMIT_TERM_MS))));
         assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Ok(Step::Release(0)));
     }
 

@@ -135,4 +135,9 @@ async fn a_message_that_waits_for_a_busy_key_for_long_leaves_the_probe_to_others
     let (waited, (other, at)) = tokio::join!(world.deliver(&["ok"]), other);
     assert_eq!((waited.0.as_str(), other.as_str()), ("completed", "completed"));
     assert!(at < Duration::from_secs(25), "when the lease of the probe is over, and not when the key is free: {at:?}");
+    // And its answer before that closes nothing.
+    let world = World::open_with(|consumer| consumer.wait_while_busy(Duration::from_secs(20))).await;
+    world.hold(1, "away", 26).await;
+    assert_eq!(world.deliver(&["ok", "away"]).await.0, "completed retry");
+    assert_eq!(world.breaker().await, Status::InProgress, "the second one failed: open");
 }
