@@ -63,8 +63,7 @@ impl Batches {
         let most = most(polled, load);
         let usual = polled.concurrency.map_or(POLLERS, |limit| limit.min(POLLERS));
         let pollers = polled.pollers.map_or(usual, |(least, _)| least);
-        let per_group = if polled.fifo { load.traffic.per_group } else { 1.0 };
-        let duration = |fill: f64| duration_ms(&deployed.function, load, guarantee, fill, per_group);
+        let duration = |fill: f64| duration_of(deployed, load, guarantee, fill);
         // What gathers while each poller's last batch is worked on, or within the window.
         let gathered = |fill: f64| deliveries / pollers * (duration(fill) / 1_000.0).max(polled.window_s);
         let mut fill = 1.0_f64;
@@ -88,6 +87,12 @@ impl Batches {
             requests.visibility = 0.0;
         }
         Self { fill, duration_ms, a_second, requests }
+    }
+
+    /// Returns how many invocations have to run at once on the mean, with batches as full as they can be: so many are enough.
+    pub(crate) fn full_at_once(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
+        let most = most(&deployed.polled, load);
+        load.traffic.deliveries() / most * duration_of(deployed, load, guarantee, most) / 1_000.0
     }
 
     /// Returns how many invocations run at once.
@@ -137,6 +142,11 @@ fn requests(load: &Load, factor: f64, pace: Pace) -> Requests {
         visibility: a_second * some_fail.max(fill * failing / ENTRIES_MAX) + runs * hidden,
         sends: load.traffic.sent_in.map_or(0.0, |each| load.traffic.per_second * factor / each * chunks(each)),
     }
+}
+
+fn duration_of(deployed: &Deployed, load: &Load, guarantee: Guarantee, fill: f64) -> f64 {
+    let per_group = if deployed.polled.fifo { load.traffic.per_group } else { 1.0 };
+    duration_ms(&deployed.function, load, guarantee, fill, per_group)
 }
 
 /// Milliseconds of an invocation: the handlers, in as many turns as there is no room for at once, or as a FIFO group has messages;

@@ -2,7 +2,7 @@
 
 use crate::batches::{Batches, Requests};
 use crate::deployed::Deployed;
-use crate::load::Load;
+use crate::load::{Load, Traffic};
 use crate::plan::{Guarantee, Store};
 use crate::units::Units;
 
@@ -20,9 +20,21 @@ const PER_POLLER: f64 = 10.0;
 /// Messages in flight of a queue.
 const IN_FLIGHT: f64 = 120_000.0;
 
-/// What becomes of messages that a mapping does not take: in a busy time, and where the mean is beyond it, too.
-const WAIT: &str = "messages wait in the queue, unharmed: raise it";
-const GROWS: &str = "the queue grows, on the mean, too, and deletes unread what gets too old: raise it";
+/// What becomes of messages that a mapping does not take, and what helps: in a busy time, and where the mean is beyond it, too.
+const RAISE: [&str; 2] = [
+    "messages wait in the queue, unharmed: raise it",
+    "the queue grows, on the mean, too, and deletes unread what gets too old: raise it",
+];
+const PROVISION: [&str; 2] = [
+    "messages wait: provisioned pollers",
+    "the queue grows, on the mean, too, and deletes unread what gets too old: provisioned pollers",
+];
+
+/// Of which the bill can be beyond: the lease of an invocation, a time in which nothing succeeds, and the first minutes of a table.
+const NOT_OF_THE_RATE: [&str; 3] = [TIMEOUT, ALL_HIDDEN, NEW_TABLE];
+const TIMEOUT: &str = "seconds of an invocation, Timeout";
+const ALL_HIDDEN: &str = "in flight while nothing succeeds";
+const NEW_TABLE: &str = "write units a second, new table";
 
 /// Requests a second of each kind to a FIFO queue without high throughput.
 const FIFO_A_SECOND: f64 = 300.0;
@@ -57,14 +69,14 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     let batches = Batches::of(deployed, load, guarantee, peak);
     let deliveries = load.traffic.deliveries() * peak;
     let polled = &deployed.polled;
-    let mut limits = of_invocations(deployed, batches.at_once(), mean(deployed, load, guarantee));
+    let mut limits = of_invocations(deployed, load, guarantee, peak);
     let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
     let seconds = batches.duration_ms / 1_000.0;
-    add("seconds of an invocation, Timeout", seconds, deployed.timeout_s, "cut off, messages come again: raise it");
+    add(TIMEOUT, seconds, deployed.timeout_s, "cut off, messages come again: raise it");
     let held_s = seconds + polled.window_s;
     add("messages in flight", deliveries * held_s, IN_FLIGHT, "nothing is received: shorter work, more queues");
     let all_hidden = deliveries * polled.visibility_s;
-    add("in flight while nothing succeeds", all_hidden, IN_FLIGHT, "nothing is received: a breaker pauses the intake");
+    add(ALL_HIDDEN, all_hidden, IN_FLIGHT, "nothing is received: a breaker pauses the intake");
     if polled.fifo && !polled.by_group {
         let Requests { receives, deletes, sends, .. } = batches.requests;
         let most = receives.max(deletes).max(sends);
@@ -76,7 +88,7 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
         Store::OnDemand | Store::Provisioned => {
             if store == Store::OnDemand {
                 let then = "throttled at first: set warm throughput";
-                add("write units a second, new table", writes, NEW_TABLE_WRITES, then);
+                add(NEW_TABLE, writes, NEW_TABLE_WRITES, then);
             }
             add("write units a second, of a table", writes, TABLE_WRITES, "throttled: a higher quota, several tables");
         }
@@ -92,33 +104,37 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
 }
 
 /// Returns the limit that lets through fewer messages than come, on the mean, if there is one: the rate is not reached then.
-pub(crate) fn never_enough(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> Option<&'static str> {
-    let mean = mean(deployed, load, guarantee);
-    of_invocations(deployed, mean, mean).iter().find(|limit| limit.share() > 1.0).map(|limit| limit.what)
+pub(crate) fn never_enough(
+    deployed: &Deployed,
+    load: &Load,
+    guarantee: Guarantee,
+    store: Store,
+) -> Option<&'static str> {
+    let mean = Load { traffic: Traffic { peak: 1.0, ..load.traffic.clone() }, ..load.clone() };
+    let limits = limits(deployed, &mean, guarantee, store);
+    limits.iter().find(|limit| limit.share() > 1.0 && !NOT_OF_THE_RATE.contains(&limit.what)).map(|limit| limit.what)
 }
 
-/// Invocations at once on the mean.
-fn mean(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
-    Batches::of(deployed, load, guarantee, 1.0).at_once()
-}
-
-/// Returns what limits how many invocations run at once: so many are needed at the busiest second, and on the mean.
-fn of_invocations(deployed: &Deployed, needed: f64, mean: f64) -> Vec<Limit> {
+/// Returns what limits how many invocations run at once, at so many times the mean rate. What a mapping lets through is enough where full
+/// batches are: they are full once messages have to wait.
+fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, factor: f64) -> Vec<Limit> {
     let Deployed { polled, function, .. } = deployed;
+    let mean = Batches::full_at_once(deployed, load, guarantee);
     let mut limits = Vec::new();
-    let mut add = |what, limit, then| {
-        let then = if mean > limit { GROWS } else { then };
-        limits.push(Limit { what, needed, limit, then });
+    let mut add = |what, limit, [busy, always]: [&'static str; 2]| {
+        let then = if mean > limit { always } else { busy };
+        limits.push(Limit { what, needed: mean * factor, limit, then });
     };
     if let Some(limit) = polled.concurrency {
-        add("MaximumConcurrency", limit, WAIT);
+        add("MaximumConcurrency", limit, RAISE);
     } else if polled.pollers.is_none() {
-        add("invocations at once, of a mapping", MAPPING_CONCURRENCY, "messages wait: provisioned pollers");
+        add("invocations at once, of a mapping", MAPPING_CONCURRENCY, PROVISION);
     }
     if let Some((_, most)) = polled.pollers {
-        add("invocations at once, MaximumPollers", most * PER_POLLER, WAIT);
+        add("invocations at once, MaximumPollers", most * PER_POLLER, RAISE);
     }
     // What the mapping holds back is neither reserved nor taken from the account.
+    let needed = Batches::of(deployed, load, guarantee, factor).at_once();
     let needed = limits.iter().fold(needed, |needed, of| needed.min(of.limit));
     let (what, limit, then) = match function.reserved {
         Some(reserved) => (
@@ -140,7 +156,7 @@ fn of_invocations(deployed: &Deployed, needed: f64, mean: f64) -> Vec<Limit> {
 /// there are never enough.
 pub(crate) fn scaling_s(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
     let needed = Batches::of(deployed, load, guarantee, load.traffic.peak).at_once();
-    let is_never = of_invocations(deployed, needed, needed).iter().any(|limit| limit.share() > 1.0);
+    let is_never = of_invocations(deployed, load, guarantee, load.traffic.peak).iter().any(|limit| limit.share() > 1.0);
     if is_never || deployed.polled.pollers.is_some() {
         return 0.0;
     }

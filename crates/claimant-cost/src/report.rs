@@ -217,7 +217,7 @@ fn detail(deployed: &Deployed, load: &Load, prices: &Prices, choice: &Choice) ->
     Detail {
         compared: Guarantee::ALL.map(|guarantee| (guarantee, usd(guarantee))).to_vec(),
         limits: limits(deployed, load, guarantee, store),
-        never_enough: never_enough(deployed, load, guarantee),
+        never_enough: never_enough(deployed, load, guarantee, store),
         scaling_s: scaling_s(deployed, load, guarantee),
         advice: advice(&own, deployed, load, prices),
         assumed: deployed.assumed.clone(),

@@ -137,6 +137,10 @@ fn a_fifo_queue_is_limited_by_requests_and_to_batches_of_ten() {
     };
     // The busiest second has twice the messages, each in a batch of its own.
     assert_eq!(limit(&of(&[]), "requests a second of a kind, FIFO"), (500.0, 300.0));
+    assert_eq!(of(&[])["functions"][0]["never_enough"], Value::Null, "250 on the mean are enough");
+    let filled = ["--per-second", "6000", "--filled", "10", "--batch-size", "10"];
+    let bill = json(&[&["--template", &template, "--function", "A"][..], &filled].concat());
+    assert_eq!(bill["functions"][0]["never_enough"], "requests a second of a kind, FIFO", "{bill}");
     let (needed, _) = limit(&of(&["--batch-size", "100", "--filled", "100"]), "requests a second of a kind, FIFO");
     assert!((needed - 50.0).abs() < 1e-6, "{needed}");
     let (needed, _) =
@@ -236,6 +240,17 @@ fn reserved_concurrency_and_pollers_are_limits() {
         assert!(shown.contains("this rate is not reached"), "{shown}");
         assert!(bill["functions"][0]["never_enough"].as_str().unwrap().starts_with(what), "{bill}");
     }
+    // Batches fill once messages have to wait: two at once do ten a second of these.
+    let two = file("limits.yaml", &ONE.replace(limited.0, &limited.1.replace('5', "2")));
+    for more in [&[][..], &["--filled", "2"]] {
+        let options = ["--template", &two, "--per-second", "1", "--handler-ms", "2000"];
+        let shown = text(&cost(&[&options, more].concat()).stdout);
+        assert!(!shown.contains("not reached") && !shown.contains("  over"), "{shown}");
+    }
+    // A mapping's own limit cannot be raised.
+    let template = file("limits.yaml", ONE);
+    let shown = text(&cost(&["--template", &template, "--per-second", "10000", "--handler-ms", "8000"]).stdout);
+    assert!(shown.contains("gets too old: provisioned pollers"), "{shown}");
     // Only the busiest second is beyond it.
     let busy = ONE.replace(limited.0, &limited.1.replace('5', "30"));
     let busy = file("limits.yaml", &busy);
