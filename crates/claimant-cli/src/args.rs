@@ -263,7 +263,7 @@ pub(crate) struct New {
     #[arg(long)]
     pub(crate) project: bool,
 
-    /// The checkout of claimant that a new project depends on [default: the one that this command was built from]
+    /// The checkout of claimant that a new project depends on [default: the one that this command was built from, but for one installed from git]
     #[arg(long, value_name = "PATH", conflicts_with = "claimant_git")]
     pub(crate) claimant_path: Option<PathBuf>,
 

@@ -41,7 +41,7 @@ pub enum Fate {
     CutAfter,
     /// It is lost, as everything that follows it in its direction; the connection stays open.
     Silence,
-    /// It is lost, and its receiver's connection is closed; what sent it is not told, and nothing more is read of it.
+    /// It is lost, and its receiver's connection is closed; what sent it is told no more than that nothing else comes, and nothing more is read of it.
     Deserted,
 }
 

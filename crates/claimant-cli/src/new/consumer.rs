@@ -118,8 +118,7 @@ impl Consumer<'_> {
         let dependencies = DEPENDENCIES.into_iter().chain(sdk).map(|key| ("workspace.dependencies", key));
         for (table, key) in package.into_iter().chain(dependencies) {
             if !insert::has_path(manifest, &format!("{table}.{key}")) {
-                let or = if key == "claimant" { ", or give --project for a project of its own" } else { "" };
-                plan.fault(format!("Cargo.toml: [{table}] has no `{key}` for the members: add it{or}"));
+                plan.fault(format!("Cargo.toml: [{table}] has no `{key}` for the members: add it"));
             }
         }
         let name = self.name.as_str();

@@ -94,10 +94,13 @@ impl Source {
     }
 }
 
-/// Whether a checkout is one that cargo made for itself. It deletes those again, and no other machine has it.
+/// Whether a checkout is one that cargo made for itself: it is in `git/checkouts`, in a directory that ends in a hash. Cargo deletes those
+/// again, and no other machine has them.
 fn is_cache(checkout: &Path) -> bool {
-    let parts: Vec<_> = checkout.iter().collect();
-    parts.windows(2).any(|two| two == ["git", "checkouts"])
+    let parts: Vec<_> = checkout.iter().map(|part| part.to_string_lossy()).collect();
+    let is_hash = |hash: &str| hash.len() == 16 && hash.chars().all(|c| c.is_ascii_hexdigit());
+    let has_hash = |name: &str| name.rsplit_once('-').is_some_and(|(_, hash)| is_hash(hash));
+    parts.windows(3).any(|three| three[0] == "git" && three[1] == "checkouts" && has_hash(&three[2]))
 }
 
 /// Whether a URL has credentials: a password, or over HTTP a user, which is how some tokens are given. `git@` of SSH is none.
@@ -204,7 +207,8 @@ mod tests {
     #[test]
     fn claimant_comes_from_the_checkout_that_built_this_unless_said() {
         for (checkout, taken) in [
-            ("/home/ada/.cargo/git/checkouts/claimant-0f1e/abc1234/crates/claimant-cli/../..", true),
+            ("/home/ada/.cargo/git/checkouts/claimant-0f1e2d3c4b5a6978/abc1234/crates/claimant-cli/../..", true),
+            ("/home/ada/git/checkouts/claimant/crates/claimant-cli/../..", false),
             ("/home/ada/git/claimant/crates/claimant-cli/../..", false),
         ] {
             assert_eq!(is_cache(Path::new(checkout)), taken, "{checkout}");

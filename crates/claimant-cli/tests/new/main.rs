@@ -193,6 +193,7 @@ fn a_workspace_is_one_by_its_template() {
     let output = claimant_new(workspace.path(), "second", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("has no `claimant`") && errors.contains("give --project"), "{errors}");
+    assert!(!errors.contains("LockTable"), "what else it lacks is for later: {errors}");
     assert_eq!(files(workspace.path()), before);
 }
 

@@ -103,11 +103,13 @@ fn a_package_in_the_workspace_s_manifest_is_not_its_members() {
     let workspace = workspace();
     let manifest = workspace.path().join("Cargo.toml");
     let text = fs::read_to_string(&manifest).unwrap();
-    let moved = text.replace("[workspace.package]", "[package]").replace("[workspace.dependencies]", "[dependencies]");
-    fs::write(&manifest, moved).unwrap();
-    let output = claimant_new(workspace.path(), "welcome", &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    for wanted in ["[workspace.package] has no `edition`", "[workspace.dependencies] has no `claimant`"] {
+    for (table, own, wanted) in [
+        ("[workspace.package]", "[package]", "[workspace.package] has no `edition`"),
+        ("[workspace.dependencies]", "[dependencies]", "no `claimant` in [workspace.dependencies]"),
+    ] {
+        fs::write(&manifest, text.replace(table, own)).unwrap();
+        let output = claimant_new(workspace.path(), "welcome", &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.contains(wanted), "{wanted} in {errors}");
     }
     fs::write(&manifest, text.replace("[workspace.lints.", "[workspace.metadata.")).unwrap();
