@@ -37,20 +37,23 @@ impl Redis {
         Self(started(claimant_servers::redis(port, options)))
     }
 
+    /// The slots of each of two nodes that share the keys.
+    pub const HALVES: [[&str; 2]; 2] = [["0", "8191"], ["8192", "16383"]];
+
     /// Starts an empty cluster of two nodes, which share the keys.
     ///
     /// # Panics
     /// When it is not ready within a minute.
     pub async fn cluster() -> [Self; 2] {
-        Self::cluster_with([["0", "8191"], ["8192", "16383"]]).await
+        Self::cluster_with(Self::HALVES).await
     }
 
-    /// Starts an empty cluster of two nodes, whose second one has nearly all keys and is reached through a tap.
+    /// Starts an empty cluster of two nodes with these keys, whose second one is reached through a tap.
     ///
     /// # Panics
     /// When it is not ready within a minute.
-    pub async fn tapped_cluster() -> ([Self; 2], Tap) {
-        let nodes = Self::cluster_with([["0", "0"], ["1", "16383"]]).await;
+    pub async fn tapped_cluster(slots: [[&str; 2]; 2]) -> ([Self; 2], Tap) {
+        let nodes = Self::cluster_with(slots).await;
         let tap = Tap::before(&nodes[1].0.address).await;
         let (_, port) = tap.address.rsplit_once(':').expect("it is an address");
         let mut connection = nodes[1].connection().await;

@@ -190,7 +190,7 @@ async fn every_store_is_outlasted() {
 
 /// A cluster of its own, whose node with nearly all keys goes away while the other one stays and sends its clients there.
 async fn on_cluster(way: Way) -> Party {
-    let (nodes, tap) = Redis::tapped_cluster().await;
+    let (nodes, tap) = Redis::tapped_cluster([["0", "0"], ["1", "16383"]]).await;
     let urls = format!("{},redis://claimant:claimant@{}/", nodes[0].url(), tap.address);
     let store = Arc::new(RedisStore::open_cluster(&urls).unwrap());
     let switch: Switch = Arc::new(move |away| {

@@ -56,7 +56,8 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
         // Its client has followed it to a node that is down, or back and forth.
         "MOVED" if in_cluster => (
             StoreErrorKind::Throttled,
-            "the cluster's nodes do not agree yet on who has the key, or one of them is down",
+            "the cluster's nodes do not agree yet on who has the key, or one of them is down, or the function cannot reach the \
+             address that it announces",
         ),
         "MOVED" | "CROSSSLOT" => {
             (StoreErrorKind::Misconfigured, "the server is part of a cluster: set CLAIMANT_REDIS_CLUSTER=on")

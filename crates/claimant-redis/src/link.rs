@@ -11,7 +11,7 @@ use claimant_core::limits::STORE_CALL_MAX_MS;
 use claimant_core::{Budget, Meter};
 use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
-use redis::cluster::{ClusterClient, ClusterConfig};
+use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionAddr, Pipeline, RedisError, RedisResult, Value};
@@ -27,8 +27,8 @@ const TRY_MAX_MS: u64 = 2_000;
 /// The longest that the check of a new connection may take.
 const CHECK_MAX_MS: u64 = 500;
 
-/// The longest that a connection to one node of a cluster may take.
-const NODE_MAX_MS: u64 = 1_000;
+/// The longest that a connection to one node of a cluster may take, unless the client is the user's.
+pub(crate) const NODE_MAX_MS: u64 = 1_000;
 
 /// The longest that connecting to a cluster may take: to the nodes that are named, then to those that they name, then the check.
 /// Its client waits for each that is silent.
@@ -37,6 +37,9 @@ const CLUSTER_CONNECT_MAX_MS: u64 = 2 * NODE_MAX_MS + CHECK_MAX_MS;
 /// The longest that one try may take in a cluster. Where another one asks for a key of a silent node, all wait while the client
 /// looks for it, also twice.
 const CLUSTER_TRY_MAX_MS: u64 = 2 * NODE_MAX_MS + 400;
+
+/// The part of a call's time that a try on a connection in doubt may take: a third.
+const IN_DOUBT_PART: u32 = 3;
 
 // A call whose first try had no answer, on a connection that is silent, has time for another one.
 const _: () = assert!(CLUSTER_TRY_MAX_MS + CLUSTER_CONNECT_MAX_MS < STORE_CALL_MAX_MS);
@@ -102,20 +105,25 @@ impl Link {
             Server::Cluster(_) => (CLUSTER_CONNECT_MAX_MS, CLUSTER_TRY_MAX_MS),
         };
         let connected = in_time(within(connect_max_ms), self.connected(budget.has_failed())).await;
-        let (number, connection) = match connected {
+        let (number, connection, in_doubt) = match connected {
             Ok(connected) => connected,
             Err(error) => return failed(&error),
         };
         let begun = Instant::now();
-        let answers = connection.clone().exchange(commands, within(try_max_ms), budget.meter()).await;
+        let mut until = within(try_max_ms);
+        if in_doubt {
+            // However short the call is, it has time for a try on a new connection, without which the doubt might never end.
+            until = until.min(begun + budget.left() / IN_DOUBT_PART);
+        }
+        let answers = connection.clone().exchange(commands, until, budget.meter()).await;
         let answers = answers.unwrap_or_else(|error| failed(&error));
         self.keep_or_drop(number, connection, begun, &answers);
         answers
     }
 
-    /// Returns the connection in use, or else opens one; also where that is in doubt, for a call that `has_failed`. Cancel safe:
-    /// another call that waits then opens it.
-    async fn connected(&self, has_failed: bool) -> RedisResult<(u64, Connection)> {
+    /// Returns the connection in use, and whether it is in doubt, or else opens one; also where it is in doubt, for a call that
+    /// `has_failed`. Cancel safe: another call that waits then opens it.
+    async fn connected(&self, has_failed: bool) -> RedisResult<(u64, Connection, bool)> {
         if let Some(connected) = self.in_use(has_failed) {
             return Ok(connected);
         }
@@ -130,7 +138,7 @@ impl Link {
         if current.connection.is_none() {
             *current = Current { number, connection: Some(connection.clone()), ..Current::default() };
         }
-        Ok((number, connection))
+        Ok((number, connection, false))
     }
 
     /// Decides which connection other calls use after these answers over this one.
@@ -178,10 +186,10 @@ impl Link {
         Ok(())
     }
 
-    fn in_use(&self, has_failed: bool) -> Option<(u64, Connection)> {
+    fn in_use(&self, has_failed: bool) -> Option<(u64, Connection, bool)> {
         let current = self.current();
         let connection = current.connection.clone().filter(|_| !(has_failed && current.in_doubt));
-        connection.map(|connection| (current.number, connection))
+        connection.map(|connection| (current.number, connection, current.in_doubt))
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -198,10 +206,8 @@ impl Server {
                 let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
                 client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
             }
-            Self::Cluster(client) => {
-                let config = ClusterConfig::new().set_connection_timeout(Duration::from_millis(NODE_MAX_MS));
-                client.get_async_connection_with_config(config).await.map(Connection::Cluster)
-            }
+            // With the time limits that its client has.
+            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
         }
     }
 }

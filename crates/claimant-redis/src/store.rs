@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
@@ -13,7 +14,7 @@ use redis::io::tcp::TcpSettings;
 use redis::{Client, IntoConnectionInfo as _};
 
 use crate::attempts::{Claiming, Reading, Renewing, Settling};
-use crate::link::{Link, Server, choose_ring};
+use crate::link::{Link, NODE_MAX_MS, Server, choose_ring};
 use crate::rounds::{run_all, run_one};
 use crate::settings::Settings;
 
@@ -72,7 +73,8 @@ impl RedisStore {
             choose_ring(node.addr());
             nodes.push(node);
         }
-        let client = ClusterClient::builder(nodes).retries(CLUSTER_RETRIES).tcp_settings(without_delay()).build();
+        let client = ClusterClient::builder(nodes).retries(CLUSTER_RETRIES).tcp_settings(without_delay());
+        let client = client.connection_timeout(Duration::from_millis(NODE_MAX_MS)).build();
         client.map(Self::new_cluster).map_err(|_| not_a_url())
     }
 
@@ -83,7 +85,8 @@ impl RedisStore {
         Self::from_server(Server::One(Box::new(client)))
     }
 
-    /// Creates a store on this client of a cluster. With TLS, rustls needs a default provider: see
+    /// Creates a store on this client of a cluster. Twice its `connection_timeout`, that of one node, should fit into two seconds:
+    /// connecting to the cluster may take no more than two and a half. With TLS, rustls needs a default provider: see
     /// `rustls::crypto::CryptoProvider::install_default`.
     #[must_use]
     pub fn new_cluster(client: ClusterClient) -> Self {

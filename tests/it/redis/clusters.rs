@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use claimant_core::limits::STORE_CALL_MAX_MS;
 use futures_util::future::join_all;
+use redis::cluster::ClusterClient;
 
 use super::*;
 
@@ -125,4 +126,41 @@ async fn calls_for_a_silent_node_leave_those_of_others_their_answers() {
     let of_warm = calls.iter().filter(|(is_up, _, key, _)| *is_up && key.starts_with("warm"));
     let longest = of_warm.map(|(.., took)| *took).max();
     assert!(longest < Some(Duration::from_secs(1)), "{calls:?}");
+}
+
+/// Its node is well, and says nothing over that connection: its host was replaced, or the network has forgotten it. Calls are short
+/// where the function's time limit is.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn short_calls_replace_a_connection_that_went_silent() {
+    let ([one, _other], tap) = Redis::tapped_cluster(Redis::HALVES).await;
+    let (store, meter) = (RedisStore::open_cluster(&one.url()).unwrap(), Meter::default());
+    drop(granted(&store, "before", 0).await);
+    tap.hush(true);
+    let mut answered = Vec::new();
+    for batch in 0..3 {
+        let requests: Vec<_> = (0..20).map(|n| request(&format!("{batch} {n}"), 0)).collect();
+        let within = Duration::from_millis(1_900);
+        let answers = store.claim_all(&requests, Call { within, meter: &meter }).await;
+        answered.push(answers.iter().filter(|answer| answer.is_ok()).count());
+        // New connections pass.
+        tap.hush(false);
+    }
+    assert!((1..20).contains(&answered[0]) && answered[2] == 20, "{answered:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_client_keeps_the_time_limits_that_it_was_given() {
+    let redis = Redis::start();
+    let tap = Tap::before(&redis.0.address).await;
+    tap.hush(true);
+    let client = ClusterClient::builder([format!("redis://{}/", tap.address)]);
+    let store = RedisStore::new_cluster(client.connection_timeout(Duration::from_millis(50)).build().unwrap());
+    let (begun, meter) = (Instant::now(), Meter::default());
+    let call = Call { within: Duration::from_millis(STORE_CALL_MAX_MS), meter: &meter };
+    let error = store.claim(&request("k", 0), call).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+    // Five tries, and the waits between them.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
 }
