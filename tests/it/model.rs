@@ -36,7 +36,7 @@ const LEASE_MS: u64 = 9_000;
 
 /// An endpoint that keeps what it is asked, and answers as scripted, or not at all usefully.
 #[derive(Debug, Clone, Default)]
-struct Tap(Arc<Mutex<(VecDeque<String>, Vec<Value>)>>);
+pub(super) struct Tap(Arc<Mutex<(VecDeque<String>, Vec<Value>)>>);
 
 impl HttpClient for Tap {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
@@ -56,7 +56,12 @@ impl HttpConnector for Tap {
 }
 
 impl Tap {
-    fn table(&self) -> LockTable {
+    /// Answers with this next.
+    pub(super) fn answer(&self, answer: String) {
+        self.0.lock().unwrap().0.push_back(answer);
+    }
+
+    pub(super) fn table(&self) -> LockTable {
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("us-east-1"))
@@ -103,7 +108,7 @@ fn request(key: &str, abandoned: Abandoned) -> ClaimRequest {
     }
 }
 
-fn claim(key: &str) -> Claim {
+pub(super) fn claim(key: &str) -> Claim {
     Claim {
         id: record_id(key),
         owner: OwnerToken::from_stored("mine"),
@@ -115,7 +120,7 @@ fn claim(key: &str) -> Claim {
     }
 }
 
-fn settlement(ending: Ending) -> Settlement {
+pub(super) fn settlement(ending: Ending) -> Settlement {
     Settlement { ending, now: at(NOW_MS), policy: policy(Abandoned::Rerun) }
 }
 
@@ -276,7 +281,7 @@ async fn the_models_conditions_are_those_of_the_lock_table() {
         let request = ClaimRequest { likely: Likely::Known, ..request("k", abandoned) };
         let refusal = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException";
         let refusal = json!({"__type": refusal, "Item": item("k", &seen())}).to_string();
-        tap.0.lock().unwrap().0.push_back(refusal);
+        tap.answer(refusal);
         assert!(locks.claim(&request, call).await.is_err());
         let [blind, replace] = tap.take().try_into().unwrap();
         tell(Kind::Claim, check(&table, &blind, &Guarded::Claim(&request)));

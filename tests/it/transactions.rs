@@ -8,9 +8,10 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType, Update,
 };
 use claimant_core::limits::MARGIN_DEFAULT_MS;
+use claimant_core::protocol::Ending;
 use claimant_core::{
-    Call, Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, Record, RecordId, Report, Schedule, Store,
-    TransactionGuard,
+    AnyTransaction, Call, Claim, Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, Record, RecordId,
+    Report, Schedule, Settled, Store, TransactionGuard,
 };
 use claimant_dynamodb::{LockTable, TRANSACTION_MAX_BYTES, Transaction};
 use claimant_testkit::MovableClock;
@@ -20,6 +21,8 @@ use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Instead, Request};
 use claimant_tests::wire::Wire;
 use tokio::sync::Barrier;
+
+use crate::model;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -405,4 +408,18 @@ async fn transactions_on_the_embedded_dynamodb() {
 #[ignore = "needs DynamoDB Local: make test"]
 async fn transactions_on_dynamodb_local() {
     all(DynamoDb::local()).await;
+}
+
+/// Nothing applied, and that is known.
+#[tokio::test(start_paused = true)]
+async fn a_conflict_that_leaves_no_time_for_another_try_is_one() {
+    let (tap, meter, mut transaction) = (model::Tap::default(), Meter::default(), Transaction::default());
+    let Instead(_, conflict) = CONFLICT else { panic!("it is an answer") };
+    tap.answer(conflict.to_owned());
+    transaction.update(count("a"));
+    let claim = Claim { transaction: Some(AnyTransaction::new(transaction)), ..model::claim("a") };
+    let (store, completed) = (tap.table().transactions(), model::settlement(Ending::Completed { result: None }));
+    let settled = store.settle(claim, &completed, Call { within: Duration::from_millis(5), meter: &meter }).await;
+    let Settled::Aborted { failure, .. } = settled else { panic!("{settled:?}") };
+    assert!(failure.why.contains("TransactionConflict"), "{failure:?}");
 }

@@ -71,19 +71,27 @@ impl<'a> Budget<'a> {
         timeout_at(self.until, request).await.map_err(|_| StoreError::no_answer(left))
     }
 
-    /// Returns the wait before retry number `retry` (from 1): doubling, with jitter over its upper half, and never more than what is left.
+    /// Waits before retry number `retry` (from 1): twice as long each time, with jitter over the upper half. Returns whether there is
+    /// time for the retry; where the wait would take all that is left, at once. No wait ends with the call: a caller whose process stood
+    /// still meanwhile would give up at it, and what this call knows by then with it.
     #[must_use]
-    pub fn retry_wait(&self, retry: u32) -> Duration {
-        retry_wait(retry, self.left())
+    pub async fn wait(&self, retry: u32) -> bool {
+        let left = self.left();
+        let wait = retry_wait(retry, left);
+        if wait >= left {
+            return false;
+        }
+        tokio::time::sleep(wait).await;
+        !self.left().is_zero()
     }
 }
 
-/// Returns that wait for what is left.
+/// Returns that wait, at most what is left.
 ///
 /// The jitter comes from the last digits of the time left, not from a random generator: callers that failed together
 /// are nanoseconds apart, and on a paused clock the same run has the same waits.
 #[must_use]
-pub(crate) fn retry_wait(retry: u32, left: Duration) -> Duration {
+fn retry_wait(retry: u32, left: Duration) -> Duration {
     let half = (STORE_TRY_BASE_MS << retry.saturating_sub(1).min(DOUBLINGS_MAX)) / 2;
     Duration::from_millis(half + u64::from(left.subsec_nanos()) % half).min(left)
 }
@@ -108,8 +116,12 @@ mod tests {
         let meter = Meter::default();
         let budget = Budget::of(Call { within: Duration::from_millis(30), meter: &meter });
         assert!(!budget.has_failed() && budget.after_failure().has_failed());
-        assert_eq!(budget.retry_wait(9), Duration::from_millis(30));
-        tokio::time::advance(Duration::from_millis(40)).await;
+        assert!(budget.wait(1).await && budget.left() < Duration::from_millis(19), "{:?}", budget.left());
+        // As for a process that stood still till then: it polls once, since its own time is over, too.
+        for _ in ["too little is left", "nothing is left"] {
+            assert_eq!(timeout_at(Instant::now(), budget.wait(9)).await, Ok(false));
+            tokio::time::advance(Duration::from_millis(40)).await;
+        }
         assert_eq!((budget.left(), budget.after_failure().until()), (Duration::ZERO, budget.until()));
         let endless = Budget::of(Call { within: Duration::MAX, meter: &meter });
         assert_eq!(endless.left(), Duration::from_millis(STORE_BUDGET_MAX_MS));

@@ -226,11 +226,8 @@ impl LockTable {
         let mut outcomes: Vec<Option<Statement>> = (0..count).map(|_| None).collect();
         let mut open: Vec<usize> = (0..count).collect();
         for round in 0..ROUNDS_MAX {
-            if open.is_empty() || budget.left().is_zero() {
+            if open.is_empty() || budget.left().is_zero() || (round > 0 && !budget.wait(round).await) {
                 break;
-            }
-            if round > 0 {
-                tokio::time::sleep(budget.retry_wait(round)).await;
             }
             let (mut made, mut statements) = (Vec::with_capacity(count), Vec::with_capacity(count));
             for index in std::mem::take(&mut open) {

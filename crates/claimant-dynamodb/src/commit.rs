@@ -64,8 +64,8 @@ impl LockTable {
         };
         let (mut unknown, mut conflict) = (None, None);
         for round in 0..ROUNDS_MAX {
-            if round > 0 {
-                tokio::time::sleep(budget.retry_wait(round)).await;
+            if round > 0 && !budget.wait(round).await {
+                break;
             }
             // The owner's token names this claim and nothing else; a write that starts from another record is another one.
             let token = format!("{}-{}", claim.owner.as_str(), transaction.changes);

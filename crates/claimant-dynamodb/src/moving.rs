@@ -46,7 +46,9 @@ impl LockTable {
         let (mut there, mut again) = (None, None);
         for round in 0..ROUNDS_MAX {
             if round > 0 {
-                tokio::time::sleep(budget.retry_wait(round)).await;
+                if !budget.wait(round).await {
+                    break;
+                }
                 read = self.read_before(before, id, budget).await?;
             }
             let Some(old) = read.take() else { return Ok(()) };

@@ -30,10 +30,7 @@ impl LockTable {
     pub(crate) async fn settle_one(&self, claim: Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
         let mut unknown = StoreError::no_answer(budget.left());
         for round in 0..ROUNDS_MAX {
-            if round > 0 {
-                tokio::time::sleep(budget.retry_wait(round)).await;
-            }
-            if budget.left().is_zero() {
+            if round > 0 && !budget.wait(round).await {
                 break;
             }
             let seen = match self.send(&claim.id, self.requests.settle(&claim, settlement), budget).await {

@@ -69,11 +69,9 @@ impl Intake {
                 Err(error) => return Err(error),
             };
             round += 1;
-            let wait = budget.retry_wait(round);
-            if round == ROUNDS_MAX || wait >= budget.left() {
+            if round == ROUNDS_MAX || !budget.wait(round).await {
                 return Err(error.unwrap_or_else(|| error::no_answer(&operation)));
             }
-            tokio::time::sleep(wait).await;
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Sends many attempts together, and again until each has its answer or the time is over.
 
-use std::time::Duration;
-
 use claimant_core::{Budget, StoreError, StoreErrorKind};
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
 
@@ -59,17 +57,18 @@ pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: B
     let attempts = attempts.into_iter().enumerate();
     let mut open: Vec<Open<A>> =
         attempts.map(|(index, attempt)| Open { index, attempt, known: Known::Yes, errors: 0, error: None }).collect();
-    for _ in 0..ROUNDS_MAX {
-        // Only after errors there is a wait; an attempt whose record has changed is sent again at once. No wait ends with the call: a
-        // caller whose process stood still meanwhile would give up at it, and the claims with it.
+    let mut rounds = 0;
+    while !open.is_empty() && rounds < ROUNDS_MAX {
+        // Only after errors there is a wait; an attempt whose record has changed is sent again at once.
         let errors = open.iter().filter(|o| o.error.is_some()).map(|o| o.errors).max();
-        let wait = errors.map_or(Duration::ZERO, |errors| budget.retry_wait(errors));
-        if open.is_empty() || wait >= budget.left() {
+        let has_time = match errors {
+            Some(errors) => budget.wait(errors).await,
+            None => !budget.left().is_zero(),
+        };
+        if !has_time {
             break;
         }
-        if errors.is_some() {
-            tokio::time::sleep(wait).await;
-        }
+        rounds += 1;
         let commands: Vec<Cmd> = open.iter().map(|o| o.attempt.command(o.known)).collect();
         let replies = link.send(&commands, if errors.is_some() { budget.after_failure() } else { budget }).await;
         let mut still_open = Vec::new();
@@ -83,7 +82,7 @@ pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: B
         open = still_open;
     }
     for Open { index, attempt, error, .. } in open {
-        let error = error.unwrap_or_else(|| error_after_rounds(budget));
+        let error = error.unwrap_or_else(|| error_after_rounds(rounds));
         answers[index] = Some(attempt.failed(error));
     }
     answers.into_iter().map(|answer| answer.expect("each attempt was answered or is still open")).collect()
@@ -113,8 +112,8 @@ impl<A: Attempt> Open<A> {
     }
 }
 
-fn error_after_rounds(budget: Budget<'_>) -> StoreError {
-    if budget.left().is_zero() {
+fn error_after_rounds(rounds: u32) -> StoreError {
+    if rounds < ROUNDS_MAX {
         return StoreError::new(StoreErrorKind::Unreachable, "no time was left for the request");
     }
     StoreError::new(StoreErrorKind::Throttled, "the record changed each time it was to be written")

@@ -281,12 +281,7 @@ fn granted(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAn
     ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
 }
 
-/// Waits before the round after this one, if there is one. Returns whether there is.
+/// Waits before the round after this one, if there is one. Returns whether there is, and time for it.
 pub(crate) async fn wait(round: u32, budget: Budget<'_>) -> bool {
-    let wait = budget.retry_wait(round + 1);
-    let again = round + 1 < ROUNDS_MAX && wait < budget.left();
-    if again {
-        tokio::time::sleep(wait).await;
-    }
-    again
+    round + 1 < ROUNDS_MAX && budget.wait(round + 1).await
 }
