@@ -147,8 +147,12 @@ pub(crate) fn refused(what: &str, error: &SqlError) -> String {
         "42P01" => {
             format!("{what} did not find the table {table}: did the handler set a search_path without its schema?")
         }
-        "42501" | "1142" => format!("{what} was denied: did the handler set a role that may not write {table}?"),
-        "25006" | "1792" => format!("{what} was denied: did the handler make its transaction read-only?"),
+        "42501" => format!(
+            "{what} was denied: did the handler set a role that may not write {table}, or has its user no UPDATE on it?"
+        ),
+        // No statement of a handler can have changed the role.
+        "1142" => format!("{what} was denied. {}", RECORDS.rights()),
+        "25006" => format!("{what} was denied: did the handler make its transaction read-only?"),
         // Without a lease of its own, a consumer's handler is cancelled before that.
         "25P03" | "4031" => {
             "it was idle for too long, so the server ended it: leave .lease(…) out, and the connection's \

@@ -67,7 +67,7 @@ async fn a_completion_outlasts_an_error_that_passes() {
 #[ignore = "needs MariaDB: make test"]
 async fn errors_of_mysql_are_known_by_their_numbers() {
     let database = Database::MariaDb(MariaDb::shared().await);
-    for (number, says) in [(4031, "leave .lease(…) out"), (1792, "read-only"), (1644, "(code 1644)")] {
+    for (number, says) in [(4031, "leave .lease(…) out"), (1644, "(code 1644)")] {
         let store = database.store(2).await;
         let trigger = format!(
             "CREATE TRIGGER says BEFORE UPDATE ON claimant_records FOR EACH ROW \
@@ -81,6 +81,34 @@ async fn errors_of_mysql_are_known_by_their_numbers() {
         let settled = transactions.settle(claim, &completed(), call).await;
         let Settled::Aborted { failure, .. } = settled else { panic!("{number}: {settled:?}") };
         assert!(failure.why.contains(says), "{number}: {failure:?}");
+    }
+}
+
+/// It can claim fresh keys, which is an INSERT.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_user_that_may_not_update_is_told_so_by_the_completion() {
+    for database in Database::both().await {
+        drop(database.store(1).await);
+        let grantee = match &database {
+            Database::Postgres(_) => {
+                "CREATE ROLE only_claims LOGIN PASSWORD 'claimant'; GRANT SELECT, INSERT ON claimant_records TO only_claims"
+            }
+            Database::MariaDb(_) => {
+                "CREATE USER only_claims@'%' IDENTIFIED BY 'claimant'; \
+                 GRANT SELECT, INSERT ON claimant_records TO only_claims@'%'"
+            }
+        };
+        database.party().await.run(grantee).await;
+        let store = database.store_at(&database.url().replace("//claimant:", "//only_claims:"), 2).await;
+        let (request, meter) = (request(KEY), Meter::default());
+        let call = Call { within: LONG, meter: &meter };
+        let transactions = transactional(&store);
+        let claimed = transactions.claim(&request, call).await;
+        let Ok(ClaimAnswer::Granted(claim)) = claimed else { panic!("{}: {claimed:?}", database.name()) };
+        let settled = transactions.settle(claim, &completed(), call).await;
+        let Settled::Aborted { failure, .. } = settled else { panic!("{}: {settled:?}", database.name()) };
+        assert!(failure.why.contains("denied") && failure.why.contains("UPDATE"), "{failure:?}");
     }
 }
 
