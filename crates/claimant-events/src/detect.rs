@@ -1,13 +1,16 @@
 //! Envelopes that are found out.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use claimant_core::envelope::{check_count, numbered};
 use claimant_core::{Envelope, Message, Rejection};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::s3::Records;
-use crate::{CloudEvents, EventBridge, NESTING_MAX, S3, Sns, values};
+use crate::{CloudEvents, EventBridge, NESTING_MAX, S3, Sns};
 
 /// Opens whatever envelopes a message has, one inside the other, and leaves a message without one as it is: one queue then takes an
 /// event directly, through SNS, through EventBridge or from S3.
@@ -21,7 +24,7 @@ use crate::{CloudEvents, EventBridge, NESTING_MAX, S3, Sns, values};
 /// | [`S3`] | `Records`, the first of which has the `eventSource` `aws:s3`; or the `Event` `s3:TestEvent` |
 /// | [`CloudEvents`] | `specversion`, `type` and `source` |
 ///
-/// What has these fields and is no such envelope all the same is rejected, and so are a body that has one of them twice, and more than
+/// What has these fields and is no such envelope all the same is rejected, and so are an envelope that has one of them twice, and more than
 /// [`NESTING_MAX`] envelopes in one another. Where a producer writes bodies with such fields of its own, name the envelopes instead.
 ///
 /// ```
@@ -63,70 +66,103 @@ fn open(message: Message, depth: usize) -> Result<Vec<Message>, Rejection> {
     Ok(opened)
 }
 
+/// Whether a field has what its envelope has in it.
+type IsFit = fn(&RawValue) -> bool;
+
 /// The fields by which envelopes are known.
-#[derive(Deserialize)]
-struct Marks<'a> {
-    #[serde(borrow, rename = "Type")]
-    r#type: Option<&'a RawValue>,
-    #[serde(rename = "TopicArn")]
-    topic_arn: Option<IgnoredAny>,
-    #[serde(rename = "detail-type")]
-    detail_type: Option<IgnoredAny>,
-    source: Option<IgnoredAny>,
-    #[serde(borrow, rename = "Records")]
-    records: Option<&'a RawValue>,
-    #[serde(borrow, rename = "Event")]
-    event: Option<&'a RawValue>,
-    specversion: Option<IgnoredAny>,
-    #[serde(rename = "type")]
-    kind: Option<IgnoredAny>,
-}
+const MARKS: [(&str, IsFit); 8] = [
+    ("TopicArn", is_there),
+    ("Type", |kind| is_one_of(kind, &["Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"])),
+    ("detail-type", is_there),
+    ("source", is_there),
+    ("Records", is_of_s3),
+    ("Event", |event| is_one_of(event, &["s3:TestEvent"])),
+    ("specversion", is_there),
+    ("type", is_there),
+];
+
+/// The envelopes, each with the marks that it has.
+const ENVELOPES: [(&dyn Envelope, &[&str]); 5] = [
+    (&Sns, &["TopicArn", "Type"]),
+    (&EventBridge, &["detail-type", "source"]),
+    (&S3, &["Records"]),
+    (&S3, &["Event"]),
+    (&CloudEvents, &["specversion", "type", "source"]),
+];
 
 /// Returns the envelope that this is; `None` if it is none. What is not JSON is none, and what reads it says so.
 ///
 /// # Errors
-/// When a field by which envelopes are known is there twice: what it is depends on who reads it.
+/// When it is an envelope, and one of the marks is there twice: what it is depends on who reads it. Payloads may have such fields twice.
 fn envelope_of(content: &[u8]) -> Result<Option<&'static dyn Envelope>, Rejection> {
     let text = std::str::from_utf8(content).ok().filter(|text| text.trim_start().starts_with('{'));
     let Some(text) = text else { return Ok(None) };
-    let marks: Marks<'_> = match serde_json::from_str(text) {
-        Ok(marks) => marks,
-        Err(error) if error.is_data() && serde_json::from_str::<IgnoredAny>(text).is_ok() => {
-            return values::read::<Marks<'_>>("body", content).map(|_| None);
+    let (mut seen, mut fits, mut twice) = ([false; MARKS.len()], [false; MARKS.len()], None);
+    let read = each_field(text, |name, value| {
+        let Some(index) = MARKS.iter().position(|(mark, _)| *mark == name) else { return };
+        let (mark, is_fit) = MARKS[index];
+        if seen[index] {
+            twice = Some(mark);
         }
-        Err(_) => return Ok(None),
-    };
-    let is = |raw: Option<&RawValue>, texts: &[&str]| {
-        raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
-            .is_some_and(|text| texts.contains(&text.as_str()))
-    };
-    const OF_SNS: [&str; 3] = ["Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"];
-    let envelope: Option<&'static dyn Envelope> = if marks.topic_arn.is_some() && is(marks.r#type, &OF_SNS) {
-        Some(&Sns)
-    } else if marks.detail_type.is_some() && marks.source.is_some() {
-        Some(&EventBridge)
-    } else if marks.records.is_some_and(is_of_s3) || is(marks.event, &["s3:TestEvent"]) {
-        Some(&S3)
-    } else if marks.specversion.is_some() && marks.kind.is_some() && marks.source.is_some() {
-        Some(&CloudEvents)
-    } else {
-        None
-    };
-    Ok(envelope)
+        seen[index] = true;
+        fits[index] |= is_fit(value);
+    });
+    if read.is_err() {
+        return Ok(None);
+    }
+    let has = |mark: &&str| MARKS.iter().zip(fits).any(|((name, _), fits)| name == mark && fits);
+    let envelope = ENVELOPES.iter().find(|(_, marks)| marks.iter().all(has)).map(|(envelope, _)| *envelope);
+    match twice {
+        Some(mark) if envelope.is_some() => {
+            Err(Rejection::new(format!("the body is an envelope, and its field `{mark}` is there twice")))
+        }
+        _ => Ok(envelope),
+    }
+}
+
+/// Returns whether there is a value; null is none.
+fn is_there(value: &RawValue) -> bool {
+    value.get() != "null"
+}
+
+fn is_one_of(value: &RawValue, texts: &[&str]) -> bool {
+    serde_json::from_str(value.get()).is_ok_and(|text: String| texts.contains(&text.as_str()))
 }
 
 /// Returns whether these are records of S3, by the first of them.
 fn is_of_s3(records: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    struct Mark {
-        #[serde(rename = "eventSource")]
-        event_source: String,
-    }
     let records: Option<Records<'_>> = serde_json::from_str(records.get()).ok();
-    let first = records.as_ref().and_then(|records| records.first.first());
-    first
-        .and_then(|first| serde_json::from_str(first.get()).ok())
-        .is_some_and(|mark: Mark| mark.event_source == "aws:s3")
+    let Some(first) = records.as_ref().and_then(|records| records.first.first()) else { return false };
+    let mut is = false;
+    let read = each_field(first.get(), |name, value| is |= name == "eventSource" && is_one_of(value, &["aws:s3"]));
+    read.is_ok() && is
+}
+
+/// Shows each field of an object, also where one is there twice.
+fn each_field(object: &str, see: impl FnMut(&str, &RawValue)) -> serde_json::Result<()> {
+    #[derive(Deserialize)]
+    struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    struct Fields<F>(F);
+
+    impl<'de, F: FnMut(&str, &RawValue)> Visitor<'de> for Fields<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &RawValue>()? {
+                (self.0)(&name, value);
+            }
+            Ok(())
+        }
+    }
+
+    let mut reader = serde_json::Deserializer::from_str(object);
+    reader.deserialize_map(Fields(see))?;
+    reader.end()
 }
 
 #[cfg(test)]
@@ -241,6 +277,9 @@ mod tests {
             r#"["software.amazon.payloadoffloading.PayloadS3Pointer",{}]"#,
             r#"{"Type":"Notification","TopicArn":"a""#,
             r#"{"source":"a","source":"b""#,
+            r#"{"source":"a","source":"b","type":"k"}"#,
+            r#"{"type":"OrderPaid","order_id":"7","type":null}"#,
+            r#"{"Records":[["aws:s3"]],"Records":7}"#,
             "text",
             "",
         ] {
@@ -271,7 +310,10 @@ mod tests {
         for (body, field) in [
             (r#"{"detail-type":"secret","source":"a","source":"b","id":"1","detail":{}}"#, "source"),
             (r#"{"Type":"Notification","Type":"secret","TopicArn":"a","MessageId":"m","Message":"{}"}"#, "Type"),
-            (r#"{"order_id":"secret","type":"paid","type":"shipped"}"#, "type"),
+            (r#"{"specversion":"1.0","type":"secret","type":null,"source":"a","id":"1","data":{}}"#, "type"),
+            (r#"{"Records":[{"eventSource":"aws:s3"}],"Records":["secret"]}"#, "Records"),
+            (r#"{"Event":"secret","Event":"s3:TestEvent"}"#, "Event"),
+            (r#"{"Records":[{"eventSource":"aws:s3","eventSource":"secret","eventName":"e"}]}"#, "eventSource"),
         ] {
             let rejection = opened(body).unwrap_err().to_string();
             let wanted = format!("field `{field}` is there twice");
