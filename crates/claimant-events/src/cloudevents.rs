@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::Number;
 use serde_json::value::RawValue;
 
 use crate::values;
@@ -81,13 +81,15 @@ fn is_json(kind: &str) -> bool {
     kind.ends_with("/json") || kind.ends_with("+json")
 }
 
-/// Returns an extension as an attribute; `None` if it is of no type that extensions have.
+/// Returns an extension as an attribute; `None` if it is of no type that extensions have. Lists and objects are not read: a tree of them
+/// can take a hundred times their size.
 fn extension(raw: &RawValue) -> Option<AttributeValue> {
-    Some(match serde_json::from_str(raw.get()).ok()? {
-        Value::String(text) => AttributeValue::text(text),
-        Value::Number(number) => AttributeValue::number(number),
-        Value::Bool(value) => AttributeValue::text(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    let json = raw.get();
+    Some(match json.as_bytes().first()? {
+        b'{' | b'[' | b'n' => return None,
+        b't' | b'f' => AttributeValue::text(json),
+        b'"' => AttributeValue::text(serde_json::from_str::<String>(json).ok()?),
+        _ => AttributeValue::number(serde_json::from_str::<Number>(json).ok()?),
     })
 }
 
@@ -105,10 +107,9 @@ impl Envelope for CloudEvents {
             )));
         }
         let extensions = members.0.iter().filter(|(name, _)| !DEFINED.contains(&name.as_str()) && *name != DATA_BASE64);
-        let extensions: Vec<_> =
-            extensions.filter_map(|(name, raw)| Some((name.as_str(), Ok(extension(raw)?)))).collect();
+        let extensions = extensions.filter_map(|(name, raw)| Some((name.as_str(), Ok(extension(raw)?))));
         let mut event = Event::default();
-        event.attributes = values::attributes(WORD, extensions.into_iter())?;
+        event.attributes = values::attributes(WORD, extensions)?;
         event.trace = values::trace_of(&event.attributes);
         event.id = values::id(WORD, format!("{source} {id}"))?;
         event.source = Some(source);
@@ -123,7 +124,7 @@ impl Envelope for CloudEvents {
 #[cfg(test)]
 mod tests {
     use claimant_core::Timestamp;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -138,6 +139,9 @@ mod tests {
             "time": "2018-04-05T17:31:00Z",
             "comexampleextension1": "value",
             "comexampleothervalue": 5,
+            "comexampleflag": true,
+            "comexamplelist": ["value", {}],
+            "comexampleobject": { "comexampleextension1": 1 },
             "traceparent": "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-00",
             "data": { "order_id": "ord-1" },
         })
@@ -173,6 +177,8 @@ mod tests {
         assert_eq!(event.time, Some(Timestamp::from_millis(1_522_949_460_000)));
         assert_eq!(event.attributes.text("comexampleextension1"), Some("value"));
         assert_eq!(event.attributes.number("comexampleothervalue"), Some(5));
+        assert_eq!(event.attributes.text("comexampleflag"), Some("true"));
+        assert!(["comexamplelist", "comexampleobject"].iter().all(|name| event.attributes.get(name).is_none()));
         assert!(message.trace().unwrap().ends_with("Sampled=0"));
     }
 
@@ -209,7 +215,8 @@ mod tests {
             let rejection = open(&with(changes)).unwrap_err().to_string();
             assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");
         }
-        let many: serde_json::Map<_, _> = (0..=100).map(|n| (format!("x{n}"), json!("secret"))).collect();
-        assert!(open(&with(Value::Object(many))).unwrap_err().to_string().contains("attributes; at most 100"));
+        let many: serde_json::Map<_, _> = (0..150).map(|n| (format!("x{n}"), json!("secret"))).collect();
+        let rejection = open(&with(Value::Object(many))).unwrap_err().to_string();
+        assert!(rejection.contains(" 154 attributes; at most 100"), "{rejection}");
     }
 }

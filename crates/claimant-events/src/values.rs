@@ -57,22 +57,22 @@ pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// Collects an envelope's attributes.
+/// Collects an envelope's attributes. More than are allowed are counted and not kept.
 pub(crate) fn attributes<'a>(
     word: &str,
-    all: impl ExactSizeIterator<Item = (&'a str, Result<AttributeValue, Rejection>)>,
+    mut all: impl Iterator<Item = (&'a str, Result<AttributeValue, Rejection>)>,
 ) -> Result<Attributes, Rejection> {
-    if all.len() > ATTRIBUTES_MAX {
-        return Err(Rejection::new(format!(
-            "the {word} has {} attributes; at most {ATTRIBUTES_MAX} are allowed",
-            all.len()
-        )));
-    }
     let mut attributes = Attributes::default();
-    for (name, value) in all {
+    for (name, value) in all.by_ref().take(ATTRIBUTES_MAX) {
         attributes.set(name, value?);
     }
-    Ok(attributes)
+    match all.count() {
+        0 => Ok(attributes),
+        more => Err(Rejection::new(format!(
+            "the {word} has {} attributes; at most {ATTRIBUTES_MAX} are allowed",
+            ATTRIBUTES_MAX + more
+        ))),
+    }
 }
 
 #[cfg(test)]
