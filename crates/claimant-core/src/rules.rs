@@ -62,9 +62,10 @@ impl<T: Send + 'static> Consumer<T> {
     /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
     /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
     /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .key_of_message(|order, message| match message.event().and_then(|event| event.kind.as_deref()) {
-    ///         Some(kind) => format!("{order}:{kind}"),
-    ///         None => order.to_string(),
+    ///     .key_of_message(|order, message| {
+    ///         // Without an id of its event, each message is work of its own.
+    ///         let event = message.event().and_then(|event| event.id.clone());
+    ///         format!("{order}:{}", event.unwrap_or_else(|| message.first_id().to_string()))
     ///     });
     /// ```
     #[must_use]

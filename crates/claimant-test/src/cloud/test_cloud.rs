@@ -234,7 +234,7 @@ impl std::fmt::Debug for TestCloud {
     }
 }
 
-/// Returns a message as the queue takes it. A FIFO queue deduplicates by the body's ids, so that a second copy is another message.
+/// Returns a message as the queue takes it. A FIFO queue deduplicates by all that differs: body, attributes, group and copy.
 fn outgoing(message: &TestMessage) -> NewMessage {
     let parts = message.message(1);
     let attributes = parts.attributes().iter().map(|(name, value)| {
