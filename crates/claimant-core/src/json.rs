@@ -8,7 +8,10 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
 /// How many fields of an object there is room for at first.
-const FIELDS_FEW: usize = 16;
+const FIELDS_FEW: usize = 8;
+
+/// How deep `serde_json` reads.
+const DEPTH_MAX: usize = 128;
 
 /// A text that is JSON, and where its arrays and objects are. With the [`Fields`] of the objects that are being walked through, it takes at
 /// most four times the memory of the text.
@@ -59,16 +62,18 @@ impl<'a> JsonText<'a> {
         u32::try_from(text.len()).ok()?;
         let Valid(count) = serde_json::from_str(text).ok()?;
         let mut containers: Vec<Container> = Vec::with_capacity(count);
-        let mut open = Vec::new();
+        let (mut open, mut depth) = ([0; DEPTH_MAX], 0);
         for (at, byte) in structure(text) {
             match byte {
                 b'[' | b'{' => {
-                    open.push(containers.len());
+                    *open.get_mut(depth)? = containers.len();
+                    depth += 1;
                     containers.push(Container { end: 0, next: 0 });
                 }
                 b']' | b'}' => {
-                    let index = open.pop().expect("in JSON, what ends has begun");
-                    containers[index] = Container { end: short(at + 1), next: short(containers.len()) };
+                    // OK because in JSON what ends has begun.
+                    depth -= 1;
+                    containers[open[depth]] = Container { end: short(at + 1), next: short(containers.len()) };
                 }
                 _ => {}
             }

@@ -103,7 +103,8 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     limits
 }
 
-/// Returns the limit that lets through fewer messages than come, on the mean, if there is one: the rate is not reached then.
+/// Returns the limit that lets through fewer messages than come, on the mean, if there is one: the rate is not reached then. With full
+/// batches, too, since they fill once messages have to wait.
 pub(crate) fn never_enough(
     deployed: &Deployed,
     load: &Load,
@@ -111,8 +112,13 @@ pub(crate) fn never_enough(
     store: Store,
 ) -> Option<&'static str> {
     let mean = Load { traffic: Traffic { peak: 1.0, ..load.traffic.clone() }, ..load.clone() };
-    let limits = limits(deployed, &mean, guarantee, store);
-    limits.iter().find(|limit| limit.share() > 1.0 && !NOT_OF_THE_RATE.contains(&limit.what)).map(|limit| limit.what)
+    let full = Load { filled: Some(f64::INFINITY), ..mean.clone() };
+    let over = |load| {
+        let limits = limits(deployed, load, guarantee, store).into_iter().filter(|limit| limit.share() > 1.0);
+        limits.map(|limit| limit.what).filter(|what| !NOT_OF_THE_RATE.contains(what)).collect::<Vec<_>>()
+    };
+    let (usual, full) = (over(&mean), over(&full));
+    usual.into_iter().find(|what| full.contains(what))
 }
 
 /// Returns what limits how many invocations run at once, at so many times the mean rate. What a mapping lets through is enough where full
@@ -155,8 +161,10 @@ fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, factor
 /// Returns how long Lambda takes until enough invocations run at once, in seconds; 0 where provisioned pollers add them, and where
 /// there are never enough.
 pub(crate) fn scaling_s(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
-    let needed = Batches::of(deployed, load, guarantee, load.traffic.peak).at_once();
-    let is_never = of_invocations(deployed, load, guarantee, load.traffic.peak).iter().any(|limit| limit.share() > 1.0);
+    let limits = of_invocations(deployed, load, guarantee, load.traffic.peak);
+    // Of the account's, or the reserved: as many as the mapping lets through.
+    let needed = limits.last().map_or(0.0, |limit| limit.needed);
+    let is_never = limits.iter().any(|limit| limit.share() > 1.0);
     if is_never || deployed.polled.pollers.is_some() {
         return 0.0;
     }

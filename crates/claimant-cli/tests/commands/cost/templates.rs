@@ -247,6 +247,19 @@ fn reserved_concurrency_and_pollers_are_limits() {
         let shown = text(&cost(&[&options, more].concat()).stdout);
         assert!(!shown.contains("not reached") && !shown.contains("  over"), "{shown}");
     }
+    // So it is behind the mapping, though what is not full is throttled meanwhile.
+    for (to, rate) in [(reserved.1, ["--per-second", "20"]), ("Timeout: 30", ["--per-second", "600"])] {
+        let template = file("limits.yaml", &ONE.replace(reserved.0, to));
+        let options = ["--template", &template, "--handler-ms", "1000", "--filled", "1"];
+        let bill = json(&[&options[..], &rate].concat());
+        assert!(limit(&bill, "invocations at once, ").0 > 5.0, "{bill}");
+        assert_eq!(bill["functions"][0]["never_enough"], Value::Null, "{bill}");
+    }
+    // No more have to be added than the mapping lets run.
+    let many = file("limits.yaml", &ONE.replace(limited.0, &limited.1.replace('5', "200")));
+    let options = ["--template", &many, "--per-second", "900", "--handler-ms", "1000", "--filled", "1"];
+    let scaling_s = json(&options)["functions"][0]["scaling_s"].as_f64().unwrap();
+    assert!((30.0..60.0).contains(&scaling_s), "{scaling_s}");
     // A mapping's own limit cannot be raised.
     let template = file("limits.yaml", ONE);
     let shown = text(&cost(&["--template", &template, "--per-second", "10000", "--handler-ms", "8000"]).stdout);
