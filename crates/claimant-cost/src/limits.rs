@@ -69,7 +69,7 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
     let batches = Batches::of(deployed, load, guarantee, peak);
     let deliveries = load.traffic.deliveries() * peak;
     let polled = &deployed.polled;
-    let mut limits = of_invocations(deployed, load, guarantee, peak);
+    let mut limits = of_invocations(deployed, load, guarantee, batches.at_once());
     let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
     let seconds = batches.duration_ms / 1_000.0;
     add(TIMEOUT, seconds, deployed.timeout_s, "cut off, messages come again: raise it");
@@ -121,15 +121,15 @@ pub(crate) fn never_enough(
     usual.into_iter().find(|what| full.contains(what))
 }
 
-/// Returns what limits how many invocations run at once, at so many times the mean rate. What a mapping lets through is enough where full
-/// batches are: they are full once messages have to wait.
-fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, factor: f64) -> Vec<Limit> {
+/// Returns what limits how many invocations run at once, of which so many would at the busiest second. What a mapping lets through is enough
+/// where full batches are: they are full once messages have to wait.
+fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, at_once: f64) -> Vec<Limit> {
     let Deployed { polled, function, .. } = deployed;
     let mean = Batches::full_at_once(deployed, load, guarantee);
     let mut limits = Vec::new();
     let mut add = |what, limit, [busy, always]: [&'static str; 2]| {
         let then = if mean > limit { always } else { busy };
-        limits.push(Limit { what, needed: mean * factor, limit, then });
+        limits.push(Limit { what, needed: mean * load.traffic.peak, limit, then });
     };
     if let Some(limit) = polled.concurrency {
         add("MaximumConcurrency", limit, RAISE);
@@ -140,8 +140,7 @@ fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, factor
         add("invocations at once, MaximumPollers", most * PER_POLLER, RAISE);
     }
     // What the mapping holds back is neither reserved nor taken from the account.
-    let needed = Batches::of(deployed, load, guarantee, factor).at_once();
-    let needed = limits.iter().fold(needed, |needed, of| needed.min(of.limit));
+    let needed = limits.iter().fold(at_once, |needed, of| needed.min(of.limit));
     let (what, limit, then) = match function.reserved {
         Some(reserved) => (
             "invocations at once, reserved",
@@ -161,7 +160,8 @@ fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, factor
 /// Returns how long Lambda takes until enough invocations run at once, in seconds; 0 where provisioned pollers add them, and where
 /// there are never enough.
 pub(crate) fn scaling_s(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> f64 {
-    let limits = of_invocations(deployed, load, guarantee, load.traffic.peak);
+    let at_once = Batches::of(deployed, load, guarantee, load.traffic.peak).at_once();
+    let limits = of_invocations(deployed, load, guarantee, at_once);
     // Of the account's, or the reserved: as many as the mapping lets through.
     let needed = limits.last().map_or(0.0, |limit| limit.needed);
     let is_never = limits.iter().any(|limit| limit.share() > 1.0);
