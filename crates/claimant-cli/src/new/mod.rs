@@ -44,14 +44,14 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
     }
     let plan = match workspace {
         Some(root) => {
-            let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
+            let mut plan = Plan::new(root);
+            let manifest = plan.text("Cargo.toml").unwrap_or_default();
             if !insert::has_path(&manifest, "workspace.dependencies.claimant") {
                 return Err(Error::new(format!(
                     "the workspace {} has no `claimant` in [workspace.dependencies]: add it there, or give --project for a project of its own",
-                    root.display()
+                    plan.root().display()
                 )));
             }
-            let mut plan = Plan::new(root);
             consumer.plan(&mut plan);
             plan
         }
