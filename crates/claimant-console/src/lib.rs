@@ -17,6 +17,7 @@
 //! | [`timeline`] | what happened to a message, step by step and in a few sentences |
 //! | `ui` | the parts that all pages use |
 //! | `pages` | the pages, one module for each |
+//! | `kept`, `sync` | what is kept for the page after this one; locks of plain data |
 //!
 //! # A page
 //!

@@ -7,8 +7,9 @@
 //! | [`store`], [`records`], [`memory`] | the contract of a store, what operators ask of one, and the reference store |
 //! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
-//! | [`consumer`], `rules`, `options`, `tuning` | a named handler, its rules and its options |
+//! | [`consumer`], `definition`, `rules`, `options`, `tuning` | a named handler, its rules and its options |
 //! | [`envelope`], [`decode`], `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
+//! | `payload`, `json` | a payload, whatever its type; a JSON text for fingerprints, without a tree of it |
 //! | [`own_attributes`] | the names of the attributes that claimant itself writes |
 //! | [`payloads`] | payloads that are kept outside of their messages |
 //! | `deadline`, [`engine`], [`report`] | a batch in, one outcome for each message out |

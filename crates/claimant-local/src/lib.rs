@@ -7,6 +7,7 @@
 //! | [`dynamodb`] | the embedded DynamoDB endpoint |
 //! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, timeouts, restarts |
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
+//! | `filter` | the filters of an event source mapping |
 //! | [`scheduler`] | the EventBridge Scheduler endpoint: one-time schedules that send messages, or switch mappings |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
@@ -17,6 +18,9 @@
 //! | [`s3`] | an S3 endpoint that keeps objects in memory |
 //! | [`stage`] | a stage for the tests of one function: its binary, tables and endpoints, without a template |
 //! | [`workload`] | a sample workload, and a check of what became of it |
+//! | `endpoint` | how every endpoint is served: to this machine only |
+//! | `arn`, `clock`, `sync` | the one account and Region; the clock; locks of plain data |
+//! | [`error`] | what can go wrong when a local cloud is set up |
 
 mod arn;
 mod clock;

@@ -14,9 +14,12 @@
 //! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
 //! | [`pauses`] | event source mappings that breakers have paused |
 //! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
+//! | `send_request`, `attribute` | one request that sends messages; attributes of messages, as a local cloud shows them |
 //! | [`switch`] | several event source mappings paused or resumed together |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
+//! | `place`, `stack` | what there is to work on; a deployed stack |
 //! | [`text`] | which characters of messages and keys make what is shown say something else; whether two texts differ in their line ends alone |
+//! | `lambda`, `http`, `aws` | requests to Lambda, and to a control endpoint; what errors of the SDKs mean to a person |
 
 mod attribute;
 mod aws;

@@ -5,6 +5,7 @@
 //! | `store` | [`RedisStore`]: the store |
 //! | `attempts` | claims, renewals, settlements and reads: what is written, and what a reply means |
 //! | `rounds` | many attempts at once, retried until they have their answers |
+//! | `records` | what operators ask of the store |
 //! | `write` | one guarded write as a script |
 //! | `fields` | records as hashes |
 //! | `link` | the connection: opened when it is needed, dropped when it fails |

@@ -7,6 +7,7 @@
 //! | `dialect` | what a database's statements must do |
 //! | `rounds` | tries claims and settlements until their answer is clear: the same for both |
 //! | `listing` | what operators ask of a store: the same for both |
+//! | `range` | which ids a page of a list is read from |
 //! | `transactions` | claims that carry a transaction: from the claim to the commit |
 //! | `batches` | one transaction for many claims, in PostgreSQL |
 //! | `transaction`, `guard` | the transaction as its handler sees it, and the statements that it refuses |

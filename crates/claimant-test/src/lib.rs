@@ -35,6 +35,8 @@
 //! | --- | --- |
 //! | [`message`], [`s3`], [`events`] | [`TestMessage`]: messages in the envelopes of SNS, EventBridge, S3 and `CloudEvents`, and events of functions with them |
 //! | [`test_queue`], [`scenario`], [`played`] | [`TestQueue`]: a queue in memory with a consumer or routes behind it; what happens there; what came of it |
+//! | `backlog`, `receiver`, `worker`, `life` | its messages; the queue as an invocation sees it; what works on them; processes that die or stand still |
+//! | `probe`, `pass_on`, `records`, `envelopes` | what stands between a consumer and its store, and passes calls on; its records; what a body is wrapped in |
 //! | [`effects`] | [`Effects`]: a system that has the handler's effects, and recognises a repeat by its key |
 //! | [`transactions`] | [`MemoryTransactions`]: a transactional store in memory, with any type of transaction |
 //! | [`payloads`] | [`MemoryPayloads`]: large payloads in memory, to which messages point |

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`source`] | a crate's files, parsed |
 //! | [`sizes`] | lines of files and functions, fields of types, parameters of functions |
+//! | [`contents`] | modules that the table of a `lib.rs` does not have |
 //! | [`circles`] | files of one crate that import each other |
 //! | [`facade`] | what examples import from the crate that users depend on |
 //! | [`words`] | names of other systems in a crate that must know none |
@@ -11,6 +12,7 @@
 //! | [`dependencies`] | licences, sources, and which crate may use which |
 
 pub mod circles;
+pub mod contents;
 pub mod dependencies;
 pub mod facade;
 pub mod loaded;

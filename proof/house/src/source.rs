@@ -110,10 +110,13 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether an item is there in tests only.
+/// Whether an item is there in tests only: by `cfg(test)` or `cfg(doctest)`, alone or as the first of `all`.
 fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
+    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
+        let condition = attribute.meta.require_list().map(|list| list.tokens.to_string().replace(' ', ""));
+        condition.is_ok_and(|condition| {
+            let first = condition.strip_prefix("all(").unwrap_or(&condition).split(',').next();
+            matches!(first, Some("test" | "doctest"))
+        })
     })
 }

@@ -7,7 +7,9 @@ use std::process::Command;
 use claimant_house::dependencies::{self, Graphed, Rules};
 use claimant_house::sizes::{self, Sized};
 use claimant_house::source::{Crate, File};
-use claimant_house::{FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, facade, source, words};
+use claimant_house::{
+    FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, contents, facade, source, words,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -34,6 +36,7 @@ fn too_large(all: impl IntoIterator<Item = Sized>, most: usize) -> Vec<String> {
 fn the_crates_keep_the_rules() {
     let crates = crates();
     no_files_of_a_crate_import_each_other(&crates);
+    tables_of_contents_are_whole(&crates);
     files_functions_and_types_are_small(&crates);
     the_core_names_no_other_system(&crates);
     examples_import_what_claimant_has(&crates);
@@ -43,6 +46,13 @@ fn no_files_of_a_crate_import_each_other(crates: &[Crate]) {
     for krate in crates {
         assert_eq!(circles::of(krate), Vec::<Vec<String>>::new(), "{}", krate.name);
     }
+}
+
+fn tables_of_contents_are_whole(crates: &[Crate]) {
+    let libraries = crates.iter().filter(|krate| krate.files[0].path.ends_with("lib.rs"));
+    let missing: Vec<_> = libraries.map(|krate| (&krate.name, contents::missing(krate))).collect();
+    let missing: Vec<_> = missing.iter().filter(|(_, modules)| !modules.is_empty()).collect();
+    assert!(missing.is_empty(), "modules without a row in their lib.rs: {missing:?}");
 }
 
 fn files_functions_and_types_are_small(crates: &[Crate]) {
