@@ -53,22 +53,22 @@ impl Definition {
     /// Returns why options contradict each other, in words.
     fn faults(&self) -> Vec<&'static str> {
         const NEEDS_OUTLIVING_CLAIMS: &str = "at most once needs a store whose claims outlive their owners, and this one's end \
-            with the process: do the work in the transaction and leave at_most_once away, or use a store without transactions";
+            with the process: do the work in the transaction and remove .at_most_once(), or use a store without transactions";
         const NEEDS_KEY: &str = "at most once needs a key rule: a message that is redriven from a dead-letter queue has a new \
             message id, so that under the id as the key its parked work would run again; add .key(…) or another key rule";
         const NEEDS_LONG_WINDOW: &str = "at most once needs a window of 15 days or more, since a queue keeps a message for up to 14: \
-            what comes back after the window runs again, though it may be done. Leave .window(…) away, or set a longer one; where the \
+            what comes back after the window runs again, though it may be done. Remove .window(…), or set a longer one; where the \
             same key rightly comes again sooner, put into it what tells such work apart, such as the date";
         const BREAKER_NEEDS_OUTLIVING_CLAIMS: &str = "a breaker needs a store whose claims outlive their owners, and this one's \
-            end with the process, so that no other process would see it: leave .breaker(…) away, use a store without transactions, or set it on \
+            end with the process, so that no other process would see it: remove .breaker(…), use a store without transactions, or set it on \
             the inbox's worker";
         const LIMIT_NEEDS_OUTLIVING_CLAIMS: &str = "a limit needs a store whose claims outlive their owners, and this one's end \
-            with the process, so that no other process would keep to it: leave .limit(…) away, use a store without transactions, or set it on \
+            with the process, so that no other process would keep to it: remove .limit(…), use a store without transactions, or set it on \
             the inbox's worker";
         const RESERVED: &str = "its name is that of the records of breakers or limits: choose another one";
-        const NEEDS_BATCH: &str = "a size of calls needs a batch handler: Consumer::batch, or leave items_max away";
+        const NEEDS_BATCH: &str = "a size of calls needs a batch handler: use Consumer::batch, or remove .items_max(…)";
         const RUNS_AGAIN: &str = "at most once does not go with a batch in a transaction, whose handler is called again for \
-            the other items when one fails: leave at_most_once away, since what was rolled back is not done";
+            the other items when one fails: remove .at_most_once(), since what was rolled back is not done";
         const LONG_WINDOW: Duration = Duration::from_secs(WINDOW_DEFAULT_S);
         let parks = self.options.policy.abandoned == Abandoned::Park;
         let (batch, transactional) = match &self.handler {

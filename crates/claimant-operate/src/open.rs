@@ -96,7 +96,7 @@ impl Place {
             }
         }
         if prefix.is_some() {
-            return Err(Error::invalid("keys have a prefix in Redis alone: leave --prefix away"));
+            return Err(Error::invalid("keys have a prefix in Redis alone: leave --prefix out"));
         }
         if url.has_scheme(&["postgres", "postgresql"]) {
             return Ok(store("PostgreSQL", Arc::new(PostgresStore::connect(exposed, CONNECTIONS).await?)));

@@ -111,7 +111,7 @@ impl TestMessage {
     }
 
     /// Returns it as published to a topic of SNS that wraps what it delivers; its attributes are then the notification's. With raw
-    /// delivery a message comes as it was published: leave this away.
+    /// delivery a message comes as it was published: leave this out.
     #[must_use]
     pub fn in_sns(mut self, topic: impl Into<String>) -> Self {
         let attributes = std::mem::take(&mut self.attributes);

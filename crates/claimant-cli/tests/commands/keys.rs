@@ -208,7 +208,7 @@ fn a_list_that_finds_only_what_it_does_not_know_does_not_end_well() {
     }
     // Of Redis alone; nothing is asked.
     let (code, _, err) = server.claimant(&["list", "--store", "postgres://db.invalid/shop", "--prefix", "orders"]);
-    assert!(code == Some(2) && err.contains("leave --prefix away"), "{err}");
+    assert!(code == Some(2) && err.contains("leave --prefix out"), "{err}");
 }
 
 /// Answers as [`shop`] does, of a stack with a second table, of which nothing may be read.
