@@ -60,7 +60,8 @@
 //!
 //! All that this crate shows, by [semantic versioning](https://semver.org). For a store of one's own, a new clause of the contract that it does not keep is a
 //! break; a new method of [`store::Store`] with a default is none. Types of other crates that appear here, such as the AWS SDK's clients and
-//! `sqlx`'s pools, are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on `claimant` alone. Enums and
+//! `sqlx`'s pools, are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on `claimant` alone,
+//! and in tests on `claimant-test`. Enums and
 //! structs that can grow are `#[non_exhaustive]`. Nothing here panics, whatever it is given: what is wrong with a consumer is said in one error when it starts.
 
 #[doc(inline)]
