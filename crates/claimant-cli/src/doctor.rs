@@ -36,8 +36,9 @@ pub(crate) struct Doctor {
     #[arg(long = "template", value_name = "FILE", default_value = "template.yaml", conflicts_with_all = ["stack", "functions"])]
     templates: Vec<PathBuf>,
 
-    /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
+    /// A value for a parameter of the templates, or env:VARIABLE, which holds it; may be given several times
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value,
+          conflicts_with_all = ["stack", "functions"])]
     parameters: Vec<(String, String)>,
 
     /// The Region that the template's stack is for; of an account, the Region to look at
@@ -78,7 +79,7 @@ struct OutputOptions {
     #[arg(long, value_name = "LEVEL", default_value = "warning")]
     level: LevelOption,
 
-    /// How to print it: for people, as JSON, or as SARIF 2.1.0 for code scanning
+    /// How to print it: for people, as JSON, or, of templates, as SARIF 2.1.0 for code scanning
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 
@@ -129,8 +130,15 @@ impl From<LevelOption> for Level {
 /// When it cannot be read.
 pub(crate) async fn run(options: &Doctor) -> Result<Ended, Error> {
     let is_deployed = options.stack.is_some() || !options.functions.is_empty();
-    if options.history && !is_deployed {
-        return Err(Error::invalid("--history is about what is deployed: give --stack NAME or --function NAME"));
+    for (option, is_given) in [("--history", options.history), ("--profile", options.profile.is_some())] {
+        if is_given && !is_deployed {
+            let why = format!("{option} is about what is deployed: give --stack NAME or --function NAME");
+            return Err(Error::invalid(why));
+        }
+    }
+    // Code scanning refuses the whole file where a finding is in no file.
+    if is_deployed && options.output.format == Format::Sarif {
+        return Err(Error::invalid("--format sarif is about files: give --template FILE, or --format json"));
     }
     let mut report = if is_deployed { deployed(options).await? } else { templates(options)? };
     report.leave_out(&options.skipped);
@@ -147,9 +155,8 @@ fn templates(options: &Doctor) -> Result<Report, Error> {
         account: options.account.clone(),
     };
     let mut report = Report::default();
-    for template in &options.templates {
-        let (system, not_looked_at) =
-            claimant_doctor::read(template, &known).map_err(|e| Error::invalid(e.to_string()))?;
+    let read = claimant_doctor::read_all(&options.templates, &known).map_err(|e| Error::invalid(e.to_string()))?;
+    for (system, not_looked_at) in read {
         report.add(claimant_doctor::run(&system));
         report.not_looked_at.extend(not_looked_at);
     }

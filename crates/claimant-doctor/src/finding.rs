@@ -123,13 +123,12 @@ impl Report {
         }
     }
 
-    /// Puts the findings in order, and leaves out what is below the level.
-    pub(crate) fn sorted(mut self) -> Self {
+    /// Puts the findings in order.
+    pub(crate) fn sort(&mut self) {
         let place = |finding: &Finding| (finding.place.file.clone(), finding.place.line, finding.place.id.clone());
         self.findings.sort_by_cached_key(|finding| {
             (std::cmp::Reverse(finding.level), place(finding), finding.check.number, finding.what.clone())
         });
-        self
     }
 
     /// Returns the findings of this level and worse.
@@ -147,6 +146,7 @@ impl Report {
     /// Takes over what another part answered.
     pub fn add(&mut self, other: Self) {
         self.findings.extend(other.findings);
+        self.sort();
         self.accepted.extend(other.accepted);
         self.not_looked_at.extend(other.not_looked_at);
         for (number, tally) in other.tallies {

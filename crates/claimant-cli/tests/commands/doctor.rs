@@ -62,12 +62,34 @@ fn exit_codes_and_forms() {
         (&["--history"], "give --stack NAME or --function NAME"),
         (&["--template", slow, "--stack", "shop"], "cannot be used with"),
         (&["--stack", "shop", "--account", "123456789012"], "cannot be used with"),
+        (&["--stack", "shop", "--parameter", "A=b"], "cannot be used with"),
+        (&["--template", slow, "--profile", "operations"], "--profile is about what is deployed"),
+        (&["--template", slow, "--parameter", "A=b"], "slow.yaml has no parameter A"),
+        (&["--stack", "shop", "--format", "sarif"], "--format sarif is about files"),
         (&["--template", slow, "--account", "1234"], "an account has 12 digits"),
     ] {
         let output = doctor(wrong, &[]);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(text(&output.stderr).contains(says), "{wrong:?}: {}", text(&output.stderr));
     }
+}
+
+/// A value is for those that have the parameter, and the worst of all is first.
+#[test]
+fn several_templates_are_one_report() {
+    let notes = template(
+        "notes.yaml",
+        &SLOW.replace("{Type: AWS::SQS::Queue}", "{Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 360}}"),
+    );
+    let timed = SLOW.replace("Timeout: 60", "Timeout: !Ref Seconds");
+    let timed = template("timed.yaml", &format!("Parameters: {{Seconds: {{Type: Number}}}}{timed}"));
+    let [notes, timed] = [&notes, &timed].map(|path| path.to_str().unwrap());
+    let output = doctor(&["--template", notes, "--template", timed, "--parameter", "Seconds=60", "--json"], &[]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let levels: Vec<_> =
+        found["findings"].as_array().unwrap().iter().map(|one| one["level"].as_str().unwrap()).collect();
+    let [first, rest @ ..] = &*levels else { panic!("{output:?}") };
+    assert!(*first == "error" && rest.iter().all(|level| *level == "warning") && rest.len() > 2, "{levels:?}");
 }
 
 /// A function whose mapping reports no failures; nothing else may be read.
@@ -137,7 +159,7 @@ fn without_any_right_the_exit_code_is_2() {
 fn a_stack_without_a_function_is_exit_code_2() {
     const NOTHING: &str = "<A><ListStackResourcesResult><StackResourceSummaries/></ListStackResourcesResult></A>";
     let server = Server::start(|_| (200, NOTHING.to_owned()));
-    for format in ["text", "json", "sarif"] {
+    for format in ["text", "json"] {
         let output = doctor(&["--stack", "shop-queues", "--format", format], &server.variables());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let errors = text(&output.stderr);

@@ -66,5 +66,6 @@ pub fn run(system: &System) -> Report {
     for check in OF_SYSTEMS {
         check(system, &mut report);
     }
-    report.sorted()
+    report.sort();
+    report
 }

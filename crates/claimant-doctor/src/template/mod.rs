@@ -36,9 +36,26 @@ use resources::Resources;
 /// Reads a template and those that it includes by a path; returns with it what was not looked at, and why.
 ///
 /// # Errors
-/// The file cannot be read, is too long, is neither YAML nor JSON, or has no resources.
+/// The file cannot be read, is too long, is neither YAML nor JSON, or has no resources; or it has no parameter of a name that a value is
+/// given for.
 pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Error> {
-    let nested::Read { scopes, mut not_looked_at } = nested::scopes(path, options)?;
+    let read = nested::scopes(path, options)?;
+    nested::known(std::slice::from_ref(&read), options)?;
+    Ok(system(path, read, options))
+}
+
+/// Reads several templates, as [`read`] does each; a parameter has to be in one of them.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_all(paths: &[impl AsRef<Path>], options: &Options) -> Result<Vec<(System, Vec<String>)>, Error> {
+    let read = paths.iter().map(|path| nested::scopes(path.as_ref(), options)).collect::<Result<Vec<_>, _>>()?;
+    nested::known(&read, options)?;
+    Ok(paths.iter().zip(read).map(|(path, read)| system(path.as_ref(), read, options)).collect())
+}
+
+fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<String>) {
+    let nested::Read { scopes, mut not_looked_at } = read;
     let is_whole = not_looked_at.is_empty();
     let resources = Resources::new(&scopes);
     not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
@@ -61,5 +78,5 @@ pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Err
         history: None,
         watching: watching::watching(&resources),
     };
-    Ok((system, not_looked_at))
+    (system, not_looked_at)
 }

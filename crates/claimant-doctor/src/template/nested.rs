@@ -33,11 +33,6 @@ pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
     let pseudo = [("Region", &options.region), (ACCOUNT, &options.account)];
     let pseudo = pseudo.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     let first = scope(path, (String::new(), true), parameters.collect(), pseudo)?;
-    for name in options.parameters.keys() {
-        if first.root.get("Parameters").and_then(|parameters| parameters.get(name)).is_none() {
-            return Err(Error(format!("{} has no parameter {name}: remove it or correct its name", path.display())));
-        }
-    }
     let mut read = Read { scopes: vec![first], not_looked_at: Vec::new() };
     let mut next = 0;
     while next < read.scopes.len() {
@@ -45,6 +40,20 @@ pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
         next += 1;
     }
     Ok(read)
+}
+
+/// Refuses values for parameters that none of these templates has.
+pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
+    let templates: Vec<_> = read.iter().filter_map(|read| read.scopes.first()).collect();
+    let has = |scope: &&Scope, name: &str| scope.root.get("Parameters").is_some_and(|all| all.get(name).is_some());
+    for name in options.parameters.keys() {
+        if !templates.iter().any(|scope| has(scope, name)) {
+            let files = templates.iter().map(|scope| &*scope.file).collect::<Vec<_>>().join(", ");
+            let verb = if templates.len() == 1 { "has" } else { "have" };
+            return Err(Error(format!("{files} {verb} no parameter {name}: remove it or correct its name")));
+        }
+    }
+    Ok(())
 }
 
 /// Reads what the template at this index includes.

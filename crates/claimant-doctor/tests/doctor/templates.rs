@@ -6,7 +6,7 @@ use std::path::Path;
 
 use claimant_doctor::fact::Fact;
 use claimant_doctor::model::Link;
-use claimant_doctor::{Level, Options, Report, read, run};
+use claimant_doctor::{Level, Options, Report, read, read_all, run};
 
 /// A consumer in whose template nothing is to be found.
 const GOOD: &str = include_str!("good.yaml");
@@ -1118,6 +1118,14 @@ fn unreadable_templates_are_errors_with_what_to_do() {
     let unknown = Options { parameters: [("No".to_owned(), "x".to_owned())].into(), ..Options::default() };
     fs::write(&path, GOOD).unwrap();
     assert!(read(&path, &unknown).unwrap_err().to_string().contains("has no parameter No"));
+    let (other, known) = (
+        directory.path().join("u.yaml"),
+        Options { parameters: [("Any".to_owned(), "x".to_owned())].into(), ..unknown.clone() },
+    );
+    fs::write(&other, ALARMS).unwrap();
+    let both = [path, other];
+    assert_eq!(read_all(&both, &known).unwrap().len(), 2, "one of them has it");
+    assert!(read_all(&both, &unknown).unwrap_err().to_string().contains("u.yaml have no parameter No"));
 }
 
 /// The local cloud reads the same file.
