@@ -10,6 +10,9 @@ use crate::fact::Fact;
 pub use crate::link::Link;
 use crate::rights::{QueuePolicy, Rights};
 
+/// Between the logical id of a nested stack and the ids within it.
+pub(crate) const WITHIN: char = '>';
+
 /// Pollers at least and at most of a mapping with provisioned ones, unless set.
 pub const POLLERS_DEFAULT: (u64, u64) = (2, 200);
 

@@ -27,31 +27,30 @@ const BATCH: &str = "CLAIMANT_BATCH";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Settings {
+    tables: Option<Tables>,
+    before: Option<Tables>,
     batched: bool,
 }
 
 impl Settings {
     /// Reads the settings; the reader keeps their faults.
     pub fn read(variables: &mut Variables) -> Self {
-        for variable in [TABLE, BEFORE] {
-            variables.optional_text(variable);
-        }
-        Self { batched: variables.optional_switch(BATCH).unwrap_or(true) }
-    }
-
-    /// Returns the tables, of which one has to be named, and whether requests are batched.
-    pub(crate) fn required(mut variables: Variables) -> Result<Named, Error> {
-        let table = variables.text_or_hint(TABLE, "give it the name of the lock table (partition key `id`, a string)");
-        let before = variables.optional_text(BEFORE);
-        let Self { batched } = Self::read(&mut variables);
-        let tables = named(&mut variables, TABLE, &table);
-        let before = before.map(|before| named(&mut variables, BEFORE, &before));
-        if let Some((old, new)) = before.as_ref().and_then(|before| written_differently(before, &tables)) {
+        let (tables, before) = (named(variables, TABLE), named(variables, BEFORE));
+        if let Some((old, new)) = before.as_ref().zip(tables.as_ref()).and_then(written_differently) {
             variables.fault(format!(
                 "{BEFORE} has {old:?}, and {TABLE} has {new:?}: records move between tables of one account and Region, where this \
                  is one table. Write it alike in both, or give the new table another name"
             ));
         }
+        Self { tables, before, batched: variables.optional_switch(BATCH).unwrap_or(true) }
+    }
+
+    /// Returns the tables, of which one has to be named, and whether requests are batched.
+    pub(crate) fn required(mut variables: Variables) -> Result<Named, Error> {
+        variables.text_or_hint(TABLE, "give it the name of the lock table (partition key `id`, a string)");
+        let Self { tables, before, batched } = Self::read(&mut variables);
+        // OK because without a table there is a fault.
+        let tables = tables.unwrap_or_else(|| Tables::from(""));
         variables.finish().map(|()| Named { tables, before, batched })
     }
 }
@@ -65,19 +64,16 @@ pub(crate) struct Named {
 }
 
 /// Returns a table that both name, once by its name and once by an ARN, or by two ARNs.
-fn written_differently<'a>(before: &'a Tables, tables: &'a Tables) -> Option<(&'a str, &'a str)> {
+fn written_differently<'a>((before, tables): (&'a Tables, &'a Tables)) -> Option<(&'a str, &'a str)> {
     let pairs = before.names().flat_map(|old| tables.names().map(move |new| (old, new)));
     pairs.into_iter().find(|(old, new)| old != new && table_name(old) == table_name(new))
 }
 
-/// Returns the tables that a variable names; in place of a fault, one table. One that is not set, or empty, is a fault already.
-fn named(variables: &mut Variables, variable: &str, text: &str) -> Tables {
-    text.parse().unwrap_or_else(|error| {
-        if !text.is_empty() {
-            variables.fault(format!("{variable} is {text:?}: {error}"));
-        }
-        Tables::from(text)
-    })
+/// Returns the tables that a variable names.
+fn named(variables: &mut Variables, variable: &str) -> Option<Tables> {
+    let text = variables.optional_text(variable)?;
+    let tables = text.parse();
+    tables.map_err(|error: Error| variables.fault(format!("{variable} is {text:?}: {error}"))).ok()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::roles::Roles;
 use super::tables::TABLE;
 use crate::environment::{faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Link, Logs};
+use crate::model::{Environment, Function, Link, Logs, WITHIN};
 
 pub(super) const FUNCTION: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
 
@@ -102,7 +102,9 @@ fn as_given(resources: &Resources<'_>, part: &Part<'_>) -> Fact<String> {
         "" | "QueueUrl" if is(QUEUE) => Fact::Known(format!("https://sqs.…/{id}")),
         "Arn" if is(QUEUE) => Fact::Known(format!("arn:aws:sqs:…:{id}")),
         "Arn" if is(ROLE) => Fact::Known(format!("arn:aws:iam::…:role/{id}")),
-        "" | "QueueName" if is(QUEUE) || is(ROLE) || is(TABLE) => Fact::Known(id.to_owned()),
+        "" | "QueueName" if is(QUEUE) || is(ROLE) => Fact::Known(id.to_owned()),
+        // As CloudFormation makes it of the stack's name: that of no other table.
+        "" if is(TABLE) => Fact::Known(format!("stack-{}", id.replace(WITHIN, "-"))),
         _ => Fact::Unknown,
     }
 }

@@ -10,8 +10,9 @@ use claimant_template::{Node, TEXT_BYTES_MAX};
 
 use super::options::{Error, Options};
 use super::part::Part;
-use super::scope::{ACCOUNT, Scope, WITHIN};
+use super::scope::{ACCOUNT, Scope};
 use crate::fact::Fact;
+use crate::model::WITHIN;
 
 /// Stacks within stacks at most, and stacks in all.
 const DEPTH_MAX: usize = 5;

@@ -26,14 +26,11 @@ pub(super) const HOLE: &str = "${?}";
 /// The pseudo parameter that has the account of the stack.
 pub(super) const ACCOUNT: &str = "AccountId";
 
-/// Between the logical id of a nested stack and the ids within it.
-pub(super) const WITHIN: char = '>';
-
 /// A template with the values of its parameters.
 pub(super) struct Scope {
     /// The template's path.
     pub(super) file: Arc<str>,
-    /// The logical ids of the stacks that it is nested in, each with [`WITHIN`] behind it.
+    /// The logical ids of the stacks that it is nested in, each with [`WITHIN`](crate::model::WITHIN) behind it.
     pub(super) prefix: String,
     /// Whether those stacks are certain to be there: no condition of theirs is unknown.
     pub(super) certain: bool,

@@ -437,6 +437,8 @@ const CASES: &[Case] = &[
     ),
     (&[PAUSES, GRANTED, KEPT], 36, Warning, "the role of Worker may not use the records of breakers in Table"),
     (&[PAUSES], 36, Warning, "the role of Worker may not lambda:ListEventSourceMappings"),
+    (&[("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: 'locks-1,locks-1'")], 37, Error, "\"locks-1\" is named twice"),
+    (&[("# own-queue", "CLAIMANT_TABLE_BEFORE: 'locks;old'")], 37, Error, "is the name of no table"),
     (&[("CLAIMANT_TABLE:", "CLAIMANT_TABEL:")], 37, Error, "is no variable of claimant: did you mean CLAIMANT_TABLE?"),
     (&[("# own-queue", "CLAIMANT_CONCURRENCY: 0")], 37, Error, "CLAIMANT_CONCURRENCY is \"0\"; a whole number from 1"),
     (
@@ -470,6 +472,21 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
         assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, &kept)]), Some(expected), "{keys}");
     }
     assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, "Resource: !Ref Any")]), Some((0, 1)));
+}
+
+/// In another account a table can have the name that this one has in its template.
+#[test]
+fn a_table_has_no_name_that_its_logical_id_tells() {
+    let before = ("# own-queue", "CLAIMANT_TABLE_BEFORE: arn:aws:dynamodb:eu-west-1:222222222222:table/Table");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("outer.yaml");
+    fs::write(directory.path().join("inner.yaml"), changed(GOOD, &[before])).unwrap();
+    fs::write(directory.path().join("alarms.yaml"), ALARMS).unwrap();
+    fs::write(&path, "Resources: {In: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: inner.yaml}}}")
+        .unwrap();
+    let (system, _) = read(&path, &in_region("eu-west-1")).unwrap();
+    let tally = run(&system).tallies[&37];
+    assert_eq!((tally.fine, tally.found, tally.unknown), (1, 0, 0));
 }
 
 #[test]
