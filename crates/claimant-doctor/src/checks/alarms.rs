@@ -1,5 +1,6 @@
 //! What tells of trouble: alarms, and Lambda's own count of what it deleted.
 
+use super::fix;
 use super::pair::Pair;
 use crate::alarm::{DEAD_LETTERS, WAITING};
 use crate::finding::{Answer, FINE, Level, Report, found};
@@ -49,7 +50,8 @@ fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> 
         format!("no alarm is on {} of {}{instead}", metrics[0], queue.place.id),
         format!(
             "AWS::CloudWatch::Alarm: Namespace: AWS/SQS, MetricName: {}, QueueName: {}",
-            metrics[0], queue.place.id
+            metrics[0],
+            fix::queue_name(&queue.place)
         ),
     )
 }

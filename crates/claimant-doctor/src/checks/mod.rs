@@ -4,6 +4,7 @@ mod alarms;
 mod batches;
 mod costs;
 mod dead_letters;
+mod fix;
 mod pair;
 mod records;
 mod rights;

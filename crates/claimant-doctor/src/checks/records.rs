@@ -1,5 +1,6 @@
 //! What a function's role may do with its records.
 
+use super::fix;
 use super::rights::{key_right, lacking};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Found, Level, Report, found, worst};
@@ -150,6 +151,6 @@ fn may_all(function: &Function, table: &Table, actions: &[&str]) -> Answer {
     found(
         Level::Warning,
         format!("the role of {} may not {} on {id}", function.place.id, lacking.join(", ")),
-        format!("Effect: Allow, Action: [{}], Resource: !GetAtt {id}.Arn", lacking.join(", ")),
+        fix::allow(&lacking, &table.place, function),
     )
 }

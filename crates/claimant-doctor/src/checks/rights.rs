@@ -1,5 +1,6 @@
 //! What a function's role may do.
 
+use super::fix;
 use super::pair::{Pair, home};
 use crate::environment::RESUME_ROLE;
 use crate::fact::{self, Fact};
@@ -37,7 +38,7 @@ fn polling(pair: &Pair<'_>) -> Answer {
     found(
         Level::Error,
         format!("the role of {} may not {} on {}", function.place.id, lacking.join(", "), queue.place.id),
-        allow(&lacking, queue),
+        fix::allow(&lacking, &queue.place, function),
     )
 }
 
@@ -53,7 +54,7 @@ fn sending(pair: &Pair<'_>) -> Answer {
     found(
         Level::Error,
         format!("{} is to send dead letters to {}, and its role may not", function.place.id, letters.place.id),
-        allow(&["sqs:SendMessage"], letters),
+        fix::allow(&["sqs:SendMessage"], &letters.place, function),
     )
 }
 
@@ -72,7 +73,7 @@ fn backoff(pair: &Pair<'_>) -> Answer {
             "the role of {} may not {action} on {}: what fails comes back without backoff",
             function.place.id, queue.place.id
         ),
-        format!("{}; or CLAIMANT_VISIBILITY: off", allow(&[action], queue)),
+        format!("{}; or CLAIMANT_VISIBILITY: off", fix::allow(&[action], &queue.place, function)),
     )
 }
 
@@ -90,10 +91,6 @@ fn lacking_on<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Op
     let lacking = lacking(actions, |action| function.rights.allow(action, &queue.place.id))?;
     // The queue's own policy may do what the role's does not.
     (lacking.is_empty() || !queue.policy.admits_principals).then_some(lacking)
-}
-
-fn allow(actions: &[&str], queue: &Queue) -> String {
-    format!("Effect: Allow, Action: [{}], Resource: !GetAtt {}.Arn", actions.join(", "), queue.place.id)
 }
 
 /// Where claimant sends dead letters, if that is described here.

@@ -122,7 +122,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
         if all.is_empty() {
             continue;
         }
-        report.answer(11, &function.place, agreed(&all, |mappings| sum_fits(function, sum_of(mappings))));
+        report.answer(11, &function.place, agreed(&all, |mappings| sum_fits(function, mappings)));
         report.answer(12, &function.place, agreed(&all, |mappings| reserved(system, function, mappings)));
     }
     for queue in system.queues.iter().filter(|queue| queue.fifo.known() == Some(&true)) {
@@ -162,16 +162,29 @@ fn exceed(mappings: &[&Mapping], few: u64) -> Option<bool> {
     }
 }
 
-/// The sum is `None` if a limit is not known, `Some(None)` if a mapping has none.
-fn sum_fits(function: &Function, sum: Option<Option<u64>>) -> Answer {
-    let (Some(sum), Some(reserved)) = (sum?, *function.reserved.known()?) else { return FINE };
+/// How to reserve so many, or to have limits that fit into what is reserved: Lambda takes none under two.
+fn reserve(many: u64, mappings: &[&Mapping], reserved: u64) -> String {
+    let least = CONCURRENCY.start().saturating_mul(mappings.len() as u64);
+    let or = match mappings {
+        _ if many <= least => String::new(),
+        _ if reserved < least => {
+            format!(", or {least} with MaximumConcurrency: {} on each of its mappings", CONCURRENCY.start())
+        }
+        [_] => format!(", or MaximumConcurrency: {reserved}"),
+        _ => format!(", or MaximumConcurrency on each of its mappings, {reserved} in all"),
+    };
+    format!("ReservedConcurrentExecutions: {many}{or}")
+}
+
+fn sum_fits(function: &Function, mappings: &[&Mapping]) -> Answer {
+    let (Some(sum), Some(reserved)) = (sum_of(mappings)?, *function.reserved.known()?) else { return FINE };
     if sum <= reserved || reserved == 0 {
         return FINE;
     }
     found(
         Level::Warning,
         format!("its mappings may run {sum} at once, and {reserved} are reserved: the rest is throttled"),
-        format!("ReservedConcurrentExecutions: {sum}, or less MaximumConcurrency"),
+        reserve(sum, mappings, reserved),
     )
 }
 
@@ -188,7 +201,7 @@ fn reserved(system: &System, function: &Function, mappings: &[&Mapping]) -> Answ
         Some(few) if few < RESERVED_MIN && exceed(mappings, few)? => found(
             Level::Warning,
             format!("{few} are reserved, and Lambda begins with {RESERVED_MIN} pollers"),
-            format!("ReservedConcurrentExecutions: {RESERVED_MIN}, or MaximumConcurrency: {}", few.max(2)),
+            reserve(RESERVED_MIN, mappings, few),
         ),
         _ if throttled > 0.0 => found(
             Level::Warning,

@@ -474,6 +474,49 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
     assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, "Resource: !Ref Any")]), Some((0, 1)));
 }
 
+/// (what is changed, a check, what is to be written).
+#[test]
+fn a_fix_can_be_written_as_it_stands() {
+    const NO_LIMIT: (&str, &str) = ("ScalingConfig: {MaximumConcurrency: 10}", "");
+    let reserved = |reserved: &'static str| ("ReservedConcurrentExecutions: 20", reserved);
+    type Case<'c> = (&'c [(&'c str, &'c str)], u8, &'c str);
+    let cases: &[Case<'_>] = &[
+        (
+            &[("DeadLetterQueueName: !GetAtt Letters.QueueName", "DeadLetterQueueName: other")],
+            30,
+            "MetricName: ApproximateNumberOfMessagesVisible, QueueName: !GetAtt Letters.QueueName",
+        ),
+        (&[("sqs:DeleteMessage, ", "")], 18, "Action: [sqs:DeleteMessage], Resource: !GetAtt Orders.Arn"),
+        (&[("dynamodb:PutItem, ", "")], 28, "Action: [dynamodb:PutItem], Resource: !GetAtt Table.Arn"),
+        (
+            &[reserved("ReservedConcurrentExecutions: 9")],
+            11,
+            "ReservedConcurrentExecutions: 10, or MaximumConcurrency: 9",
+        ),
+        // Lambda takes none under two.
+        (
+            &[reserved("ReservedConcurrentExecutions: 1"), ("MaximumConcurrency: 10", "MaximumConcurrency: 2")],
+            11,
+            "ReservedConcurrentExecutions: 2",
+        ),
+        (
+            &[reserved("ReservedConcurrentExecutions: 3"), NO_LIMIT],
+            12,
+            "ReservedConcurrentExecutions: 5, or MaximumConcurrency: 3",
+        ),
+        (
+            &[reserved("ReservedConcurrentExecutions: 1"), NO_LIMIT],
+            12,
+            "ReservedConcurrentExecutions: 5, or 2 with MaximumConcurrency: 2 on each of its mappings",
+        ),
+    ];
+    for (changes, number, fix) in cases {
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
+        let found = report.findings.iter().find(|finding| finding.check.number == *number).unwrap();
+        assert!(found.fix.ends_with(fix), "{number}: {found:#?}");
+    }
+}
+
 /// In another account a table can have the name that this one has in its template.
 #[test]
 fn a_table_has_no_name_that_its_logical_id_tells() {

@@ -1,0 +1,56 @@
+//! How a fix names what it is about, so that it can be written as it stands.
+
+use crate::model::{Function, Place};
+
+/// The queue's name, as an alarm has it: in a template, in the one that describes the queue; in an account what it is called.
+pub(super) fn queue_name(queue: &Place) -> String {
+    match queue.file {
+        Some(_) => format!("!GetAtt {}.QueueName", within(&queue.id).1),
+        None => queue.id.rsplit(':').next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// A statement for the function's role that allows this on what has the place.
+pub(super) fn allow(actions: &[&str], on: &Place, function: &Function) -> String {
+    let ((stack, id), here) = (within(&on.id), within(&function.place.id).0);
+    let resource = match on.file {
+        Some(_) if stack == here => format!("!GetAtt {id}.Arn"),
+        None if on.id.starts_with("arn:") => on.id.to_string(),
+        // A logical id means nothing in another stack, and a table's name is no ARN.
+        _ => format!("the ARN of {}", on.id),
+    };
+    format!("Effect: Allow, Action: [{}], Resource: {resource}", actions.join(", "))
+}
+
+/// The stacks that something is nested in, and its logical id there.
+fn within(id: &str) -> (&str, &str) {
+    id.rsplit_once(crate::model::WITHIN).unwrap_or(("", id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fix_can_be_written_where_it_belongs() {
+        let place =
+            |id: &str, file: Option<&str>| Place { id: id.into(), file: file.map(Into::into), ..Place::default() };
+        let (queue, file) = ("arn:aws:sqs:eu-west-1:123456789012:orders", Some("t.yaml"));
+        for (of, file, function, name, resource) in [
+            ("Orders", file, "Work", "!GetAtt Orders.QueueName", "!GetAtt Orders.Arn"),
+            ("A>B>Orders", file, "A>B>Work", "!GetAtt Orders.QueueName", "!GetAtt Orders.Arn"),
+            ("A>Orders", file, "Work", "!GetAtt Orders.QueueName", "the ARN of A>Orders"),
+            ("Orders", file, "A>Work", "!GetAtt Orders.QueueName", "the ARN of Orders"),
+            (queue, None, "work", "orders", queue),
+            ("locks", None, "work", "locks", "the ARN of locks"),
+        ] {
+            let (of, function) = (place(of, file), Function { place: place(function, file), ..Function::default() });
+            let allowed = format!("Effect: Allow, Action: [sqs:A, sqs:B], Resource: {resource}");
+            assert_eq!(
+                (queue_name(&of), allow(&["sqs:A", "sqs:B"], &of, &function)),
+                (name.to_owned(), allowed),
+                "{of:?}"
+            );
+        }
+    }
+}
