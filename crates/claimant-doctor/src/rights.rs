@@ -29,6 +29,8 @@ pub enum Rights {
         allowed: Vec<Statement>,
         /// Whether these are all, and none denies anything.
         complete: bool,
+        /// Whether the role has a permissions boundary, or that is not known: it may take away what is allowed, and adds nothing.
+        bounded: bool,
     },
     /// What IAM answers, by action and resource.
     Simulated(BTreeMap<(String, String), bool>),
@@ -80,12 +82,12 @@ impl Rights {
         match self {
             Self::Unknown => Fact::Unknown,
             Self::Simulated(answers) => answers.get(&(action.to_owned(), id.to_owned())).copied().into(),
-            Self::Stated { allowed, complete } => {
+            Self::Stated { allowed, complete, bounded } => {
                 let wanted = action.to_ascii_lowercase();
                 let statements = allowed.iter().filter(|statement| statement.names(&wanted) && keys(&statement.keys));
                 let targets: Vec<_> = statements.flat_map(|statement| &statement.targets).collect();
                 if targets.iter().any(|target| **target == Target::Any || **target == Target::Here(id.to_owned())) {
-                    return Fact::Known(true);
+                    return if *bounded { Fact::Unknown } else { Fact::Known(true) };
                 }
                 // An ARN by name can be that of the one meant: whether it is, only AWS knows.
                 let may_match = targets.iter().any(|target| **target == Target::Other);
@@ -96,9 +98,10 @@ impl Rights {
 
     /// Returns whether the action is allowed on anything.
     pub fn allow_somewhere(&self, action: &str) -> Fact<bool> {
-        let Self::Stated { allowed, complete } = self else { return Fact::Unknown };
+        let Self::Stated { allowed, complete, bounded } = self else { return Fact::Unknown };
         let action = action.to_ascii_lowercase();
         match allowed.iter().any(|statement| statement.names(&action)) {
+            true if *bounded => Fact::Unknown,
             true => Fact::Known(true),
             false if *complete => Fact::Known(false),
             false => Fact::Unknown,
@@ -175,6 +178,7 @@ mod tests {
         let stated = |targets, complete| Rights::Stated {
             allowed: vec![Statement { actions: vec!["sqs:*".to_owned()], targets, keys: Vec::new() }],
             complete,
+            bounded: false,
         };
         let table = [
             (stated(vec![Target::Any], true), Fact::Known(true)),

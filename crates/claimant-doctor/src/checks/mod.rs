@@ -2,6 +2,7 @@
 
 mod alarms;
 mod batches;
+mod breaker;
 mod costs;
 mod dead_letters;
 mod fix;
@@ -39,7 +40,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (32, dead_letters::window),
     (33, costs::connections),
     (35, dead_letters::told),
-    (36, rights::breaker_record),
+    (36, breaker::record),
 ];
 
 /// A check of a whole system, which records its answers itself.

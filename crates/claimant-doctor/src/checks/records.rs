@@ -75,7 +75,9 @@ fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wante
         None => FINE,
     });
     let actions = wanted.iter().flat_map(|one| tables.iter().map(move |table| (one, table)));
-    let actions = actions.map(|((action, level, then), table)| match on_records(system, function, action, table) {
+    let allowed =
+        |action, table: &Link| decided(system, function, (action, table), function.rights.allow(action, table.text()));
+    let actions = actions.map(|((action, level, then), table)| match allowed(action, table) {
         Fact::Known(true) => FINE,
         Fact::Known(false) => {
             let (name, id) = (&function.place.id, table.text());
@@ -100,15 +102,21 @@ fn described<'s>(system: &'s System, table: &Link) -> Option<&'s Table> {
     system.tables.iter().find(|one| table.is(&one.place.id))
 }
 
-fn on_records(system: &System, function: &Function, action: &str, table: &Link) -> Fact<bool> {
-    // The table's own policy may do what the role's does not; and one that is named here may be described under another name.
+/// What the role's policies say of an action on a table, as far as that decides: the table's own policy may do what the role's do not, and
+/// one that is named here may be described under another name.
+pub(super) fn decided(
+    system: &System,
+    function: &Function,
+    (action, table): (&str, &Link),
+    by_role: Fact<bool>,
+) -> Fact<bool> {
     let may_be_allowed = || match described(system, table) {
         Some(table) => table.access.has_policy,
         None => function.rights.allow_somewhere(action) != Fact::Known(false),
     };
-    match function.rights.allow(action, table.text()) {
+    match by_role {
         Fact::Known(false) if may_be_allowed() => Fact::Unknown,
-        known => known,
+        by_role => by_role,
     }
 }
 

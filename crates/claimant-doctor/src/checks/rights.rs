@@ -2,27 +2,14 @@
 
 use super::fix;
 use super::pair::{Pair, home};
-use crate::environment::RESUME_ROLE;
-use crate::fact::{self, Fact};
+use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found, worst};
-use crate::model::{Function, Key, Link, Queue};
+use crate::model::{Function, Key, Queue};
 
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
 
 const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
-
-/// What a breaker asks for that pauses it.
-const PAUSING: [&str; 5] = [
-    "lambda:ListEventSourceMappings",
-    "lambda:UpdateEventSourceMapping",
-    "scheduler:CreateSchedule",
-    "scheduler:ListSchedules",
-    "iam:PassRole",
-];
-
-/// A breaker's record: any name will do.
-const BREAKER: &str = "claimant-breaker#name";
 
 /// What is missing in one place goes before what is not known of another.
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
@@ -48,6 +35,8 @@ fn sending(pair: &Pair<'_>) -> Answer {
         return FINE;
     }
     let Some(letters) = dead_letter_queue(pair) else { return FINE };
+    // The policy of one that is not described here may admit the role.
+    let letters = letters?;
     if lacking_on(function, &["sqs:SendMessage"], letters)?.is_empty() {
         return FINE;
     }
@@ -93,10 +82,10 @@ fn lacking_on<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Op
     (lacking.is_empty() || !queue.policy.admits_principals).then_some(lacking)
 }
 
-/// Where claimant sends dead letters, if that is described here.
-fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<&'a Queue> {
-    let link = pair.function?.environment.get(DEAD_LETTER_QUEUE)?.known()?;
-    pair.system.queue(link)
+/// Where claimant sends dead letters: `None` if it is told of no queue, `Some(None)` if that is not known, or not described here.
+fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<Option<&'a Queue>> {
+    let link = pair.function?.environment.get(DEAD_LETTER_QUEUE)?;
+    Some(link.known().and_then(|link| pair.system.queue(link)))
 }
 
 pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
@@ -109,7 +98,8 @@ pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
         let receives = pair.queue.and_then(|queue| right(function, queue, "kms:Decrypt"));
         // A sender needs both.
         let to_send = ["kms:GenerateDataKey", "kms:Decrypt"];
-        let sends = letters.into_iter().flat_map(|letters| to_send.map(|action| right(function, letters, action)));
+        let send = |letters: Option<&Queue>| to_send.map(|action| right(function, letters?, action));
+        let sends = letters.into_iter().flat_map(send);
         let may_send = (is_consumer == Fact::Unknown).then_some(None);
         worst(std::iter::once(receives).chain(sends).chain(may_send))
     };
@@ -185,44 +175,4 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
         )
     };
     Some(answer())
-}
-
-/// A function that is told how its intake comes back has a breaker.
-pub(super) fn breaker_record(pair: &Pair<'_>) -> Option<Answer> {
-    let is_told = |function: &&Function| function.environment.has(RESUME_ROLE) != Fact::Known(false);
-    let function = pair.function.filter(is_told)?;
-    let table = function.environment.get("CLAIMANT_TABLE")?;
-    let answer = || {
-        function.environment.has(RESUME_ROLE).known()?;
-        worst([may_use_record(function, table), may_pause(function)])
-    };
-    Some(answer())
-}
-
-fn may_use_record(function: &Function, table: &Fact<Link>) -> Answer {
-    let table = table.known()?;
-    let allowed = |one: &Link| function.rights.allow_key("dynamodb:UpdateItem", one.text(), BREAKER);
-    // Which table has the record follows from its name.
-    if fact::all(table.each().map(|one| allowed(one).known().copied()))? {
-        return FINE;
-    }
-    found(
-        Level::Warning,
-        format!("the role of {} may not use the records of breakers in {}", function.place.id, table.text()),
-        "add claimant-breaker#* to dynamodb:LeadingKeys",
-    )
-}
-
-/// Whether its role has what a pause takes, on whatever.
-fn may_pause(function: &Function) -> Answer {
-    let lacking = lacking(&PAUSING, |action| function.rights.allow_somewhere(action))?;
-    if lacking.is_empty() {
-        return FINE;
-    }
-    let lacking = lacking.join(", ");
-    found(
-        Level::Warning,
-        format!("the role of {} may not {lacking}: an open breaker pauses nothing", function.place.id),
-        format!("allow it {lacking}, as claimant's docs/breaker.md has it; or leave {RESUME_ROLE} out"),
-    )
 }

@@ -72,6 +72,13 @@ impl<'s> Resource<'s> {
         }
     }
 
+    /// Whether this is certain to be there where the other one is: always, or under the same condition of the same stack.
+    pub(super) fn is_there_with(&self, other: &Self) -> bool {
+        let condition = self.node.get("Condition");
+        let has_same = || condition.is_none_or(|own| other.node.get("Condition").is_some_and(|of| of.kind == own.kind));
+        self.certain || std::ptr::eq(self.scope, other.scope) && has_same()
+    }
+
     fn accepted(&self) -> BTreeMap<String, String> {
         let accepted = self.part().under(&["Metadata", METADATA]).entries();
         let entries = accepted.known().into_iter().flatten();

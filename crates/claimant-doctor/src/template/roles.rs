@@ -30,7 +30,7 @@ const KNOWN: [(&str, &[&str]); 6] = [
     ("AmazonSQSReadOnlyAccess", &["sqs:getqueueattributes"]),
     ("AmazonDynamoDBFullAccess", &["dynamodb:*"]),
     ("AdministratorAccess", &["*"]),
-    ("PowerUserAccess", &["sqs:*", "kms:*", "dynamodb:*"]),
+    ("PowerUserAccess", &["sqs:*", "kms:*", "dynamodb:*", "lambda:*", "scheduler:*"]),
 ];
 
 /// SAM's policy templates about queues, keys and tables: what they allow, and the parameter that names on what.
@@ -102,7 +102,10 @@ impl<'r, 's> Roles<'r, 's> {
         for part in parts {
             match self.resources.link(&part, &["AWS::IAM::Role"]) {
                 Fact::Known(Some(link)) => {
-                    let statements = policies::statements(self.resources, &properties.at("PolicyDocument").unpacked());
+                    let role = self.resources.get(link.text());
+                    let is_there = role.is_some_and(|role| policy.is_there_with(role));
+                    let document = is_there.then(|| properties.at("PolicyDocument").unpacked());
+                    let statements = document.and_then(|document| policies::statements(self.resources, &document));
                     let known = self.attached.entry(link.text().to_owned()).or_insert_with(|| Some(Vec::new()));
                     match (known, statements) {
                         (Some(known), Some(statements)) => known.extend(statements),
@@ -132,9 +135,8 @@ impl<'r, 's> Roles<'r, 's> {
 
     fn of_role(&self, role: &Resource<'s>) -> Rights {
         let properties = role.properties();
-        let mut gathered = Gathered { allowed: Vec::new(), complete: !self.any };
+        let mut gathered = Gathered::new(!self.any, &properties);
         let (inline, managed) = (properties.at("Policies").items(), properties.at("ManagedPolicyArns").items());
-        gathered.complete &= properties.at("PermissionsBoundary").is_given() == Fact::Known(false);
         match inline {
             Fact::Known(inline) => {
                 for policy in inline {
@@ -154,7 +156,7 @@ impl<'r, 's> Roles<'r, 's> {
     }
 
     fn made_by_sam(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
-        let mut gathered = Gathered { allowed: Vec::new(), complete: !self.any };
+        let mut gathered = Gathered::new(!self.any, properties);
         // SAM attaches it to the role of a function with an SQS event.
         let events = function.properties().at("Events").entries();
         let is_sqs = |part: &Part<'_>| part.at("Type").literal() == Fact::Known(Some("SQS".to_owned()));
@@ -251,9 +253,16 @@ fn of_aws(name: &str) -> Option<Vec<Statement>> {
 struct Gathered {
     allowed: Vec<Statement>,
     complete: bool,
+    bounded: bool,
 }
 
 impl Gathered {
+    /// None yet, for a role with these properties, or of a function that SAM makes one for.
+    fn new(complete: bool, properties: &Part<'_>) -> Self {
+        let bounded = properties.at("PermissionsBoundary").is_given() != Fact::Known(false);
+        Self { allowed: Vec::new(), complete, bounded }
+    }
+
     fn add(&mut self, statements: Option<Vec<Statement>>) {
         match statements {
             Some(statements) => self.allowed.extend(statements),
@@ -262,7 +271,7 @@ impl Gathered {
     }
 
     fn rights(self) -> Rights {
-        let Self { allowed, complete } = self;
-        Rights::Stated { allowed, complete }
+        let Self { allowed, complete, bounded } = self;
+        Rights::Stated { allowed, complete, bounded }
     }
 }

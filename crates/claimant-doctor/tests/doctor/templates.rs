@@ -83,6 +83,9 @@ const LETTERS_KEY: (&str, &str) = ("# letters-fifo", "KmsMasterKeyId: !Ref Key")
 /// A breaker pauses the mapping.
 const PAUSES: (&str, &str) = ("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: !GetAtt Role.Arn");
 
+/// The table may admit roles.
+const POLICY_OF_TABLE: &str = "    DeletionPolicy: Retain\n    Properties:\n      ResourcePolicy: {PolicyDocument: {}}";
+
 /// Its role may do so.
 const GRANTED: (&str, &str) = (
     "Action: kms:Decrypt",
@@ -437,6 +440,8 @@ const CASES: &[Case] = &[
     ),
     (&[PAUSES, GRANTED, KEPT], 36, Warning, "the role of Worker may not use the records of breakers in Table"),
     (&[PAUSES], 36, Warning, "the role of Worker may not lambda:ListEventSourceMappings"),
+    // Wherever its records are.
+    (&[PAUSES, ("CLAIMANT_TABLE: !Ref Table", "A: b")], 36, Warning, "an open breaker pauses nothing"),
     (&[("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: 'locks-1,locks-1'")], 37, Error, "\"locks-1\" is named twice"),
     (&[("# own-queue", "CLAIMANT_TABLE_BEFORE: 'locks;old'")], 37, Error, "is the name of no table"),
     (&[("CLAIMANT_TABLE:", "CLAIMANT_TABEL:")], 37, Error, "is no variable of claimant: did you mean CLAIMANT_TABLE?"),
@@ -472,6 +477,13 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
         assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, &kept)]), Some(expected), "{keys}");
     }
     assert_eq!(tally(&[PAUSES, GRANTED, (KEPT.0, "Resource: !Ref Any")]), Some((0, 1)));
+    let elsewhere =
+        ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Ref Table\n          CLAIMANT_REDIS_URL: !Ref Any");
+    assert_eq!(tally(&[PAUSES, GRANTED, KEPT, elsewhere]), Some((1, 0)), "its record is in Redis");
+    let policy = ("    DeletionPolicy: Retain\n    Properties:", POLICY_OF_TABLE);
+    assert_eq!(tally(&[PAUSES, GRANTED, KEPT, policy]), Some((0, 1)), "the table may admit the role");
+    let power = ("service-role/AWSLambdaBasicExecutionRole", "PowerUserAccess");
+    assert_eq!(tally(&[PAUSES, ("Action: kms:Decrypt", "Action: iam:PassRole"), power]), Some((1, 0)));
 }
 
 /// (what is changed, a check, what is to be written).
@@ -514,6 +526,50 @@ fn a_fix_can_be_written_as_it_stands() {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
         let found = report.findings.iter().find(|finding| finding.check.number == *number).unwrap();
         assert!(found.fix.ends_with(fix), "{number}: {found:#?}");
+    }
+}
+
+/// A boundary takes away, and adds nothing; what a policy adds that may not be there is not known.
+#[test]
+fn what_may_be_taken_away_from_a_role_is_not_known() {
+    let policy = |more: &str| {
+        format!(
+            "  More:
+    Type: AWS::IAM::Policy
+    {more}
+    Properties:
+      Roles: [!Ref Role]
+      PolicyDocument: {{Statement: [{{Effect: Allow, Action: 'sqs:*', Resource: '*'}}]}}
+  Logs:
+"
+        )
+    };
+    let (may, always, with_it) = (policy("Condition: IsAny"), policy(""), policy("Condition: IsAny"));
+    let of_role = (
+        "    Type: AWS::IAM::Role\n    Properties:",
+        "    Type: AWS::IAM::Role\n    Properties:\n      PermissionsBoundary: !Ref Any",
+    );
+    let role_too = ("    Type: AWS::IAM::Role\n", "    Type: AWS::IAM::Role\n    Condition: IsAny\n");
+    let lacks = ("sqs:DeleteMessage, ", "");
+    // Of a role that SAM makes.
+    let of_sam =
+        ("      Role: !GetAtt Role.Arn\n", "      Policies: [AmazonSQSFullAccess, AmazonDynamoDBFullAccess]\n");
+    let in_globals = ("Globals:\n  Function:\n", "Globals:\n  Function:\n    PermissionsBoundary: !Ref Any\n");
+    let none = ("AmazonSQSFullAccess, ", "");
+    for (changes, expected) in [
+        (&[lacks][..], (1, 1, 0)),
+        (&[of_role, lacks], (0, 1, 1)),
+        (&[of_role], (0, 0, 2)),
+        (&[of_sam], (2, 0, 0)),
+        (&[of_sam, in_globals], (0, 0, 2)),
+        (&[of_sam, none, in_globals], (0, 1, 1)),
+        (&[lacks, ("  Logs:\n", &may)], (1, 0, 1)),
+        (&[lacks, ("  Logs:\n", &always)], (2, 0, 0)),
+        (&[lacks, role_too, ("  Logs:\n", &with_it)], (2, 0, 0)),
+    ] {
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
+        let tally = report.tallies[&18];
+        assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{changes:?}: {report:#?}");
     }
 }
 
@@ -614,6 +670,9 @@ fn what_cannot_be_known_is_never_a_finding() {
             35,
         ),
         ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Any", 37),
+        ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !ImportValue Any", 18),
+        ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: https://x/1/letters", 18),
+        ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !ImportValue Any", 19),
         ("# own-queue", "CLAIMANT_BATCH: !If [IsAny, 'maybe', !Ref AWS::NoValue]", 37),
     ];
     for (from, to, number) in table {
@@ -639,10 +698,7 @@ fn what_cannot_be_known_is_never_a_finding() {
     }
     let policy = [
         ("dynamodb:PutItem, dynamodb:UpdateItem, ", ""),
-        (
-            "    DeletionPolicy: Retain\n    Properties:",
-            "    DeletionPolicy: Retain\n    Properties:\n      ResourcePolicy: {PolicyDocument: {}}",
-        ),
+        ("    DeletionPolicy: Retain\n    Properties:", POLICY_OF_TABLE),
     ];
     let report = examine(&changed(GOOD, &policy), &in_region("eu-west-1"));
     assert!(
