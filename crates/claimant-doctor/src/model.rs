@@ -25,20 +25,29 @@ pub struct System {
     pub functions: Vec<Function>,
     /// From queues to functions; of other sources none.
     pub mappings: Vec<Mapping>,
+    /// Of the queues that these read, those to other functions, which are not described here; none in a template.
+    pub mappings_elsewhere: Vec<Mapping>,
     /// The lock tables, and all other tables.
     pub tables: Vec<Table>,
     /// All alarms, or unknown if there can be others that cannot be seen.
     pub alarms: Fact<Vec<Alarm>>,
-    /// The Region of the stack.
-    pub region: Fact<String>,
-    /// The account of the stack.
-    pub account: Fact<String>,
+    /// Where the stack is.
+    pub home: Home,
     /// The least `max_connections` of a database that it describes.
     pub database_connections: Fact<Option<u64>>,
     /// What the last day's metrics say; nothing without an account.
     pub history: Option<History>,
     /// What watches it, counted for its price; nothing in an account.
     pub watching: Watching,
+}
+
+/// The Region and the account of a stack.
+#[derive(Debug, Clone, Default)]
+pub struct Home {
+    /// Its Region.
+    pub region: Fact<String>,
+    /// Its account.
+    pub account: Fact<String>,
 }
 
 /// Where something stands, and which checks its owner has answered.

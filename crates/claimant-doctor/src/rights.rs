@@ -109,13 +109,13 @@ impl Rights {
     }
 
     /// Returns whether a statement names the action itself, and what has this id itself: it is meant, not only allowed.
-    pub fn mean(&self, action: &str, id: &str) -> bool {
-        let Self::Stated { allowed, .. } = self else { return false };
+    pub fn mean(&self, action: &str, id: &str) -> Fact<bool> {
+        let Self::Stated { allowed, .. } = self else { return Fact::Unknown };
         let action = action.to_ascii_lowercase();
         let means = |statement: &Statement| {
             statement.actions.contains(&action) && statement.targets.contains(&Target::Here(id.to_owned()))
         };
-        allowed.iter().any(means)
+        Fact::Known(allowed.iter().any(means))
     }
 }
 

@@ -122,7 +122,7 @@ fn a_stack_is_examined_with_signed_requests_and_what_is_refused_is_said() {
     let output = doctor(&["--stack", "shop", "--history"], &server.variables());
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{shown}{}", text(&output.stderr));
-    assert!(shown.contains("error: m-1 (no-partial-batch-response, check 3)"), "{shown}");
+    assert!(shown.contains("error: worker (orders, m-1) (no-partial-batch-response, check 3)"), "{shown}");
     for refused in
         ["GetQueueUrl of orders", "DescribeTable of locks", "DescribeAlarms of this account", "GetMetricData"]
     {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::names::{here, name_of, partition_of, queue_arn, table_id};
+use super::names::{function_of, here, mapping_id, name_of, partition_of, queue_arn, table_id};
 use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
+use crate::model::{Environment, Function, Home, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
 use crate::rights::{ON_MOVED, ON_TABLES, Rights};
 
 const ON_QUEUES: [&str; 5] = [
@@ -49,18 +49,16 @@ pub(super) async fn read<A: Account>(
     system: &mut System,
 ) -> Result<Read, Refused> {
     let input = json!({"FunctionName": name});
-    let answer = asker.ask(Service::Lambda, "GetFunction", input.clone()).await?;
+    let answer = asker.ask(Service::Lambda, "GetFunction", input).await?;
     let found = &answer["Configuration"];
     let arn = text(found, "FunctionArn").unwrap_or_default();
     let mut parts = arn.split(':').skip(3);
     if let (Some(region), Some(account)) = (parts.next(), parts.next()) {
-        system.region = Fact::Known(region.to_owned());
-        system.account = Fact::Known(account.to_owned());
+        system.home = Home { region: Fact::Known(region.to_owned()), account: Fact::Known(account.to_owned()) };
     }
-    let loops = asker.get(Service::Lambda, "GetFunctionRecursionConfig", input).await;
     let logging = &found["LoggingConfig"];
     // Without the version or alias that it was asked for by.
-    let name = arn.split(':').nth(6).unwrap_or_else(|| name_of(name));
+    let name = function_of(arn).unwrap_or_else(|| name_of(name));
     system.functions.push(Function {
         place: place(name),
         timeout_s: found["Timeout"].as_u64().into(),
@@ -68,7 +66,8 @@ pub(super) async fn read<A: Account>(
         own_dead_letters: Fact::Known(found["DeadLetterConfig"]["TargetArn"].is_string()),
         rights: Rights::Unknown,
         environment: environment(asker, name, found),
-        loops_allowed: loops.map(|loops| text(&loops, "RecursiveLoop") == Some("Allow")).into(),
+        // Whether one can be is not seen from here.
+        loops_allowed: Fact::Unknown,
         logs: Logs {
             json: Fact::Known(text(logging, "LogFormat") == Some("JSON")),
             // Filled in by what is known of the group.
@@ -93,6 +92,18 @@ pub(super) async fn read<A: Account>(
         system.mappings.push(mapping);
     }
     Ok(Read { role: text(found, "Role").map(str::to_owned), partition: partition_of(arn).to_owned() })
+}
+
+/// Adds those of these mappings that lead from the queues of the functions that were read to others.
+pub(super) fn elsewhere(mappings: &[Value], system: &mut System) {
+    for found in mappings {
+        let Some(name) = text(found, "FunctionArn").and_then(function_of) else { continue };
+        let Some(mapping) = mapping(found, name) else { continue };
+        let is_of = |queue: &Fact<Link>| system.mappings.iter().any(|one| one.queue == *queue);
+        if system.function(&here(name)).is_none() && is_of(&mapping.queue) {
+            system.mappings_elsewhere.push(mapping);
+        }
+    }
 }
 
 /// Whether a mapping is of the function with this ARN, or of a version or an alias of it.
@@ -157,7 +168,7 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
     let reports = &found["FunctionResponseTypes"];
     let reports = reports.as_array().is_some_and(|types| types.iter().any(|one| one == "ReportBatchItemFailures"));
     Some(Mapping {
-        place: place(text(found, "UUID").unwrap_or(source)),
+        place: place(&mapping_id(function, source, text(found, "UUID").unwrap_or(source))),
         queue: Fact::Known(here(source)),
         function: Fact::Known(here(function)),
         batch: (
@@ -259,7 +270,7 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
     let letters = function.environment.get("CLAIMANT_DEAD_LETTER_QUEUE_URL").and_then(Fact::known);
     queues.extend(letters.and_then(|letters| system.queue(letters)));
     let of_queues = queues.iter().map(|queue| (queue.place.id.to_string(), queue.place.id.to_string())).collect();
-    let (region, account) = (system.region.known().cloned(), system.account.known().cloned());
+    let (region, account) = (system.home.region.known().cloned(), system.home.account.known().cloned());
     let arn = |name: &str| {
         if name.starts_with("arn:") {
             return Some(name.to_owned());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text, texts};
-use super::names::name_of;
+use super::names::{name_of, uuid_of};
 use crate::fact::Fact;
 use crate::model::{FunctionHistory, History, QueueHistory, System, Table, TableHistory};
 
@@ -123,7 +123,7 @@ fn of_functions(system: &System, queries: &mut Vec<Query>) {
 fn of_mappings(system: &System, queries: &mut Vec<Query>) {
     for mapping in system.mappings.iter().filter(|mapping| mapping.metrics.known() == Some(&true)) {
         let id = mapping.place.id.to_string();
-        let dimensions = vec![("EventSourceMappingUUID", id.clone())];
+        let dimensions = vec![("EventSourceMappingUUID", uuid_of(&id).to_owned())];
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of events")]
         let put: Put = Box::new(move |history, value| {
             history.deleted.insert(id.clone(), value as u64);

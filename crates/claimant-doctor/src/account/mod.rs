@@ -99,6 +99,7 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
     if let (true, Some(refused)) = (system.functions.is_empty(), last) {
         return Err(refused);
     }
+    functions::elsewhere(&mappings, &mut system);
     queues::read(&asker, &mut system).await;
     tables::read(&asker, &mut system).await;
     for (index, function) in read.iter().enumerate() {

@@ -21,7 +21,7 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
     let named = system.functions.iter().filter_map(|function| function.environment.get(DEAD_LETTERS)?.known());
     for link in named {
         // It would be asked for here, where another one can have its name.
-        match system.region.known().is_some_and(|region| link.text().split(':').nth(3) == Some(region)) {
+        match system.home.region.known().is_some_and(|region| link.text().split(':').nth(3) == Some(region)) {
             true => open.push(link.text().to_owned()),
             false => asker.note(format!("the queue {}: it is in another Region than its function", link.text())),
         }

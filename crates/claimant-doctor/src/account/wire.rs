@@ -63,7 +63,6 @@ pub(super) fn sent(request: &Request) -> signed::Request<'static> {
 fn path(request: &Request) -> String {
     let function = encoded(text(&request.input, "FunctionName").unwrap_or_default());
     match request.operation {
-        "GetFunctionRecursionConfig" => format!("/2024-08-31/functions/{function}/recursion-config"),
         "ListEventSourceMappings" => {
             let marker = text(&request.input, "Marker").map(|marker| format!("?Marker={}", encoded(marker)));
             format!("{PATH}{}", marker.unwrap_or_default())

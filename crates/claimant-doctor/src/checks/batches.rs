@@ -157,7 +157,9 @@ pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
             );
         }
         let queue = queue?;
-        let others = pair.system.readers(queue);
+        let elsewhere = pair.system.mappings_elsewhere.iter();
+        let elsewhere = elsewhere.filter(|other| other.queue.known().is_some_and(|link| link.text() == queue.text()));
+        let others = pair.system.readers(queue).chain(elsewhere);
         let others: Vec<_> =
             others.filter(|other| mapping.place.certain && other.place.id != mapping.place.id).collect();
         let enabled = others.iter().filter(|other| other.enabled.known() == Some(&true));
@@ -179,7 +181,7 @@ pub(super) fn region(pair: &Pair<'_>) -> Option<Answer> {
     let Link::Elsewhere(arn) = queue else { return Some(FINE) };
     let of_queue = arn.split(':').nth(3).filter(|region| !region.is_empty() && !region.contains("${"))?;
     let answer = || {
-        let own = pair.system.region.known()?;
+        let own = pair.system.home.region.known()?;
         if own == of_queue {
             return FINE;
         }

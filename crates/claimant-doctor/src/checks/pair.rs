@@ -18,7 +18,7 @@ pub(super) fn home<'a>(system: &'a System, queue: &'a Queue) -> (Option<&'a str>
     let mut parts = queue.place.id.strip_prefix("arn:").unwrap_or_default().split(':').skip(2);
     match (parts.next(), parts.next()) {
         (Some(region), Some(account)) => (Some(region), Some(account)),
-        _ => (system.region.known().map(String::as_str), system.account.known().map(String::as_str)),
+        _ => (system.home.region.known().map(String::as_str), system.home.account.known().map(String::as_str)),
     }
 }
 

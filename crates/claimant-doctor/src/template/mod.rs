@@ -29,7 +29,7 @@ mod watching;
 use std::path::Path;
 
 use crate::fact::Fact;
-use crate::model::System;
+use crate::model::{Home, System};
 pub use options::{Error, Options};
 use resources::Resources;
 
@@ -70,10 +70,10 @@ fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<St
         queues: queues::queues(&resources),
         functions: functions::functions(&resources, &roles),
         mappings,
+        mappings_elsewhere: Vec::new(),
         tables: tables::tables(&resources),
         alarms: if is_whole { alarms } else { Fact::Unknown },
-        region: options.region.clone().into(),
-        account: options.account.clone().into(),
+        home: Home { region: options.region.clone().into(), account: options.account.clone().into() },
         database_connections: tables::connections(&resources),
         history: None,
         watching: watching::watching(&resources),

@@ -112,7 +112,6 @@ fn good() -> Value {
             },
             "Concurrency": {"ReservedConcurrentExecutions": 20},
         },
-        "GetFunctionRecursionConfig": {"RecursiveLoop": "Terminate"},
         "ListEventSourceMappings": {"EventSourceMappings": [{
             "UUID": "m-1",
             "EventSourceArn": QUEUE,
@@ -349,7 +348,7 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
             "no alarm is on ApproximateAge",
         ),
         (
-            metric("DeletedEventCount", json!([1500.0])),
+            metric("DeletedEventCount m-1", json!([1500.0])),
             31,
             Error,
             "Lambda deleted 1500 messages within the last day, and worker reported 1000",
@@ -374,6 +373,78 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
     }
     let covered: BTreeSet<u8> = cases.iter().map(|case| case.1).collect();
     assert!(covered.contains(&23) && covered.contains(&29), "those that only metrics answer");
+}
+
+/// (what is changed, a check, where it is found, what is to be written).
+#[test]
+fn a_finding_names_what_people_know_and_can_write() {
+    let arn = "Action: [sqs:ReceiveMessage], Resource: arn:aws:sqs:eu-west-1:123456789012:orders";
+    for (path, value, number, place, fix) in [
+        (&*format!("{MAPPING}/FunctionResponseTypes"), json!([]), 3, "worker (orders, m-1)", "ReportBatchItemFailures"),
+        ("SimulatePrincipalPolicy", json!(["sqs:ReceiveMessage"]), 18, "worker", arn),
+        ("SimulatePrincipalPolicy", json!(["dynamodb:PutItem"]), 28, "worker", "Resource: the ARN of locks"),
+        ("DescribeAlarms/MetricAlarms", json!([]), 30, LETTERS, "QueueName: letters"),
+    ] {
+        let report = examined(changed(&[(path, value)])).unwrap();
+        let is_it = |finding: &&claimant_doctor::Finding| {
+            finding.check.number == number && *finding.place.id == *place && finding.fix.contains(fix)
+        };
+        assert!(report.findings.iter().any(|finding| is_it(&finding)), "{number}: {report:#?}");
+    }
+}
+
+/// Another stack's function takes its share of the messages, and is not examined itself.
+#[test]
+fn a_reader_that_is_not_examined_is_found() {
+    for (queue, state, says) in [
+        (QUEUE, "Enabled", Some("also go to worker-old: each message to one of them")),
+        (QUEUE, "Disabled", None),
+        (LETTERS, "Enabled", None),
+    ] {
+        let mut answers = good();
+        let mut other = answers["ListEventSourceMappings"]["EventSourceMappings"][0].clone();
+        for (key, value) in [
+            ("UUID", "m-2"),
+            ("EventSourceArn", queue),
+            ("FunctionArn", "arn:aws:lambda:eu-west-1:123456789012:function:worker-old:live"),
+            ("State", state),
+        ] {
+            other[key] = json!(value);
+        }
+        // Of one that is not examined nothing else is said.
+        other["FunctionResponseTypes"] = json!([]);
+        answers["ListEventSourceMappings"]["EventSourceMappings"].as_array_mut().unwrap().push(other);
+        let report = examined(answers).unwrap();
+        let found: Vec<_> = report.findings.iter().map(|finding| (finding.check.number, &*finding.what)).collect();
+        let is_expected = match (&*found, says) {
+            ([], None) => true,
+            ([(16, what)], Some(says)) => what.contains(says),
+            _ => false,
+        };
+        assert!(is_expected, "{queue} {state}: {report:#?}");
+    }
+}
+
+/// Only metrics say of what is deployed whether messages go round.
+#[test]
+fn without_a_history_loops_are_not_known() {
+    let scope = Scope { stack: Some("shop".to_owned()), ..Scope::default() };
+    let (system, not_looked_at) = ready(examine(&Script::new(good()), &scope)).unwrap();
+    let tally = run(&system).tallies[&21];
+    assert_eq!((tally.fine, tally.found, tally.unknown), (0, 0, 1));
+    assert_eq!(not_looked_at, [""; 0]);
+}
+
+/// It can be another Region's, or one that these credentials may not see.
+#[test]
+fn rights_on_a_dead_letter_queue_that_is_not_seen_are_not_known() {
+    let report = examined(changed(&[
+        ("GetQueueUrl letters", json!("AccessDenied")),
+        ("SimulatePrincipalPolicy", json!(["sqs:SendMessage"])),
+    ]));
+    let report = report.unwrap();
+    assert!(report.findings.iter().all(|finding| finding.check.number != 18), "{report:#?}");
+    assert_eq!([18, 19].map(|check| report.tallies[&check].unknown), [1, 1], "{report:#?}");
 }
 
 /// Outcomes after which the message stays in its queue; after all others it may be deleted.
@@ -510,7 +581,7 @@ fn what_is_encrypted_is_not_looked_at_and_said() {
             "the variables of worker: KMSDisabledException: the key is off",
             37,
         ),
-        (filters.as_str(), key(), "the filters of m-1: they are encrypted", 15),
+        (filters.as_str(), key(), "the filters of worker (orders, m-1): they are encrypted", 15),
     ] {
         let report = examined(changed(&[(path, value)])).unwrap();
         assert!(report.findings.is_empty(), "{path}: {report:#?}");
@@ -687,7 +758,6 @@ fn mappings_of_versions_and_aliases_are_the_functions() {
 fn what_is_refused_is_unknown_and_said() {
     // Each answer that can be refused, whoever asks.
     for operation in [
-        "GetFunctionRecursionConfig",
         "GetQueueUrl",
         "GetQueueAttributes letters",
         "DescribeTable",
@@ -763,8 +833,8 @@ fn functions_behind_a_service_without_an_answer_are_named() {
             "x4, x5: not asked about after GetFunction of x3",
         ]
     );
-    let report = examined(changed(&[("GetFunctionRecursionConfig", json!("no answer: timed out"))])).unwrap();
-    assert_eq!(report.not_looked_at, ["GetFunctionRecursionConfig of worker: no answer: timed out"]);
+    let report = examined(changed(&[("GetQueueAttributes letters", json!("no answer: timed out"))])).unwrap();
+    assert_eq!(report.not_looked_at, ["GetQueueAttributes of letters: no answer: timed out"]);
 }
 
 /// Whoever has to sign in again is not sent to look for permissions.
