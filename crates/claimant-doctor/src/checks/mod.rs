@@ -38,7 +38,6 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (23, scaling::groups),
     (31, alarms::mapping_metrics),
     (32, dead_letters::window),
-    (33, costs::connections),
     (35, dead_letters::told),
     (36, breaker::record),
 ];

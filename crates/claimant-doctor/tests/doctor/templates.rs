@@ -573,6 +573,47 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
     }
 }
 
+/// Connections of all functions and of all mappings are of one database.
+#[test]
+fn connections_add_up() {
+    const SECOND: &str = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    # condition
+    Properties: {EventSourceArn: !GetAtt Letters.Arn, FunctionName: !Ref Of, ScalingConfig: {MaximumConcurrency: 8}}
+  Other:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment: {Variables: {CLAIMANT_DATABASE_URL: !Ref Any, CLAIMANT_DATABASE_CONNECTIONS: '4'}}
+  Logs:
+";
+    let (of_other, of_worker) = (SECOND.replace("Ref Of", "Ref Other"), SECOND.replace("Ref Of", "Ref Worker"));
+    let perhaps = ("# condition", "Condition: IsAny");
+    let apart = [
+        ("CLAIMANT_DATABASE_URL: !Ref Any", "CLAIMANT_DATABASE_URL: 'postgres://a/b'"),
+        ("{CLAIMANT_DATABASE_URL: 'postgres://a/b', ", "{CLAIMANT_DATABASE_URL: 'postgres://c/d', "),
+    ];
+    let takes = |second: &str, most: &str, changes: &[(&str, &str)]| {
+        let most = format!("max_connections: \"{most}\"");
+        let all = [&[DATABASE, ("  Logs:\n", second), ("max_connections: \"400\"", &most)], changes].concat();
+        let report = examine(&changed(GOOD, &all), &in_region("eu-west-1"));
+        let what = report.findings.iter().filter(|finding| finding.check.number == 33);
+        let what = what.map(|finding| format!("{}: {}", finding.place.id, finding.what)).collect::<Vec<_>>();
+        (what, report.tallies[&33].unknown)
+    };
+    let none = (Vec::<String>::new(), 0);
+    assert_eq!(takes(&of_other, "72", &[]), none);
+    let both = [
+        "Worker: 10 processes of 4 connections, with those of Other, are 72, and the database takes 71",
+        "Other: 8 processes of 4 connections, with those of Worker, are 72, and the database takes 71",
+    ];
+    assert_eq!(takes(&of_other, "71", &[]), (both.map(str::to_owned).to_vec(), 0));
+    assert_eq!(takes(&of_other, "71", &apart), none, "each has a database of its own");
+    assert_eq!(takes(&of_other, "71", &[perhaps]).1, 1, "the other may open none");
+    assert_eq!(takes(&of_worker, "72", &[]), none);
+    let one = "Worker: 18 processes of 4 connections are 72, and the database takes 71";
+    assert_eq!(takes(&of_worker, "71", &[]), (vec![one.to_owned()], 0));
+}
+
 /// In another account a table can have the name that this one has in its template.
 #[test]
 fn a_table_has_no_name_that_its_logical_id_tells() {
