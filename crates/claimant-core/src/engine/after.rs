@@ -32,8 +32,7 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
     let (name, message_id) = (cx.name(), message.id());
     // What hangs is away: as a failure that says so.
     let hung = end.health(|_| Health::Unknown) == Health::Away;
-    let as_held = (hung && cx.holds_back()).then(|| cx.held_delay(message));
-    let retry_delay = cx.retry_delay(message, attempt, as_held);
+    let retry_delay = cx.retry_delay(message, attempt, hung, None);
     After::Settle(match end {
         RunEnd::Returned(result) => Unsettled::returned(cx, claimed, result),
         RunEnd::Panicked => {
@@ -52,13 +51,13 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
             // This attempt does not count.
-            let delay = cx.retry_delay(message, attempt.saturating_sub(1), None);
+            let delay = cx.retry_delay(message, attempt.saturating_sub(1), false, None);
             Unsettled::not_run(claimed, Then::answer(Outcome::LeaseLost, delay))
         }
         RunEnd::StillRunning(_) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
             let lease = cx.after_lease(message_id, claimed.claim.lease_until.plus(cx.policy().skew));
-            let delay = as_held.map_or(lease, |_| lease.max(retry_delay));
+            let delay = if hung && cx.holds_back() { lease.max(retry_delay) } else { lease };
             // Nothing is settled: the handler still runs under the claim.
             return After::Leave(claimed.work, Exit::Answered(Answer::failure(Outcome::Stuck, delay)));
         }

@@ -9,19 +9,14 @@ use super::admission::{self, Learned};
 use super::asker::Asker;
 use super::invocation::Part;
 use super::shared_breaker::SharedBreaker;
-use super::shared_limit::now;
 use super::slots::Slots;
 use super::work::Delivery;
-use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
 use crate::deadline::{Schedule, until};
 use crate::definition::Definition;
-use crate::failure::Failure;
-use crate::key::{ConsumerName, MessageId};
-use crate::limits::{
-    RECEIVES_MAX_DEFAULT, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS, VISIBILITY_MAX_S,
-};
+use crate::key::ConsumerName;
+use crate::limits::{RECEIVES_MAX_DEFAULT, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
@@ -251,58 +246,6 @@ impl<'a> BatchContext<'a> {
         self.shared.receives_end(receive_count)
     }
 
-    /// Returns after how long a message whose handler failed is shown again. At once on its last receive, where that is known, and after
-    /// its last attempt: it is dead-lettered or rejected then, and until then it is in flight, and its group waits, for nothing. A
-    /// message that was received more often than its queue's maxReceiveCount shows that the setting is wrong: it backs off as usual.
-    pub(crate) fn retry_delay(&self, message: &Message, attempt: u32, asked: Option<Duration>) -> Duration {
-        let asked = asked.map(|asked| self.bounded(message.id(), asked));
-        let is_last = self.shared.receives_max == Some(message.receive_count()) || self.is_last_attempt(attempt);
-        // What is sent again has all its receives before it.
-        if is_last && !asked.is_some_and(backoff::is_long) {
-            return Duration::ZERO;
-        }
-        asked.unwrap_or_else(|| backoff::delay(attempt, message.id()))
-    }
-
-    /// Returns whether the next claim rejects the message. While its breaker is not closed, none is made.
-    fn is_last_attempt(&self, attempt: u32) -> bool {
-        self.options().attempts_max.is_some_and(|max| attempt >= max) && !self.holds_back()
-    }
-
-    /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again: without
-    /// schedules, or where its key's window would be over by then. An earlier delivery of it may do its work meanwhile, which is remembered
-    /// for as long as that.
-    fn bounded(&self, message_id: &MessageId, asked: Duration) -> Duration {
-        let has_schedules = self.queue().has_schedules();
-        if !backoff::is_long(asked) || has_schedules && backoff::is_remembered(self.policy().window, asked) {
-            return asked;
-        }
-        let (asked_s, window_s) = (asked.as_secs(), self.policy().window.as_secs());
-        tracing::warn!(consumer = %self.name(), message_id = %message_id, asked_s, window_s, has_schedules, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, and a window that is a day longer than the delay. It comes back earlier");
-        Duration::from_secs(VISIBILITY_MAX_S)
-    }
-
-    /// As [`retry_delay`](Self::retry_delay), after a failure of what the handler calls: while its breaker is open, a message comes
-    /// back as late as one that was held back.
-    pub(crate) fn failure_delay(&self, message: &Message, attempt: u32, failure: &Failure) -> Duration {
-        let is_held =
-            self.shared.breaker.as_ref().is_some_and(|breaker| !breaker.is_closed() && breaker.is_of(failure));
-        let held = is_held.then(|| self.held_delay(message));
-        self.retry_delay(message, attempt, failure.retry_after.or(held))
-    }
-
-    /// Returns after how long a message is shown again that an open breaker held back: where the intake is paused, when that is over.
-    pub(crate) fn held_delay(&self, message: &Message) -> Duration {
-        let (receives, id) = (message.receive_count(), message.id());
-        // One with more receives than are assumed shows that its queue has more.
-        let assumed = (receives <= RECEIVES_MAX_DEFAULT).then_some(RECEIVES_MAX_DEFAULT);
-        let receives_max = self.shared.receives_max.or(assumed);
-        match self.shared.breaker.as_ref().and_then(|breaker| breaker.paused(self.now())) {
-            Some(paused) => backoff::paused_delay(receives, receives_max, paused, id),
-            None => backoff::held_delay(receives, id),
-        }
-    }
-
     /// Returns whether the breaker is not closed.
     pub(crate) fn holds_back(&self) -> bool {
         self.shared.breaker.as_ref().is_some_and(|breaker| !breaker.is_closed())
@@ -311,18 +254,5 @@ impl<'a> BatchContext<'a> {
     /// Returns whether a message that was not started waits for the limit of what its handler calls.
     pub(crate) fn is_limited(&self) -> bool {
         self.shared.slots.limit.as_ref().is_some_and(|limit| limit.is_short(self.shared.clock.as_ref()))
-    }
-
-    /// Returns after how long a message has its turn within the limit that came too early in this invocation, if it comes back to
-    /// this process.
-    pub(crate) fn turn_promised(&self) -> Option<Duration> {
-        let limit = self.shared.slots.limit.as_ref()?;
-        limit.with(|slots| slots.promise(now(self.shared.clock.as_ref())))
-    }
-
-    /// Returns when a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies
-    /// do not all come at once.
-    pub(crate) fn after_lease(&self, message_id: &MessageId, until: Timestamp) -> Duration {
-        until.since(self.now()) + backoff::jitter(message_id)
     }
 }

@@ -25,6 +25,7 @@
 //! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
 //! | `after` | what follows a run, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
+//! | `delays` | when a message comes back |
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `way`, `breaker_state`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
@@ -47,6 +48,7 @@ mod call;
 mod claiming;
 mod context;
 pub(crate) mod dead_letters;
+mod delays;
 mod exit;
 mod fetching;
 mod finish;

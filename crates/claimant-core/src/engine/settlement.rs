@@ -118,8 +118,9 @@ impl<'a> Unsettled {
 fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) -> (Ending, Then) {
     let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
     let (name, message_id) = (cx.name(), message.id());
-    let delay = cx.failure_delay(message, attempt, &failure);
-    let Failure { why: error, kind, .. } = failure;
+    let is_away = cx.shared.breaker.as_ref().is_some_and(|breaker| breaker.is_of(&failure));
+    let Failure { why: error, kind, retry_after, .. } = failure;
+    let delay = cx.retry_delay(message, attempt, is_away, retry_after);
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
