@@ -24,19 +24,21 @@ impl BatchContext<'_> {
         is_away: bool,
         asked: Option<Duration>,
     ) -> Duration {
-        let held = (is_away && self.holds_back()).then(|| self.held_delay(message));
-        let asked = asked.or(held).map(|asked| self.bounded(message.id(), asked));
-        let is_last = self.shared.receives_max == Some(message.receive_count()) || self.is_last_attempt(attempt);
-        // What is sent again has all its receives before it.
-        if is_last && !asked.is_some_and(backoff::is_long) {
+        let is_last_attempt = self.options().attempts_max.is_some_and(|max| attempt >= max);
+        let is_last_receive = self.shared.receives_max == Some(message.receive_count());
+        // While its breaker is not closed, no claim is made that could reject it.
+        if is_last_attempt && !self.holds_back() {
             return Duration::ZERO;
         }
-        asked.unwrap_or_else(|| backoff::delay(attempt, message.id()))
-    }
-
-    /// Returns whether the next claim rejects the message. While its breaker is not closed, none is made.
-    fn is_last_attempt(&self, attempt: u32) -> bool {
-        self.options().attempts_max.is_some_and(|max| attempt >= max) && !self.holds_back()
+        let held = (is_away && self.holds_back()).then(|| self.held_delay(message));
+        // A schedule would send it again only to be rejected.
+        let asked = asked.filter(|asked| !is_last_attempt || !backoff::is_long(*asked));
+        let delay = asked.or(held).map(|asked| self.bounded(message.id(), asked));
+        // What is sent again has all its receives before it, and one attempt at least.
+        if is_last_receive && !delay.is_some_and(backoff::is_long) {
+            return Duration::ZERO;
+        }
+        delay.unwrap_or_else(|| backoff::delay(attempt, message.id()))
     }
 
     /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again: without

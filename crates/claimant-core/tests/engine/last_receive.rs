@@ -13,6 +13,9 @@ async fn run(payload: String, cx: Context) -> Result<(), HandlerError> {
     match payload.as_str() {
         "asks" => Err(HandlerError::retry("later").after(Duration::from_secs(3_600))),
         "away" => Err(HandlerError::retry("it is away").downstream("mail")),
+        "away for days" => {
+            Err(HandlerError::retry("it is away").downstream("mail").after(Duration::from_secs(259_200)))
+        }
         "hangs" => std::future::pending().await,
         _ => Err(HandlerError::retry(format!("attempt {}", cx.attempt()))),
     }
@@ -68,16 +71,18 @@ async fn what_fails_in_its_last_attempt_is_shown_at_once() {
 /// An open breaker holds back what comes: at once, it would lose a receive for each look.
 #[tokio::test(start_paused = true)]
 async fn what_fails_in_its_last_attempt_waits_for_its_breaker() {
-    let consumer = Consumer::new("c", MemoryStore::new(), run).concurrency(1).breaker(Breaker::new("mail"));
-    let engine = Engine::with_defaults(consumer.attempts_max(1)).unwrap();
-    let message = |n| Message::new(format!("m{n}"), "\"away\"").unwrap().with_receive_count(1);
-    let batch: Vec<_> = (0..8).map(message).collect();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    let report = engine.process(&batch, schedule, &NoQueue).await;
-    assert_eq!(words(&report), "retry retry retry retry retry breaker_open breaker_open breaker_open");
-    let shown: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().as_secs()).collect();
-    // The fifth failure opens it.
-    assert!(shown[..4] == [0; 4] && shown[4..].iter().all(|s| (225..=300).contains(s)), "{shown:?}");
+    for payload in ["away", "away for days"] {
+        let consumer = Consumer::new("c", MemoryStore::new(), run).concurrency(1).breaker(Breaker::new("mail"));
+        let engine = Engine::with_defaults(consumer.attempts_max(1)).unwrap();
+        let message = |n| Message::new(format!("m{n}"), format!("{payload:?}")).unwrap().with_receive_count(1);
+        let batch: Vec<_> = (0..8).map(message).collect();
+        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let report = engine.process(&batch, schedule, &NoQueue).await;
+        assert_eq!(words(&report), "retry retry retry retry retry breaker_open breaker_open breaker_open");
+        let shown: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().as_secs()).collect();
+        // The fifth failure opens it.
+        assert!(shown[..4] == [0; 4] && shown[4..].iter().all(|s| (225..=300).contains(s)), "{payload}: {shown:?}");
+    }
 }
 
 /// With a dead-letter queue of the function's own, a limit on attempts lets the rest of a FIFO group run before it is dead-lettered
