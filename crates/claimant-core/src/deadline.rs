@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::clock::Timestamp;
 use crate::limits::{LEASE_MARGIN_MS, LEASE_MAX_MS, SETTLE_RESERVE_MAX_MS, STORE_CALL_MAX_MS, STORE_GUARD_MS};
+use crate::meter::Meter;
+use crate::store::{Call, StoreError};
 
 /// No invocation lasts longer: a deadline beyond it is implausible, and clamped.
 const LONGEST: Duration = Duration::from_millis(LEASE_MAX_MS);
@@ -75,10 +77,18 @@ pub(crate) fn until(at: Instant) -> Duration {
     at.saturating_duration_since(Instant::now())
 }
 
-/// Returns how long a store may take until `at`: for the engine, and a little less for the store itself.
-pub(crate) fn store_time(at: Instant) -> (Duration, Duration) {
-    let within = until(at).min(Duration::from_millis(STORE_CALL_MAX_MS));
-    (within, guarded(within))
+/// Returns how long a call of a store may take until then, and the call, which has a little less.
+pub(crate) fn store_call(by: Instant, meter: &Meter) -> (Duration, Call<'_>) {
+    let within = until(by).min(Duration::from_millis(STORE_CALL_MAX_MS));
+    (within, Call { within: guarded(within), meter })
+}
+
+/// Waits so long for the answer of a store.
+pub(crate) async fn answered<T>(
+    within: Duration,
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    timeout(within, call).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
 }
 
 /// Returns a little less than `within`, so that what is called gives up before its caller does, and the answers that it has by
@@ -97,8 +107,9 @@ mod tests {
         for (left, engine, store) in
             [(0, 0, 0), (4, 4, 3), (1_000, 1_000, 1_000 - guard), (900_000, most, most - guard)]
         {
-            let (within, guarded) = store_time(Instant::now() + Duration::from_millis(left));
-            assert_eq!((within.as_millis(), guarded.as_millis()), (engine.into(), store.into()), "{left} ms");
+            let meter = Meter::default();
+            let (within, call) = store_call(Instant::now() + Duration::from_millis(left), &meter);
+            assert_eq!((within.as_millis(), call.within.as_millis()), (engine.into(), store.into()), "{left} ms");
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::{Clock, Timestamp};
-use crate::deadline::store_time;
+use crate::deadline::{answered, store_call};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::intake::Intake;
@@ -33,16 +33,14 @@ pub(crate) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// Returns how long a call of the store may take, and the call, which has a little less.
     fn call(&self) -> (Duration, Call<'a>) {
-        let (within, guarded) = store_time(self.by);
-        (within, Call { within: guarded, meter: self.meter })
+        store_call(self.by, self.meter)
     }
 
     /// Reads a record.
     pub(crate) async fn get(&self, id: &RecordId) -> Result<Option<Record>, StoreError> {
         let (within, call) = self.call();
-        timeout(within, self.store.get(id, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+        answered(within, self.store.get(id, call)).await
     }
 
     /// Claims a record until then, with the name of who does it in place of a message.
@@ -63,15 +61,13 @@ impl<'a> Asker<'a> {
             likely: Likely::Known,
         };
         let (within, call) = self.call();
-        timeout(within, self.store.claim(&request, call)).await.unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+        answered(within, self.store.claim(&request, call)).await
     }
 
     /// Renews a claim.
     pub(crate) async fn renew(&self, claim: &mut Claim, renewal: Renewal) -> Result<Renewed, StoreError> {
         let (within, call) = self.call();
-        timeout(within, self.store.renew(claim, renewal, call))
-            .await
-            .unwrap_or_else(|_| Err(StoreError::no_answer(within)))
+        answered(within, self.store.renew(claim, renewal, call)).await
     }
 
     /// Releases a claim. Without an answer it ends with its lease.

@@ -19,13 +19,13 @@ use crate::backoff;
 use crate::batch::AnyBatchHandler;
 use crate::batch_transactions::AnyBatchTransactions;
 use crate::claim::Claim;
-use crate::deadline::{store_time, until};
+use crate::deadline::{answered, until};
 use crate::error::Chain;
 use crate::failure::Failure;
 use crate::options::Lease;
 use crate::payload::Payload;
 use crate::protocol::breaker::Health;
-use crate::store::{Call, Renewed, Settled, StoreError};
+use crate::store::{Renewed, Settled};
 use crate::transaction::{AnyTransaction, TRANSACTION_KEPT, TransactionSlot};
 
 /// What a call came to for one of its items.
@@ -157,8 +157,7 @@ impl BatchCall<'_> {
         });
         let (claims, settlings): (Vec<Claim>, Vec<Settling>) = unsettled.unzip();
         let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
-        let (within, guarded) = store_time(cx.schedule.return_by);
-        let call = Call { within: guarded, meter: cx.meter };
+        let (within, call) = cx.store_call(cx.schedule.return_by);
         let steps = open_spans(cx, &settlings);
         let settled = timeout(within, store.commit(transaction, completions, call)).await.unwrap_or_default();
         // The store bounds its own calls and answers each; this is for one that does not.
@@ -244,10 +243,8 @@ impl BatchCall<'_> {
 }
 
 async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
-    let (within, guarded) = store_time(cx.schedule.cancel_at);
-    let (lasts, call) = (until(cx.schedule.return_by), Call { within: guarded, meter: cx.meter });
-    let begun = timeout(within, store.begin(lasts, call)).await;
-    match begun.unwrap_or_else(|_| Err(StoreError::no_answer(within))) {
+    let (within, call) = cx.store_call(cx.schedule.cancel_at);
+    match answered(within, store.begin(until(cx.schedule.return_by), call)).await {
         Ok(transaction) => Some(transaction),
         Err(error) => {
             tracing::warn!(consumer = %cx.name(), error = %Chain(&error), "the store gave a call no transaction");
@@ -257,8 +254,7 @@ async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option
 }
 
 async fn roll_back(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, transaction: AnyTransaction) {
-    let (within, guarded) = store_time(cx.schedule.return_by);
-    let call = Call { within: guarded, meter: cx.meter };
+    let (within, call) = cx.store_call(cx.schedule.return_by);
     let _ = timeout(within, store.roll_back(transaction, call)).await;
 }
 
@@ -280,8 +276,7 @@ async fn resolve(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, answers
         let Some(id) = id else { return };
         let Some(delay) = backoff::store_delay(tries, &id, until(cx.schedule.return_by)) else { return };
         sleep(delay).await;
-        let (within, guarded) = store_time(cx.schedule.return_by);
-        let call = Call { within: guarded, meter: cx.meter };
+        let (within, call) = cx.store_call(cx.schedule.return_by);
         let found = timeout(within, store.resolve(completions, call)).await.unwrap_or_default();
         for (at, found) in asked.into_iter().zip(found) {
             answers[at].1 = found;

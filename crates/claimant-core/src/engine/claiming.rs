@@ -14,14 +14,14 @@ use super::tenants::TenantQueue;
 use super::work::{Claimed, Delivery, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
-use crate::deadline::{store_time, until};
+use crate::deadline::until;
 use crate::error::Chain;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
 use crate::payload::Payload;
 use crate::protocol::{Abandoned, ClaimRequest, Likely, Refusal};
 use crate::spans::Step;
-use crate::store::{BatchedClaim, Call, ClaimAnswer, StoreError, StoreErrorKind};
+use crate::store::{BatchedClaim, ClaimAnswer, StoreError, StoreErrorKind};
 
 /// What came of the claim of a key.
 pub(crate) enum ClaimResult {
@@ -274,9 +274,8 @@ fn give_up(unanswered: Vec<(Pending, StoreError)>) -> Vec<ClaimResult> {
 /// Sends claims; `tries` calls for them gave no answer before.
 async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> CallEnd {
     let start = Instant::now();
-    let (within, guarded) = store_time(cx.schedule.claims_by(cx.policy().abandoned == Abandoned::Park));
+    let (within, call) = cx.store_call(cx.schedule.claims_by(cx.policy().abandoned == Abandoned::Park));
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
-    let call = Call { within: guarded, meter: cx.meter };
     let steps = spans::open_all(cx, pending.iter().map(|pending| (&pending.work.delivery, Step::Claim)));
     let answers = match &requests[..] {
         [one] => {

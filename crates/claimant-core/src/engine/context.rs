@@ -13,7 +13,7 @@ use super::slots::Slots;
 use super::work::Delivery;
 use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
-use crate::deadline::{Schedule, until};
+use crate::deadline::{Schedule, store_call, until};
 use crate::definition::Definition;
 use crate::key::ConsumerName;
 use crate::limits::{RECEIVES_MAX_DEFAULT, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS};
@@ -23,7 +23,7 @@ use crate::options::{Lease, Options};
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
 use crate::report::Outcome;
-use crate::store::Store;
+use crate::store::{Call, Store};
 use crate::threads::HandlerThreads;
 
 /// What all batches of an engine share.
@@ -135,6 +135,11 @@ impl<'a> BatchContext<'a> {
 
     pub(crate) fn store(&self) -> &'a dyn Store {
         self.shared.consumer.store.as_ref()
+    }
+
+    /// Returns how long a call of the store may take until then, and the call, which has a little less.
+    pub(crate) fn store_call(&self, by: Instant) -> (Duration, Call<'a>) {
+        store_call(by, self.meter)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

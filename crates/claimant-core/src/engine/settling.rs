@@ -16,13 +16,13 @@ use super::work::{Claimed, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
-use crate::deadline::{store_time, until};
+use crate::deadline::until;
 use crate::error::Chain;
 use crate::key::MessageId;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::protocol::Settlement;
 use crate::spans::{Step, StepSpan};
-use crate::store::{Call, Settled, StoreError};
+use crate::store::{Settled, StoreError};
 
 /// What came of the settlement of a claim.
 pub(crate) struct SettleResult {
@@ -229,11 +229,11 @@ fn give_up(unknown: Vec<(Claim, Settling, StoreError)>) -> Vec<SettleResult> {
 /// Sends settlements; `tries` calls for them gave no answer before.
 async fn settle<'a>(cx: BatchContext<'a>, chunk: Vec<(Claim, Settling)>, tries: u32) -> CallEnd {
     let start = Instant::now();
-    let (within, guarded) = store_time(cx.schedule.return_by);
+    let (within, call) = cx.store_call(cx.schedule.return_by);
     let parts = |(claim, settling): (Claim, Settling)| ((claim, settling.settlement.clone()), settling);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
     let steps = open_spans(cx, &chunk);
-    let settling = cx.store().settle_all(claims, Call { within: guarded, meter: cx.meter });
+    let settling = cx.store().settle_all(claims, call);
     let alone = steps.first().filter(|_| chunk.len() == 1).cloned();
     let settled = timeout(within, Within { span: alone, run: settling }).await;
     // As for claims: what is not answered is not known.
