@@ -9,6 +9,7 @@ use super::admission::{self, Learned};
 use super::asker::Asker;
 use super::invocation::Part;
 use super::shared_breaker::SharedBreaker;
+use super::shared_limit::SharedLimit;
 use super::slots::Slots;
 use super::work::Delivery;
 use crate::claim::Claim;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) receives_max: Option<u32>,
     pub(crate) slots: Slots,
     pub(crate) breaker: Option<SharedBreaker>,
+    /// The limit across processes.
+    pub(crate) limit: Option<Arc<SharedLimit>>,
 }
 
 impl Shared {
@@ -168,8 +171,7 @@ impl<'a> BatchContext<'a> {
     /// Warns where a process that has just been granted a slot of its limit can begin nothing in an invocation as long as this one.
     pub(crate) fn warn_if_slower_than_its_limit(&self) {
         let total = self.schedule.total();
-        let interval =
-            self.shared.slots.limit.as_ref().map_or(Duration::ZERO, |limit| limit.with(|slots| slots.interval()));
+        let interval = self.shared.limit.as_ref().map_or(Duration::ZERO, |limit| limit.with(|slots| slots.interval()));
         if self.events > 0 && !total.is_zero() && interval >= total {
             let (interval_ms, time_ms) = (interval.as_millis(), total.as_millis());
             tracing::warn!(consumer = %self.name(), interval_ms, time_ms, "a process begins with a wait as long as between two calls of its limit, and an invocation has no more time than that: messages lose receives. The function's timeout must be longer");
@@ -258,6 +260,6 @@ impl<'a> BatchContext<'a> {
 
     /// Returns whether a message that was not started waits for the limit of what its handler calls.
     pub(crate) fn is_limited(&self) -> bool {
-        self.shared.slots.limit.as_ref().is_some_and(|limit| limit.is_short(self.shared.clock.as_ref()))
+        self.shared.limit.as_ref().is_some_and(|limit| limit.is_short(self.shared.clock.as_ref()))
     }
 }

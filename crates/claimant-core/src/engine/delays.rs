@@ -69,7 +69,7 @@ impl BatchContext<'_> {
     /// Returns after how long a message has its turn within the limit that came too early in this invocation, if it comes back to
     /// this process.
     pub(crate) fn turn_promised(&self) -> Option<Duration> {
-        let limit = self.shared.slots.limit.as_ref()?;
+        let limit = self.shared.limit.as_ref()?;
         limit.with(|slots| slots.promise(now(self.shared.clock.as_ref())))
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::context::BatchContext;
+use super::limit_calls::LimitCalls;
 use super::shared_limit::Permit;
-use super::slot_calls::SlotCalls;
 use super::slots::SlotQueue;
 use crate::limits::LIMIT_AHEAD_MS;
 
@@ -27,19 +27,19 @@ impl<'a> Starts<'a> {
 
 pub(crate) struct Limiting<'a> {
     cx: BatchContext<'a>,
-    slots: Option<SlotCalls<'a>>,
+    calls: Option<LimitCalls<'a>>,
 }
 
 impl<'a> Limiting<'a> {
     /// Returns the limit of a batch; its process begins to look for a slot at `seed`: spread by message.
     pub(crate) fn new(cx: BatchContext<'a>, seed: u64) -> Self {
-        let limit = cx.shared.slots.limit.as_ref();
-        Self { cx, slots: limit.map(|limit| SlotCalls::new(limit, cx.shared.clock.as_ref(), seed)) }
+        let limit = cx.shared.limit.as_ref();
+        Self { cx, calls: limit.map(|limit| LimitCalls::new(limit, cx.shared.clock.as_ref(), seed)) }
     }
 
     /// Returns how many keys may be claimed, while so many are claimed whose handlers were not started yet.
     pub(crate) fn room(&self, unstarted: usize) -> usize {
-        self.slots.as_ref().map_or(usize::MAX, |slots| slots.room(unstarted, self.ahead()))
+        self.calls.as_ref().map_or(usize::MAX, |calls| calls.room(unstarted, self.ahead()))
     }
 
     /// Returns how much before its call a key is claimed.
@@ -49,53 +49,53 @@ impl<'a> Limiting<'a> {
 
     /// Returns whether a call may begin now.
     pub(crate) fn may_begin(&self) -> bool {
-        let Some(slots) = &self.slots else { return true };
-        let now = slots.now();
-        slots.limit.with(|known| known.next_call_at(now)).is_some_and(|at| at <= now.mono)
+        let Some(calls) = &self.calls else { return true };
+        let now = calls.now();
+        calls.limit.with(|known| known.next_call_at(now)).is_some_and(|at| at <= now.mono)
     }
 
     /// Begins a call, if one may begin now.
     pub(crate) fn begin(&self) -> Option<Option<Permit>> {
-        let (Some(slots), Some(limit)) = (&self.slots, &self.cx.shared.slots.limit) else { return Some(None) };
-        limit.begin(slots.now())
+        let (Some(calls), Some(limit)) = (&self.calls, &self.cx.shared.limit) else { return Some(None) };
+        limit.begin(calls.now())
     }
 
     /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls, if they still fit
     /// into the time.
     pub(crate) fn go_on(&mut self, unclaimed: usize, unstarted: usize, fits: bool) {
         let (cx, ahead) = (self.cx, self.ahead());
-        let Some(slots) = &mut self.slots else { return };
+        let Some(calls) = &mut self.calls else { return };
         let waiting = if fits { unclaimed + unstarted } else { 0 };
         if waiting == 0 && unclaimed + unstarted > 0 {
-            slots.limit.with(|slots| slots.unserved());
+            calls.limit.with(|slots| slots.unserved());
         }
         let asker = || cx.asker(cx.schedule.return_by);
-        slots.go_on(waiting, asker, |slots| waiting > 0 && (unstarted > 0 || slots.room(0, ahead) == 0));
+        calls.go_on(waiting, asker, |calls| waiting > 0 && (unstarted > 0 || calls.room(0, ahead) == 0));
     }
 
     /// Lets slots go where nothing else of the process needs them; returns whether there was one.
     pub(crate) fn leave(&mut self) -> bool {
-        let Some(slots) = self.slots.as_ref().filter(|_| self.cx.shared.slots.invocations() == 1) else { return false };
-        slots.leave(|known, now| known.leave(now), || self.cx.asker(self.cx.schedule.return_by))
+        let Some(calls) = self.calls.as_ref().filter(|_| self.cx.shared.slots.invocations() == 1) else { return false };
+        calls.leave(|known, now| known.leave(now), || self.cx.asker(self.cx.schedule.return_by))
     }
 
     /// Returns whether neither the store is asked for anything, nor messages wait for a slot or a call.
     pub(crate) fn is_idle(&self) -> bool {
-        self.slots.as_ref().is_none_or(|slots| !slots.asks() && !slots.waits())
+        self.calls.as_ref().is_none_or(|calls| !calls.asks() && !calls.waits())
     }
 
     /// Returns when there may be something to be done, where so many claims wait for their calls.
     pub(crate) fn wake_at(&self, unstarted: usize) -> Option<Instant> {
-        let slots = self.slots.as_ref()?;
-        let at = slots.wake_at(if unstarted > 0 { Duration::ZERO } else { self.ahead() });
-        let by = slots.waits().then(|| self.cx.slot_by());
+        let calls = self.calls.as_ref()?;
+        let at = calls.wake_at(if unstarted > 0 { Duration::ZERO } else { self.ahead() });
+        let by = calls.waits().then(|| self.cx.slot_by());
         at.into_iter().chain(by).min()
     }
 
     /// Waits for an answer of the store, or for a change; for ever where there will be none. Cancel safe.
     pub(crate) async fn next(&mut self) {
-        match &mut self.slots {
-            Some(slots) => slots.next().await,
+        match &mut self.calls {
+            Some(calls) => calls.next().await,
             None => std::future::pending().await,
         }
     }

@@ -29,7 +29,7 @@
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `way`, `breaker_state`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
-//! | `limiting`, `slot_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
+//! | `limiting`, `limit_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
 //! | `tenants` | which tenant is next, where messages wait |
 //! | `watch`, `share` | a breaker and a limit for what takes its work by itself and not in batches |
 //! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
@@ -56,6 +56,7 @@ mod gate;
 pub(crate) mod invocation;
 pub(crate) mod lanes;
 mod leaving;
+mod limit_calls;
 mod limiting;
 mod messages;
 mod pauses;
@@ -69,7 +70,6 @@ mod settling;
 pub(crate) mod share;
 mod shared_breaker;
 mod shared_limit;
-mod slot_calls;
 mod slots;
 mod spans;
 mod suspects;
@@ -138,7 +138,8 @@ impl Engine {
         Ok(Self(Shared {
             concurrency,
             breaker: breaker.transpose()?,
-            slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max), limit.transpose()?),
+            limit: limit.transpose()?.map(Arc::new),
+            slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),
             consumer,
             name,
             clock: Arc::new(SystemClock),

@@ -189,7 +189,7 @@ impl<'a> Running<'a> {
             }
             let late = renews_first(cx, claimed).filter(|_| starts.limit.may_begin());
             if late.is_none() {
-                claimed.permits.permit = starts.limit.begin()?.map(Box::new);
+                claimed.permits.limit_permit = starts.limit.begin()?.map(Box::new);
                 if let Some(in_hand) = &mut claimed.permits.in_hand {
                     tenants.start(in_hand);
                 }
@@ -243,7 +243,7 @@ impl<'a> Running<'a> {
 
 /// Returns the lease for which a claim is renewed before it is decided whether its handler starts, if there is little left of it.
 fn renews_first(cx: BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
-    let decides_late = cx.shared.slots.limit.is_some() || cx.shared.breaker.is_some();
+    let decides_late = cx.shared.limit.is_some() || cx.shared.breaker.is_some();
     match cx.options().lease {
         Lease::Renewed(lease)
             if decides_late && !claimed.permits.renewal_failed && is_little(cx, &claimed.claim, lease) =>

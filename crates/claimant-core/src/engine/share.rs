@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::asker::{Asker, Worker};
+use super::limit_calls::LimitCalls;
 use super::shared_limit::{Permit, SharedLimit, now};
-use super::slot_calls::SlotCalls;
 use crate::backoff;
 use crate::claim::OwnerToken;
 use crate::clock::Clock;
@@ -60,7 +60,7 @@ impl Share {
     #[must_use]
     pub fn line(&self) -> Line<'_> {
         self.known.lines.fetch_add(1, Ordering::SeqCst);
-        let slots = SlotCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
+        let slots = LimitCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
         Line { share: self, slots }
     }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for Share {
 /// One worker's way to its turns. Dropped before it has [ended](Self::end), the slots that it holds end with their leases.
 pub struct Line<'a> {
     share: &'a Share,
-    slots: SlotCalls<'a>,
+    slots: LimitCalls<'a>,
 }
 
 impl Line<'_> {

@@ -14,14 +14,14 @@ use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 use crate::limit::{LIMIT_CONSUMER, Limit};
 use crate::limits::{LIMIT_LEASE_MS, LIMIT_WINDOW_S};
 use crate::protocol::rate::Allowed;
-use crate::protocol::slots::{Claimed, Now, Slots, Step};
+use crate::protocol::slots::{LimitSlots, Now, SlotAnswer, SlotRequest};
 use crate::protocol::{ClaimPolicy, Refusal, Renewal};
 use crate::store::{ClaimAnswer, Renewed, StoreError};
 
 /// What is known, and the claims by the numbers of their slots.
 #[derive(Debug)]
 struct State {
-    slots: Slots,
+    slots: LimitSlots,
     claims: Vec<(u32, Claim)>,
     /// Whether it was logged that the store refuses to say anything.
     warned: bool,
@@ -32,7 +32,7 @@ struct State {
 pub(crate) struct SharedLimit {
     downstream: String,
     record: RecordId,
-    slots: Vec<RecordId>,
+    slot_ids: Vec<RecordId>,
     /// In place of a message: whose slot it is.
     by: MessageId,
     policy: ClaimPolicy,
@@ -77,12 +77,13 @@ impl SharedLimit {
     pub(crate) fn new(limit: &Limit, consumer: &ConsumerName, skew: Duration) -> Result<Self, InvalidValue> {
         let record_of = ConsumerName::new(LIMIT_CONSUMER)?;
         let id = |key: String| Ok::<_, InvalidValue>(RecordId::new(&record_of, &Key::new(key)?));
-        let slots: Result<_, _> = (0..limit.slots).map(|number| id(format!("{}/{number}", limit.downstream))).collect();
-        let known = Slots::new(limit.allowed, limit.slots, Instant::now());
+        let slot_ids: Result<_, _> =
+            (0..limit.slots).map(|number| id(format!("{}/{number}", limit.downstream))).collect();
+        let known = LimitSlots::new(limit.allowed, limit.slots, Instant::now());
         Ok(Self {
             downstream: limit.downstream.clone(),
             record: id(limit.downstream.clone())?,
-            slots: slots?,
+            slot_ids: slot_ids?,
             by: MessageId::new(consumer.as_str())?,
             policy: policy(skew, LIMIT_WINDOW_S),
             state: Mutex::new(State { slots: known, claims: Vec::new(), warned: false }),
@@ -95,7 +96,7 @@ impl SharedLimit {
     }
 
     /// Returns what is known, to ask or to tell it something.
-    pub(crate) fn with<R>(&self, of: impl FnOnce(&mut Slots) -> R) -> R {
+    pub(crate) fn with<R>(&self, of: impl FnOnce(&mut LimitSlots) -> R) -> R {
         of(&mut self.state().slots)
     }
 
@@ -123,20 +124,20 @@ impl SharedLimit {
     }
 
     /// Returns what is to be asked of the store now, or when.
-    pub(crate) fn next(&self, now: Now, waiting: usize, seed: u64) -> Result<Step, Option<Instant>> {
+    pub(crate) fn next(&self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
         self.state().slots.next(now, waiting, seed)
     }
 
     /// Asks it.
-    pub(crate) fn go<'a>(&'a self, step: Step, asker: Asker<'a>) -> impl Future<Output = ()> + 'a {
+    pub(crate) fn go<'a>(&'a self, step: SlotRequest, asker: Asker<'a>) -> impl Future<Output = ()> + 'a {
         // From now on, and not from the first poll, which what is dropped may never see.
-        let asking = Asking(matches!(step, Step::Read | Step::Claim(_)).then_some(self));
+        let asking = Asking(matches!(step, SlotRequest::Read | SlotRequest::Claim(_)).then_some(self));
         async move {
             match step {
-                Step::Read => self.read(asking, asker).await,
-                Step::Claim(number) => self.claim(number, asking, asker).await,
-                Step::Renew(number) => self.renew(number, asker).await,
-                Step::Release(number) => self.release(number, asker).await,
+                SlotRequest::Read => self.read(asking, asker).await,
+                SlotRequest::Claim(number) => self.claim(number, asking, asker).await,
+                SlotRequest::Renew(number) => self.renew(number, asker).await,
+                SlotRequest::Release(number) => self.release(number, asker).await,
             }
             self.tell();
         }
@@ -162,12 +163,12 @@ impl SharedLimit {
     async fn claim(&self, number: u32, mut asking: Asking<'_>, asker: Asker<'_>) {
         let asked = now(asker.clock);
         let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
-        let slot = (&self.slots[number as usize], &self.by);
+        let slot = (&self.slot_ids[number as usize], &self.by);
         let answer = asker.claim(slot, (asked.wall, lease_until), self.policy).await;
         asking.0 = None;
         let came = match answer {
             Ok(ClaimAnswer::Granted(claim)) => {
-                let held = Claimed::Held { asked, lease_until: claim.lease_until };
+                let held = SlotAnswer::Held { asked, lease_until: claim.lease_until };
                 tracing::debug!(consumer = %asker.consumer, downstream = self.downstream, slot = number, "slot of the limit is held");
                 let mut state = self.state();
                 state.claims.retain(|(other, _)| *other != number);
@@ -176,13 +177,13 @@ impl SharedLimit {
             }
             // A lease is over only after its last millisecond.
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => {
-                Claimed::Busy(until.since(asker.clock.now()) + Duration::from_millis(1))
+                SlotAnswer::Busy(until.since(asker.clock.now()) + Duration::from_millis(1))
             }
             // By an operator.
-            Ok(ClaimAnswer::Refused(_)) => Claimed::Busy(self.policy.window),
+            Ok(ClaimAnswer::Refused(_)) => SlotAnswer::Busy(self.policy.window),
             Err(error) => {
                 self.warn(asker, &error);
-                Claimed::Unanswered
+                SlotAnswer::Unanswered
             }
         };
         self.with(|slots| slots.claimed(number, came, now(asker.clock)));

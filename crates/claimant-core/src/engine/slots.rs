@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::shared_limit::{Permit, SharedLimit};
+use super::shared_limit::Permit;
 use super::tenants::{InHand, Tenants};
 use crate::limits::{CLAIM_AHEAD_MAX, STORE_BATCH_MAX};
 
@@ -20,8 +20,6 @@ pub(crate) struct Slots {
     /// Claims that are under way or wait for a slot, of all invocations.
     ahead: Arc<Semaphore>,
     invocations: AtomicUsize,
-    /// That across processes.
-    pub(crate) limit: Option<Arc<SharedLimit>>,
     /// What each tenant has of them.
     pub(crate) tenants: Tenants,
 }
@@ -36,7 +34,7 @@ pub(crate) struct Permits {
     /// From the claim until it has a slot, where claims are made ahead.
     ahead: Option<OwnedSemaphorePermit>,
     /// From the start of its handler to its end, where a limit counts calls at once.
-    pub(crate) permit: Option<Box<Permit>>,
+    pub(crate) limit_permit: Option<Box<Permit>>,
     /// From the claim to the end of its handler, where the message has a tenant.
     pub(crate) in_hand: Option<Box<InHand>>,
     /// Whether the store gave no answer when its lease was to be renewed before its turn: that is not tried again before its start.
@@ -55,18 +53,17 @@ impl Permits {
 
     /// Its handler has ended: the slot is free for another one.
     pub(crate) fn free_slot(&mut self) {
-        (self.slot, self.permit, self.in_hand) = (None, None, None);
+        (self.slot, self.limit_permit, self.in_hand) = (None, None, None);
     }
 }
 
 impl Slots {
-    pub(crate) fn new(handlers: usize, claims: Option<usize>, limit: Option<SharedLimit>) -> Self {
+    pub(crate) fn new(handlers: usize, claims: Option<usize>) -> Self {
         let claims = claims.map(|claims| Arc::new(Semaphore::new(claims)));
-        let (invocations, limit) = (AtomicUsize::new(0), limit.map(Arc::new));
         // As many as one invocation alone would take, in whole requests.
         let ahead = Arc::new(Semaphore::new(handlers + CLAIM_AHEAD_MAX + STORE_BATCH_MAX));
         let handlers = Arc::new(Semaphore::new(handlers));
-        Self { handlers, claims, ahead, invocations, limit, tenants: Tenants::default() }
+        Self { handlers, claims, ahead, invocations: AtomicUsize::new(0), tenants: Tenants::default() }
     }
 
     /// Takes a free slot, with a claim if claims are scarce.

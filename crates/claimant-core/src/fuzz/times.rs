@@ -12,7 +12,7 @@ use crate::limits::{
     SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
 };
 use crate::protocol::rate::Allowed;
-use crate::protocol::slots::{Claimed, Now, Slots};
+use crate::protocol::slots::{LimitSlots, Now, SlotAnswer};
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, SET_ASIDE, decide};
 use crate::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Schedule, Status};
 use crate::{Timestamp, backoff};
@@ -151,7 +151,7 @@ fn decisions() {
 }
 
 /// Returns how many calls begin within this time, each as soon as it can.
-fn begins(known: &Slots, now: impl Fn(Instant) -> Now, (from, within): (Instant, Duration)) -> usize {
+fn begins(known: &LimitSlots, now: impl Fn(Instant) -> Now, (from, within): (Instant, Duration)) -> usize {
     let (mut known, mut at, mut count) = (known.clone(), from, 0);
     loop {
         count += std::iter::from_fn(|| known.begin(now(at))).count();
@@ -172,11 +172,11 @@ fn limits() {
     hold("calls of a limit", file!(), inputs, |((calls, per_ms, at_once, slots), holds, pauses, within)| {
         let (start, allowed) = (Instant::now(), Allowed { calls, per_ms, at_once });
         let now = |mono: Instant| Now { wall: Timestamp::from_millis(1_000).plus(mono - start), mono };
-        let mut known = Slots::new(allowed, slots, start);
+        let mut known = LimitSlots::new(allowed, slots, start);
         let lease_until = |asked: Now| asked.wall.plus(MS(LIMIT_LEASE_MS));
         for number in (0..slots).filter(|number| holds >> number & 1 == 1) {
             let asked = now(start);
-            known.claimed(number, Claimed::Held { asked, lease_until: lease_until(asked) }, asked);
+            known.claimed(number, SlotAnswer::Held { asked, lease_until: lease_until(asked) }, asked);
         }
         let mut at = start;
         for (pause, begin) in pauses {

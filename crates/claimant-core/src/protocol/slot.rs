@@ -23,7 +23,7 @@ pub(crate) struct Now {
 
 /// A slot that the process holds.
 #[derive(Debug, Clone)]
-pub(super) struct Slot {
+pub(super) struct LimitSlot {
     pub(super) number: u32,
     lease_until: Timestamp,
     /// The end of the lease by the other clock.
@@ -40,7 +40,7 @@ pub(super) struct Slot {
     pub(super) running: u32,
 }
 
-impl Slot {
+impl LimitSlot {
     /// Returns a slot that was asked for, and is leased, as `leased` says. Its first call waits an interval: the last one of another
     /// process may have begun just before.
     pub(super) fn granted(number: u32, leased: (Now, Timestamp), now: Now, interval: Duration) -> Self {

@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use super::rate::Allowed;
 pub(crate) use super::slot::Now;
-use super::slot::{Slot, ms};
+use super::slot::{LimitSlot, ms};
 use crate::clock::Timestamp;
 use crate::limits::{LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_LOOK_MS, LIMIT_NEXT_MS, LIMIT_TERM_MS};
 
 /// What is to be asked of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SlotRequest {
     /// What an operator has set.
     Read,
     Claim(u32),
@@ -27,7 +27,7 @@ pub(crate) enum Step {
 
 /// What came of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claimed {
+pub(crate) enum SlotAnswer {
     /// It is held until then, if it was asked for at this time.
     Held { asked: Now, lease_until: Timestamp },
     /// Another one holds it, for so long as far as is known.
@@ -38,12 +38,12 @@ pub(crate) enum Claimed {
 
 /// What a process knows of a limit.
 #[derive(Debug, Clone)]
-pub(crate) struct Slots {
+pub(crate) struct LimitSlots {
     /// As the consumer sets it.
     own: Allowed,
     slots: u32,
     allowed: Allowed,
-    held: Vec<Slot>,
+    held: Vec<LimitSlot>,
     /// Of each slot: when it may be free, as far as is known.
     free_at: Vec<Instant>,
     ask_at: Instant,
@@ -56,7 +56,7 @@ pub(crate) struct Slots {
     contended_until: Instant,
 }
 
-impl Slots {
+impl LimitSlots {
     pub(crate) fn new(allowed: Allowed, slots: u32, now: Instant) -> Self {
         let free_at = (0..slots).map(|_| now).collect();
         let (ask_at, read_at, contended_until, held) = (now, now, now, Vec::new());
@@ -83,14 +83,14 @@ impl Slots {
     }
 
     /// Returns whether a slot is to be let go: its term is over, or it is not used any more.
-    fn is_closing(&self, slot: &Slot, now: Now) -> bool {
+    fn is_closing(&self, slot: &LimitSlot, now: Now) -> bool {
         slot.has_had_its_term(now, self.interval()) || slot.number >= self.used()
     }
 
     /// The slots in which calls may begin, and how many at once in each.
-    fn open(&self, now: Now) -> impl Iterator<Item = (&Slot, u32)> {
+    fn open(&self, now: Now) -> impl Iterator<Item = (&LimitSlot, u32)> {
         let used = self.used();
-        let free = move |slot: &Slot| self.allowed.at_once_in(slot.number, used).saturating_sub(slot.running);
+        let free = move |slot: &LimitSlot| self.allowed.at_once_in(slot.number, used).saturating_sub(slot.running);
         self.held.iter().filter(move |slot| !self.is_closing(slot, now)).map(move |slot| (slot, free(slot)))
     }
 
@@ -99,7 +99,7 @@ impl Slots {
         self.forget(now);
         let interval = self.interval();
         // OK because it is no more than `free`.
-        let of = |(slot, free): (&Slot, u32)| slot.soon(now, within, interval).min(u128::from(free)) as usize;
+        let of = |(slot, free): (&LimitSlot, u32)| slot.soon(now, within, interval).min(u128::from(free)) as usize;
         self.open(now).map(of).fold(0, usize::saturating_add)
     }
 
@@ -138,7 +138,7 @@ impl Slots {
     }
 
     /// Returns what is to be done now where so many messages wait, or when there may be something to be done.
-    pub(crate) fn next(&mut self, now: Now, waiting: usize, seed: u64) -> Result<Step, Option<Instant>> {
+    pub(crate) fn next(&mut self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
         self.forget(now);
         let (mut wake_at, mut due) = (None::<Instant>, None);
         let earlier = |wake_at: Option<Instant>, at: Instant| Some(wake_at.map_or(at, |other| other.min(at)));
@@ -146,8 +146,8 @@ impl Slots {
             let needed = waiting > 0 || slot.running > 0;
             match self.is_closing(slot, now) && slot.running == 0 {
                 _ if slot.renewing => {}
-                true => due = Some(Step::Release(slot.number)),
-                false if needed && slot.renew_at <= now.mono => due = due.or(Some(Step::Renew(slot.number))),
+                true => due = Some(SlotRequest::Release(slot.number)),
+                false if needed && slot.renew_at <= now.mono => due = due.or(Some(SlotRequest::Renew(slot.number))),
                 false if needed => {
                     let term_end = Some(slot.term_ends_at(self.interval())).filter(|end| *end > now.mono);
                     wake_at = term_end.into_iter().chain([slot.renew_at]).fold(wake_at, earlier);
@@ -162,25 +162,25 @@ impl Slots {
             }
         }
         match due {
-            Some(Step::Release(number)) => {
+            Some(SlotRequest::Release(number)) => {
                 self.held.retain(|slot| slot.number != number);
                 let left_until = now.mono + ms(LIMIT_LEFT_MS);
                 self.free_at[number as usize] = left_until;
                 self.ask_at = self.ask_at.max(left_until);
             }
-            Some(Step::Renew(number)) => {
+            Some(SlotRequest::Renew(number)) => {
                 self.held.iter_mut().filter(|slot| slot.number == number).for_each(|slot| slot.renewing = true);
             }
-            Some(Step::Read | Step::Claim(_)) => self.asking = true,
+            Some(SlotRequest::Read | SlotRequest::Claim(_)) => self.asking = true,
             None => return Err(wake_at),
         }
         due.ok_or(wake_at)
     }
 
     /// What to ask for now, or when.
-    fn ask(&mut self, now: Now, waiting: usize, seed: u64) -> Result<Step, Option<Instant>> {
+    fn ask(&mut self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
         if self.read_at <= now.mono {
-            return Ok(Step::Read);
+            return Ok(SlotRequest::Read);
         }
         let used = self.used();
         let has_none = self.open(now).next().is_none();
@@ -198,17 +198,17 @@ impl Slots {
         };
         // Without any, it is asked for even where it should not be free: its owner can have let it go.
         let at = if has_none { self.ask_at } else { self.ask_at.max(free_at(&number)) };
-        if at <= now.mono { Ok(Step::Claim(number)) } else { Err(Some(at)) }
+        if at <= now.mono { Ok(SlotRequest::Claim(number)) } else { Err(Some(at)) }
     }
 
-    pub(crate) fn claimed(&mut self, number: u32, came: Claimed, now: Now) {
+    pub(crate) fn claimed(&mut self, number: u32, came: SlotAnswer, now: Now) {
         self.asking = false;
         match came {
-            Claimed::Held { asked, lease_until } => {
-                self.held.push(Slot::granted(number, (asked, lease_until), now, self.interval()));
+            SlotAnswer::Held { asked, lease_until } => {
+                self.held.push(LimitSlot::granted(number, (asked, lease_until), now, self.interval()));
                 self.ask_at = now.mono + ms(LIMIT_NEXT_MS);
             }
-            Claimed::Busy(for_time) => {
+            SlotAnswer::Busy(for_time) => {
                 self.free_at[number as usize] = now.mono + for_time;
                 if self.held.is_empty() {
                     self.contended_until = now.mono + ms(LIMIT_TERM_MS);
@@ -217,7 +217,7 @@ impl Slots {
                     (0..self.used()).any(|number| !self.holds(number) && self.free_at[number as usize] <= now.mono);
                 self.ask_at = now.mono + ms(if may_be_free { LIMIT_NEXT_MS } else { LIMIT_ASK_MS });
             }
-            Claimed::Unanswered => self.ask_at = now.mono + ms(LIMIT_ASK_MS),
+            SlotAnswer::Unanswered => self.ask_at = now.mono + ms(LIMIT_ASK_MS),
         }
     }
 
@@ -225,7 +225,7 @@ impl Slots {
     /// store gave no answer. Returns whether the holding still lasts that was to be renewed: one that began after that has nothing to do
     /// with the answer.
     pub(crate) fn renewed(&mut self, number: u32, asked: Now, answer: Result<Option<Timestamp>, ()>) -> bool {
-        let same = |slot: &Slot| slot.number == number && slot.since <= asked.mono;
+        let same = |slot: &LimitSlot| slot.number == number && slot.since <= asked.mono;
         let Some(at) = self.held.iter().position(same) else { return false };
         let slot = &mut self.held[at];
         slot.renewing = false;
@@ -284,8 +284,8 @@ impl Slots {
         self.let_go(|_| true)
     }
 
-    fn let_go(&mut self, which: impl Fn(&Slot) -> bool) -> Vec<u32> {
-        let is_idle = |slot: &mut Slot| slot.running == 0 && !slot.renewing && which(slot);
+    fn let_go(&mut self, which: impl Fn(&LimitSlot) -> bool) -> Vec<u32> {
+        let is_idle = |slot: &mut LimitSlot| slot.running == 0 && !slot.renewing && which(slot);
         self.held.extract_if(.., is_idle).map(|slot| slot.number).collect()
     }
 
@@ -315,13 +315,13 @@ mod tests {
     }
 
     /// Slots of which these are held since `after`, all asked for then.
-    fn holding(allowed: Allowed, slots: u32, numbers: &[u32], (start, after): (Instant, u64)) -> Slots {
-        let mut known = Slots::new(allowed, slots, start);
+    fn holding(allowed: Allowed, slots: u32, numbers: &[u32], (start, after): (Instant, u64)) -> LimitSlots {
+        let mut known = LimitSlots::new(allowed, slots, start);
         known.read(Ok(None), at(start, after));
         for number in numbers {
             let asked = at(start, after);
             let lease_until = asked.wall.plus(ms(LIMIT_LEASE_MS));
-            known.claimed(*number, Claimed::Held { asked, lease_until }, asked);
+            known.claimed(*number, SlotAnswer::Held { asked, lease_until }, asked);
         }
         known
     }
@@ -345,7 +345,7 @@ mod tests {
     fn a_slot_that_was_idle_or_is_to_be_let_go_has_no_more_calls_soon_than_begin_then() {
         let start = Instant::now();
         let mut known = holding(RATE, 2, &[0], (start, 0));
-        let soon = |known: &mut Slots, t: u64| [0, 199, 500].map(|within| known.soon(at(start, t), ms(within)));
+        let soon = |known: &mut LimitSlots, t: u64| [0, 199, 500].map(|within| known.soon(at(start, t), ms(within)));
         assert_eq!(soon(&mut known, 10_000), [1, 2, 3]);
         assert_eq!((known.begin(at(start, 10_000)), soon(&mut known, 10_000)), (Some(0), [0, 1, 2]));
         for t in [14_000, 28_000, 42_000, 56_000] {
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(soon(&mut known, LIMIT_TERM_MS - 1), [0; 3], "its next call would come too late");
         // It looks at the record, and wakes when the slot is to be let go.
         let steps = [LIMIT_TERM_MS - 1, LIMIT_TERM_MS - 1, LIMIT_TERM_MS].map(|t| known.next(at(start, t), 1, 0));
-        assert_eq!(steps, [Ok(Step::Read), Err(Some(start + ms(LIMIT_TERM_MS))), Ok(Step::Release(0))]);
+        assert_eq!(steps, [Ok(SlotRequest::Read), Err(Some(start + ms(LIMIT_TERM_MS))), Ok(SlotRequest::Release(0))]);
     }
 
     #[test]
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(other.promise(at(start, LIMIT_LEASE_MS)), None);
         let mut known = holding(Allowed { per_ms: 13_000, ..slow }, 1, &[0], (start, 0));
         assert_eq!((known.promise(at(start, 900)), known.leave(at(start, 900))), (None, vec![0]));
-        assert_eq!(Slots::new(slow, 1, start).promise(at(start, 0)), None);
+        assert_eq!(LimitSlots::new(slow, 1, start).promise(at(start, 0)), None);
     }
 
     #[test]
@@ -405,28 +405,28 @@ mod tests {
     #[test]
     fn as_many_slots_are_asked_for_as_are_needed_and_no_more_often_than_makes_sense() {
         let start = Instant::now();
-        let mut known = Slots::new(RATE, 10, start);
+        let mut known = LimitSlots::new(RATE, 10, start);
         assert_eq!(known.next(at(start, 0), 0, 3), Err(None), "without messages, nothing");
-        assert_eq!(known.next(at(start, 0), 5, 3), Ok(Step::Read));
+        assert_eq!(known.next(at(start, 0), 5, 3), Ok(SlotRequest::Read));
         assert_eq!(known.next(at(start, 0), 5, 3), Err(None), "one thing at a time");
         known.read(Ok(None), at(start, 1));
-        assert_eq!(known.next(at(start, 1), 1, 3), Ok(Step::Claim(3)), "each process begins elsewhere");
-        known.claimed(3, Claimed::Busy(ms(9_000)), at(start, 5));
+        assert_eq!(known.next(at(start, 1), 1, 3), Ok(SlotRequest::Claim(3)), "each process begins elsewhere");
+        known.claimed(3, SlotAnswer::Busy(ms(9_000)), at(start, 5));
         assert_eq!(known.next(at(start, 5), 1, 3), Err(Some(start + ms(105))));
-        assert_eq!(known.next(at(start, 105), 1, 3), Ok(Step::Claim(4)));
+        assert_eq!(known.next(at(start, 105), 1, 3), Ok(SlotRequest::Claim(4)));
         let lease_until = at(start, 105).wall.plus(ms(LIMIT_LEASE_MS));
-        known.claimed(4, Claimed::Held { asked: at(start, 105), lease_until }, at(start, 110));
+        known.claimed(4, SlotAnswer::Held { asked: at(start, 105), lease_until }, at(start, 110));
         // It allows one a second.
         assert_eq!(known.next(at(start, 110), 1, 3), Err(Some(start + ms(105 + LIMIT_LEASE_MS / 2))));
-        assert_eq!(known.next(at(start, 210), 2, 3), Ok(Step::Claim(5)));
-        known.claimed(5, Claimed::Unanswered, at(start, 250));
+        assert_eq!(known.next(at(start, 210), 2, 3), Ok(SlotRequest::Claim(5)));
+        known.claimed(5, SlotAnswer::Unanswered, at(start, 250));
         assert_eq!(known.next(at(start, 250), 2, 3), Err(Some(start + ms(1_250))));
         // All others are held: asked for again when they may be free.
         for number in [0, 1, 2, 5, 6, 7, 8, 9] {
-            known.claimed(number, Claimed::Busy(ms(5_000)), at(start, 1_250));
+            known.claimed(number, SlotAnswer::Busy(ms(5_000)), at(start, 1_250));
         }
         assert_eq!(known.next(at(start, 3_000), 9, 3), Err(Some(start + ms(6_250))));
-        assert_eq!(known.next(at(start, 7_605), 9, 3), Ok(Step::Renew(4)));
+        assert_eq!(known.next(at(start, 7_605), 9, 3), Ok(SlotRequest::Renew(4)));
     }
 
     #[test]
@@ -435,9 +435,9 @@ mod tests {
         let mut known = holding(RATE, 3, &[], (start, 0));
         let mut asked = Vec::new();
         for t in 0..5_000 {
-            if let Ok(Step::Claim(number)) = known.next(at(start, t), 9, 0) {
+            if let Ok(SlotRequest::Claim(number)) = known.next(at(start, t), 9, 0) {
                 asked.push((t, number));
-                known.claimed(number, Claimed::Busy(ms(9_000)), at(start, t));
+                known.claimed(number, SlotAnswer::Busy(ms(9_000)), at(start, t));
             }
         }
         let times: Vec<_> = asked.iter().map(|(t, _)| *t).collect();
@@ -450,19 +450,19 @@ mod tests {
         let mut known = holding(RATE, 1, &[0], (start, 0));
         assert_eq!(known.next(at(start, 7_500), 0, 0), Err(None), "nothing waits");
         assert_eq!(known.next(at(start, 7_499), 1, 0), Err(Some(start + ms(7_500))));
-        assert_eq!(known.next(at(start, 7_500), 1, 0), Ok(Step::Renew(0)));
+        assert_eq!(known.next(at(start, 7_500), 1, 0), Ok(SlotRequest::Renew(0)));
         known.renewed(0, at(start, 7_500), Err(()));
         assert_eq!(known.next(at(start, 8_499), 1, 0), Err(Some(start + ms(8_500))));
         let mut t = 8_500;
         while t < LIMIT_TERM_MS {
-            assert_eq!(known.next(at(start, t), 1, 0), Ok(Step::Renew(0)), "{t}");
+            assert_eq!(known.next(at(start, t), 1, 0), Ok(SlotRequest::Renew(0)), "{t}");
             known.renewed(0, at(start, t), Ok(Some(at(start, t + LIMIT_LEASE_MS).wall)));
             t += 7_500;
         }
         known.read_at = start + ms(1_000_000);
-        assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Ok(Step::Release(0)));
+        assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Ok(SlotRequest::Release(0)));
         assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Err(Some(start + ms(LIMIT_TERM_MS + LIMIT_LEFT_MS))));
-        assert_eq!(known.next(at(start, LIMIT_TERM_MS + LIMIT_LEFT_MS), 1, 0), Ok(Step::Claim(0)));
+        assert_eq!(known.next(at(start, LIMIT_TERM_MS + LIMIT_LEFT_MS), 1, 0), Ok(SlotRequest::Claim(0)));
     }
 
     #[test]
@@ -470,16 +470,16 @@ mod tests {
         let start = Instant::now();
         for late in [Ok(None), Ok(Some(at(start, 7_500 + LIMIT_LEASE_MS).wall)), Err(())] {
             let mut known = holding(RATE, 1, &[0], (start, 0));
-            assert_eq!(known.next(at(start, 7_500), 1, 0), Ok(Step::Renew(0)));
+            assert_eq!(known.next(at(start, 7_500), 1, 0), Ok(SlotRequest::Renew(0)));
             // Its lease is over before the answer comes, and the slot was granted once more.
             let again = at(start, LIMIT_LEASE_MS + 1);
-            assert_eq!(known.next(again, 1, 0), Ok(Step::Claim(0)));
+            assert_eq!(known.next(again, 1, 0), Ok(SlotRequest::Claim(0)));
             let lease_until = again.wall.plus(ms(LIMIT_LEASE_MS));
-            known.claimed(0, Claimed::Held { asked: again, lease_until }, again);
+            known.claimed(0, SlotAnswer::Held { asked: again, lease_until }, again);
             assert!(!known.renewed(0, at(start, 7_500), late), "{late:?}");
             let due = LIMIT_LEASE_MS + 1 + LIMIT_LEASE_MS / 2;
             assert_eq!(known.next(at(start, due - 1), 1, 0), Err(Some(start + ms(due))), "{late:?}");
-            assert_eq!(known.next(at(start, due), 1, 0), Ok(Step::Renew(0)), "{late:?}");
+            assert_eq!(known.next(at(start, due), 1, 0), Ok(SlotRequest::Renew(0)), "{late:?}");
             assert!(known.renewed(0, at(start, due), Err(())), "it is still held");
         }
     }
@@ -496,8 +496,8 @@ mod tests {
         let mut many = holding(RATE, 10, &[0], (start, 0));
         assert!(many.leave(at(start, 1)).is_empty(), "no other process was met");
         let mut met = holding(RATE, 10, &[], (start, 0));
-        met.claimed(3, Claimed::Busy(ms(1)), at(start, 0));
-        met.claimed(4, Claimed::Held { asked: at(start, 1), lease_until: at(start, 15_001).wall }, at(start, 1));
+        met.claimed(3, SlotAnswer::Busy(ms(1)), at(start, 0));
+        met.claimed(4, SlotAnswer::Held { asked: at(start, 1), lease_until: at(start, 15_001).wall }, at(start, 1));
         assert_eq!(met.leave(at(start, 2)), [4]);
     }
 
@@ -507,7 +507,7 @@ mod tests {
         let mut known = holding(RATE, 10, &[0, 7], (start, 0));
         known.read(Ok(Some(Allowed { calls: Some(2), ..RATE })), at(start, 10));
         assert_eq!(known.allowed().1, 2);
-        assert_eq!(known.next(at(start, 10), 1, 0), Ok(Step::Release(7)), "it is not used any more");
+        assert_eq!(known.next(at(start, 10), 1, 0), Ok(SlotRequest::Release(7)), "it is not used any more");
         assert_eq!(known.begin(at(start, 1_000)), Some(0));
         assert_eq!((known.begin(at(start, 1_999)), known.begin(at(start, 2_000))), (None, Some(0)));
         known.read(Err(()), at(start, 40_000));
@@ -519,11 +519,11 @@ mod tests {
     /// A process of the walk below: what it knows, the claim that it holds, and the answer on its way to it.
     #[derive(Clone)]
     struct Process {
-        known: Slots,
+        known: LimitSlots,
         /// By how much its clock is off.
         off: i64,
         claim: Option<(OwnerToken, crate::Fence)>,
-        answer: Option<(u32, Claimed)>,
+        answer: Option<(u32, SlotAnswer)>,
     }
 
     #[derive(Clone)]
@@ -550,7 +550,7 @@ mod tests {
 
     impl World {
         fn fresh(start: Instant, t: u64, off: i64) -> Process {
-            let mut known = Slots::new(ONE, 1, start + ms(t));
+            let mut known = LimitSlots::new(ONE, 1, start + ms(t));
             known.read_at = start + ms(10_000_000);
             Process { known, off, claim: None, answer: None }
         }
@@ -576,8 +576,8 @@ mod tests {
                 return self.calls.push((self.t, process));
             }
             match self.processes[process].known.next(now, 1, 0) {
-                Ok(Step::Claim(number)) => self.claim(process, number, now),
-                Ok(Step::Renew(number)) => {
+                Ok(SlotRequest::Claim(number)) => self.claim(process, number, now),
+                Ok(SlotRequest::Renew(number)) => {
                     let lease_until = now.wall.plus(ms(LIMIT_LEASE_MS));
                     let renewal = Renewal { lease_until, now: now.wall, policy: policy() };
                     let Some(claim) = self.claim_of(process) else { panic!("a slot without a claim") };
@@ -591,8 +591,8 @@ mod tests {
                     };
                     self.processes[process].known.renewed(number, now, Ok(answer));
                 }
-                Ok(Step::Release(_)) => self.release(process, now),
-                Ok(Step::Read) | Err(_) => {}
+                Ok(SlotRequest::Release(_)) => self.release(process, now),
+                Ok(SlotRequest::Read) | Err(_) => {}
             }
         }
 
@@ -614,9 +614,9 @@ mod tests {
                 Decision::Grant { next, .. } => {
                     self.processes[process].claim = Some((owner, next.fence));
                     self.record = Some(next);
-                    Claimed::Held { asked, lease_until }
+                    SlotAnswer::Held { asked, lease_until }
                 }
-                Decision::Refuse(Refusal::Busy { until, .. }) => Claimed::Busy(until.since(asked.wall)),
+                Decision::Refuse(Refusal::Busy { until, .. }) => SlotAnswer::Busy(until.since(asked.wall)),
                 other => panic!("{other:?}"),
             };
             self.processes[process].answer = Some((number, came));

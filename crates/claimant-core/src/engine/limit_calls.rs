@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use super::asker::Asker;
 use super::shared_limit::{SharedLimit, now};
 use crate::clock::Clock;
-use crate::protocol::slots::{Now, Slots, Step};
+use crate::protocol::slots::{LimitSlots, Now, SlotRequest};
 
-pub(crate) struct SlotCalls<'a> {
+pub(crate) struct LimitCalls<'a> {
     pub(crate) limit: &'a SharedLimit,
     clock: &'a dyn Clock,
     /// What is asked of the store.
@@ -24,7 +24,7 @@ pub(crate) struct SlotCalls<'a> {
     seed: u64,
 }
 
-impl<'a> SlotCalls<'a> {
+impl<'a> LimitCalls<'a> {
     pub(crate) fn new(limit: &'a SharedLimit, clock: &'a dyn Clock, seed: u64) -> Self {
         Self { limit, clock, calls: FuturesUnordered::new(), changed: None, wake_at: None, seed }
     }
@@ -53,15 +53,19 @@ impl<'a> SlotCalls<'a> {
         self.changed = waits(self).then_some(changed);
     }
 
-    fn ask(&self, step: Step, asker: Asker<'a>) {
+    fn ask(&self, step: SlotRequest, asker: Asker<'a>) {
         self.calls.push(Box::pin(self.limit.go(step, asker)));
     }
 
     /// Lets those slots go; returns whether there was one.
-    pub(crate) fn leave(&self, which: impl FnOnce(&mut Slots, Now) -> Vec<u32>, asker: impl Fn() -> Asker<'a>) -> bool {
+    pub(crate) fn leave(
+        &self,
+        which: impl FnOnce(&mut LimitSlots, Now) -> Vec<u32>,
+        asker: impl Fn() -> Asker<'a>,
+    ) -> bool {
         let now = self.now();
         let left = self.limit.with(|slots| which(slots, now));
-        left.iter().for_each(|number| self.ask(Step::Release(*number), asker()));
+        left.iter().for_each(|number| self.ask(SlotRequest::Release(*number), asker()));
         !left.is_empty()
     }
 
