@@ -168,7 +168,7 @@ impl<'a> Batch<'a> {
     fn start_claims(&mut self, may: bool) {
         let (cx, unsettled) = (self.cx, self.settling.len());
         // What cannot be settled must not be run: its handlers would all run again.
-        if !may || unsettled >= cx.shared.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
+        if !may || unsettled >= cx.shared.slots.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
             return;
         }
         // Where claims are scarce, those on their way to be settled still count.
@@ -176,7 +176,7 @@ impl<'a> Batch<'a> {
         let in_hand = self.claiming.in_flight() + self.running.len() + ending;
         let urgent = self.claiming.next_has_little();
         let ahead = self.claims_ahead(urgent);
-        let most = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.concurrency, ahead), urgent)
+        let most = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.slots.concurrency, ahead), urgent)
             .min(self.gate.room(in_hand))
             .min(self.starts.limit.room(self.claiming.in_flight() + self.running.waiting()));
         // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
@@ -280,7 +280,7 @@ impl<'a> Batch<'a> {
             }
         }
         let most = if self.gate.probes() { 1 } else { usize::MAX };
-        let max = self.cx.shared.concurrency.saturating_sub(self.settling.in_doubt()).min(most);
+        let max = self.cx.shared.slots.concurrency.saturating_sub(self.settling.in_doubt()).min(most);
         for claimed in self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0, fits) {
             self.settle(Unsettled::released(self.cx, claimed));
         }

@@ -31,12 +31,13 @@ use crate::threads::HandlerThreads;
 pub(crate) struct Shared {
     pub(crate) consumer: Definition,
     pub(crate) name: ConsumerName,
-    pub(crate) concurrency: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) learned: Learned,
     pub(crate) threads: Option<HandlerThreads>,
     /// After how many receives the queue dead-letters a message, where that is known.
     pub(crate) receives_max: Option<u32>,
+    /// Whether each claim is logged at `INFO`.
+    pub(crate) logs_claims: bool,
     pub(crate) slots: Slots,
     pub(crate) breaker: Option<SharedBreaker>,
     /// The limit across processes.
@@ -97,7 +98,7 @@ impl Shared {
         let invocations = self.slots.invocations();
         let bold = invocations == 1 || self.learned.durations.are_known();
         if self.claims_early() && bold {
-            self.learned.durations.ahead((self.concurrency / invocations).max(1))
+            self.learned.durations.ahead((self.slots.concurrency / invocations).max(1))
         } else {
             0
         }
@@ -192,7 +193,7 @@ impl<'a> BatchContext<'a> {
                 )
             };
         }
-        if self.part.logs_claims() { line!(info) } else { line!(debug) }
+        if self.shared.logs_claims { line!(info) } else { line!(debug) }
     }
 
     /// Logs it where a message had no turn, and hardly gets another one. For what is behind a failure in its group,

@@ -63,7 +63,7 @@ impl<'a> DeadLetters<'a> {
     /// Sends copies.
     pub(crate) fn start(&mut self) {
         let cx = self.cx;
-        while !self.waiting.is_empty() && self.calls.len() < cx.shared.concurrency {
+        while !self.waiting.is_empty() && self.calls.len() < cx.shared.slots.concurrency {
             let count = self.waiting.len().min(DEAD_LETTERS_BATCH_MAX);
             let disposed: Vec<_> = self.waiting.drain(..count).collect();
             self.calls.push(Box::pin(async move {

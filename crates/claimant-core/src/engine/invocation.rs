@@ -30,24 +30,17 @@ pub(crate) struct Invocation<'a> {
     /// Whether it could not confirm that one of them is gone.
     kept: AtomicBool,
     spans: Option<MessageSpans>,
-    /// Whether each claim is logged at `INFO`.
-    logs_claims: bool,
 }
 
 impl<'a> Invocation<'a> {
     pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
         let (turns, undone, done) = (SuspectTurns::new(), Mutex::default(), Mutex::default());
-        Self { queue, events, turns, undone, done, kept: AtomicBool::new(false), spans: None, logs_claims: false }
+        Self { queue, events, turns, undone, done, kept: AtomicBool::new(false), spans: None }
     }
 
     /// Opens the spans of its messages, if there is a system for them.
     pub(crate) fn with_spans(self, system: Option<&Arc<dyn Spans>>, batch: &[Message]) -> Self {
         Self { spans: MessageSpans::of(system, batch), ..self }
-    }
-
-    /// Logs each claim at level `INFO`, or at `DEBUG`.
-    pub(crate) fn logging_claims(self, logs_claims: bool) -> Self {
-        Self { logs_claims, ..self }
     }
 
     /// Ends the spans of its messages: what became of each.
@@ -158,11 +151,6 @@ impl<'a> Part<'a> {
     /// Returns the invocation's spans, if it has any.
     pub(crate) fn spans(&self) -> Option<&MessageSpans> {
         self.sequence.invocation.spans.as_ref()
-    }
-
-    /// Returns whether each claim is logged at level `INFO`.
-    pub(crate) fn logs_claims(&self) -> bool {
-        self.sequence.invocation.logs_claims
     }
 
     /// Returns the span of a message of the batch, if there is one.

@@ -136,7 +136,6 @@ impl Engine {
         let breaker = options.breaker.as_ref().map(|breaker| SharedBreaker::new(breaker, &name, options.policy.skew));
         let limit = options.limit.as_ref().map(|limit| SharedLimit::new(limit, &name, options.policy.skew));
         Ok(Self(Shared {
-            concurrency,
             breaker: breaker.transpose()?,
             limit: limit.transpose()?.map(Arc::new),
             slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),
@@ -146,6 +145,7 @@ impl Engine {
             learned: Learned::default(),
             threads: None,
             receives_max: None,
+            logs_claims: false,
         }))
     }
 
@@ -175,7 +175,7 @@ impl Engine {
     /// Returns how many messages this engine works on at once.
     #[must_use]
     pub fn concurrency(&self) -> usize {
-        self.0.concurrency
+        self.0.slots.concurrency
     }
 
     /// Sets after how many receives the queue moves a message to its dead-letter queue, its `maxReceiveCount`: clamped to 1 to
@@ -186,6 +186,14 @@ impl Engine {
     #[must_use]
     pub fn receives_max(mut self, receives: u32) -> Self {
         self.0.receives_max = Some(receives.clamp(1, RECEIVES_MAX));
+        self
+    }
+
+    /// Logs each claim at level `INFO` instead of `DEBUG`: the message's id, the first bytes of the owner token, the fencing token,
+    /// the lease's end and the attempt. No key, and nothing of the body.
+    #[must_use]
+    pub fn log_claims(mut self, at_info: bool) -> Self {
+        self.0.logs_claims = at_info;
         self
     }
 

@@ -14,6 +14,8 @@ use crate::limits::{CLAIM_AHEAD_MAX, STORE_BATCH_MAX};
 /// The slots of one engine. Who waits for one is served in the order of coming, so no invocation starves another.
 #[derive(Debug)]
 pub(crate) struct Slots {
+    /// How many there are.
+    pub(crate) concurrency: usize,
     handlers: Arc<Semaphore>,
     /// Where claims are scarce.
     claims: Option<Arc<Semaphore>>,
@@ -58,12 +60,13 @@ impl Permits {
 }
 
 impl Slots {
-    pub(crate) fn new(handlers: usize, claims: Option<usize>) -> Self {
+    pub(crate) fn new(concurrency: usize, claims: Option<usize>) -> Self {
         let claims = claims.map(|claims| Arc::new(Semaphore::new(claims)));
         // As many as one invocation alone would take, in whole requests.
-        let ahead = Arc::new(Semaphore::new(handlers + CLAIM_AHEAD_MAX + STORE_BATCH_MAX));
-        let handlers = Arc::new(Semaphore::new(handlers));
-        Self { handlers, claims, ahead, invocations: AtomicUsize::new(0), tenants: Tenants::default() }
+        let ahead = Arc::new(Semaphore::new(concurrency + CLAIM_AHEAD_MAX + STORE_BATCH_MAX));
+        let handlers = Arc::new(Semaphore::new(concurrency));
+        let (invocations, tenants) = (AtomicUsize::new(0), Tenants::default());
+        Self { concurrency, handlers, claims, ahead, invocations, tenants }
     }
 
     /// Takes a free slot, with a claim if claims are scarce.

@@ -182,7 +182,7 @@ impl<'a> Suspects<'a> {
             return NextSuspects::NotStarted(works(deferred));
         }
         let left = until(cx.schedule.cancel_at);
-        let together = admission::together(in_all, left, cx.shared.takes(), cx.shared.concurrency);
+        let together = admission::together(in_all, left, cx.shared.takes(), cx.shared.slots.concurrency);
         let together = together.min(self.waiting.len()).min(most);
         let permits: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
         let turn = self.waiting.drain(..permits.len()).map(|suspect| Work { its_turn: true, ..suspect.work });

@@ -32,7 +32,6 @@ pub struct Router {
     clock: Arc<dyn Clock>,
     unrouted: ConsumerName,
     spans: Option<Arc<dyn Spans>>,
-    logs_claims: bool,
 }
 
 impl Router {
@@ -45,7 +44,7 @@ impl Router {
         let spans = consumers.spans.clone();
         let (table, engines) = Table::start(consumers, concurrency)?;
         let unrouted = ConsumerName::new(UNROUTED)?;
-        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted, spans, logs_claims: false })
+        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted, spans })
     }
 
     fn each(mut self, change: impl Fn(Engine) -> Engine) -> Self {
@@ -74,11 +73,10 @@ impl Router {
         self.each(|engine| engine.receives_max(receives))
     }
 
-    /// Logs each claim at level `INFO` instead of `DEBUG`: the message's id, the first bytes of the owner token, the fencing token,
-    /// the lease's end and the attempt. No key, and nothing of the body.
+    /// Logs each claim at level `INFO` instead of `DEBUG`, as [`Engine::log_claims`](crate::Engine::log_claims).
     #[must_use]
     pub fn log_claims(self, at_info: bool) -> Self {
-        Self { logs_claims: at_info, ..self }
+        self.each(|engine| engine.log_claims(at_info))
     }
 
     /// Returns the tracing system that the consumers were given, if any.
@@ -122,24 +120,19 @@ impl Router {
 
     async fn run(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
-            let invocation = self.opened(Invocation::new(queue, batch.len()), batch);
+            let invocation = Invocation::new(queue, batch.len()).with_spans(self.spans.as_ref(), batch);
             let report = only.process_whole(&invocation, batch, schedule).await;
             return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
         }
         let events = self.events(batch, schedule);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
-        let invocation = self.opened(Invocation::of_events(queue, events.len(), parts), batch);
+        let invocation = Invocation::of_events(queue, events.len(), parts).with_spans(self.spans.as_ref(), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
         let done = Dispatch { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
         let (mut all, mut consumers) = self.reports(batch, &events, done);
         // OK because routes lead to one consumer at least.
         self.engines[0].finish(&invocation, batch, &mut all, &mut consumers, schedule.return_by).await;
         RouterReport { all: Some(all), consumers }
-    }
-
-    /// Opens the spans of an invocation, and sets how it logs.
-    fn opened<'q>(&self, invocation: Invocation<'q>, batch: &[Message]) -> Invocation<'q> {
-        invocation.with_spans(self.spans.as_ref(), batch).logging_claims(self.logs_claims)
     }
 
     /// Returns the events of a batch, and where each goes. Those of messages with the most receives are found first: what finds no room in
