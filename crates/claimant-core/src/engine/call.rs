@@ -9,8 +9,9 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::context::BatchContext;
+use super::renewal::renew_late;
 use super::round::{RoundEnd, round};
-use super::run::{HandlerReturn, Ran, Run, RunEnd};
+use super::run::{HandlerReturn, Ran, RunEnd};
 use super::settlement::Unsettled;
 use super::settling::{SettleResult, Settling, open_spans, prepare};
 use super::spans;
@@ -200,7 +201,7 @@ impl BatchCall<'_> {
         let (cx, split) = (self.cx, claimed.into_iter().map(Claimed::split));
         let Lease::Renewed(lease) = cx.options().lease else { return split.unzip() };
         let renewals = join_all(split.map(|(mut member, payload)| async move {
-            let renewed = Run::of(cx, &member.work).renew_late(&mut member.claim, lease).await;
+            let renewed = renew_late(&cx, &member.work.delivery, &mut member.claim, lease).await;
             (member, payload, renewed)
         }));
         let (mut members, mut payloads) = (Vec::new(), Vec::new());

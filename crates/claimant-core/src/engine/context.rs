@@ -17,7 +17,9 @@ use crate::clock::{Clock, Timestamp};
 use crate::deadline::{Schedule, store_call, until};
 use crate::definition::Definition;
 use crate::key::ConsumerName;
-use crate::limits::{RECEIVES_MAX_DEFAULT, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS};
+use crate::limits::{
+    CANCEL_GRACE_MS, RECEIVES_MAX_DEFAULT, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS,
+};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
@@ -237,6 +239,12 @@ impl<'a> BatchContext<'a> {
     /// Returns when a handler that takes so long can be started at the latest.
     fn last_start(&self, expected: Duration) -> Instant {
         self.schedule.cancel_at - admission::needed(self.schedule.total(), expected)
+    }
+
+    /// Returns how long a cancelled handler may take to stop, and a last call to the queue may take. Settling keeps its share of
+    /// what is left.
+    pub(crate) fn grace(&self) -> Duration {
+        Duration::from_millis(CANCEL_GRACE_MS).min(until(self.schedule.return_by) / 2)
     }
 
     /// Returns after how many receives the queue dead-letters a message, as far as is known.

@@ -22,6 +22,7 @@
 //! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
+//! | `renewal` | who renews a lease, and when |
 //! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
 //! | `after` | what follows a run, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
@@ -62,6 +63,7 @@ mod messages;
 mod pauses;
 pub(crate) mod progress;
 mod reading;
+mod renewal;
 mod round;
 mod run;
 mod running;

@@ -7,14 +7,14 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::context::BatchContext;
-use super::run::{RENEWALS_PER_LEASE, Run, RunEnd, cancellation, supervise};
+use super::renewal;
+use super::run::{RunEnd, cancellation, context, supervise};
 use super::spans::{self, AnyStep};
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, CallResult, Item, Items};
 use crate::options::Lease;
 use crate::payload::Payload;
 use crate::spans::{Step, StepSpan};
-use crate::store::Renewed;
 use crate::transaction::TransactionSlot;
 
 /// What the other items of a call get for one that has lost its lease.
@@ -59,17 +59,16 @@ pub(crate) async fn round<'a>(
     let (cancel_at, why) = cancellation(cx);
     let item = |(member, payload): (&Claimed<()>, Payload)| Item {
         payload,
-        cx: Run::of(cx, &member.work).context(member.claim.fence, member.claim.attempt, cancel_at),
+        cx: context(&cx, &member.work, (member.claim.fence, member.claim.attempt), cancel_at),
     };
     let items = Items::new(members.iter().zip(payloads).map(item).collect());
     let (steps, span) = open_spans(cx, members);
     let logs = spans::within(&span, || tracing::info_span!("call", consumer = %cx.name(), items = items.len()));
     let run = spans::run_within(&span, Box::pin(handler.start(items, home).instrument(logs)));
-    let end = supervise(cx, run, (cancel_at, why), renew_until_lost(cx, members, &mut lost)).await;
+    let end = supervise(cx, run, (cancel_at, why), renewal::until_any_lost(&cx, members, &mut lost)).await;
     end_spans(&steps, span, &end);
     if let Lease::Renewed(lease) = cx.options().lease {
-        let runs = members.iter().map(|member| Run::of(cx, &member.work));
-        join_all(runs.map(|run| async move { run.stay_hidden(began, lease).await })).await;
+        join_all(members.iter().map(|member| renewal::stay_hidden(&cx, &member.work.delivery, began, lease))).await;
     }
     RoundEnd { end, lost }
 }
@@ -96,18 +95,4 @@ fn end_spans(steps: &[Arc<dyn StepSpan>], call: AnyStep, end: &RunEnd<CallResult
     }
     // Those that have ended already stay as they are.
     steps.iter().chain(&call).for_each(|span| span.end(of_call.0, of_call.1));
-}
-
-/// Renews all leases as long as they can be; returns when one is `lost`.
-async fn renew_until_lost<'a>(cx: BatchContext<'a>, members: &mut [Claimed<()>], lost: &mut [bool]) {
-    let Lease::Renewed(lease) = cx.options().lease else { return std::future::pending().await };
-    while !lost.contains(&true) {
-        tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
-        // All of them end with the first lease that does: they run together.
-        let by = members.iter().map(|member| member.claim.lease_until).min();
-        let renewals = members.iter_mut().zip(lost.iter_mut()).map(|(member, lost)| async move {
-            *lost = Run::of(cx, &member.work).renew(&mut member.claim, lease, by).await == Renewed::Lost;
-        });
-        join_all(renewals).await;
-    }
 }

@@ -1,38 +1,29 @@
-//! Runs one handler: in a task of its own, cancelled in time, its lease renewed meanwhile.
+//! Runs one handler: in a task of its own, cancelled in time, its lease [renewed](super::renewal) meanwhile.
 
 use std::pin::pin;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, Span};
 
 use super::context::BatchContext;
+use super::renewal;
 use super::shared_breaker::SharedBreaker;
 use super::spans;
 use super::task::{End, Task};
-use super::work::{Claimed, Delivery, Work, add};
+use super::work::{Claimed, Work, add};
 use crate::claim::{Claim, Fence};
-use crate::clock::Timestamp;
 use crate::context::{About, Context};
-use crate::deadline::until;
 use crate::failure::Failure;
 use crate::handler::{AnyHandler, HandlerFuture, RunFuture};
-use crate::key::Key;
-use crate::limits::{CANCEL_GRACE_MS, THREAD_WAIT_MS, THREADS_LOOK_MS};
+use crate::limits::{THREAD_WAIT_MS, THREADS_LOOK_MS};
+use crate::message::Message;
 use crate::options::Lease;
 use crate::payload::Payload;
-use crate::protocol::Renewal;
 use crate::protocol::breaker::Health;
-use crate::queue::HideAnswer;
 use crate::spans::Step;
-use crate::store::{Call, Renewed};
+use crate::store::Renewed;
 use crate::transaction::{TRANSACTION_KEPT, TransactionSlot};
-
-/// How often a renewed lease is renewed while it lasts.
-pub(crate) const RENEWALS_PER_LEASE: u32 = 3;
-
-/// A renewal may take this part of the lease.
-const RENEWAL_TRIES: u32 = 6;
 
 /// Why a handler was cancelled that took longer than its consumer allows.
 const AT_TIMEOUT: &str = "the handler was cancelled at its timeout";
@@ -121,145 +112,85 @@ impl Ran {
     }
 }
 
-/// One run of a handler: everything about it but its claim and its payload.
-pub(crate) struct Run<'a> {
-    cx: BatchContext<'a>,
-    delivery: &'a Delivery,
-    key: &'a Key,
-}
-
-impl<'a> Run<'a> {
-    /// Returns a run of the handler for this work.
-    pub(crate) fn of<P>(cx: BatchContext<'a>, work: &'a Work<P>) -> Self {
-        Self { cx, delivery: &work.delivery, key: &work.identity.key }
+/// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
+pub(crate) async fn to_end(
+    cx: &BatchContext<'_>,
+    work: &Work<()>,
+    handler: &AnyHandler,
+    claim: &mut Claim,
+    payload: Payload,
+) -> RunEnd {
+    // A handler that asks for no transaction leaves it where it is.
+    let transactional = handler.transactional;
+    let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
+    let start = |context| handler.start(payload, &work.delivery.message, &home, context);
+    let end = run_leased(cx, work, claim, start).await;
+    if !transactional || matches!(end, RunEnd::StillRunning(_)) {
+        return end;
     }
-
-    /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
-    pub(crate) async fn to_end(&self, handler: &AnyHandler, claim: &mut Claim, payload: Payload) -> RunEnd {
-        // A handler that asks for no transaction leaves it where it is.
-        let transactional = handler.transactional;
-        let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
-        let start = |context| handler.start(payload, &self.delivery.message, &home, context);
-        let end = self.run_leased(claim, start).await;
-        if !transactional || matches!(end, RunEnd::StillRunning(_)) {
-            return end;
+    claim.transaction = home.take();
+    match end {
+        RunEnd::Returned(Ok(_)) if claim.transaction.is_none() => {
+            RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT)))
         }
-        claim.transaction = home.take();
-        match end {
-            RunEnd::Returned(Ok(_)) if claim.transaction.is_none() => {
-                RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT)))
-            }
-            end => end,
-        }
-    }
-
-    async fn run_leased(&self, claim: &mut Claim, start: impl FnOnce(Context) -> HandlerFuture) -> RunEnd {
-        let began = Instant::now();
-        let Lease::Renewed(lease) = self.cx.options().lease else {
-            return self.run_under(claim.fence, claim.attempt, start, std::future::pending()).await;
-        };
-        if self.renew_late(claim, lease).await == Renewed::Lost {
-            return RunEnd::LeaseLostUnstarted;
-        }
-        let end = self.run_under(claim.fence, claim.attempt, start, self.renew_until_lost(claim, lease)).await;
-        self.stay_hidden(began, lease).await;
-        end
-    }
-
-    /// Runs the handler until it ends, its time is over, or `lost` says that its lease is.
-    async fn run_under(
-        &self,
-        fence: Fence,
-        attempt: u32,
-        start: impl FnOnce(Context) -> HandlerFuture,
-        lost: impl Future<Output = ()>,
-    ) -> RunEnd {
-        let (cancel_at, why) = cancellation(self.cx);
-        let step = spans::open(self.cx, self.delivery, Step::Handle { attempt });
-        // So that what a tracing layer makes of the span of the logs is in that of the step.
-        let logs = spans::within(&step, || self.span(attempt));
-        let run = start(self.context(fence, attempt, cancel_at)).instrument(logs);
-        let end = supervise(self.cx, spans::run_within(&step, Box::pin(run)), (cancel_at, why), lost).await;
-        if let Some(step) = step {
-            let (word, failed) = end.word(spans::returned);
-            step.end(word, failed);
-        }
-        end
-    }
-
-    /// Returns what the handler is told about its run.
-    pub(crate) fn context(&self, fence: Fence, attempt: u32, cancelled_at: Instant) -> Context {
-        let (consumer, key) = (self.cx.shared.name.clone(), self.key.clone());
-        Context::new(About { consumer, key, fence, attempt, message: self.delivery.message.clone(), cancelled_at })
-    }
-
-    /// Renews the lease of a grant that came late, and has little left of it or nothing; hides its message until the batch is reported:
-    /// where its handler is quick, or does not start, nothing renews it again.
-    pub(crate) async fn renew_late(&self, claim: &mut Claim, lease: Duration) -> Renewed {
-        if is_little(self.cx, claim, lease) { self.renew(claim, lease, None).await } else { Renewed::Held }
-    }
-
-    /// Hides the message until its batch is reported, if its lease was renewed while its handler ran, which began then: until here it
-    /// was hidden a little longer than that.
-    pub(crate) async fn stay_hidden(&self, began: Instant, lease: Duration) {
-        if began.elapsed() >= lease / RENEWALS_PER_LEASE {
-            let rest = until(self.cx.schedule.lease_end);
-            let _ = timeout(grace(self.cx), self.cx.queue().hide(self.delivery.index, rest)).await;
-        }
-    }
-
-    /// Renews the lease as long as it can be; returns when it is lost.
-    async fn renew_until_lost(&self, claim: &mut Claim, lease: Duration) {
-        loop {
-            tokio::time::sleep(lease / RENEWALS_PER_LEASE).await;
-            let by = claim.lease_until;
-            if self.renew(claim, lease, Some(by)).await == Renewed::Lost {
-                return;
-            }
-        }
-    }
-
-    /// Returns the span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
-    /// continue the producer's trace from it.
-    fn span(&self, attempt: u32) -> Span {
-        let message = &self.delivery.message;
-        tracing::info_span!("message", consumer = %self.cx.name(), message_id = %message.id(), attempt, trace = message.trace())
-    }
-
-    /// Renews the lease, and hides the message until another owner could take over; before its handler runs, until the batch is reported.
-    /// Held only where both are.
-    ///
-    /// A store that gives no answer is asked again at the next turn, as long as the lease lasts. While the handler runs, an answer is waited
-    /// for until `by`, if that is to come: one that goes on after the end of its lease would run beside that of another owner.
-    pub(crate) async fn renew(&self, claim: &mut Claim, lease: Duration, by: Option<Timestamp>) -> Renewed {
-        let (cx, now) = (self.cx, self.cx.now());
-        let renewal = Renewal { lease_until: now.plus(lease), now, policy: cx.policy() };
-        // So that a request without an answer leaves time for another one before the lease ends, and never longer than handlers have.
-        let within = || (lease / RENEWAL_TRIES).min(until(cx.schedule.cancel_at));
-        let rest = by.map(|by| by.since(now)).filter(|rest| !rest.is_zero());
-        let most = rest.map_or_else(within, |rest| within().min(rest));
-        let renewing = cx.store().renew(claim, renewal, Call { within: most, meter: cx.meter });
-        match timeout(most, renewing).await {
-            Ok(Ok(Renewed::Lost)) => return Renewed::Lost,
-            Ok(Ok(Renewed::Held)) => {}
-            Ok(Err(_)) | Err(_) => {
-                let lasts = cx.now().plus(lease / RENEWALS_PER_LEASE) < claim.lease_until;
-                return if lasts { Renewed::Held } else { Renewed::Lost };
-            }
-        }
-        // Back any earlier, it would be a receive for nothing.
-        let lasts = lease + cx.policy().skew;
-        let hidden = if by.is_some() { lasts } else { lasts.max(until(cx.schedule.lease_end)) };
-        match timeout(within(), cx.queue().hide(self.delivery.index, hidden)).await {
-            Ok(HideAnswer::Lost) => Renewed::Lost,
-            Ok(HideAnswer::Hidden) | Err(_) => Renewed::Held,
-        }
+        end => end,
     }
 }
 
-/// Returns whether a claim has little left of its lease, or nothing.
-pub(crate) fn is_little(cx: BatchContext<'_>, claim: &Claim, lease: Duration) -> bool {
-    claim.lease_until < cx.now().plus(lease / RENEWALS_PER_LEASE * 2)
+async fn run_leased(
+    cx: &BatchContext<'_>,
+    work: &Work<()>,
+    claim: &mut Claim,
+    start: impl FnOnce(Context) -> HandlerFuture,
+) -> RunEnd {
+    let (began, delivery, run) = (Instant::now(), &work.delivery, (claim.fence, claim.attempt));
+    let Lease::Renewed(lease) = cx.options().lease else {
+        return run_under(cx, work, run, start, std::future::pending()).await;
+    };
+    if renewal::renew_late(cx, delivery, claim, lease).await == Renewed::Lost {
+        return RunEnd::LeaseLostUnstarted;
+    }
+    let end = run_under(cx, work, run, start, renewal::until_lost(cx, delivery, claim, lease)).await;
+    renewal::stay_hidden(cx, delivery, began, lease).await;
+    end
+}
+
+/// Runs the handler until it ends, its time is over, or `lost` says that its lease is.
+async fn run_under(
+    cx: &BatchContext<'_>,
+    work: &Work<()>,
+    (fence, attempt): (Fence, u32),
+    start: impl FnOnce(Context) -> HandlerFuture,
+    lost: impl Future<Output = ()>,
+) -> RunEnd {
+    let (cancel_at, why) = cancellation(*cx);
+    let step = spans::open(*cx, &work.delivery, Step::Handle { attempt });
+    // So that what a tracing layer makes of the span of the logs is in that of the step.
+    let logs = spans::within(&step, || span(cx, &work.delivery.message, attempt));
+    let run = start(context(cx, work, (fence, attempt), cancel_at)).instrument(logs);
+    let end = supervise(*cx, spans::run_within(&step, Box::pin(run)), (cancel_at, why), lost).await;
+    if let Some(step) = step {
+        let (word, failed) = end.word(spans::returned);
+        step.end(word, failed);
+    }
+    end
+}
+
+/// Returns what the handler is told about its run.
+pub(crate) fn context(
+    cx: &BatchContext<'_>,
+    work: &Work<()>,
+    (fence, attempt): (Fence, u32),
+    cancelled_at: Instant,
+) -> Context {
+    let (consumer, key) = (cx.name().clone(), work.identity.key.clone());
+    Context::new(About { consumer, key, fence, attempt, message: work.delivery.message.clone(), cancelled_at })
+}
+
+/// Returns the span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
+/// continue the producer's trace from it.
+fn span(cx: &BatchContext<'_>, message: &Message, attempt: u32) -> Span {
+    tracing::info_span!("message", consumer = %cx.name(), message_id = %message.id(), attempt, trace = message.trace())
 }
 
 /// Returns when a handler that starts now is cancelled, and the word for it.
@@ -269,12 +200,6 @@ pub(crate) fn cancellation(cx: BatchContext<'_>) -> (Instant, &'static str) {
         Some(own) if own < cx.schedule.cancel_at => (own, AT_TIMEOUT),
         _ => (cx.schedule.cancel_at, "the handler was cancelled at the deadline"),
     }
-}
-
-/// Returns how long a cancelled handler may take to stop, and a last call to the queue may take. Settling keeps its share of
-/// what is left.
-pub(crate) fn grace(cx: BatchContext<'_>) -> Duration {
-    Duration::from_millis(CANCEL_GRACE_MS).min(until(cx.schedule.return_by) / 2)
 }
 
 /// Runs a handler until it ends, its time is over, or `lost` says that a lease is.
@@ -292,8 +217,8 @@ pub(crate) async fn supervise<R: Send + 'static>(
             // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
             biased;
             end = task.ended() => return end_of(end, why),
-            () = sleep_until(cancel_at) => return end_of(task.stop(grace(cx)).await, why),
-            () = &mut lost => return match end_of(task.stop(grace(cx)).await, LEASE_LOST) {
+            () = sleep_until(cancel_at) => return end_of(task.stop(cx.grace()).await, why),
+            () = &mut lost => return match end_of(task.stop(cx.grace()).await, LEASE_LOST) {
                 RunEnd::NeverStarted => RunEnd::LeaseLostUnstarted,
                 // The claim may still be held. Where it is not, owner and fence refuse what is settled.
                 end @ (RunEnd::Returned(_) | RunEnd::StillRunning(_)) => end,

@@ -11,7 +11,8 @@ use super::admission;
 use super::call::{self, CallRan};
 use super::context::BatchContext;
 use super::limiting::Starts;
-use super::run::{Ran, Run, RunEnd, is_little};
+use super::renewal::{renew_first, renews_first};
+use super::run::{Ran, RunEnd, to_end};
 use super::shared_breaker::SharedBreaker;
 use super::tenants::TenantQueue;
 use super::work::Claimed;
@@ -19,7 +20,6 @@ use crate::batch::{AnyBatchHandler, Runner};
 use crate::deadline::until;
 use crate::handler::AnyHandler;
 use crate::limits::CALL_LINGER_MS;
-use crate::options::Lease;
 use crate::store::Renewed;
 
 #[expect(clippy::large_enum_variant, reason = "a box for each message costs more than the room in a few futures")]
@@ -33,13 +33,13 @@ pub(crate) struct Running<'a> {
     cx: BatchContext<'a>,
     /// Claims that wait for a slot, and with a batch handler for others.
     ready: TenantQueue<Claimed>,
+    /// When those have waited long enough for others.
+    linger_until: Option<Instant>,
     /// Those for which a batch handler is called alone.
     alone: VecDeque<Claimed>,
     /// Those that were granted late, or have waited for long, and are renewed before it is decided whether their handlers start: by a
     /// limit, since what begins late would be too near to the next one, or by a breaker, which may open meanwhile.
     renewing: FuturesUnordered<BoxFuture<'a, (Claimed, Renewed)>>,
-    /// When those have waited long enough for others.
-    linger_until: Option<Instant>,
     runs: FuturesUnordered<BoxFuture<'a, Ended>>,
     /// The messages in those.
     in_runs: usize,
@@ -52,9 +52,9 @@ impl<'a> Running<'a> {
         Self {
             cx,
             ready: TenantQueue::new(),
+            linger_until: None,
             alone: VecDeque::new(),
             renewing: FuturesUnordered::new(),
-            linger_until: None,
             runs: FuturesUnordered::new(),
             in_runs: 0,
             longest: Duration::ZERO,
@@ -62,8 +62,8 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed) {
-        match renews_first(self.cx, &claimed) {
-            Some(lease) => self.renewing.push(Box::pin(renewed(self.cx, claimed, lease))),
+        match renews_first(&self.cx, &claimed) {
+            Some(lease) => self.renewing.push(Box::pin(renew_first(self.cx, claimed, lease))),
             None => self.make_ready(claimed),
         }
     }
@@ -187,7 +187,7 @@ impl<'a> Running<'a> {
             if !claimed.permits.has_slot() {
                 claimed.permits.take_slot_of(starts.slots.take(cx.slot_by())?);
             }
-            let late = renews_first(cx, claimed).filter(|_| starts.limit.may_begin());
+            let late = renews_first(&cx, claimed).filter(|_| starts.limit.may_begin());
             if late.is_none() {
                 claimed.permits.limit_permit = starts.limit.begin()?.map(Box::new);
                 if let Some(in_hand) = &mut claimed.permits.in_hand {
@@ -199,7 +199,7 @@ impl<'a> Running<'a> {
                 None => self.alone.pop_front(),
             };
             match late {
-                Some(lease) => self.renewing.push(Box::pin(renewed(cx, claimed?, lease))),
+                Some(lease) => self.renewing.push(Box::pin(renew_first(cx, claimed?, lease))),
                 None => return claimed,
             }
         }
@@ -220,7 +220,7 @@ impl<'a> Running<'a> {
 
     fn after_renewal(&mut self, mut claimed: Claimed, renewed: Renewed) -> Option<Ended> {
         if renewed == Renewed::Held {
-            claimed.permits.renewal_failed = renews_first(self.cx, &claimed).is_some();
+            claimed.permits.renewal_failed = renews_first(&self.cx, &claimed).is_some();
             self.make_ready_first(claimed);
             return None;
         }
@@ -241,28 +241,9 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Returns the lease for which a claim is renewed before it is decided whether its handler starts, if there is little left of it.
-fn renews_first(cx: BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
-    let decides_late = cx.shared.limit.is_some() || cx.shared.breaker.is_some();
-    match cx.options().lease {
-        Lease::Renewed(lease)
-            if decides_late && !claimed.permits.renewal_failed && is_little(cx, &claimed.claim, lease) =>
-        {
-            Some(lease)
-        }
-        _ => None,
-    }
-}
-
-/// Renews the lease of a claim that has little left of it.
-async fn renewed(cx: BatchContext<'_>, mut claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
-    let renewed = Run::of(cx, &claimed.work).renew_late(&mut claimed.claim, lease).await;
-    (claimed, renewed)
-}
-
 async fn run<'a>(cx: BatchContext<'a>, handler: &AnyHandler, claimed: Claimed) -> Ended {
     let (mut claimed, payload) = claimed.split();
     let start = Instant::now();
-    let end = Run::of(cx, &claimed.work).to_end(handler, &mut claimed.claim, payload).await;
+    let end = to_end(&cx, &claimed.work, handler, &mut claimed.claim, payload).await;
     Ended::One(Ran { claimed, end, took: start.elapsed() }.ended())
 }
