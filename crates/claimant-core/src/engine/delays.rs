@@ -26,11 +26,12 @@ impl BatchContext<'_> {
     ) -> Duration {
         let is_last_attempt = self.options().attempts_max.is_some_and(|max| attempt >= max);
         let is_last_receive = self.shared.receives_max == Some(message.receive_count());
+        let holds_back = self.holds_back();
         // While its breaker is not closed, no claim is made that could reject it.
-        if is_last_attempt && !self.holds_back() {
+        if is_last_attempt && !holds_back {
             return Duration::ZERO;
         }
-        let held = (is_away && self.holds_back()).then(|| self.held_delay(message));
+        let held = (is_away && holds_back).then(|| self.held_delay(message));
         // A schedule would send it again only to be rejected.
         let asked = asked.filter(|asked| !is_last_attempt || !backoff::is_long(*asked));
         let delay = asked.or(held).map(|asked| self.bounded(message.id(), asked));
