@@ -655,9 +655,14 @@ async fn a_letter_that_another_reader_holds_is_not_said_to_be_gone() {
     world.letter("no price", "{}");
     let group = world.group().await;
     let id = world.json(&group).await["letters"][0]["message_id"].clone();
+    let of_group = json!({ "queue": "Dead", "group": group.split(['/', '?']).nth(2) });
     let _held = world.cloud.sqs().receive("Dead", 1, std::time::Duration::ZERO).await.unwrap();
-    for act in ["/dead/redrive", "/dead/discard"] {
-        let (status, done) = world.post(act, &json!({ "queue": "Dead", "id": id })).await;
+    for (act, fields) in [
+        ("/dead/redrive", json!({ "queue": "Dead", "id": id })),
+        ("/dead/discard", json!({ "queue": "Dead", "id": id })),
+        ("/dead/discard", of_group),
+    ] {
+        let (status, done) = world.post(act, &fields).await;
         assert_eq!((status, &done["notice"]["done"]), (200, &json!(false)), "{done}");
         let said = done["notice"]["text"].as_str().unwrap();
         assert!(said.contains("1 letter is hidden") && !said.contains("discarded meanwhile"), "{said}");

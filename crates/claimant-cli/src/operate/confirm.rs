@@ -7,7 +7,7 @@ use claimant_core::Error;
 use super::interrupt::Stop;
 use super::options::WriteOptions;
 
-/// Whether to go on: `--yes`, or an answer that begins with y on the terminal.
+/// Whether to go on: `--yes`, or the answer y or yes on the terminal.
 ///
 /// # Errors
 /// When neither is to be had.
@@ -56,7 +56,7 @@ fn ask(question: &str) -> Result<bool, Error> {
     write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).map_err(failed)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(failed)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
+    Ok(matches!(&*answer.trim().to_ascii_lowercase(), "y" | "yes"))
 }
 
 fn failed(why: io::Error) -> Error {

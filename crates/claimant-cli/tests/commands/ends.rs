@@ -248,12 +248,12 @@ fn to_explain_a_key_is_not_to_receive_every_dead_letter() {
     assert!(err.contains("claimant dead list --record KEY"), "{err}");
 }
 
-/// Answers for a queue whose one letter somebody else reads, after half a second.
+/// Answers for a queue whose one letter somebody else reads.
 fn hidden_by_another(request: &str) -> (u16, String) {
     if request.contains("AmazonSQS.GetQueueAttributes") {
         return (200, json!({"Attributes": {"ApproximateNumberOfMessagesNotVisible": "1"}}).to_string());
     }
-    empty_at_leisure(request)
+    if request.contains("AmazonSQS.ReceiveMessage") { (200, "{}".to_owned()) } else { endless_beside_a_table(request) }
 }
 
 /// Answers for an empty queue, after half a second.
@@ -272,6 +272,19 @@ fn what_another_reader_hides_is_found_by_no_command() {
     let (code, shown, err) = aws.claimant(&["inspect", "order#o-9", "--table", "locks", "--queue", &queue]);
     assert!(code == Some(1) && shown.ends_with("but not all were looked at.\n"), "{shown}{err}");
     assert!(err.contains("not every dead letter was looked at.") && !err.contains("claimant dead"), "{err}");
+    // Nor is it said that there is none.
+    for (args, ends, says) in [
+        (&["list"][..], 2, "dead: 0 dead letters, and perhaps more; 1 are hidden now: something else reads them"),
+        (&["group"], 2, "dead: 0 dead letters, and perhaps more; 1 are hidden now"),
+        (&["show", "m-1"], 1, "m-1: not among the dead letters that were read; there are others"),
+        (&["show", "m-1", "--json"], 1, "\"complete\":false"),
+        (&["redrive", "--all", "--yes"], 1, "or a reader died within minutes.\nNo dead letter fits, or none could go."),
+        (&["discard", "m-1", "--yes", "--json"], 1, "\"more\":true"),
+    ] {
+        let (code, shown, err) = aws.claimant(&[&["dead"], args, &["--queue", &queue]].concat());
+        assert_eq!(code, Some(ends), "{args:?}: {shown}{err}");
+        assert!(shown.contains(says) || shown.replace(": ", ":").contains(says), "{args:?}: {shown}{err}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,11 +98,29 @@ impl Terminal {
     }
 }
 
-/// Answers the question with yes.
+/// Answers the question with yes, as somebody does in a hurry.
 async fn yes(world: &World, args: &str) -> (Option<i32>, String) {
     let mut terminal = Terminal::start(world, args);
     terminal.asks().await;
-    terminal.types("y\n").await
+    terminal.types("YES\n").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_whose_question_was_answered_with_no_is_told() {
+    let world = World::start().await;
+    world.letter("no price", "rejected", "{}");
+    let mut terminal = Terminal::start(&world, "dead redrive --all --json");
+    terminal.asks().await;
+    let (code, shown) = terminal.types("n\n").await;
+    let document: Value = serde_json::from_str(&shown[shown.find("\n{").unwrap()..]).unwrap();
+    let queue = &document["queues"][0];
+    assert_eq!(
+        (code, &queue["dead_letter_queue"], &queue["declined"]),
+        (Some(1), &json!("Dead"), &json!(true)),
+        "{shown}"
+    );
+    assert_eq!((&queue["done"], world.depths()), (&json!([]), (1, 0)), "{shown}");
+    world.cloud.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,7 +131,7 @@ async fn letters_that_stay_are_told_after_the_question_too() {
     }
     let (code, shown) = yes(&world, "dead redrive --all --set currency=EUR").await;
     assert_eq!(world.depths(), (1, 2), "{shown}");
-    assert!(shown.contains("Send back 2 dead letters of Dead, currency set to EUR in each?"), "{shown}");
+    assert!(shown.contains("Send back 2 dead letters of Dead to Orders, currency set to EUR in each?"), "{shown}");
     assert!(shown.contains("the body is not JSON") && shown.contains("1 stayed"), "{shown}");
     assert_eq!(code, Some(1), "{shown}");
     for _ in 0..2 {
@@ -127,16 +145,19 @@ async fn letters_that_stay_are_told_after_the_question_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_letter_that_another_took_meanwhile_is_told() {
     let world = World::start().await;
-    for n in 0..3 {
+    for n in 0..4 {
         world.letter("no price", "rejected", &n.to_string());
     }
+    // One that was hidden all the time is none that was asked about.
+    let hidden = world.cloud.sqs().receive("Dead", 1, Duration::ZERO).await.unwrap();
     let mut terminal = Terminal::start(&world, "dead redrive --all");
     terminal.asks().await;
     let taken = world.cloud.sqs().receive("Dead", 1, Duration::ZERO).await.unwrap();
     let (code, shown) = terminal.types("y\n").await;
-    assert_eq!(taken.len(), 1);
+    assert_eq!((hidden.len(), taken.len()), (1, 1));
     assert_eq!(world.cloud.sqs().depth("Orders").unwrap().visible, 2, "{shown}");
     assert!(shown.contains("Send back 3 dead letters") && shown.contains("was not seen again"), "{shown}");
+    assert!(shown.contains("1 were hidden when it began: something else reads them"), "{shown}");
     assert_eq!(code, Some(1), "{shown}");
     world.cloud.stop().await;
 }

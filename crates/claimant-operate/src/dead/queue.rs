@@ -303,7 +303,7 @@ impl DeadLetterQueue {
     /// # Errors
     /// When there is none, or it cannot be asked.
     pub(super) async fn check_destination(&self, url: &str) -> Result<(), Error> {
-        if url == self.url {
+        if sources::is_same(url, &self.url) {
             return Err(Error::invalid(format!("{} cannot be its own destination", self.name())));
         }
         attributes(&self.client, url).await.map(drop)

@@ -17,10 +17,10 @@ pub const PROBLEMS_MAX: usize = 100;
 const MISSED: &str = "it was not seen again: it was sent back or discarded meanwhile, or something else reads it";
 
 /// Why there may be more letters, of a FIFO queue and of another.
-const MORE_BEHIND: &str = "There may be more: SQS shows ten of a message group at a time, and none behind those that stay; or the limit was \
-    reached, or it was ended.";
-const MORE: &str =
-    "There may be more: the limit was reached, it was ended, or SQS went on showing what it had shown before.";
+const MORE_BEHIND: &str = "There may be more: SQS shows ten of a message group at a time, and none behind those that stay or that something \
+    else reads; or the limit was reached, or it was ended.";
+const MORE: &str = "There may be more: the limit was reached, it was ended, something else reads them, or SQS went on showing what it had \
+    shown before.";
 
 /// How far an act is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,8 +68,9 @@ pub struct Report {
     /// The ids that were asked for and of which no letter was read that fits; empty where the limit was reached.
     pub missing: BTreeSet<String>,
     /// Whether there may be more letters that fit: the limit was reached, the observer ended it, SQS went on showing only what it
-    /// had shown before, or it failed; or, of a FIFO queue that holds more than was shown, letters that stay may have others of their
-    /// message group behind them, which SQS does not show meanwhile. Of these a dry run says nothing.
+    /// had shown before, or it failed; something else hid some when the queue was opened, and not all were met; or, of a FIFO queue that
+    /// holds more than was shown, letters that stay may have others of their message group behind them, which SQS does not show meanwhile.
+    /// Of the last two a dry run of a FIFO queue says nothing.
     pub more: bool,
     /// Why it ended early, if something had been done by then. Otherwise that is the act's error.
     pub failed: Option<String>,

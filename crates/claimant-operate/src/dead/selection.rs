@@ -11,7 +11,7 @@ use super::report::Report;
 /// The fewest digits of a fingerprint that name a group, to look at it.
 const GROUP_DIGITS_MIN: usize = 4;
 
-/// The digits of a fingerprint: the fewest that name a group that is acted on, since fewer can be the beginning of several.
+/// The digits of a fingerprint: all of them name a group that is acted on, since fewer can be the beginning of several.
 const GROUP_DIGITS: usize = 8;
 
 /// Which dead letters are meant: those that fit every condition that is set. Without a condition, all.
@@ -100,17 +100,25 @@ impl Selection {
         Self { message_groups, sent_until: Some(sent_until), ..self.clone() }
     }
 
-    /// Checks that each group is named by enough digits.
+    /// Checks that what letters are chosen by says something, and that each group is named by enough digits.
     ///
     /// # Errors
-    /// When one is not.
+    /// When an id or a text is empty, such as a variable of a script that is not set, or a group is not named so.
     pub fn check(&self) -> Result<(), Error> {
+        let texts =
+            [("the consumer", &self.consumer), ("the part of the error", &self.error), ("the record", &self.record)];
+        let texts = texts.into_iter().filter_map(|(what, text)| Some((what, text.as_ref()?)));
+        let mut all = texts.chain(self.ids.named.iter().map(|id| ("an id", id)));
+        if let Some((what, _)) = all.find(|(_, text)| text.trim().is_empty()) {
+            return Err(Error::invalid(format!("{what} of the dead letters is empty: fill it in, or leave it out")));
+        }
         let good = |group: &&String| {
-            group.len() >= GROUP_DIGITS_MIN && group.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+            (GROUP_DIGITS_MIN..=GROUP_DIGITS).contains(&group.len())
+                && group.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
         };
         match self.groups.iter().find(|group| !good(group)) {
             Some(_) => Err(Error::invalid(format!(
-                "a group of dead letters is named by {GROUP_DIGITS_MIN} to 8 of the digits 0-9 and a-f that the list of groups shows"
+                "a group of dead letters is named by {GROUP_DIGITS_MIN} to {GROUP_DIGITS} of the digits 0-9 and a-f that the list of groups shows"
             ))),
             None => Ok(()),
         }
@@ -210,10 +218,27 @@ mod tests {
         }
     }
 
+    /// As `--error "$CAUSE"` is in a shell that has no such variable: it would mean every letter that has an error.
+    #[test]
+    fn what_is_empty_means_no_letter() {
+        let text = |text: &str| Some(text.to_owned());
+        for nothing in ["", " "] {
+            let (all, text) = (Selection::default, text(nothing));
+            for selection in [
+                Selection { error: text.clone(), ..all() },
+                Selection { consumer: text.clone(), ..all() },
+                Selection { record: text.clone(), ..all() },
+                Selection::ids(["m-1", nothing]),
+            ] {
+                assert!(selection.check_act().is_err(), "{selection:?}");
+            }
+        }
+    }
+
     #[test]
     fn groups_are_named_by_enough_digits() {
         assert!(Selection::groups(["0af3"]).check().is_ok());
-        for bad in ["", "0af", "0AF3", "zzzz"] {
+        for bad in ["", "0af", "0AF3", "zzzz", "0af312990"] {
             assert!(Selection::groups([bad]).check().is_err(), "{bad}");
         }
         for (group, is_whole) in [("0af3", false), ("0af3129", false), ("0af31299", true), ("0AF31299", false)] {

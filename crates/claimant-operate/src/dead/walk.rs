@@ -136,13 +136,21 @@ impl<'a> Walk<'a> {
         self.tally.in_front.extend(of_last.filter_map(|message| message.message_id.clone()));
     }
 
-    /// Returns whether letters may be left that were never shown, since others of their message group are hidden by this walk. Where that
-    /// can be, the queue is asked whether it holds more than these.
-    async fn hides_some(&self) -> bool {
-        let is_found = !self.selection.ids.named.is_empty() && self.tally.missing.is_empty();
+    /// Returns whether letters may be left that were never shown: something else hid some when the queue was opened, and not all were met
+    /// that it held then; or others of their message group are hidden by this walk, and the queue says that it holds more than these.
+    async fn misses_some(&self) -> bool {
+        let ids = &self.selection.ids;
+        let is_found = !ids.named.is_empty() && self.tally.missing.is_empty();
+        if is_found || self.is_over() {
+            return false;
+        }
+        let opened = self.queue.depth();
+        // Of letters that a look has shown, those that are missing say it one by one.
+        if opened.hidden > 0 && opened.total() > self.looked_at() as u64 && !ids.only_now {
+            return true;
+        }
         let is_full = self.tally.in_front.iter().any(|id| self.held.contains_key(id));
-        let may_hide = !is_found && !self.is_over() && is_full;
-        may_hide && self.queue.depth_now().await.map_or(true, |depth| depth.total() != self.held.len() as u64)
+        is_full && self.queue.depth_now().await.map_or(true, |depth| depth.total() != self.held.len() as u64)
     }
 
     /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
@@ -183,9 +191,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Shows what is left again, whatever happened. A look before an act takes nothing out of the way of what is behind it.
+/// Shows what is left again, whatever happened. A look before an act takes nothing out of the way of what is behind it in its message group.
 pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) -> Report {
-    report.more |= walk.was_cut() || (!is_look && walk.hides_some().await);
+    report.more |= walk.was_cut() || (!(is_look && walk.queue.is_fifo()) && walk.misses_some().await);
     report.progress.looked_at = walk.looked_at();
     report.came_back = walk.tally.came_back;
     if walk.left > 0 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use claimant_core::error::Chain;
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::dead::{Bounds, DeadLetterQueue, LOOKED_AT_MAX, Observer, RATE_MAX_PER_S, Report, Selection};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::which::{self, Watch, Which};
 use crate::exit::Ended;
@@ -22,7 +22,7 @@ const SHOWN_MAX: usize = 10;
 const BEHIND: &str = ", and what is behind them in their message groups, of which SQS shows ten at a time";
 
 /// What a question says where the queue may be one whose messages are at work.
-const NOT_KNOWN: &str = ", of which nothing says that it is a dead-letter queue";
+const NOT_KNOWN: &str = " (nothing says that it is a dead-letter queue)";
 
 /// Which letters are meant, and how they are acted on.
 // No doc comments that clap would show as the command's own: the one above is replaced by the command's.
@@ -82,20 +82,47 @@ impl What {
 pub(super) struct Acts {
     verb: &'static str,
     past: &'static str,
+    /// Where all letters go, as it was asked for.
+    to: Option<String>,
     /// What is done to each letter on the way, for the question.
     with: String,
-    reports: Vec<(String, Report)>,
+    done: Vec<Acted>,
+    /// Whether a question was answered with no, or with Ctrl-C.
     declined: bool,
+}
+
+/// What came of one queue.
+struct Acted {
+    queue: String,
+    /// Letters that were hidden when it was opened, about.
+    hidden: u64,
+    /// Whether the question was answered with no.
+    declined: bool,
+    report: Report,
+}
+
+impl Acted {
+    fn of(queue: &DeadLetterQueue, report: Report) -> Self {
+        Self { queue: queue.name().to_owned(), hidden: queue.depth().hidden, declined: false, report }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = self.report.to_json();
+        json["dead_letter_queue"] = self.queue.as_str().into();
+        json["hidden"] = self.hidden.into();
+        json["declined"] = self.declined.into();
+        json
+    }
 }
 
 impl Acts {
     pub(super) fn new(verb: &'static str, past: &'static str) -> Self {
-        Self { verb, past, with: String::new(), reports: Vec::new(), declined: false }
+        Self { verb, past, to: None, with: String::new(), done: Vec::new(), declined: false }
     }
 
-    /// Has the question say what is done to each letter on the way.
-    pub(super) fn with(self, with: String) -> Self {
-        Self { with, ..self }
+    /// Has the question say where letters go, if that was asked for, and what is done to each on the way.
+    pub(super) fn goes(self, to: Option<String>, with: String) -> Self {
+        Self { to, with, ..self }
     }
 
     /// Acts on each queue in turn. One that fails keeps none of the others from it, nor from being reported.
@@ -108,7 +135,7 @@ impl Acts {
         let queues = which::open(&what.target).await?;
         let (stop, mut not_reached, only) = (which::stop(), Vec::new(), queues.len() == 1);
         for queue in queues {
-            let done = self.done();
+            let done = self.letters_done();
             if stop.is_asked() {
                 not_reached.push(queue.name().to_owned());
                 continue;
@@ -129,7 +156,7 @@ impl Acts {
                     let why = Chain(&error).to_string();
                     note(format!("error: {}: {why}", queue.name()));
                     let report = Report { failed: Some(why), more: true, ..Report::default() };
-                    self.reports.push((queue.name().to_owned(), report));
+                    self.done.push(Acted::of(&queue, report));
                 }
                 Ok(true) => {}
                 Ok(false) => not_reached.push(queue.name().to_owned()),
@@ -138,8 +165,35 @@ impl Acts {
         Ok(self.end(what, selection, &not_reached, stop.is_asked()))
     }
 
-    fn done(&self) -> usize {
-        self.reports.iter().map(|(_, report)| report.progress.done).sum()
+    fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.done.iter().map(|acted| &acted.report)
+    }
+
+    fn letters_done(&self) -> usize {
+        self.reports().map(|report| report.progress.done).sum()
+    }
+
+    /// Returns the words that say where letters go: as it was asked for, or each to where it came from.
+    fn to(&self, report: &Report) -> String {
+        let came_from: BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
+        match &self.to {
+            _ if came_from.is_empty() => String::new(),
+            Some(to) => format!(" to {}", harmless(to)),
+            None => format!(" to {}", came_from.into_iter().collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    /// Returns what is asked before the act that a look has shown.
+    fn question(&self, queue: &DeadLetterQueue, look: &Report) -> String {
+        let (verb, letters, to, with) = (self.verb, which::letters(look.progress.done), self.to(look), &self.with);
+        let not_known = if queue.is_known() { "" } else { NOT_KNOWN };
+        let parked = match look.parked {
+            0 => String::new(),
+            _ if to.is_empty() => String::new(),
+            parked => format!(", {parked} of them parked unless their keys have been released"),
+        };
+        let behind = if queue.is_fifo() { BEHIND } else { "" };
+        format!("{verb} {letters} of {}{not_known}{to}{with}{parked}{behind}?", queue.name())
     }
 
     /// Acts on one queue: asks first, unless that is not wanted. Returns whether the queue was reached: Ctrl-C did not come first.
@@ -154,13 +208,12 @@ impl Acts {
         let began = SystemClock.now();
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
-            let (is_fifo, letters) = (queue.is_fifo(), which::letters(report.progress.done));
-            let not_known = if queue.is_known() { "" } else { NOT_KNOWN };
-            let behind = if is_fifo { BEHIND } else { "" };
-            let question = format!("{} {letters} of {}{not_known}{}{behind}?", self.verb, queue.name(), self.with);
-            let answer = confirm::answered(&question, &what.write, stop).await?;
+            let is_fifo = queue.is_fifo();
+            let answer = confirm::answered(&self.question(queue, &report), &what.write, stop).await?;
             if answer != Some(true) {
                 self.declined = true;
+                let report = Report { more: true, ..Report::default() };
+                self.done.extend(answer.map(|_| Acted { declined: true, ..Acted::of(queue, report) }));
                 return Ok(answer.is_some());
             }
             // What was confirmed, and nothing that came meanwhile.
@@ -174,16 +227,13 @@ impl Acts {
         if !what.output.json {
             self.print(queue, what, selection, &report);
         }
-        self.reports.push((queue.name().to_owned(), report));
+        self.done.push(Acted::of(queue, report));
         Ok(true)
     }
 
     fn print(&self, queue: &DeadLetterQueue, what: &What, selection: &Selection, report: &Report) {
         let would = if what.write.dry_run { "would be " } else { "" };
-        let mut to: Vec<&str> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
-        to.sort_unstable();
-        to.dedup();
-        let to = if to.is_empty() { String::new() } else { format!(" to {}", to.join(", ")) };
+        let to = self.to(report);
         let letters = which::letters(report.progress.done);
         say(format!("{}: {letters} {would}{}{to}.", queue.name(), self.past));
         if report.parked > 0 && !to.is_empty() {
@@ -207,28 +257,26 @@ impl Acts {
         if let Some(said) = report.more_in_words(queue.is_fifo(), what.write.dry_run.then_some(&selection.ids.named)) {
             say(said);
         }
+        let hidden = queue.depth().hidden;
+        if report.more && hidden > 0 {
+            say(format!("{hidden} were hidden when it began: {}.", which::HIDDEN_BY));
+        }
     }
 
     /// Returns the ids that were named and that no letter has which fits.
     fn missing(&self, selection: &Selection) -> BTreeSet<String> {
-        let read = self.reports.iter().map(|(_, report)| report).filter(|report| report.failed.is_none());
+        let read = self.reports().filter(|report| report.failed.is_none());
         read.fold(selection.ids.named.clone(), |missing, report| &missing & &report.missing)
     }
 
     fn end(self, what: &What, selection: &Selection, not_reached: &[String], interrupted: bool) -> Ended {
         let missing = if self.declined { BTreeSet::new() } else { self.missing(selection) };
-        let reports = || self.reports.iter().map(|(_, report)| report);
         if what.output.json {
-            let queues = self.reports.iter().map(|(queue, report)| {
-                let mut json = report.to_json();
-                json["dead_letter_queue"] = queue.as_str().into();
-                json
-            });
-            let queues: Vec<_> = queues.collect();
+            let queues: Vec<_> = self.done.iter().map(Acted::to_json).collect();
             let dry_run = what.write.dry_run;
             say_json(&json!({ "dry_run": dry_run, "queues": queues, "missing": missing, "not_reached": not_reached }));
         } else {
-            if self.done() == 0 && !self.declined {
+            if self.letters_done() == 0 && !self.declined {
                 say("No dead letter fits, or none could go.");
             }
             for id in &missing {
@@ -242,15 +290,15 @@ impl Acts {
             return Ended::Interrupted;
         }
         let untouched = |report: &Report| report.progress.done == 0 && report.problem_count == 0;
-        if reports().any(|report| report.failed.is_some()) && reports().all(untouched) {
+        if self.reports().any(|report| report.failed.is_some()) && self.reports().all(untouched) {
             return Ended::NotDone;
         }
         // A limit that was asked for is no reason.
-        let limited = what.limit.is_some() && what.bounds(self.done(), false).limit == 0;
+        let limited = what.limit.is_some() && what.bounds(self.letters_done(), false).limit == 0;
         let good = |report: &Report| {
             report.problem_count == 0 && report.came_back == 0 && report.failed.is_none() && (!report.more || limited)
         };
-        let good = !self.declined && self.done() > 0 && missing.is_empty() && reports().all(good);
+        let good = !self.declined && self.letters_done() > 0 && missing.is_empty() && self.reports().all(good);
         if good { Ended::Well } else { Ended::WithFaults }
     }
 }

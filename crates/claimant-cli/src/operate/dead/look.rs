@@ -16,8 +16,8 @@ const LISTED: usize = 100;
 
 /// Group dead letters by what they have in common: consumer, outcome, and error without numbers and ids.
 ///
-/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, 130 where Ctrl-C
-/// ended it.
+/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, or none was found and there may be one that
+/// was not shown, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Group {
     #[command(flatten)]
@@ -36,8 +36,8 @@ pub(crate) struct Group {
 
 /// List dead letters, one a line. Bodies are not shown.
 ///
-/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, 130 where Ctrl-C
-/// ended it.
+/// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, or none was found and there may be one that
+/// was not shown, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -84,7 +84,7 @@ fn limit(text: &str) -> Result<usize, String> {
 
 /// Groups the letters of each queue.
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
-    let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
+    let (selection, mut documents, mut seen) = (options.which.selection(&[]), Vec::new(), Seen::default());
     let queues = which::open(&options.target).await?;
     let stop = which::stop();
     for queue in queues {
@@ -94,7 +94,7 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
         let mut groups = Groups::default();
         let report = read(&queue, &selection, options.limit, &mut |letter| groups.add(&letter), &stop).await?;
         let groups = groups.into_sorted();
-        found |= !groups.is_empty();
+        seen.add(&report);
         if options.output.json {
             let groups: Vec<_> = groups.iter().map(dead::Group::to_json).collect();
             documents.push(document(&queue, &report, "groups", groups));
@@ -126,12 +126,12 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
         lines.next().filter(|_| !groups.is_empty()).iter().for_each(say);
         lines.zip(causes).for_each(|(line, cause)| say(format!("{line}\n{cause}")));
     }
-    end(options.output, documents, found, &stop)
+    Ok(end(options.output, documents, &seen, &stop))
 }
 
 /// Lists the letters of each queue.
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
-    let (selection, mut documents, mut found) = (options.which.selection(&[]), Vec::new(), false);
+    let (selection, mut documents, mut seen) = (options.which.selection(&[]), Vec::new(), Seen::default());
     let queues = which::open(&options.target).await?;
     let stop = which::stop();
     for queue in queues {
@@ -140,7 +140,7 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
         }
         let mut letters = Vec::new();
         let report = read(&queue, &selection, options.limit, &mut |letter| letters.push(letter), &stop).await?;
-        found |= !letters.is_empty();
+        seen.add(&report);
         if options.output.json {
             let letters = letters.iter().map(|letter| letter.to_json(false)).collect();
             documents.push(document(&queue, &report, "letters", letters));
@@ -170,7 +170,7 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
             table.lines().iter().for_each(say);
         }
     }
-    end(options.output, documents, found, &stop)
+    Ok(end(options.output, documents, &seen, &stop))
 }
 
 /// Shows the letters with these ids.
@@ -182,7 +182,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     for queue in queues {
         let mut each = |letter| letters.push((queue.name().to_owned(), letter));
         let report = read(&queue, &selection, dead::LOOKED_AT_MAX, &mut each, &stop).await?;
-        all &= !report.more && (queue.depth().hidden == 0 || queue.is_only_looked_at());
+        all &= !report.more;
         if stop.is_asked() {
             all = false;
             break;
@@ -196,7 +196,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             json["queue"] = queue.as_str().into();
             json
         });
-        say_json(&json!({ "letters": letters.collect::<Vec<_>>(), "missing": missing }));
+        say_json(&json!({ "letters": letters.collect::<Vec<_>>(), "missing": missing, "complete": all }));
     } else {
         for (number, (queue, letter)) in letters.iter().enumerate() {
             if number > 0 {
@@ -279,9 +279,7 @@ fn headline(queue: &DeadLetterQueue, letters: usize, more: bool) -> String {
         format!("{}: {}{}", queue.name(), which::letters(letters), if more { ", and perhaps more" } else { "" });
     let hidden = queue.depth().hidden;
     if hidden > 0 {
-        line.push_str(&format!(
-            "; {hidden} are hidden now: something else reads them, or a reader died within minutes"
-        ));
+        line.push_str(&format!("; {hidden} are hidden now: {}", which::HIDDEN_BY));
     }
     if queue.is_fifo() && !queue.is_only_looked_at() {
         line.push_str("; of a message group SQS shows ten at a time");
@@ -302,13 +300,31 @@ fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Val
     })
 }
 
-fn end(output: OutputOptions, documents: Vec<Value>, found: bool, stop: &Stop) -> Result<Ended, Error> {
+/// What was seen of all queues.
+#[derive(Default)]
+struct Seen {
+    /// Whether there is a letter that fits.
+    some: bool,
+    /// Whether there may be others.
+    more: bool,
+}
+
+impl Seen {
+    fn add(&mut self, report: &Report) {
+        self.some |= report.progress.selected > 0;
+        self.more |= report.more;
+    }
+}
+
+fn end(output: OutputOptions, documents: Vec<Value>, seen: &Seen, stop: &Stop) -> Ended {
     if output.json {
         say_json(&json!({ "queues": documents }));
     }
-    Ok(match found {
+    match seen {
         _ if stop.is_asked() => Ended::Interrupted,
-        true => Ended::WithFaults,
-        false => Ended::Well,
-    })
+        Seen { some: true, .. } => Ended::WithFaults,
+        // That there is none is not known.
+        Seen { more: true, .. } => Ended::NotDone,
+        Seen { .. } => Ended::Well,
+    }
 }

@@ -19,8 +19,8 @@ use crate::operate::table::harmless;
 /// the message's id, it runs again, since the copy has another one. Parked work stays parked until its key is released (claimant
 /// release RECORD). Another body under the same key is a conflict, until the key is forgotten (claimant forget RECORD).
 ///
-/// Exit codes: 0 where all that fit were sent back, 1 where none fits, a letter stayed, one that was named was not found, or the
-/// question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
+/// Exit codes: 0 where all that fit were sent back, 1 where none fits, a letter stayed, one that was named was not found, there may be
+/// more, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Redrive {
     #[command(flatten)]
@@ -42,8 +42,8 @@ pub(crate) struct Redrive {
 
 /// Delete dead letters, with a copy of them where one is asked for.
 ///
-/// Exit codes: 0 where all that fit were discarded, 1 where none fits, a letter stayed, one that was named was not found, or the
-/// question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
+/// Exit codes: 0 where all that fit were discarded, 1 where none fits, a letter stayed, one that was named was not found, there may be
+/// more, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Discard {
     #[command(flatten)]
@@ -64,7 +64,8 @@ pub(super) async fn redrive(options: Redrive) -> Result<Ended, Error> {
         let to = to.as_ref().map(|to| if to.contains("://") { to.clone() } else { sibling(queue.url(), to) });
         queue.redrive(selection, to.as_deref(), &edit, bounds, observer).await
     };
-    Acts::new("Send back", "sent back").with(harmless(&sets)).on_each(&what, &selection, act).await
+    let acts = Acts::new("Send back", "sent back").goes(to.clone(), harmless(&sets));
+    acts.on_each(&what, &selection, act).await
 }
 
 /// Discards letters.

@@ -190,7 +190,7 @@ fn done(
 
 /// Says why no letter was met that was meant.
 fn none(console: &Console, dead: &DeadLetterQueue, report: &Report) -> String {
-    if report.more {
+    if report.more && (console.is_stopping() || dead.depth().hidden == 0) {
         let among = text::counted(report.progress.looked_at as u64, "letter", "letters");
         return match console.is_stopping() {
             true => format!("The console was stopped before a letter was met that fits: the {among} looked at stayed."),
