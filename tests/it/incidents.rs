@@ -17,13 +17,14 @@ use tokio::process::Command;
 use crate::cloud::{POISON_FUNCTION, QUEUES_AND_TABLE, built, start, wait_for};
 
 /// The commands that ask before they write; a test has no terminal to answer on.
-const ASKING: [&str; 6] = [
+const ASKING: [&str; 7] = [
     "claimant release",
     "claimant reset",
     "claimant forget",
     "claimant resolve",
     "claimant dead redrive",
     "claimant dead discard",
+    "claimant resume",
 ];
 
 /// The payment function at a gateway that does not deduplicate: what may have been charged is parked.

@@ -46,6 +46,10 @@ pub(crate) struct OnKeys {
     #[arg(long)]
     force: bool,
 
+    /// Why, for those who look at it later
+    #[arg(long, value_name = "TEXT")]
+    why: Option<String>,
+
     #[command(flatten)]
     write: WriteOptions,
 
@@ -161,7 +165,7 @@ async fn on_one(
         id: id.clone(),
         act,
         by: operator(),
-        why: options.write.why.clone().unwrap_or_default(),
+        why: options.why.clone().unwrap_or_default(),
         force: options.force,
         dry_run: options.write.dry_run,
     };

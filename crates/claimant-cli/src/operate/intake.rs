@@ -23,7 +23,7 @@ type Back = Result<Option<ComesBack>, Error>;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The event source mappings of SQS queues are switched; messages stay in their queues meanwhile, for as long as these retain them. A \
+The event source mappings of SQS queues are switched, those of the queues that --queue names or all of them; messages stay in their queues meanwhile, for as long as these retain them. A \
 deployment that changes a mapping sets it to what the template says. A mapping that an open breaker has paused is switched on by a \
 schedule; `pause` deletes that, and the mapping stays off until `resume`. All mappings are changed before any is waited for, and what \
 fails at one is said beside what was done to the others. Ctrl-C ends the wait, not the change.
@@ -35,10 +35,6 @@ pub(crate) struct OnFunction {
     /// is one of its own
     #[arg(value_name = "FUNCTION")]
     function: String,
-
-    /// Only the mapping of this queue, by its name
-    #[arg(long, value_name = "QUEUE")]
-    of: Option<String>,
 
     /// Have the function's answer name the messages that failed (ReportBatchItemFailures); without it Lambda deletes them with the others
     #[arg(long)]
@@ -63,10 +59,13 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     let place = options.target.open().await?;
     let intake = Intake::of(&place);
     let (name, mut mappings) = intake.list_called(&place, &options.function).await?;
-    mappings.retain(|mapping| options.of.as_ref().is_none_or(|queue| mapping.queue == *queue));
+    let named = &options.target.queues;
+    if !named.is_empty() {
+        mappings.retain(|mapping| place.queue(&mapping.queue).is_some());
+    }
     if mappings.is_empty() {
         let of =
-            options.of.as_ref().map_or_else(|| "an SQS queue".to_owned(), |queue| format!("the SQS queue {queue}"));
+            if named.is_empty() { "an SQS queue".to_owned() } else { format!("the SQS queue {}", named.join(", ")) };
         return Err(Error::invalid(format!("{name} has no event source mapping of {of}")));
     }
     let wanted = if enabled { "Enabled" } else { "Disabled" };
@@ -76,14 +75,12 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         return Ok(Ended::Well);
     }
     let stop = Stop::listen("Not waiting any longer. Ctrl-C again ends at once.");
-    if !enabled {
-        let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
-        let question = format!("Stop messages to {name}, from {}?", queues.join(", "));
-        match confirm::answered(&question, &options.write, &stop).await? {
-            Some(true) => {}
-            Some(false) => return Ok(Ended::WithFaults),
-            None => return Ok(Ended::Interrupted),
-        }
+    let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
+    let asks = if enabled { "Let messages in to" } else { "Stop messages to" };
+    match confirm::answered(&format!("{asks} {name}, from {}?", queues.join(", ")), &options.write, &stop).await? {
+        Some(true) => {}
+        Some(false) => return Ok(Ended::WithFaults),
+        None => return Ok(Ended::Interrupted),
     }
     let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
     let within = Duration::from_secs(options.wait);

@@ -36,6 +36,10 @@ pub(crate) struct OnLimit {
     #[arg(long, conflicts_with_all = ["rate", "at_once"])]
     as_set: bool,
 
+    /// Why, for those who look at it later
+    #[arg(long, value_name = "TEXT")]
+    why: Option<String>,
+
     #[command(flatten)]
     write: WriteOptions,
 
@@ -73,7 +77,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     if !confirm::confirmed(&question, &options.write)? {
         return Ok(Ended::WithFaults);
     }
-    let why = options.write.why.clone().unwrap_or_default();
+    let why = options.why.clone().unwrap_or_default();
     let order = LimitOrder { name: options.name.clone(), allowed: wanted, by: operator(), why };
     store.keys.set_limit(&order).await?;
     show(&options, &store.keys.limit(&options.name).await?);

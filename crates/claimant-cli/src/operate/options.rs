@@ -44,11 +44,11 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub(crate) skew: Option<Duration>,
 
-    /// The profile of the AWS configuration [default: as the environment says]
+    /// The profile of the AWS configuration; of an account alone [default: as the environment says]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// The AWS Region [default: as the environment or the profile says]
+    /// The AWS Region; of an account alone [default: as the environment or the profile says]
     #[arg(long, value_name = "NAME")]
     pub(crate) region: Option<String>,
 }
@@ -115,20 +115,31 @@ impl TargetOptions {
     }
 
     fn target(&self) -> Result<Target, Error> {
-        if let Some(url) = &self.local {
-            return if url.is_empty() { running_cloud() } else { Ok(Target::Local(url.clone())) };
-        }
         if let Some(stack) = &self.stack {
             return Ok(Target::Stack(stack.clone()));
         }
         let by_url = self.queues.iter().any(|queue| queue.contains("://"));
-        if self.table.is_none() && self.store.is_none() && !by_url {
-            return running_cloud();
+        if self.local.is_some() || (self.table.is_none() && self.store.is_none() && !by_url) {
+            return self.local_cloud();
         }
         let table = self.table.clone().map(StoreAddress::Table);
         let url = self.store.as_deref().map(store_url).transpose()?;
         let store = url.map(|url| StoreAddress::Url { url, prefix: self.prefix.clone() });
         Ok(Target::Named { store: table.or(store), queues: self.queues.clone() })
+    }
+
+    /// Whoever chooses credentials means an account, and not what runs on this machine.
+    fn local_cloud(&self) -> Result<Target, Error> {
+        if self.profile.is_some() || self.region.is_some() {
+            return Err(Error::invalid(
+                "--profile and --region are of an AWS account, and a local cloud takes neither: say what is meant in the account with \
+                 --stack NAME, --table NAME or --queue URL",
+            ));
+        }
+        match self.local.as_deref() {
+            None | Some("") => running_cloud(),
+            Some(url) => Ok(Target::Local(url.to_owned())),
+        }
     }
 }
 
@@ -180,8 +191,4 @@ pub(crate) struct WriteOptions {
     /// Do not ask; needed where there is no terminal to ask on
     #[arg(long)]
     pub(crate) yes: bool,
-
-    /// Why, for those who look at it later
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) why: Option<String>,
 }

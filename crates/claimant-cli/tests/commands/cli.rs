@@ -454,7 +454,7 @@ fn a_cloud_is_found_where_the_session_has_no_directory() {
 
 #[test]
 fn what_there_is_to_work_on_must_be_said() {
-    let table: [(&[&str], &str); 13] = [
+    let table: [(&[&str], &str); 18] = [
         (&["list"], "there is nothing to work on"),
         (&["inspect", "order#1"], "there is nothing to work on"),
         (&["release", "order#1", "--yes"], "there is nothing to work on"),
@@ -462,6 +462,15 @@ fn what_there_is_to_work_on_must_be_said() {
         (&["list", "--queue", "orders"], "there is nothing to work on"),
         (&["list", "--local=http://127.0.0.1:1"], "there is no local cloud at this address"),
         (&["list", "--local=nowhere here"], "is no address"),
+        // Whoever forgets --stack means no local cloud.
+        (&["list", "--profile", "prod"], "of an AWS account, and a local cloud takes neither"),
+        (
+            &["pause", "F", "--yes", "--region", "eu-west-1", "--local=http://127.0.0.1:1"],
+            "of an AWS account, and a local",
+        ),
+        (&["pause", "F", "--yes", "--why", "nobody would see it"], "unexpected argument '--why'"),
+        (&["dead", "redrive", "--all", "--why", "nor this"], "unexpected argument '--why'"),
+        (&["resolve", "order#1", "--yes", "--why", "the record keeps it"], "there is nothing to work on"),
         (&["list", "--store", "ftp://user:secret@host/"], "begins with none of postgres://"),
         (&["list", "--store", "env:NOT_SET"], "the variable NOT_SET is not set"),
         (&["list", "--local", "--store", "redis://host"], "cannot be used with"),

@@ -315,12 +315,14 @@ async fn a_function_is_paused_and_resumed() {
         out.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>(),
         ["Confirm", "Orders", "Disabled", "no"]
     );
-    let (code, mappings) = world.json(&["resume", "Confirm", "--report-failures"]).await;
+    let (code, _, err) = world.claimant(&["resume", "Confirm"]).await;
+    assert!(code == 2 && err.contains("Let messages in to Confirm, from Orders?"), "{err}");
+    let (code, mappings) = world.json(&["resume", "Confirm", "--report-failures", "--yes"]).await;
     let mapping = &mappings["mappings"][0];
     assert_eq!((code, &mapping["state"], &mapping["reports_failures"]), (0, &json!("Enabled"), &json!(true)));
     let (code, _, err) = world.claimant(&["pause", "None", "--yes"]).await;
     assert!(code == 2 && err.contains("there is no function None in") && err.contains("there are Confirm"), "{err}");
-    let (code, _, err) = world.claimant(&["pause", "Confirm", "--of", "Dead", "--yes"]).await;
+    let (code, _, err) = world.claimant(&["pause", "Confirm", "--queue", "Dead", "--yes"]).await;
     assert!(code == 2 && err.contains("Confirm has no event source mapping of the SQS queue Dead"), "{err}");
     // By the name of its program, as the documents call the functions of the samples.
     let (code, out, _) = world.claimant(&["pause", "confirm", "--dry-run"]).await;

@@ -211,9 +211,9 @@ fn a_stack_whose_functions_are_all_in_nested_stacks_names_these() {
 #[test]
 fn a_function_of_another_stack_is_left_alone() {
     let server = Server::start(shop);
-    for act in [&["pause", "--yes"][..], &["resume"]] {
+    for act in ["pause", "resume"] {
         for function in ["workers", "workers:live", "arn:aws:lambda:eu-west-1:123456789012:function:workers"] {
-            let (code, out, err) = server.claimant(&[act, &[function, "--stack", "shop"]].concat());
+            let (code, out, err) = server.claimant(&[act, "--yes", function, "--stack", "shop"]);
             assert_eq!(code, Some(2), "{act:?} {function}: {out}{err}");
             let said = format!("there is no function {function} in the stack shop: there are worker");
             assert!(err.contains(&said), "{act:?} {function}: {err}");
@@ -222,15 +222,37 @@ fn a_function_of_another_stack_is_left_alone() {
     assert_eq!(count(&server, "PUT "), 0);
 }
 
+/// A mapping that somebody else has paused on purpose is none of those that are resumed.
+#[test]
+fn the_mapping_of_a_queue_that_is_named_is_the_only_one_that_is_switched() {
+    const PARCELS: &str = "https://sqs.eu-west-1.amazonaws.com/1/parcels";
+    for act in ["pause", "resume"] {
+        for queue in [&["--queue", "parcels", "--stack", "shop"][..], &["--queue", PARCELS]] {
+            let server = Server::start(|request| {
+                let is_asked = request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"");
+                if is_asked { (200, json!({ "QueueUrl": PARCELS }).to_string()) } else { shop(request) }
+            });
+            let (_, out, err) = server.claimant(&[&[act, "worker", "--yes", "--json", "--wait", "0"], queue].concat());
+            let mappings = shown(&out, &err)["mappings"].take();
+            assert_eq!(
+                (mappings.as_array().map(Vec::len), &mappings[0]["queue"]),
+                (Some(1), &json!("parcels")),
+                "{out}{err}"
+            );
+            assert_eq!(count(&server, &format!("PUT {MAPPINGS}/m-1")), 0, "{act} {queue:?}");
+        }
+    }
+}
+
 /// Functions with fixed names are called alike in each Region and account.
 #[test]
 fn a_function_of_another_region_or_account_is_left_alone() {
     let server = Server::start(shop);
-    for act in [&["pause", "--yes"][..], &["resume"]] {
+    for act in ["pause", "resume"] {
         for home in ["arn:aws:lambda:us-east-1:123456789012", "arn:aws:lambda:eu-west-1:999999999999", "999999999999"] {
             let function = format!("{home}:function:worker");
             for place in [["--stack", "shop"], ["--table", "locks"]] {
-                let (code, out, err) = server.claimant(&[act, &[&function], &place].concat());
+                let (code, out, err) = server.claimant(&[&[act, "--yes", &function], &place[..]].concat());
                 assert_eq!(code, Some(2), "{act:?} {function}: {out}{err}");
                 let said = format!("{function} is of another account or Region");
                 let here = "there is arn:aws:lambda:eu-west-1:123456789012:function:worker";
