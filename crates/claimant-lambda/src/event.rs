@@ -10,9 +10,6 @@ const RECEIVE_COUNT: &str = "ApproximateReceiveCount";
 /// The attribute that names the group of a FIFO or fair queue.
 const GROUP: &str = "MessageGroupId";
 
-/// The attribute by which a FIFO queue deduplicates.
-const DEDUPLICATION_ID: &str = "MessageDeduplicationId";
-
 /// The attribute that gives the place in the order of a FIFO queue.
 const SEQUENCE_NUMBER: &str = "SequenceNumber";
 
@@ -31,8 +28,6 @@ pub(crate) struct Batch {
     pub(crate) messages: Vec<Message>,
     /// What changes a message's visibility, at its index; of no use once the invocation has ended.
     pub(crate) receipts: Vec<Option<String>>,
-    /// By what a FIFO queue deduplicated each.
-    pub(crate) deduplication_ids: Vec<Option<String>>,
     /// The queue that the batch comes from: a mapping has one.
     pub(crate) source: Option<Source>,
 }
@@ -67,12 +62,7 @@ impl Source {
 /// and nothing is deleted.
 pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
     let count = event.records.len();
-    let mut batch = Batch {
-        messages: Vec::with_capacity(count),
-        receipts: Vec::with_capacity(count),
-        deduplication_ids: Vec::with_capacity(count),
-        source: None,
-    };
+    let mut batch = Batch { messages: Vec::with_capacity(count), receipts: Vec::with_capacity(count), source: None };
     for (place, mut record) in event.records.into_iter().enumerate() {
         let fifo = match (&batch.source, record.event_source_arn.as_deref()) {
             (Some(source), Some(arn)) if source.arn == arn => source.fifo,
@@ -84,7 +74,6 @@ pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
             }
         };
         let receipt = record.receipt_handle.take();
-        let deduplication_id = record.attributes.remove(DEDUPLICATION_ID);
         let message = message(record, fifo).map_err(|fault| {
             Error::new(format!(
                 "record {} of {count} has no usable messageId ({fault}): the whole batch is failed, so that nothing is deleted",
@@ -93,7 +82,6 @@ pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
         })?;
         batch.messages.push(message);
         batch.receipts.push(receipt);
-        batch.deduplication_ids.push(deduplication_id);
     }
     Ok(batch)
 }

@@ -60,7 +60,7 @@ mod with {
     use tokio::time::{Instant, timeout_at};
 
     use super::ScheduleSettings;
-    use crate::event::{Batch, Source};
+    use crate::event::Batch;
 
     /// Requests in flight at once. A Region takes hundreds of new schedules a second.
     const REQUESTS_MAX: usize = 32;
@@ -91,20 +91,17 @@ mod with {
             let by = Instant::now() + within;
             let request = |again: &SendAgain| {
                 let again = *again;
-                async move {
-                    timeout_at(by, one(scheduler, source, batch, again)).await.unwrap_or(Confirmation::Unconfirmed)
-                }
+                async move { timeout_at(by, one(scheduler, batch, again)).await.unwrap_or(Confirmation::Unconfirmed) }
             };
             let requests: Vec<_> = messages.iter().map(request).collect();
             stream::iter(requests).buffered(REQUESTS_MAX).collect().await
         }
     }
 
-    async fn one(scheduler: &Scheduler, source: &Source, batch: &Batch, again: SendAgain) -> Confirmation {
+    async fn one(scheduler: &Scheduler, batch: &Batch, again: SendAgain) -> Confirmation {
         let Some(message) = batch.messages.get(again.index) else { return Confirmation::Unconfirmed };
-        let deduplication_id = batch.deduplication_ids.get(again.index).and_then(Option::as_deref);
         let now = again.at.minus(again.after);
-        match scheduler.schedule_again(message, deduplication_id.filter(|_| source.fifo), again.at, now).await {
+        match scheduler.schedule_again(message, again.at, now).await {
             Ok(_) => Confirmation::Confirmed,
             Err(error) => {
                 tracing::warn!(message_id = %message.id(), error = %error, "message was not scheduled to be sent again");

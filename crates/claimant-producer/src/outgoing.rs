@@ -67,15 +67,17 @@ impl Outgoing {
     }
 
     /// Returns a message that was received, as it was sent: its body, attributes, group and trace, and the id by which its work is
-    /// known. On a FIFO queue with the deduplication id that it has there, or else with its own id.
+    /// known.
+    ///
+    /// For a FIFO queue it is a message of its own: its deduplication id is the id of the one that was received. With the one that that
+    /// had, such as the hash of its body, two that came back within five minutes would be one, although they were sent further apart.
     #[cfg(feature = "scheduler")]
-    pub(crate) fn received(message: &Message, deduplication_id: Option<&str>) -> Self {
-        let deduplication_id = deduplication_id.unwrap_or(message.id().as_str()).to_owned();
+    pub(crate) fn received(message: &Message) -> Self {
         let mut attributes = message.attributes().clone();
         attributes.set(SENT_AGAIN_OF, AttributeValue::text(message.first_id().as_str()));
         Self {
             body: message.body().to_owned(),
-            deduplication_id,
+            deduplication_id: message.id().as_str().to_owned(),
             group: message.group().filter(|group| !group.is_empty()).map(str::to_owned),
             delay: None,
             trace: message.trace().map(str::to_owned),

@@ -143,9 +143,9 @@ impl Scheduler {
     }
 
     /// Schedules a message that was received from this queue to be sent to it again at this time, with the body, attributes, group and
-    /// trace that it had. `deduplication_id` is the one that it had on a FIFO queue; `now` is the caller's time.
+    /// trace that it had. `now` is the caller's time.
     ///
-    /// The schedule's name is made from the message's id. One that is there already, for this message and any time after now, is left as
+    /// The schedule's name is made from the message's id, which is also the deduplication id of what it sends to a FIFO queue. One that is there already, for this message and any time after now, is left as
     /// it is: so a message that is received again before it was deleted is not sent twice.
     ///
     /// # Errors
@@ -153,11 +153,10 @@ impl Scheduler {
     pub async fn schedule_again(
         &self,
         message: &Message,
-        deduplication_id: Option<&str>,
         at: Timestamp,
         now: Timestamp,
     ) -> Result<Scheduled, SendError> {
-        let outgoing = Outgoing::received(message, deduplication_id);
+        let outgoing = Outgoing::received(message);
         let asked = Schedule::new(&outgoing, &self.queue_url, &self.role_arn, at)?;
         if at <= now {
             return Err(SendError::new(SendErrorKind::Refused, "its time has come: it is in its queue"));

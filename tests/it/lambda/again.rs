@@ -62,10 +62,9 @@ async fn after(world: &World, scheduler: &Scheduler, queue: &str, time: Duration
 
 #[tokio::test]
 async fn a_message_comes_back_after_days_as_it_was() {
-    let (world, scheduler) = start(&["orders.fifo", "as-if.fifo"]).await;
+    let (world, scheduler) = start(&["orders.fifo"]).await;
     let service = service(&world);
-    // The second one is received from another queue than it comes back to: for five minutes its own would take no copy of it.
-    for (source, queue) in [(QUEUE, QUEUE), ("as-if.fifo", "orders.fifo")] {
+    for queue in [QUEUE, "orders.fifo"] {
         let fifo = queue != QUEUE;
         let attribute = MessageAttribute { data_type: "Number".into(), value: AttributeValue::Text("7".into()) };
         let message = NewMessage {
@@ -75,7 +74,7 @@ async fn a_message_comes_back_after_days_as_it_was() {
             trace_header: Some(TRACE.to_owned()),
             ..NewMessage::new(body(queue, "later"))
         };
-        let batch = world.batch(source, vec![message]).await;
+        let batch = world.batch(queue, vec![message]).await;
         let response = invoke(&service, world.event(queue, &batch)).await.unwrap();
         assert!(failures(&response).is_empty() && scheduler.len() == 1, "{queue}");
         let record = world.metrics.lock().unwrap().pop().unwrap();
@@ -85,7 +84,7 @@ async fn a_message_comes_back_after_days_as_it_was() {
         // Its deletion was lost, and it wants the same as before: there is no second schedule.
         let response = invoke(&service, world.event(queue, &batch)).await.unwrap();
         assert!(failures(&response).is_empty() && scheduler.len() == 1, "{queue}");
-        world.sqs.delete(source, &batch[0].receipt_handle).unwrap();
+        world.sqs.delete(queue, &batch[0].receipt_handle).unwrap();
 
         assert!(after(&world, &scheduler, queue, DAYS - Duration::from_secs(60)).await.is_empty(), "{queue}");
         let [again] = &after(&world, &scheduler, queue, DAYS + Duration::from_secs(60)).await[..] else {
@@ -96,14 +95,40 @@ async fn a_message_comes_back_after_days_as_it_was() {
         let first = attributes.remove(SENT_AGAIN_OF).unwrap();
         assert_eq!((&again.body, &attributes), (&batch[0].body, &batch[0].message_attributes), "{queue}");
         assert_eq!(first.value, AttributeValue::Text(batch[0].message_id.clone()), "{queue}");
-        for attribute in ["MessageGroupId", "AWSTraceHeader", "MessageDeduplicationId"] {
+        for attribute in ["MessageGroupId", "AWSTraceHeader"] {
             assert_eq!(again.attributes.get(attribute), batch[0].attributes.get(attribute), "{queue}: {attribute}");
         }
+        let deduplication_id = fifo.then_some(&batch[0].message_id);
+        assert_eq!(again.attributes.get("MessageDeduplicationId"), deduplication_id, "{queue}");
         assert_eq!(again.attributes["ApproximateReceiveCount"], "1");
         let response = invoke(&service, world.event(queue, std::slice::from_ref(again))).await.unwrap();
         assert!(failures(&response).is_empty(), "{queue}");
         assert_eq!(world.metrics.lock().unwrap().pop().unwrap()["completed"], 1, "{queue}: its third attempt");
     }
+}
+
+/// Sent more than five minutes apart, they are two messages for their queue; what comes back may be sent in one moment.
+#[tokio::test]
+async fn messages_of_one_deduplication_id_all_come_back() {
+    let (world, scheduler) = start(&["orders.fifo", "earlier.fifo"]).await;
+    let mut batch = Vec::new();
+    // Of another queue, as if its five minutes were over.
+    for (queue, id) in [("earlier.fifo", "a"), ("orders.fifo", "b")] {
+        let message = NewMessage {
+            group_id: Some(id.to_owned()),
+            deduplication_id: Some("hash-of-the-body".to_owned()),
+            ..NewMessage::new(body(id, "later"))
+        };
+        let received = world.batch(queue, vec![message]).await;
+        world.sqs.delete(queue, &received[0].receipt_handle).unwrap();
+        batch.extend(received);
+    }
+    let response = invoke(&service(&world), world.event("orders.fifo", &batch)).await.unwrap();
+    assert!(failures(&response).is_empty() && scheduler.len() == 2);
+    let again = after(&world, &scheduler, "orders.fifo", DAYS + Duration::from_secs(60)).await;
+    let mut bodies: Vec<_> = again.into_iter().map(|message| message.body).collect();
+    bodies.sort();
+    assert_eq!(bodies, [body("a", "later"), body("b", "later")]);
 }
 
 #[tokio::test]
