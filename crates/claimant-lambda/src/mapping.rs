@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | it reports them | nothing | nothing |
 //! | it does not | an error in the logs | the same, and a batch with failures is failed as a whole |
-//! | no permission, no mapping found, or no response | logged once | the same |
+//! | no permission, no mapping found, or no response | logged once | an error in the logs, and a batch with failures is failed as a whole |
 //!
 //! The request is sent when a batch has failures, and never before: batches without failures do not need the answer. In `warn` it
 //! is sent in the background after a delay of up to a minute, derived from the failed message's id: if the store is unavailable,
