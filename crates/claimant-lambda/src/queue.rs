@@ -199,7 +199,7 @@ impl<'a> SqsQueue<'a> {
 async fn delete_batch(client: &Client, url: &str, entries: Vec<Deletion>) -> Failed {
     let count = entries.len();
     match client.delete_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
-        Ok(output) => Failed::of(output.failed()),
+        Ok(output) => Failed::of(count, output.successful().len(), output.failed()),
         Err(error) => Failed { entries: count, code: error.code().map(str::to_owned) },
     }
 }

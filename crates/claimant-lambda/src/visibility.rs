@@ -64,9 +64,9 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// Returns these entries of one answer.
-    pub(crate) fn of(failed: &[BatchResultErrorEntry]) -> Self {
-        Self { entries: failed.len(), code: failed.first().map(|entry| entry.code().to_owned()) }
+    /// Returns what an answer to so many entries does not name as done, `done` of them: one that it does not name at all is not known to be.
+    pub(crate) fn of(asked: usize, done: usize, failed: &[BatchResultErrorEntry]) -> Self {
+        Self { entries: asked.saturating_sub(done), code: failed.first().map(|entry| entry.code().to_owned()) }
     }
 
     /// Asks for these entries, ten in a request and the requests concurrently; returns what of all failed.
@@ -93,7 +93,7 @@ fn is_denied(code: &str) -> bool {
 async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> Failed {
     let count = entries.len();
     match client.change_message_visibility_batch().queue_url(url).set_entries(Some(entries)).send().await {
-        Ok(output) => Failed::of(output.failed()),
+        Ok(output) => Failed::of(count, output.successful().len(), output.failed()),
         Err(error) => Failed { entries: count, code: error.code().map(str::to_owned) },
     }
 }

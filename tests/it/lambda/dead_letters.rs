@@ -69,6 +69,8 @@ async fn without_a_confirmed_copy_the_message_stays() {
         ("no such queue", "elsewhere", vec![]),
         ("the request is lost", "dead", vec![Loss::Request]),
         ("the answer is lost", "dead", vec![Loss::Answer]),
+        ("the answer has no message id", "dead", vec![Loss::Instead(200, r#"{"Successful":[{"Id":"0"}]}"#)]),
+        ("the answer names no message", "dead", vec![Loss::Instead(200, "{}")]),
     ] {
         let world = World::start(&["dead"]).await;
         let url = world.sqs.queue_url(queue);

@@ -252,6 +252,7 @@ async fn a_payload_stays_unless_sqs_confirms_that_its_message_is_gone() {
         ("one is refused", on, Some(Some("no receipt")), Loss::None, 1..=10),
         ("one has no receipt handle", on, Some(None), Loss::None, 1..=10),
         ("no request arrives", on, None, Loss::Request, 12..=12),
+        ("the answers name no message", on, None, Loss::Instead(200, r#"{"Successful":[],"Failed":[]}"#), 12..=12),
     ] {
         let world = World::start(&[]).await;
         let shelf = Shelf(Arc::new(Mutex::new(names.clone())));
