@@ -7,8 +7,7 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
-use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
+use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry as Deletion, MessageSystemAttributeNameForSends as SystemAttribute,
     MessageSystemAttributeValue, SendMessageBatchRequestEntry as Entry,
@@ -77,7 +76,7 @@ impl<'a> SqsQueue<'a> {
         let request = client.change_message_visibility().queue_url(&source.url).receipt_handle(receipt);
         match request.visibility_timeout(whole_seconds(period)).send().await {
             Ok(_) => HideAnswer::Hidden,
-            Err(error) if is_gone(&error) => HideAnswer::Lost,
+            Err(error) if error.code().is_some_and(is_gone) => HideAnswer::Lost,
             Err(error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
@@ -99,7 +98,8 @@ impl<'a> SqsQueue<'a> {
             if !self.warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "completed messages are not deleted ahead of the report, since the function has no client of SQS: it makes one \
-                     unless CLAIMANT_VISIBILITY and CLAIMANT_MAPPING_CHECK are both off"
+                     where CLAIMANT_VISIBILITY or CLAIMANT_MAPPING_CHECK is not off, or a dead-letter queue, schedules or a role that \
+                     resumes the intake are set"
                 );
             }
             return Confirmation::Unconfirmed;
@@ -270,13 +270,30 @@ impl Queue for SqsQueue<'_> {
     }
 }
 
-/// Returns whether SQS says that the message was deleted, or on a FIFO queue that it is visible to others again. A standard queue
+/// Returns whether a code of SQS says that the message was deleted, or on a FIFO queue that it is visible to others again. A standard queue
 /// does not tell the latter: it accepts the change, and changes nothing.
-fn is_gone(error: &SdkError<ChangeMessageVisibilityError>) -> bool {
-    error.as_service_error().is_some_and(|service| {
-        service.is_message_not_inflight()
-            || service.is_receipt_handle_is_invalid()
-            // The code that a FIFO queue returns for a receipt handle whose visibility timeout has ended.
-            || service.code() == Some("InvalidParameterValue")
-    })
+fn is_gone(code: &str) -> bool {
+    // AWS writes the first one with a prefix. The last is what a FIFO queue returns for a receipt handle whose visibility timeout has ended.
+    ["MessageNotInflight", "ReceiptHandleIsInvalid", "InvalidParameterValue"].iter().any(|gone| code.ends_with(gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_sqs_says_of_the_message_itself_means_that_it_is_gone() {
+        for (code, gone) in [
+            ("AWS.SimpleQueueService.MessageNotInflight", true),
+            ("MessageNotInflight", true),
+            ("ReceiptHandleIsInvalid", true),
+            ("InvalidParameterValue", true),
+            ("AWS.SimpleQueueService.NonExistentQueue", false),
+            ("AccessDenied", false),
+            ("RequestThrottled", false),
+            ("InvalidSecurity", false),
+        ] {
+            assert_eq!(is_gone(code), gone, "{code}");
+        }
+    }
 }

@@ -26,7 +26,7 @@ use crate::mapping::{MappingCheck, Pending};
 use crate::observe::Observer;
 use crate::queue::{SqsAccess, SqsQueue};
 use crate::schedules::Schedules;
-use crate::settings::{MappingPolicy, Settings};
+use crate::settings::Settings;
 use crate::{logging, mapping, queue, response, visibility};
 
 /// The part of an invocation reserved for what follows the report: visibility changes, and the check of the mapping.
@@ -92,12 +92,7 @@ impl Service {
     /// When settings of a consumer or the routes are not usable: one error with every fault.
     pub async fn new(settings: &Settings, consumers: impl Into<Consumers>) -> Result<Self, Error> {
         logging::init();
-        let asks_aws = settings.change_visibility
-            || settings.dead_letter_queue_url.is_some()
-            || settings.scheduler.again.is_some()
-            || settings.scheduler.resume_role_arn.is_some()
-            || settings.mapping_check != MappingPolicy::Off;
-        let config = if asks_aws { Some(claimant_aws::config().await) } else { None };
+        let config = if settings.asks_aws() { Some(claimant_aws::config().await) } else { None };
         // However many handlers block their threads, the report is returned in time.
         Ok(Self::with_aws(settings, consumers, config)?.handlers_on_own_threads())
     }

@@ -115,6 +115,15 @@ impl Settings {
         let settings = Self::read(&mut variables);
         variables.finish().map(|()| settings)
     }
+
+    /// Returns whether something is switched on for which a function asks AWS.
+    pub(crate) fn asks_aws(&self) -> bool {
+        self.change_visibility
+            || self.dead_letter_queue_url.is_some()
+            || self.scheduler.again.is_some()
+            || self.scheduler.resume_role_arn.is_some()
+            || self.mapping_check != MappingPolicy::Off
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +161,30 @@ mod tests {
         assert_eq!(set.mapping_check, MappingPolicy::Refuse);
         assert_eq!(set.dead_letter_queue_url.as_deref(), Some(url));
         assert_eq!(set.scheduler.resume_role_arn.as_deref(), Some("arn:aws:iam::123456789012:role/resume"));
+    }
+
+    #[test]
+    fn each_of_five_settings_alone_has_a_function_ask_aws() {
+        let off = [("CLAIMANT_VISIBILITY", "off"), ("CLAIMANT_MAPPING_CHECK", "off")];
+        assert!(!read(&off).unwrap().asks_aws());
+        let role = "arn:aws:iam::123456789012:role/r";
+        for vars in [
+            &[("CLAIMANT_VISIBILITY", "off")][..],
+            &[("CLAIMANT_MAPPING_CHECK", "off")],
+            &[
+                off[0],
+                off[1],
+                ("CLAIMANT_DEAD_LETTER_QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/123456789012/dead"),
+            ],
+            &[off[0], off[1], ("CLAIMANT_RESUME_ROLE_ARN", role)],
+        ] {
+            assert!(read(vars).unwrap().asks_aws(), "{vars:?}");
+        }
+        // They can be set with the feature `scheduler` only.
+        let again = ScheduleSettings { role_arn: role.to_owned(), dead_letter_arn: String::new() };
+        let mut settings = read(&off).unwrap();
+        settings.scheduler.again = Some(again);
+        assert!(settings.asks_aws());
     }
 
     #[test]
