@@ -86,7 +86,8 @@ async fn a_store_that_refuses_claims_is_an_error_and_one_that_is_away_a_warning(
         let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "ok"))]).await;
         world.store.away_for(Duration::from_secs(60), kind);
         let logs = Logs::record();
-        invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        let deadline = SystemClock.now().plus(Duration::from_secs(3)).as_millis();
+        service.invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap();
         let logs = logs.text();
         assert!(logs.lines().any(|line| line.contains(level) && line.contains(text)), "{logs}");
     }
