@@ -2,6 +2,7 @@
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
+use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind, FetchError, Rejection};
 
@@ -39,6 +40,11 @@ where
                 status.is_server_error() || status.as_u16() == 429 || service.err().code().is_some_and(passes);
             fault.of_kind(if passing { ErrorKind::Unavailable } else { ErrorKind::Refused })
         }
+        // Earlier tries do not matter: what they may have written has no pointer to it.
+        other if unsent(other) == Some(Unsent::Misconfigured) => Error::invalid(format!(
+            "no request was sent to S3, since the settings for credentials are wrong: {}",
+            Chain(other)
+        )),
         other => Error::new(format!("S3 gave no answer: {}", Chain(other))).of_kind(ErrorKind::Unavailable),
     }
 }
