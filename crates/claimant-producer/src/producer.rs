@@ -172,13 +172,13 @@ impl Producer {
             }
         }
         let sent = if entries.is_empty() { Vec::new() } else { self.request(entries, indexes.len()).await };
-        let unsent = || TryResult::Again(unknown("SQS's answer does not name the message"));
         let mut sent = sent.into_iter();
-        let answer = |tried: Option<TryResult>| {
+        // One that was not in the request has its own; without a request, all have.
+        let result = |tried: Option<TryResult>| {
             let answered = sent.next();
-            tried.or(answered).unwrap_or_else(unsent)
+            tried.or(answered)
         };
-        tries.into_iter().map(answer).collect()
+        tries.into_iter().filter_map(result).collect()
     }
 
     /// Sends a request, and returns the result of each of so many messages; those that are not in the request have some result too.
@@ -250,6 +250,26 @@ impl fmt::Debug for Producer {
 /// that producers that failed together do not retry together.
 fn backoff(failures: u32, first: &Outgoing) -> Duration {
     let full = BACKOFF_BASE_MS << failures.clamp(1, TRIES_MAX);
-    let spread = first.deduplication_id.bytes().fold(u64::from(failures), |sum, b| sum.wrapping_mul(31) + u64::from(b));
+    let hash = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
+    let spread = first.deduplication_id.bytes().fold(u64::from(failures), hash);
     Duration::from_millis(full / 2 + spread % (full / 2 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::Key;
+
+    use super::*;
+
+    /// Of the second key the sum is more than 64 bits take.
+    #[test]
+    fn a_backoff_has_any_key() {
+        for key in ["k", "#%(20>3;=%#/3<"] {
+            let waited = backoff(1, &Outgoing::new(Key::new(key).unwrap(), "body")).as_millis();
+            assert!(
+                (u128::from(BACKOFF_BASE_MS)..=u128::from(2 * BACKOFF_BASE_MS)).contains(&waited),
+                "{key}: {waited}"
+            );
+        }
+    }
 }
