@@ -32,20 +32,22 @@ const REQUEST_MAX_MS: u64 = 20_000;
 ///
 /// ```no_run
 /// # mod claimant { pub use claimant_core::*; pub mod producer { pub use claimant_producer::*; } }
-/// use std::time::Duration;
-///
 /// use claimant::producer::{Outgoing, Scheduled, Scheduler};
-/// use claimant::{Clock, Key, SystemClock};
+/// use claimant::{HandlerError, Key, Timestamp};
 ///
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let scheduler = Scheduler::from_env("REMINDERS_QUEUE_URL", "REMINDERS_ROLE_ARN").await?;
-/// let reminder = Outgoing::new(Key::new("remind/ord-1")?, r#"{"order_id": "ord-1"}"#);
-/// let tomorrow = SystemClock.now().plus(Duration::from_secs(86_400));
-/// match scheduler.schedule(reminder, tomorrow).await? {
-///     Scheduled::Created => println!("scheduled"),
-///     Scheduled::AlreadyThere => println!("scheduled before"),
+/// // When it is due is a fact of the order: each try asks for the same time.
+/// async fn remind(scheduler: &Scheduler, order_id: &str, due_at: Timestamp) -> Result<(), HandlerError> {
+///     let reminder = Outgoing::new(Key::new(format!("remind/{order_id}"))?, format!(r#"{{"order_id": "{order_id}"}}"#));
+///     match scheduler.schedule(reminder, due_at).await? {
+///         Scheduled::Created => println!("scheduled"),
+///         Scheduled::AlreadyThere => println!("scheduled before"),
+///     }
+///     Ok(())
 /// }
-/// # Ok(())
+///
+/// # async fn example() -> Result<(), HandlerError> {
+/// let scheduler = Scheduler::from_env("REMINDERS_QUEUE_URL", "REMINDERS_ROLE_ARN").await?;
+/// remind(&scheduler, "ord-1", Timestamp::from_millis(1_801_209_600_000)).await
 /// # }
 /// ```
 #[derive(Debug, Clone)]
