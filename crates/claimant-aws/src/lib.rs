@@ -7,6 +7,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `credentials` | credentials that take too long to be had |
 //! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
 //! | `later` | clients that are made at their first use, or while the function waits for its first message |
 //! | `people` | with the feature of that name: the configuration of a command that a person gives |
@@ -16,6 +17,7 @@
 //! | [`endpoints`] | where services are |
 //! | `unsent` | requests that certainly never left the process |
 
+mod credentials;
 pub mod endpoints;
 mod http;
 pub mod intake;
@@ -35,12 +37,12 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_core::Variables;
-pub use http::{http_client, is_connect};
+pub use http::http_client;
 pub use later::Later;
 #[cfg(feature = "people")]
 pub use people::{config_of, sign_in};
 use tokio::sync::OnceCell;
-pub use unsent::{Unsent, unsent};
+pub use unsent::{Unsent, is_unsent, unsent};
 
 /// Tries of one request, the first included.
 const ATTEMPTS_MAX: u32 = 3;
@@ -80,7 +82,7 @@ pub async fn config() -> &'static SdkConfig {
 ///
 /// Each request has a connection of its own: one that was kept may have died while the function was frozen, and what is sent on it fails
 /// without anybody knowing whether it arrived. That costs a handshake, of a TLS session that goes on where the service lets it. Where no
-/// connection could be made, nothing was sent: [`is_connect`] says so of an error.
+/// connection could be made, or there were no credentials, nothing was sent: [`is_unsent`] says so of an error.
 ///
 /// ```no_run
 /// # async fn example() {
@@ -109,7 +111,7 @@ pub fn prepare() {
 }
 
 async fn load() -> SdkConfig {
-    loaded(aws_config::defaults(BehaviorVersion::latest())).await
+    credentials::in_time(loaded(aws_config::defaults(BehaviorVersion::latest())).await)
 }
 
 /// Returns what the loader finds, with the client, the retries and the time limits that all of claimant's requests have.

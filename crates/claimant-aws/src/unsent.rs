@@ -16,6 +16,25 @@ pub enum Unsent {
     ForNow,
 }
 
+/// Returns whether nothing of a request was sent: there were no credentials to sign it with, or no connection was made for it, with TLS where
+/// that is asked for.
+///
+/// It is asked with the error of an SDK's client that has the [configuration](crate::config_without_retries) or the
+/// [HTTP client](crate::http_client) of this crate, and sends each request once. Of a client that tries again, the last try's error says
+/// nothing of those before.
+///
+/// ```
+/// use claimant_core::HandlerError;
+///
+/// fn failed(error: impl std::error::Error + Send + Sync + 'static) -> HandlerError {
+///     if claimant_aws::is_unsent(&error) { HandlerError::retry(error) } else { HandlerError::uncertain(error) }
+/// }
+/// ```
+#[must_use]
+pub fn is_unsent(error: &(dyn Error + 'static)) -> bool {
+    unsent(error).is_some()
+}
+
 /// Returns why a request was not sent, where its error says so; `None` where it may have been sent. That holds of the last try: ask only where
 /// the client has none before it.
 #[must_use]
@@ -25,5 +44,29 @@ pub fn unsent(error: &(dyn Error + 'static)) -> Option<Unsent> {
         Some(CredentialsError::CredentialsNotLoaded(_)) => Some(Unsent::NoCredentials),
         Some(_) => Some(Unsent::ForNow),
         None => is_connect(error).then_some(Unsent::ForNow),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_smithy_runtime_api::client::result::{ConnectorError, SdkError};
+
+    use super::*;
+
+    /// As the SDK wraps them. The connections are the HTTP client's test.
+    #[test]
+    fn what_cannot_be_signed_is_not_sent() {
+        for (why, wanted) in [
+            (CredentialsError::invalid_configuration("no"), Unsent::Misconfigured),
+            (CredentialsError::not_loaded("no"), Unsent::NoCredentials),
+            (CredentialsError::provider_error("no"), Unsent::ForNow),
+            (CredentialsError::provider_timed_out(std::time::Duration::from_secs(1)), Unsent::ForNow),
+            (CredentialsError::unhandled("no"), Unsent::ForNow),
+        ] {
+            let error = SdkError::<CredentialsError, ()>::dispatch_failure(ConnectorError::other(why.into(), None));
+            assert_eq!((unsent(&error), is_unsent(&error)), (Some(wanted), true), "{error:?}");
+        }
+        let other = SdkError::<CredentialsError, ()>::dispatch_failure(ConnectorError::other("no".into(), None));
+        assert!(!is_unsent(&other));
     }
 }

@@ -113,7 +113,7 @@ mod settings;
 #[cfg(any(feature = "dynamodb", feature = "lambda", feature = "producer", feature = "s3"))]
 pub mod aws {
     #[doc(inline)]
-    pub use claimant_aws::{Later, config, config_without_retries, http_client, is_connect};
+    pub use claimant_aws::{Later, config, config_without_retries, http_client, is_unsent};
 }
 
 /// The lock table in DynamoDB, and handlers' writes in its transactions.

@@ -60,20 +60,8 @@ pub(super) fn of(error: legacy::Error) -> ConnectorError {
     }
 }
 
-/// Returns whether a request failed because no connection was made for it, with TLS where that is asked for: nothing of it was sent.
-///
-/// It is asked with the error of an SDK's client that has an [HTTP client](crate::http_client) of this crate and sends each request once
-/// ([without retries](crate::config_without_retries)). Of a client that tries again, the last try's error says nothing of those before.
-///
-/// ```
-/// use claimant_core::HandlerError;
-///
-/// fn failed(error: impl std::error::Error + Send + Sync + 'static) -> HandlerError {
-///     if claimant_aws::is_connect(&error) { HandlerError::retry(error) } else { HandlerError::uncertain(error) }
-/// }
-/// ```
-#[must_use]
-pub fn is_connect(error: &(dyn Error + 'static)) -> bool {
+/// Returns whether a request failed because no connection was made for it, with TLS where that is asked for.
+pub(crate) fn is_connect(error: &(dyn Error + 'static)) -> bool {
     cause::<legacy::Error>(error).is_some_and(legacy::Error::is_connect)
 }
 

@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::is_unsent;
 use crate::signed::{self, Request, Service};
 
 const SHORT: Duration = Duration::from_millis(50);
@@ -156,6 +157,6 @@ async fn retries_are_told_what_failed() {
         let error = connector.call(request(&format!("{scheme}://{address}/"))).await.unwrap_err();
         assert!(is(&error) && format!("{error:?}").contains(text), "{what:?}: {error:?}");
         let error = SdkError::<std::io::Error, ()>::dispatch_failure(error);
-        assert_eq!(is_connect(&error), unsent, "{what:?}: {error:?}");
+        assert_eq!(is_unsent(&error), unsent, "{what:?}: {error:?}");
     }
 }
