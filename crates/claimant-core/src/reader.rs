@@ -109,17 +109,23 @@ pub(crate) fn open(envelopes: &[Box<dyn Envelope>], mut events: Vec<Message>) ->
             let inside = catch_unwind(AssertUnwindSafe(|| one.open(event.clone())))
                 .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
             let count = opened.len() + inside.len();
-            envelope::check_count(count)?;
             bytes += inside.iter().map(|event| event.content().len()).sum::<usize>();
-            // A single one has a limit of its own, where it was unpacked.
-            if count > 1 && bytes > UNPACKED_BATCH_MAX_BYTES {
-                return Err(Rejection::new(format!(
-                    "the events of the message have {bytes} bytes or more; at most {UNPACKED_BATCH_MAX_BYTES} are allowed"
-                )));
-            }
+            check_events(count, bytes)?;
             opened.extend(envelope::numbered(&event, inside));
         }
         events = opened;
     }
     Ok(events)
+}
+
+/// Checks that a message may hold so many events, which have so many bytes together.
+pub(crate) fn check_events(count: usize, bytes: usize) -> Result<(), Rejection> {
+    envelope::check_count(count)?;
+    // A single one has a limit of its own, where it was unpacked.
+    if count <= 1 || bytes <= UNPACKED_BATCH_MAX_BYTES {
+        return Ok(());
+    }
+    Err(Rejection::new(format!(
+        "the events of the message have {bytes} bytes or more; at most {UNPACKED_BATCH_MAX_BYTES} are allowed"
+    )))
 }

@@ -66,25 +66,44 @@ impl Table {
 
     /// Returns each event of a message, opened as far as routes open it, and where it goes.
     pub(crate) fn find(&self, message: Message) -> Vec<(Message, Destination)> {
-        let mut found = Vec::with_capacity(1);
-        self.find_into(message, &mut found);
-        found
+        let mut found = Found { events: Vec::with_capacity(1), bytes: 0 };
+        match self.find_into(message.clone(), &mut found) {
+            Ok(()) => found.events,
+            Err(rejection) => vec![(message, Destination::Rejected(rejection))],
+        }
     }
 
-    fn find_into(&self, message: Message, found: &mut Vec<(Message, Destination)>) {
+    /// # Errors
+    /// When the message holds too much, counted over all routes that are behind each other.
+    fn find_into(&self, message: Message, found: &mut Found) -> Result<(), Rejection> {
         let fork = match self {
-            Self::Consumer(number) => return found.push((message, Destination::Consumer(*number))),
+            Self::Consumer(number) => return found.push(message, Destination::Consumer(*number)),
             Self::Routes(fork) => fork,
         };
         match reader::open(&fork.envelopes, vec![message.clone()]) {
-            Ok(events) if events.is_empty() => found.push((message, Destination::Acknowledged(Outcome::Empty))),
-            Ok(events) => events.into_iter().for_each(|event| match fork.choose(&event) {
+            Ok(events) if events.is_empty() => found.push(message, Destination::Acknowledged(Outcome::Empty)),
+            Ok(events) => events.into_iter().try_for_each(|event| match fork.choose(&event) {
                 Ok(Some(table)) => table.find_into(event, found),
-                Ok(None) => found.push((event, Destination::Acknowledged(Outcome::Ignored))),
-                Err(rejection) => found.push((event, Destination::Rejected(rejection))),
+                Ok(None) => found.push(event, Destination::Acknowledged(Outcome::Ignored)),
+                Err(rejection) => found.push(event, Destination::Rejected(rejection)),
             }),
-            Err(rejection) => found.push((message, Destination::Rejected(rejection))),
+            Err(rejection) => found.push(message, Destination::Rejected(rejection)),
         }
+    }
+}
+
+/// The events of a message that are found so far.
+struct Found {
+    events: Vec<(Message, Destination)>,
+    bytes: usize,
+}
+
+impl Found {
+    fn push(&mut self, event: Message, destination: Destination) -> Result<(), Rejection> {
+        self.bytes += event.content().len();
+        reader::check_events(self.events.len() + 1, self.bytes)?;
+        self.events.push((event, destination));
+        Ok(())
     }
 }
 
@@ -199,6 +218,7 @@ mod tests {
     use super::*;
     use crate::attributes::AttributeValue;
     use crate::consumer::Consumer;
+    use crate::limits::{EVENTS_MAX, UNPACKED_BATCH_MAX_BYTES};
     use crate::memory::MemoryStore;
     use crate::message::Event;
 
@@ -310,6 +330,33 @@ mod tests {
         assert_eq!(events("a\nb\nc\na"), ["a", "b", "ignored", "a"]);
         assert_eq!(events(""), ["empty"]);
         assert_eq!(events("panic"), ["opening the envelope panicked"]);
+    }
+
+    /// Opens to that many events of so many bytes each.
+    struct Full(usize, usize);
+
+    impl Envelope for Full {
+        fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
+            Ok((0..self.0).map(|_| message.clone().opened(vec![0; self.1], Event::default())).collect())
+        }
+    }
+
+    #[test]
+    fn a_message_is_bounded_over_all_its_routes() {
+        let (count, mb) = (EVENTS_MAX / 10, UNPACKED_BATCH_MAX_BYTES / 8);
+        let (too_many, too_large) = ("holds 101 events or more", "have 150994944 bytes or more");
+        // Events by the first routes, by the second ones of each; bytes of each.
+        for (outer, inner, bytes, wanted) in
+            [(count, 10, 1, None), (count + 1, 10, 1, Some(too_many)), (8, 1, mb, None), (9, 1, mb, Some(too_large))]
+        {
+            let inside = Routes::by(|_| Some("a".into())).envelope(Full(inner, bytes)).on("a", consumer("a"));
+            let routes = started(Routes::by(|_| Some("a".into())).envelope(Full(outer, 1)).on("a", inside));
+            let found = found(&routes, message());
+            match wanted {
+                None => assert_eq!(found, vec!["a"; outer * inner]),
+                Some(wanted) => assert!(found.len() == 1 && found[0].contains(wanted), "{wanted} in {found:?}"),
+            }
+        }
     }
 
     #[test]
