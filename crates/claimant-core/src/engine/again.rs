@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout};
 use crate::backoff;
 use crate::clock::Timestamp;
 use crate::deadline::{guarded, until};
-use crate::key::{ConsumerName, MessageId};
+use crate::key::MessageId;
 use crate::limits::VISIBILITY_MAX_S;
 use crate::queue::{Confirmation, Queue, SendAgain};
-use crate::report::{Entry, Outcome, Report};
+use crate::report::{Entry, Outcome};
 
 /// Which messages of an invocation are sent again: whether the schedule of each was confirmed.
 #[derive(Default)]
@@ -58,17 +58,7 @@ impl SentAgain {
     }
 }
 
-/// Keeps messages in their queue that have their payload elsewhere, until it is removed with the message: an earlier delivery of a
-/// message that is sent again may be done meanwhile, and what is sent would point to nothing.
-pub(crate) fn hide_instead(consumer: &ConsumerName, messages: impl Iterator<Item = usize>, report: &mut Report) {
-    for index in messages {
-        let Some(entry) = report.entries_mut().get_mut(index).filter(|entry| after(entry).is_some()) else { continue };
-        entry.visible_after = Some(Duration::from_secs(VISIBILITY_MAX_S));
-        tracing::warn!(consumer = %consumer, message_id = %entry.message_id, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again, since its payload is removed when it is done. It comes back earlier");
-    }
-}
-
 /// Returns after how long the message of an entry is to be sent again, where no queue can hide it for so long.
-fn after(entry: &Entry) -> Option<Duration> {
+pub(crate) fn after(entry: &Entry) -> Option<Duration> {
     entry.visible_after.filter(|after| entry.outcome == Outcome::Retry && backoff::is_long(*after))
 }

@@ -1,24 +1,20 @@
-//! Payloads that messages only point to: fetched before they are read, and removed when their messages are done.
+//! Payloads that messages only point to: fetched before they are read.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
-use super::invocation::Part;
 use super::unpacking::{Unpacking, content_bytes};
 use crate::deadline::{Schedule, until};
 use crate::key::ConsumerName;
-use crate::limits::{DEAD_LETTERS_BATCH_MAX, FETCH_PART, REMOVALS_MAX, ROOM_TURN_MAX_MS, ROOM_TURN_PART};
+use crate::limits::{FETCH_PART, ROOM_TURN_MAX_MS, ROOM_TURN_PART};
 use crate::message::Message;
 use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
-use crate::queue::{Confirmation, Queue};
 use crate::reader::{Located, Reader};
 use crate::rejection::Rejection;
-use crate::report::{Outcome, Report};
 
 /// Why a message's content is not there to be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +35,7 @@ pub(crate) struct Fetched {
     /// What is in its outer envelopes, with the contents; or why they are not there.
     pub(crate) content: Result<Vec<Message>, Unread>,
     /// Where its payload is, if not in the message.
-    pointer: Option<Pointer>,
+    pub(crate) pointer: Option<Pointer>,
 }
 
 /// Returns the messages of a batch with their contents. Without a source of payloads, that is what was delivered.
@@ -134,88 +130,4 @@ impl Fetching<'_> {
             }
         }
     }
-}
-
-/// Where the payloads of a batch's messages are, by their indexes: those that are to be removed when their messages are done.
-pub(crate) type Removable = Vec<(usize, Pointer)>;
-
-/// Returns the payloads that are to be removed.
-pub(crate) fn removable(reader: &Reader, fetched: &[Fetched]) -> Removable {
-    if !reader.payloads().is_some_and(|source| source.removes()) {
-        return Vec::new();
-    }
-    let of = |(index, fetched): (usize, &Fetched)| Some((index, fetched.pointer.clone()?));
-    fetched.iter().enumerate().filter_map(of).collect()
-}
-
-/// Removes the payloads of messages that are completed: the message first, and its payload only once the queue has confirmed that
-/// the message is gone. What is redelivered would find no payload otherwise, and be rejected though it is done.
-pub(crate) async fn remove_finished(
-    reader: &Reader,
-    removable: Removable,
-    report: &Report,
-    part: &Part<'_>,
-    return_by: Instant,
-) {
-    let Some(source) = reader.payloads() else { return };
-    let finished = finished(removable, report, part);
-    let (total, removed) = (finished.len(), remove(source, &finished, part, return_by).await);
-    if removed < total {
-        tracing::warn!(
-            payloads = total - removed,
-            "payloads of completed messages were not removed, since their deletion, or that of their messages, was not confirmed: a rule that lets them expire removes them"
-        );
-    }
-}
-
-/// Returns what may be removed: of messages whose own work is completed, where no other message of the batch needs the same payload
-/// and no other copy of the message failed. A dead letter is a copy of its message: it still points to its payload. So does a message
-/// of several events, which none of them ends.
-fn finished(removable: Removable, report: &Report, part: &Part<'_>) -> Vec<(usize, Pointer)> {
-    let failed: HashSet<_> = report.failures().into_iter().collect();
-    let done = |index: usize| {
-        let entry = report.entries().get(index);
-        entry.is_some_and(|entry| {
-            matches!(entry.outcome, Outcome::Completed | Outcome::Duplicate)
-                && !failed.contains(&entry.message_id)
-                && part.is_whole(index)
-        })
-    };
-    let (finished, kept): (Vec<_>, Vec<_>) = removable.into_iter().partition(|(index, _)| done(*index));
-    let kept: HashSet<_> = kept.into_iter().map(|(_, pointer)| pointer).collect();
-    finished.into_iter().filter(|(_, pointer)| !kept.contains(pointer)).collect()
-}
-
-/// Returns how many are removed, of which each is confirmed.
-async fn remove(
-    source: &dyn PayloadSource,
-    finished: &[(usize, Pointer)],
-    queue: &dyn Queue,
-    return_by: Instant,
-) -> usize {
-    let delete = |chunk: &[(usize, Pointer)]| {
-        let chunk = chunk.to_vec();
-        async move {
-            let indexes: Vec<_> = chunk.iter().map(|(index, _)| *index).collect();
-            let gone = confirmed(return_by, |_| queue.delete(&indexes)).await;
-            (chunk, gone)
-        }
-    };
-    let chunks: Vec<_> = finished.chunks(DEAD_LETTERS_BATCH_MAX).map(delete).collect();
-    let deleted: Vec<_> = stream::iter(chunks).buffer_unordered(REMOVALS_MAX).collect().await;
-    let (gone, left): (Vec<_>, Vec<_>) = deleted.into_iter().partition(|(_, gone)| *gone);
-    // A copy that may come back needs the payload that it shares with one that is gone.
-    let needed: HashSet<_> = left.into_iter().flat_map(|(chunk, _)| chunk).map(|(_, pointer)| pointer).collect();
-    let unneeded = gone.into_iter().flat_map(|(chunk, _)| chunk).filter(|(_, pointer)| !needed.contains(pointer));
-    let removals = unneeded
-        .map(|(_, pointer)| async move { confirmed(return_by, |within| source.remove(&pointer, within)).await });
-    stream::iter(removals).buffer_unordered(REMOVALS_MAX).filter(|gone| std::future::ready(*gone)).count().await
-}
-
-/// Calls, unless no time is left, and returns whether that was confirmed in time. Calls wait for each other: the time that is left is
-/// that of each when it begins. A panic confirms nothing: the work is done, and its report is due.
-async fn confirmed<F: Future<Output = Confirmation>>(return_by: Instant, call: impl FnOnce(Duration) -> F) -> bool {
-    let within = until(return_by);
-    let called = AssertUnwindSafe(async { call(within).await }).catch_unwind();
-    !within.is_zero() && matches!(timeout(within, called).await, Ok(Ok(Confirmation::Confirmed)))
 }

@@ -15,7 +15,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `batch`, `waiting` | the loop: it lets stages start what they may, waits for one of their calls, and routes what came of it |
-//! | `fetching` | payloads that messages only point to: fetched before they are read, removed when their messages are done |
+//! | `fetching`, `removing` | payloads that messages only point to: fetched before they are read, removed when their messages are done |
 //! | `reading` | messages opened and decoded, once; what is rejected is known from here on |
 //! | `unpacking` | how much memory and time opening messages may take |
 //! | `lanes` | what runs side by side; order within FIFO groups and keys; who follows whom |
@@ -40,7 +40,7 @@
 
 pub(crate) mod admission;
 mod after;
-pub(crate) mod again;
+mod again;
 mod asker;
 mod batch;
 mod breaker_state;
@@ -62,6 +62,7 @@ mod messages;
 mod pauses;
 pub(crate) mod progress;
 mod reading;
+mod removing;
 mod renewal;
 mod round;
 mod run;
@@ -105,6 +106,7 @@ use admission::Learned;
 use batch::Batch;
 use context::{BatchContext, Shared};
 use invocation::{Invocation, Part, Sequence};
+use removing::Removals;
 use shared_breaker::SharedBreaker;
 use shared_limit::SharedLimit;
 use slots::Slots;
@@ -255,7 +257,7 @@ impl Engine {
         let _entered = shared.slots.enter();
         let mut unpacking = Unpacking::new(&shared.name, schedule);
         let fetched = fetching::fetched(&shared.consumer.reader, &shared.name, batch, schedule, &mut unpacking).await;
-        let removable = fetching::removable(&shared.consumer.reader, &fetched);
+        let removals = Removals::of(&shared.consumer.reader, &fetched);
         let arrivals = reading::arrivals(&shared.consumer.reader, &shared.name, fetched, unpacking.with_time(schedule));
         if part.spans().is_some() {
             arrivals.iter().for_each(|arrival| part.arrived(arrival.index, &shared.name, &arrival.message));
@@ -264,9 +266,8 @@ impl Engine {
         let events = part.sequence.invocation.events.max(arrivals.len());
         let cx = BatchContext { shared, schedule, part, meter: &meter, events };
         let (mut report, unsent) = Batch::new(cx, arrivals).drive().await;
-        if !removable.is_empty() {
-            again::hide_instead(&shared.name, removable.iter().map(|(index, _)| *index), &mut report);
-            fetching::remove_finished(&shared.consumer.reader, removable, &report, part, schedule.return_by).await;
+        if let Some(removals) = removals {
+            removals.finish(&shared.name, &mut report, part, schedule.return_by).await;
         }
         (report, unsent)
     }

@@ -1,0 +1,115 @@
+//! Payloads that messages only point to, at the end of a batch: removed when their messages are done.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use tokio::time::{Instant, timeout};
+
+use super::again;
+use super::fetching::Fetched;
+use super::invocation::Part;
+use crate::deadline::until;
+use crate::key::ConsumerName;
+use crate::limits::{DEAD_LETTERS_BATCH_MAX, REMOVALS_MAX, VISIBILITY_MAX_S};
+use crate::payloads::{PayloadSource, Pointer};
+use crate::queue::{Confirmation, Queue};
+use crate::reader::Reader;
+use crate::report::{Outcome, Report};
+
+/// The payloads of a batch that are to be removed when their messages are done.
+pub(crate) struct Removals<'a> {
+    source: &'a dyn PayloadSource,
+    /// Where they are, by the indexes of their messages.
+    pointers: Vec<(usize, Pointer)>,
+}
+
+impl<'a> Removals<'a> {
+    /// Returns those of a batch that has some.
+    pub(crate) fn of(reader: &'a Reader, fetched: &[Fetched]) -> Option<Self> {
+        let source = reader.payloads().filter(|source| source.removes())?;
+        let of = |(index, fetched): (usize, &Fetched)| Some((index, fetched.pointer.clone()?));
+        let pointers: Vec<_> = fetched.iter().enumerate().filter_map(of).collect();
+        (!pointers.is_empty()).then_some(Self { source, pointers })
+    }
+
+    /// Keeps those messages in their queue that would be sent again, and removes the payloads of those that are completed: the message
+    /// first, and its payload only once the queue has confirmed that the message is gone. What is redelivered would find no payload
+    /// otherwise, and be rejected though it is done.
+    pub(crate) async fn finish(self, name: &ConsumerName, report: &mut Report, part: &Part<'_>, return_by: Instant) {
+        self.hide_instead(name, report);
+        let source = self.source;
+        let finished = self.finished(report, part);
+        let (total, removed) = (finished.len(), remove(source, &finished, part, return_by).await);
+        if removed < total {
+            tracing::warn!(
+                payloads = total - removed,
+                "payloads of completed messages were not removed, since their deletion, or that of their messages, was not confirmed: a rule that lets them expire removes them"
+            );
+        }
+    }
+
+    /// Keeps messages in their queue until their payload is removed with them: an earlier delivery of a message that is sent again may be
+    /// done meanwhile, and what is sent would point to nothing.
+    fn hide_instead(&self, name: &ConsumerName, report: &mut Report) {
+        for (index, _) in &self.pointers {
+            let entry = report.entries_mut().get_mut(*index).filter(|entry| again::after(entry).is_some());
+            let Some(entry) = entry else { continue };
+            entry.visible_after = Some(Duration::from_secs(VISIBILITY_MAX_S));
+            tracing::warn!(consumer = %name, message_id = %entry.message_id, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again, since its payload is removed when it is done. It comes back earlier");
+        }
+    }
+
+    /// Returns what may be removed: of messages whose own work is completed, where no other message of the batch needs the same payload
+    /// and no other copy of the message failed. A dead letter is a copy of its message: it still points to its payload. So does a message
+    /// of several events, which none of them ends.
+    fn finished(self, report: &Report, part: &Part<'_>) -> Vec<(usize, Pointer)> {
+        let failed: HashSet<_> = report.failures().into_iter().collect();
+        let done = |index: usize| {
+            let entry = report.entries().get(index);
+            entry.is_some_and(|entry| {
+                matches!(entry.outcome, Outcome::Completed | Outcome::Duplicate)
+                    && !failed.contains(&entry.message_id)
+                    && part.is_whole(index)
+            })
+        };
+        let (finished, kept): (Vec<_>, Vec<_>) = self.pointers.into_iter().partition(|(index, _)| done(*index));
+        let kept: HashSet<_> = kept.into_iter().map(|(_, pointer)| pointer).collect();
+        finished.into_iter().filter(|(_, pointer)| !kept.contains(pointer)).collect()
+    }
+}
+
+/// Returns how many are removed, of which each is confirmed.
+async fn remove(
+    source: &dyn PayloadSource,
+    finished: &[(usize, Pointer)],
+    queue: &dyn Queue,
+    return_by: Instant,
+) -> usize {
+    let delete = |chunk: &[(usize, Pointer)]| {
+        let chunk = chunk.to_vec();
+        async move {
+            let indexes: Vec<_> = chunk.iter().map(|(index, _)| *index).collect();
+            let gone = confirmed(return_by, |_| queue.delete(&indexes)).await;
+            (chunk, gone)
+        }
+    };
+    let chunks: Vec<_> = finished.chunks(DEAD_LETTERS_BATCH_MAX).map(delete).collect();
+    let deleted: Vec<_> = stream::iter(chunks).buffer_unordered(REMOVALS_MAX).collect().await;
+    let (gone, left): (Vec<_>, Vec<_>) = deleted.into_iter().partition(|(_, gone)| *gone);
+    // A copy that may come back needs the payload that it shares with one that is gone.
+    let needed: HashSet<_> = left.into_iter().flat_map(|(chunk, _)| chunk).map(|(_, pointer)| pointer).collect();
+    let unneeded = gone.into_iter().flat_map(|(chunk, _)| chunk).filter(|(_, pointer)| !needed.contains(pointer));
+    let removals = unneeded
+        .map(|(_, pointer)| async move { confirmed(return_by, |within| source.remove(&pointer, within)).await });
+    stream::iter(removals).buffer_unordered(REMOVALS_MAX).filter(|gone| std::future::ready(*gone)).count().await
+}
+
+/// Calls, unless no time is left, and returns whether that was confirmed in time. Calls wait for each other: the time that is left is
+/// that of each when it begins. A panic confirms nothing: the work is done, and its report is due.
+async fn confirmed<F: Future<Output = Confirmation>>(return_by: Instant, call: impl FnOnce(Duration) -> F) -> bool {
+    let within = until(return_by);
+    let called = AssertUnwindSafe(async { call(within).await }).catch_unwind();
+    !within.is_zero() && matches!(timeout(within, called).await, Ok(Ok(Confirmation::Confirmed)))
+}
