@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::admission::DeliveryKind;
 use super::context::BatchContext;
+use super::learned::DeliveryKind;
 use super::slots::Permits;
 use super::spans::{self, Within};
 use super::tenants::TenantQueue;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::admission::{self, Learned};
+use super::admission;
 use super::asker::Asker;
 use super::invocation::Part;
+use super::learned::Learned;
 use super::shared_breaker::SharedBreaker;
 use super::shared_limit::SharedLimit;
 use super::slots::Slots;

@@ -33,7 +33,7 @@
 //! | `tenants` | which tenant is next, where messages wait |
 //! | `watch`, `share` | a breaker and a limit for what takes its work by itself and not in batches |
 //! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
-//! | `admission`, `slots` | how much at once (pure); what invocations share |
+//! | `admission`, `learned`, `slots` | how much at once (pure); what an engine has learned of its handlers and messages; what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and the turns of suspects |
 //! | `context`, `work` | what all stages know; the types that move between them |
 //! | `spans` | the spans of messages' steps, for a tracing system |
@@ -55,6 +55,7 @@ mod finish;
 mod gate;
 pub(crate) mod invocation;
 pub(crate) mod lanes;
+pub(crate) mod learned;
 mod leaving;
 mod limit_calls;
 mod limiting;
@@ -102,10 +103,10 @@ use crate::meter::Meter;
 use crate::queue::Queue;
 use crate::report::{DeadLetter, Report};
 use crate::threads::HandlerThreads;
-use admission::Learned;
 use batch::Batch;
 use context::{BatchContext, Shared};
 use invocation::{Invocation, Part, Sequence};
+use learned::Learned;
 use removing::Removals;
 use shared_breaker::SharedBreaker;
 use shared_limit::SharedLimit;

@@ -6,7 +6,8 @@ use claimant_testkit::fuzz::hold;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use crate::engine::admission::{Durations, fits, to_claim, to_settle};
+use crate::engine::admission::{fits, to_claim, to_settle};
+use crate::engine::learned::Durations;
 use crate::limits::{
     BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLAIM_AHEAD_MAX, CONCURRENCY_MAX, LEASE_MARGIN_MS, LEASE_MAX_MS, LIMIT_LEASE_MS,
     SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
