@@ -319,6 +319,7 @@ mod tests {
     /// [`FORM`], and lines of its own.
     #[test]
     fn fingerprints_of_bodies_are_these_in_every_version() {
+        let nested = "[".repeat(127) + &"]".repeat(127);
         let bodies = [
             ("", "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"),
             ("nonsense", "538d87b0bc0cfb0e72e8a146987e7cacae89096087af1f9562b24ad4a24b5c70"),
@@ -340,6 +341,11 @@ mod tests {
                 r#"{"order_id":"ord-1","items":[{"sku":"TEA","quantity":2,"price":12.50}],"note":null,"gift":false}"#,
                 "24096e396f08ffddaeb681098b51bbe4e1de8f4fcc56ef679ca1e127654df94b",
             ),
+            (r#"{"a":1,"b":2,"a":3}"#, "76be610f7da3093911945631a327aa11a544e0c319d4b1e9f6a11bc28aebc3fa"),
+            (r#"{"\u0061":"\ud83d\ude00"}"#, "0938b093a722b152a90257896fb76b273aa45e7279d9c5c9cb7d0b453357bd67"),
+            (&nested, "1ccb7039a36ab81e9b9ceeee285a27385530e84d4d6cf03e801383df4f4af5b7"),
+            ("[-9223372036854775808]", "c676fcfaef93581a005d757059b9ba4d345536b195bae685276d2ba65e6b264b"),
+            ("[1e400]", "3fb6c3466ec90f6e4cadb377ea7571fa2845711c77c2898f37fe7c71382686b9"),
         ];
         assert_eq!(FORM, 1);
         for (body, wanted) in bodies {

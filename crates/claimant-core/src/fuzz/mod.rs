@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | `bodies` | any body: decoded or rejected; its key, its record's name, its fingerprint |
 //! | `fields` | any body: the field by which it is routed |
-//! | `values` | names of records, fingerprints |
-//! | `first_form` | fingerprints as they were first made |
+//! | `values` | names of records, fingerprints of values and numbers |
+//! | `json_texts` | fingerprints of JSON texts |
 //! | `batches` | the plan and the report |
 //! | `times` | delays, schedules, and what is claimed when |
 
 mod batches;
 mod bodies;
 mod fields;
-mod first_form;
+mod json_texts;
 mod times;
 mod values;

@@ -63,53 +63,6 @@ fn fingerprints_of_json() {
     });
 }
 
-#[test]
-fn fingerprints_of_texts() {
-    let choices = || prop::collection::vec(any::<u8>(), 1..16);
-    hold("fingerprints of JSON texts", file!(), (json(), choices(), choices()), |(value, first, second)| {
-        let written = [first, second].map(|choices| {
-            let mut text = String::new();
-            write(&value, &mut choices.iter().copied().cycle(), &mut text);
-            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
-            assert_eq!(Fingerprint::of_json_text(&text), Some(Fingerprint::of_json(&value)));
-            text
-        });
-        assert_eq!(of_content(written[0].as_bytes()), of_content(written[1].as_bytes()));
-    });
-}
-
-/// The value as text, with white space and the order of fields as chosen.
-fn write(value: &Value, choices: &mut impl Iterator<Item = u8>, text: &mut String) {
-    let mut choose = |bound: usize| usize::from(choices.next().expect("it never ends")) % bound;
-    let spaces: [&str; 4] = std::array::from_fn(|_| ["", " ", "\n", "\t\r "][choose(4)]);
-    let turn = choose(5);
-    text.push_str(spaces[0]);
-    match value {
-        Value::Array(items) => {
-            text.push('[');
-            for (n, item) in items.iter().enumerate() {
-                text.push_str(if n == 0 { "" } else { "," });
-                write(item, choices, text);
-            }
-            text.push_str(&format!("{}]", spaces[1]));
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            let turn = turn.min(fields.len());
-            fields.rotate_left(turn);
-            text.push_str(&format!("{{{}", spaces[1]));
-            for (n, (name, value)) in fields.into_iter().enumerate() {
-                text.push_str(if n == 0 { "" } else { "," });
-                text.push_str(&format!("{}{}{}:", spaces[2], Value::from(name.as_str()), spaces[3]));
-                write(value, choices, text);
-            }
-            text.push('}');
-        }
-        other => text.push_str(&other.to_string()),
-    }
-    text.push_str(spaces[3]);
-}
-
 /// Numbers as JSON has them, of few digits, many, and many zeros; and what each is: its digits and their exponent.
 fn numbers() -> impl Strategy<Value = (String, (bool, String, i64))> {
     let whole = prop_oneof!["0", "[1-9][0-9]{0,3}", "[1-9][0-9]{12,22}", "10{12,20}[0-9]"];
