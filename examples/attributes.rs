@@ -22,7 +22,7 @@ async fn pack(_order: u64, cx: Context) -> Result<(), HandlerError> {
 /// such messages, and the second of them a duplicate.
 fn consumer() -> Consumer<u64> {
     Consumer::new("packing", MemoryStore::new(), pack)
-        .try_key_of_message(|order, message| Ok(format!("{}/{order}", message.attributes().require_text("tenant")?)))
+        .key_of_message(|order, message| Ok(format!("{}/{order}", message.attributes().require_text("tenant")?)))
         .concurrency(1)
 }
 

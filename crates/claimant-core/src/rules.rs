@@ -52,40 +52,19 @@ impl<T: Send + 'static> Consumer<T> {
         self
     }
 
-    /// Sets how the key is made from the payload and the message: its attributes, and what its envelopes say. Otherwise as
-    /// [`key`](Self::key). What changes when a producer sends again (the message's id, times, receive counts) makes no key. What may
-    /// be missing makes none either, since all messages without it would share a key: that is for
-    /// [`try_key_of_message`](Self::try_key_of_message).
+    /// Sets how the key is made from the payload and the message: its attributes, and what its envelopes say. An error rejects the
+    /// message. Otherwise as [`key`](Self::key). What changes when a producer sends again (the message's id, times, receive counts) makes
+    /// no key. Nor does a word in the place of what is missing, since all messages without it would share a key: return an error.
     ///
     /// ```
     /// # use claimant_core as claimant;
     /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
     /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
     /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .key_of_message(|order, message| {
-    ///         // Without an id of its event, each message is work of its own.
-    ///         let event = message.event().and_then(|event| event.id.clone());
-    ///         format!("{order}:{}", event.unwrap_or_else(|| message.first_id().to_string()))
-    ///     });
+    ///     .key_of_message(|order, message| Ok(format!("{}/{order}", message.attributes().require_text("tenant")?)));
     /// ```
     #[must_use]
-    pub fn key_of_message<K: Display>(mut self, rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static) -> Self {
-        self.definition.reader.identity.set_key(move |payload: &T, message| Ok(rule(payload, message)));
-        self
-    }
-
-    /// Sets how the key is made from the payload and the message, where that can fail: an error rejects the message. Otherwise as
-    /// [`key_of_message`](Self::key_of_message).
-    ///
-    /// ```
-    /// # use claimant_core as claimant;
-    /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
-    /// # async fn pack(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
-    /// let consumer = Consumer::new("packing", MemoryStore::new(), pack)
-    ///     .try_key_of_message(|order, message| Ok(format!("{}/{order}", message.attributes().require_text("tenant")?)));
-    /// ```
-    #[must_use]
-    pub fn try_key_of_message<K: Display>(
+    pub fn key_of_message<K: Display>(
         mut self,
         rule: impl Fn(&T, &Message) -> Result<K, Rejection> + Send + Sync + 'static,
     ) -> Self {

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::dynamodb::Transaction;
 use claimant::memory::MemoryStore;
 use claimant::store::Store;
-use claimant::{Consumer, Context, Fingerprint, Handler, HandlerError, Message, Terminal, TransactionGuard, envelope};
+use claimant::{Consumer, Context, Fingerprint, Handler, HandlerError, Message, Rejection, Terminal, TransactionGuard, envelope};
 use claimant_test::{Call, Effects, Fault, FaultyStore, MemoryTransactions, Scenario, TestMessage, TestQueue};
 use serde_json::json;
 
@@ -105,9 +105,9 @@ async fn an_order_is_one_order_however_it_comes() {
 }
 
 /// The key that `docs/envelopes.md` recommends where a notification has several kinds of events.
-fn kind_and_id<T>(_: &T, message: &Message) -> String {
+fn kind_and_id<T>(_: &T, message: &Message) -> Result<String, Rejection> {
     let event = message.event().unwrap();
-    format!("{} {}", event.kind.as_deref().unwrap(), event.id.as_deref().unwrap_or(message.id().as_str()))
+    Ok(format!("{} {}", event.kind.as_deref().unwrap(), event.id.as_deref().unwrap_or(message.id().as_str())))
 }
 
 /// One version of an object is tagged as clean, and an hour later as infected; it is restored, and restored again; it is not replicated, and
@@ -148,7 +148,7 @@ async fn two_kinds_of_events_that_hold_the_same_need_keys_of_their_own() {
     let event = |kind: &str| order("ord-1", 3).in_event_bridge("shop", kind);
     let consumer = || consumer(MemoryStore::new(), Effects::new()).envelope(envelope::EventBridge);
     let with_the_kind = |order: &Order, message: &Message| {
-        format!("{} {}", message.event().and_then(|event| event.kind.as_deref()).unwrap(), order.order_id)
+        Ok(format!("{} {}", message.event().and_then(|event| event.kind.as_deref()).unwrap(), order.order_id))
     };
     for (consumer, second) in [(consumer(), "duplicate"), (consumer().key_of_message(with_the_kind), "completed")] {
         let queue = TestQueue::new(consumer);
