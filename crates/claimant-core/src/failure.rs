@@ -21,12 +21,12 @@ const FAILURE_MAX_BYTES: usize = 1_024;
 ///
 /// ```
 /// # use claimant_core as claimant;
-/// use claimant::{HandlerError, Terminal};
+/// use claimant::{FailureKind, HandlerError, Terminal};
 ///
 /// fn quantity(text: &str) -> Result<u32, HandlerError> {
 ///     Ok(text.parse().terminal()?) // it will not parse next time either
 /// }
-/// assert!(quantity("many").unwrap_err().is_terminal());
+/// assert_eq!(quantity("many").unwrap_err().kind(), FailureKind::Terminal);
 /// ```
 pub struct HandlerError {
     source: Box<dyn StdError + Send + Sync>,
@@ -65,7 +65,7 @@ impl HandlerError {
     ///
     /// ```
     /// # use claimant_core as claimant;
-    /// use claimant::HandlerError;
+    /// use claimant::{FailureKind, HandlerError};
     ///
     /// fn charged(answer: std::io::Result<u16>) -> Result<(), HandlerError> {
     ///     match answer.map_err(HandlerError::uncertain)? {
@@ -74,7 +74,7 @@ impl HandlerError {
     ///         _ => Err(HandlerError::uncertain("the gateway failed on the way")),
     ///     }
     /// }
-    /// assert!(charged(Err(std::io::ErrorKind::TimedOut.into())).unwrap_err().is_uncertain());
+    /// assert_eq!(charged(Err(std::io::ErrorKind::TimedOut.into())).unwrap_err().kind(), FailureKind::Uncertain);
     /// ```
     pub fn uncertain(why: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { kind: FailureKind::Uncertain, ..Self::retry(why) }
@@ -118,16 +118,10 @@ impl HandlerError {
         self.downstream.as_deref()
     }
 
-    /// Returns whether the message is rejected for good.
+    /// Returns what it says about another try.
     #[must_use]
-    pub const fn is_terminal(&self) -> bool {
-        matches!(self.kind, FailureKind::Terminal)
-    }
-
-    /// Returns whether the work may be done all the same.
-    #[must_use]
-    pub const fn is_uncertain(&self) -> bool {
-        matches!(self.kind, FailureKind::Uncertain)
+    pub const fn kind(&self) -> FailureKind {
+        self.kind
     }
 
     /// Returns the delay asked for, if any.
@@ -231,15 +225,17 @@ mod tests {
     #[test]
     fn retry_is_the_default_and_terminal_is_said_aloud() {
         let parse = |text: &str| -> Result<u32, HandlerError> { Ok(text.parse::<u32>()?) };
-        assert!(!parse("x").unwrap_err().is_terminal());
-        assert!("x".parse::<u32>().terminal().unwrap_err().is_terminal());
         let uncertain = HandlerError::uncertain("no answer");
-        assert!(uncertain.is_uncertain() && !uncertain.is_terminal() && !parse("x").unwrap_err().is_uncertain());
+        for (error, kind) in [
+            (parse("x").unwrap_err(), FailureKind::Retry),
+            ("x".parse::<u32>().terminal().unwrap_err(), FailureKind::Terminal),
+            (HandlerError::uncertain("no answer"), FailureKind::Uncertain),
+        ] {
+            assert_eq!((error.kind(), Failure::from(error).kind), (kind, kind));
+        }
         assert_eq!(format!("{uncertain:?}"), "HandlerError(uncertain: no answer)");
         let asked = HandlerError::retry("busy").after(Duration::from_secs(9));
         assert_eq!((asked.to_string().as_str(), asked.retry_after()), ("busy", Some(Duration::from_secs(9))));
-        let kind = |error| Failure::from(error).kind;
-        assert_eq!(kind(HandlerError::terminal("no")), FailureKind::Terminal);
         assert_eq!(
             (Failure::terminal("no").kind, Failure::retry("not yet").kind),
             (FailureKind::Terminal, FailureKind::Retry)

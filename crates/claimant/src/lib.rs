@@ -79,7 +79,7 @@ pub use claimant_core::envelope::Envelope;
 #[doc(inline)]
 pub use claimant_core::error::{Error, ErrorKind};
 #[doc(inline)]
-pub use claimant_core::failure::{HandlerError, Terminal};
+pub use claimant_core::failure::{FailureKind, HandlerError, Terminal};
 #[doc(inline)]
 pub use claimant_core::fingerprint::Fingerprint;
 #[doc(inline)]
@@ -294,8 +294,8 @@ pub mod store {
     };
     #[doc(inline)]
     pub use claimant_core::{
-        Abandoned, AnyTransaction, BatchTransactional, Claim, ConsumerName, Failure, FailureKind, Meter, OwnerToken,
-        Record, RecordId, Status, Transactional, Usage, protocol,
+        Abandoned, AnyTransaction, BatchTransactional, Claim, ConsumerName, Failure, Meter, OwnerToken, Record,
+        RecordId, Status, Transactional, Usage, protocol,
     };
 }
 

@@ -8,7 +8,10 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant::dynamodb::Transaction;
 use claimant::memory::MemoryStore;
 use claimant::store::Store;
-use claimant::{Consumer, Context, Fingerprint, Handler, HandlerError, Message, Rejection, Terminal, TransactionGuard, envelope};
+use claimant::{
+    Consumer, Context, FailureKind, Fingerprint, Handler, HandlerError, Message, Rejection, Terminal, TransactionGuard,
+    envelope,
+};
 use claimant_test::{Call, Effects, Fault, FaultyStore, MemoryTransactions, Scenario, TestMessage, TestQueue};
 use serde_json::json;
 
@@ -193,9 +196,9 @@ async fn a_handler_is_a_function() {
     let cx = Context::for_tests("ord-1").unwrap();
     packing.handle(order(3), cx.clone()).await.unwrap();
     assert_eq!(packing.warehouse.once(), ["ord-1: 3 cups"]);
-    assert!(packing.handle(order(0), cx.clone()).await.unwrap_err().is_terminal());
+    assert_eq!(packing.handle(order(0), cx.clone()).await.unwrap_err().kind(), FailureKind::Terminal);
     let late = cx.with_attempt(2).with_remaining(Duration::from_millis(100));
-    assert!(!packing.handle(order(3), late).await.unwrap_err().is_terminal());
+    assert_eq!(packing.handle(order(3), late).await.unwrap_err().kind(), FailureKind::Retry);
 }
 
 async fn book(order: Order, mut tx: TransactionGuard<Transaction>, cx: Context) -> Result<(), HandlerError> {

@@ -119,6 +119,7 @@ fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
 mod tests {
     use aws_sdk_sesv2::config::http::HttpResponse;
     use aws_sdk_sesv2::error::ErrorMetadata;
+    use claimant::FailureKind;
 
     use super::*;
 
@@ -147,7 +148,7 @@ mod tests {
             let response = HttpResponse::new(403.try_into().unwrap(), "{}".into());
             let error = failure(&SdkError::service_error(SendEmailError::generic(meta), response));
             let text = error.to_string();
-            assert!(text.contains(code) && !text.contains("ada") && !error.is_terminal(), "{text}");
+            assert!(text.contains(code) && !text.contains("ada") && error.kind() == FailureKind::Retry, "{text}");
             assert_eq!(text.contains("ses:SendEmail on the identity and on its configuration set"), named, "{text}");
         }
     }

@@ -144,38 +144,21 @@ fn refusal(status: StatusCode) -> HandlerError {
 
 #[cfg(test)]
 mod tests {
+    use claimant::FailureKind;
+
     use super::*;
 
     #[test]
     fn answers_say_whether_the_charge_may_have_been_made() {
         let table = [
-            (402, "terminal"),
-            (400, "terminal"),
-            (422, "terminal"),
-            (401, "retry"),
-            (403, "retry"),
-            (404, "retry"),
-            (421, "retry"),
-            (425, "retry"),
-            (429, "retry"),
-            (408, "uncertain"),
-            (409, "uncertain"),
-            (418, "uncertain"),
-            (460, "uncertain"),
-            (499, "uncertain"),
-            (302, "uncertain"),
-            (500, "uncertain"),
-            (503, "uncertain"),
-            (504, "uncertain"),
+            (FailureKind::Terminal, &[402, 400, 422][..]),
+            (FailureKind::Retry, &[401, 403, 404, 421, 425, 429]),
+            (FailureKind::Uncertain, &[408, 409, 418, 460, 499, 302, 500, 503, 504]),
         ];
-        for (status, expected) in table {
-            let error = refusal(StatusCode::from_u16(status).unwrap());
-            let seen = match (error.is_terminal(), error.is_uncertain()) {
-                (true, _) => "terminal",
-                (_, true) => "uncertain",
-                _ => "retry",
-            };
-            assert_eq!(seen, expected, "{status}");
+        for (expected, statuses) in table {
+            for status in statuses {
+                assert_eq!(refusal(StatusCode::from_u16(*status).unwrap()).kind(), expected, "{status}");
+            }
         }
     }
 
@@ -199,7 +182,11 @@ mod tests {
         let long = "k".repeat(KEY_MAX_BYTES + 1);
         for (key, fits) in [("ord-1", true), ("ord\n1", false), ("ord 1", false), ("örd", false), (&long, false)] {
             let request = gateway.request(&charge, key);
-            assert_eq!(request.as_ref().map_err(HandlerError::is_terminal).err(), (!fits).then_some(true), "{key}");
+            assert_eq!(
+                request.as_ref().map_err(HandlerError::kind).err(),
+                (!fits).then_some(FailureKind::Terminal),
+                "{key}"
+            );
             if let Ok(request) = request {
                 assert!(request.uri().path() == "/charges" && request.headers()[KEY_HEADER] == *key);
             }
