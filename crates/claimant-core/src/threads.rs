@@ -28,7 +28,6 @@ pub(crate) type HandlerTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A runtime, shut down without waiting for what blocks its threads where it is ours.
 enum Threads {
     Ours(Option<Runtime>),
-    Theirs(Handle),
     Spawned(Spawn),
 }
 
@@ -39,7 +38,6 @@ impl Threads {
         match self {
             // OK because it is taken out only when this is dropped.
             Self::Ours(runtime) => runtime.as_ref().expect("there until it is dropped").spawn(task),
-            Self::Theirs(handle) => handle.spawn(task),
             Self::Spawned(spawn) => spawn(task),
         }
     }
@@ -107,7 +105,8 @@ impl HandlerThreads {
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn on_handles(make: impl Fn() -> io::Result<Handle> + Send + Sync + 'static) -> Result<Self, Error> {
-        let threads = Self::of(None, Some(Box::new(move || make().map(Threads::Theirs))));
+        let threads = |handle: Handle| Threads::Spawned(Box::new(move |task| handle.spawn(task)));
+        let threads = Self::of(None, Some(Box::new(move || make().map(threads))));
         threads.start().map(|()| threads)
     }
 
@@ -191,13 +190,6 @@ impl HandlerThreads {
                 None
             }
         }
-    }
-}
-
-impl From<Handle> for HandlerThreads {
-    /// Returns the threads of this runtime, whatever blocks them: there are no others.
-    fn from(handle: Handle) -> Self {
-        Self::of(Some(Threads::Theirs(handle)), None)
     }
 }
 

@@ -143,8 +143,7 @@ impl Service {
 
     /// Runs handlers on these threads, see [`Engine::handlers_on`](claimant_core::Engine::handlers_on).
     #[must_use]
-    pub fn handlers_on(mut self, threads: impl Into<HandlerThreads>) -> Self {
-        let threads = threads.into();
+    pub fn handlers_on(mut self, threads: HandlerThreads) -> Self {
         self.router = self.router.handlers_on(threads.clone());
         self.threads = Some(threads);
         self

@@ -38,7 +38,8 @@ pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Servic
     let service = service.expect("scenarios keep within the bounds of the settings").clock(clock);
     let Some(thread) = process.thread() else { return service };
     if world.mutant == Some(Mutant::ThreadsForEver) {
-        return service.handlers_on(thread.handlers.clone());
+        let handlers = thread.handlers.clone();
+        return service.handlers_on(HandlerThreads::spawned_by(move |task| handlers.spawn(task)));
     }
     // The one that it has comes first.
     let (first, process) = (Mutex::new(Some(thread)), Arc::clone(process));

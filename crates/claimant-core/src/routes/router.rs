@@ -61,8 +61,7 @@ impl Router {
 
     /// Runs handlers on threads of their own, as [`Engine::handlers_on`](crate::Engine::handlers_on).
     #[must_use]
-    pub fn handlers_on(self, threads: impl Into<HandlerThreads>) -> Self {
-        let threads = threads.into();
+    pub fn handlers_on(self, threads: HandlerThreads) -> Self {
         self.each(|engine| engine.handlers_on(threads.clone()))
     }
 

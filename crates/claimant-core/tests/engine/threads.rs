@@ -13,7 +13,7 @@ use claimant_core::{
 use claimant_testkit::Call::Settle;
 use claimant_testkit::FaultyStore;
 use claimant_testkit::outcomes::{Work, message};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::{TIMEOUT, words};
 
@@ -38,6 +38,11 @@ struct Blocked {
 
 fn runtime(count: usize) -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(count).enable_all().build()
+}
+
+/// Returns the threads of this runtime, whatever blocks them: there are no others.
+fn on_no_others(runtime: Handle) -> HandlerThreads {
+    HandlerThreads::spawned_by(move |task| runtime.spawn(task))
 }
 
 impl Blocked {
@@ -119,7 +124,7 @@ async fn what_never_had_a_thread_never_started() {
         let _ = blocked.recv();
     });
     has_entered.recv().unwrap();
-    let threads = HandlerThreads::from(lonely.handle().clone());
+    let threads = on_no_others(lonely.handle().clone());
     for (at_most_once, lease) in [(false, Lease::default()), (true, Lease::default()), (true, RENEWED)] {
         let store = FaultyStore::new(Arc::new(MemoryStore::new()));
         let consumer = Consumer::new("c", store.clone(), |_: Work, _| async { Ok(()) }).key(|w: &Work| &w.id);
@@ -155,7 +160,7 @@ async fn a_payload_that_panics_as_it_is_dropped_without_a_thread_fails_no_other_
     });
     let consumer = Consumer::new("c", MemoryStore::new(), |_: Bomb, _| async { Ok(()) }).key(|bomb| &bomb.id);
     let engine = Engine::with_defaults(consumer.timeout(SHORT)).unwrap();
-    let engine = engine.handlers_on(HandlerThreads::from(lonely.handle().clone()));
+    let engine = engine.handlers_on(on_no_others(lonely.handle().clone()));
     let batch = [message(0, "a ok", 1), message(1, "b ok", 1)];
     let schedule = || Schedule::new(engine.now(), engine.now().plus(PERIOD), Duration::from_millis(100));
     assert_eq!(words(&engine.process(&batch, schedule(), &NoQueue).await), "not_started not_started");
