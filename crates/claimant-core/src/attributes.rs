@@ -68,14 +68,6 @@ impl Attributes {
         self.require(name, "a Number that fits the type asked for", AttributeValue::as_number)
     }
 
-    /// Returns an attribute that has to be there and to be binary.
-    ///
-    /// # Errors
-    /// As for [`require_text`](Self::require_text).
-    pub fn require_bytes(&self, name: &str) -> Result<&[u8], InvalidValue> {
-        self.require(name, "a Binary", AttributeValue::as_bytes)
-    }
-
     fn require<'a, V>(
         &'a self,
         name: &str,
@@ -255,10 +247,7 @@ mod tests {
         attributes.set("digest", AttributeValue::bytes("secret"));
         attributes.set("priority", AttributeValue::number(700));
         attributes.set("odd", AttributeValue::contradictory());
-        assert_eq!(
-            (attributes.require_text("tenant"), attributes.require_bytes("digest")),
-            (Ok("secret"), Ok(&b"secret"[..]))
-        );
+        assert_eq!(attributes.require_text("tenant"), Ok("secret"));
         assert_eq!(attributes.require_number("priority"), Ok(700));
         let said = |error: InvalidValue| error.to_string();
         let rows = [
@@ -270,10 +259,6 @@ mod tests {
             (
                 attributes.require_text("digest").map_err(said).err(),
                 "the attribute `digest` is a Binary, and not a String",
-            ),
-            (
-                attributes.require_bytes("tenant").map_err(said).err(),
-                "the attribute `tenant` is a String, and not a Binary",
             ),
             (
                 attributes.require_number::<u8>("priority").map_err(said).err(),

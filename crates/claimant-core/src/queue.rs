@@ -7,9 +7,7 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::intake::Intake;
 #[cfg(doc)]
-use crate::limits::DEAD_LETTERS_BATCH_MAX;
-#[cfg(doc)]
-use crate::limits::VISIBILITY_MAX_S;
+use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::report::DeadLetter;
 
 /// What a queue's methods return: object safe, as for stores.

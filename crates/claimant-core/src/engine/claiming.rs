@@ -101,8 +101,7 @@ impl<'a> Claiming<'a> {
     /// with the fewest.
     pub(crate) fn pop_for_probe(&mut self) -> Option<Work<Payload>> {
         let next = self.waiting.next_claim(&self.cx.shared.slots.tenants)?;
-        let next_is_last =
-            self.waiting.get_mut(next).is_some_and(|work| self.cx.is_last_receive(&work.delivery.message));
+        let next_is_last = self.waiting.get(next).is_some_and(|work| self.cx.is_last_receive(&work.delivery.message));
         if next_is_last { self.waiting.take(next) } else { self.waiting.take_last() }
     }
 

@@ -23,6 +23,14 @@ pub(crate) enum Node {
 }
 
 impl Consumers {
+    /// Sets the tracing system that is told of each message, of the steps that it takes and of how it ends. What one of several
+    /// consumers was given is for all of them: the first.
+    #[must_use]
+    pub fn spans(mut self, spans: impl Spans) -> Self {
+        self.spans = Some(Arc::new(spans));
+        self
+    }
+
     /// Puts something before the store of each consumer, whose name it gets, with the store to pass calls on to: for tests that let
     /// calls fail.
     #[doc(hidden)]
@@ -163,16 +171,6 @@ impl Routes {
     #[must_use]
     pub fn acknowledge_unknown(mut self) -> Self {
         self.other = Other::Acknowledge;
-        self
-    }
-}
-
-impl Consumers {
-    /// Sets the tracing system that is told of each message, of the steps that it takes and of how it ends. What one of several
-    /// consumers was given is for all of them: the first.
-    #[must_use]
-    pub fn spans(mut self, spans: impl Spans) -> Self {
-        self.spans = Some(Arc::new(spans));
         self
     }
 }
