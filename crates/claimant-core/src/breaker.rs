@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use crate::engine::watch::{Health, Passage, Watch};
+pub use crate::engine::worker_breaker::{Health, Passage, WorkerBreaker};
 use crate::key::ConsumerName;
 use crate::limits::{BREAKER_CALLS_MAX, BREAKER_OPEN_MAX_MS, BREAKER_OPEN_MIN_MS};
 use crate::protocol::breaker::Rules;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claimant_core::backoff;
 use claimant_core::breaker::Health;
-use claimant_core::limit::Turn;
+use claimant_core::limit::LimitTurn;
 use claimant_core::limits::CANCEL_GRACE_MS;
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
@@ -77,7 +77,7 @@ struct LockedRow {
 impl Worker {
     /// Makes one attempt at a row, when it has its turn. Dropping the future cancels the handler and rolls back its work. A handler that does not
     /// stop has its connection still, and so the attempt's slot, until it does.
-    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Option<Turn>, slot: Slot) -> Attempt {
+    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Option<LimitTurn>, slot: Slot) -> Attempt {
         let (taken, slot) = (Arc::new(taken), Arc::new(slot));
         let span = tracing::info_span!(
             "message", consumer = taken.consumer(), message_id = %taken.message_id, inbox_id = taken.id,
@@ -91,7 +91,7 @@ impl Worker {
     async fn work(
         &self,
         taken: &Arc<Taken>,
-        mut turn: Option<Turn>,
+        mut turn: Option<LimitTurn>,
         slot: &Arc<Slot>,
         seen: &mut Seen,
     ) -> AttemptOutcome {

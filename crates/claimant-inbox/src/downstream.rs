@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use claimant_core::breaker::{Health, Passage, Watch};
-use claimant_core::limit::{Line, Share, Turn};
+use claimant_core::breaker::{Health, Passage, WorkerBreaker};
+use claimant_core::limit::{LimitTurn, Line, WorkerLimit};
 use claimant_core::{Breaker, Clock, Error, Failure, Limit, Store};
 use futures_util::future::OptionFuture;
 use tokio::time::Instant;
@@ -16,8 +16,8 @@ use crate::limits::TURN_MAX_MS;
 pub(crate) struct Downstream {
     pub(crate) breaker: Option<(Breaker, Arc<dyn Store>)>,
     pub(crate) limit: Option<(Limit, Arc<dyn Store>)>,
-    watch: OnceLock<Watch>,
-    share: OnceLock<Share>,
+    worker_breaker: OnceLock<WorkerBreaker>,
+    worker_limit: OnceLock<WorkerLimit>,
 }
 
 impl Downstream {
@@ -29,12 +29,12 @@ impl Downstream {
     /// Checks the settings for the worker of this consumer, and begins with them.
     pub(crate) fn begin(&self, consumer: &str, clock: &Arc<dyn Clock>, timeout: Duration) -> Result<(), Error> {
         if let Some((breaker, store)) = &self.breaker {
-            let watch = Watch::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), timeout)?;
-            self.watch.get_or_init(|| watch);
+            let known = WorkerBreaker::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), timeout)?;
+            self.worker_breaker.get_or_init(|| known);
         }
         if let Some((limit, store)) = &self.limit {
-            let share = Share::new(limit, consumer, Arc::clone(store), Arc::clone(clock))?;
-            self.share.get_or_init(|| share);
+            let known = WorkerLimit::new(limit, consumer, Arc::clone(store), Arc::clone(clock))?;
+            self.worker_limit.get_or_init(|| known);
         }
         Ok(())
     }
@@ -50,19 +50,20 @@ impl Downstream {
     }
 
     /// Waits for the turn of a message that is taken; returns whether it has come, and the breaker is not open.
-    pub(crate) async fn may_begin(&self, turn: Option<&mut Turn>) -> bool {
+    pub(crate) async fn may_begin(&self, turn: Option<&mut LimitTurn>) -> bool {
         let Some(turn) = turn else { return true };
-        turn.begin(self.turn_max()).await && self.watch.get().is_none_or(|watch| !watch.is_open())
+        turn.begin(self.turn_max()).await && self.worker_breaker.get().is_none_or(|breaker| !breaker.is_open())
     }
 
     /// Returns what a failure says of the system.
     pub(crate) fn health_in(&self, failure: &Failure) -> Health {
-        self.watch.get().map_or(Health::Unknown, |watch| watch.health_in(failure))
+        self.worker_breaker.get().map_or(Health::Unknown, |breaker| breaker.health_in(failure))
     }
 
     /// Returns a run's way through both.
     pub(crate) fn way(&self) -> Way<'_> {
-        let (passage, line) = (self.watch.get().map(Watch::passage), self.share.get().map(Share::line));
+        let (passage, line) =
+            (self.worker_breaker.get().map(WorkerBreaker::passage), self.worker_limit.get().map(WorkerLimit::line));
         Way { passage, line, waiting: 0, is_short: false }
     }
 }
@@ -123,7 +124,7 @@ impl Way<'_> {
     }
 
     /// Returns the turn of a message that is taken.
-    pub(crate) fn turn(&self) -> Option<Turn> {
+    pub(crate) fn turn(&self) -> Option<LimitTurn> {
         self.line.as_ref().map(Line::turn)
     }
 

@@ -1,5 +1,4 @@
-//! How a message leaves the batch: with an answer, as a duplicate, or to the dead-letter queue. Whether the queue confirms the copy is known
-//! later.
+//! Decides which answer a message gets, or why it is for the dead-letter queue. Whether the queue confirms the copy is known later.
 
 use std::time::Duration;
 

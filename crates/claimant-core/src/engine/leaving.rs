@@ -1,4 +1,4 @@
-//! How messages leave a batch: with an answer, as duplicates, or by way of the dead-letter queue; and what their lanes do then.
+//! Gives messages the answers that they leave a batch with, and lets their lanes go on.
 
 use super::batch::Batch;
 use super::dead_letters::Disposed;

@@ -31,7 +31,7 @@
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
 //! | `limiting`, `limit_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
 //! | `tenants` | which tenant is next, where messages wait |
-//! | `watch`, `share` | a breaker and a limit for what takes its work by itself and not in batches |
+//! | `worker_breaker`, `worker_limit` | a breaker and a limit for what takes its work by itself and not in batches |
 //! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
 //! | `admission`, `learned`, `slots` | how much at once (pure); what an engine has learned of its handlers and messages; what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and the turns of suspects |
@@ -70,7 +70,6 @@ mod run;
 mod running;
 mod settlement;
 mod settling;
-pub(crate) mod share;
 mod shared_breaker;
 mod shared_limit;
 mod slots;
@@ -81,9 +80,10 @@ mod tenants;
 mod turns;
 pub(crate) mod unpacking;
 mod waiting;
-pub(crate) mod watch;
 mod way;
 mod work;
+pub(crate) mod worker_breaker;
+pub(crate) mod worker_limit;
 
 use std::sync::Arc;
 use std::time::Duration;

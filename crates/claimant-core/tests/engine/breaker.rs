@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::breaker::{Health, Watch};
+use claimant_core::breaker::{Health, WorkerBreaker};
 use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, operate};
 use claimant_core::{
     Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message,
@@ -152,7 +152,7 @@ async fn it_is_open_for_its_own_time_and_not_for_as_long_as_a_handler_may_take()
     let world = World::new(true);
     let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
     // The worker of an inbox, whose attempts may take 5 minutes.
-    let watch = Watch::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap();
+    let watch = WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap();
     let mut passage = watch.passage();
     for runs in [5, 1] {
         (0..runs).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));

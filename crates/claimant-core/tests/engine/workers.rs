@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use claimant_core::limit::{Line, Share};
+use claimant_core::limit::{Line, WorkerLimit};
 use claimant_core::{Call, ConsumerName, Key, Limit, Meter, RecordId, Status, Store as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -15,8 +15,8 @@ fn limit() -> Limit {
     Limit::new("ses").per_second(20)
 }
 
-fn share(world: &World, limit: &Limit) -> Share {
-    Share::new(limit, "orders", Arc::new(world.store.clone()), Arc::new(world.clock.clone())).unwrap()
+fn share(world: &World, limit: &Limit) -> WorkerLimit {
+    WorkerLimit::new(limit, "orders", Arc::new(world.store.clone()), Arc::new(world.clock.clone())).unwrap()
 }
 
 /// What a worker has in its table, how many of them it runs at once, and for how long.
@@ -205,7 +205,7 @@ async fn who_has_waited_longest_has_the_next_turn_and_who_has_none_in_time_gives
 async fn what_cannot_hold_is_refused() {
     let world = World::new(10);
     let fault = |limit: Limit, store| {
-        let share = Share::new(&limit, "orders", Arc::new(store), Arc::new(world.clock.clone()));
+        let share = WorkerLimit::new(&limit, "orders", Arc::new(store), Arc::new(world.clock.clone()));
         share.unwrap_err().to_string()
     };
     assert!(fault(Limit::new("ses"), world.store.clone()).contains("the limit allows everything"));

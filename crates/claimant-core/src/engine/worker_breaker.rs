@@ -27,12 +27,12 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// A [`Breaker`] as one process knows it, for workers that take their work by themselves. All that name its system in one store share it,
 /// also consumers of queues.
-pub struct Watch {
-    breaker: SharedBreaker,
+pub struct WorkerBreaker {
+    shared: SharedBreaker,
     worker: Worker,
 }
 
-impl Watch {
+impl WorkerBreaker {
     /// Returns the breaker of the worker of this name, closed; `longest` is how long one of its runs can take.
     ///
     /// # Errors
@@ -45,44 +45,44 @@ impl Watch {
         longest: Duration,
     ) -> Result<Self, Error> {
         let worker = Worker::new((consumer, "breaker", breaker.faults()), store, clock, longest)?;
-        let breaker = SharedBreaker::new(breaker, &worker.name, Duration::from_millis(SKEW_DEFAULT_MS))?;
-        Ok(Self { breaker, worker })
+        let shared = SharedBreaker::new(breaker, &worker.name, Duration::from_millis(SKEW_DEFAULT_MS))?;
+        Ok(Self { shared, worker })
     }
 
     /// Returns whether nothing may begin that is not a probe.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.breaker.is_open()
+        self.shared.is_open()
     }
 
     /// Returns what the failure of a run says of the system.
     #[must_use]
     pub fn health_in(&self, failure: &Failure) -> Health {
-        if self.breaker.is_of(failure) { Health::Away } else { Health::Unknown }
+        if self.shared.is_of(failure) { Health::Away } else { Health::Unknown }
     }
 
     /// Returns one worker's way through it.
     #[must_use]
     pub fn passage(&self) -> Passage<'_> {
         Passage {
-            watch: self,
+            breaker: self,
             looked: false,
-            way: Way::new(&self.breaker),
+            way: Way::new(&self.shared),
             wait: None,
             writes: FuturesUnordered::new(),
         }
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for WorkerBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("consumer", &self.worker.name).finish_non_exhaustive()
+        f.debug_struct("WorkerBreaker").field("consumer", &self.worker.name).finish_non_exhaustive()
     }
 }
 
 /// One worker's way through a breaker. Dropped while it probes, the breaker is open until its lease ends.
 pub struct Passage<'a> {
-    watch: &'a Watch,
+    breaker: &'a WorkerBreaker,
     /// Whether it has waited.
     looked: bool,
     way: Way<'a>,
@@ -109,20 +109,20 @@ impl<'a> Passage<'a> {
             return false;
         }
         self.looked = true;
-        let asker = self.watch.worker.asker(WAIT_MAX);
+        let asker = self.breaker.worker.asker(WAIT_MAX);
         let by = if once { Instant::now() + LOOK } else { asker.by };
-        self.wait = Some(Box::pin(self.watch.breaker.pass(asker, move || Instant::now() < asker.by, by)));
+        self.wait = Some(Box::pin(self.breaker.shared.pass(asker, move || Instant::now() < asker.by, by)));
         true
     }
 
     /// Takes note of a run that took so long.
     pub fn after_run(&mut self, health: Health, took: Duration) {
-        let write = self.way.after_run(health, took, self.watch.worker.clock.now());
+        let write = self.way.after_run(health, took, self.breaker.worker.clock.now());
         self.write(write);
     }
 
     fn write(&mut self, write: Option<Write<'a>>) {
-        let asker = self.watch.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
+        let asker = self.breaker.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
         self.writes.extend(write.map(|write| -> BoxFuture<'a, bool> { Box::pin(write.go(asker)) }));
     }
 

@@ -25,7 +25,7 @@ const AHEAD: Duration = Duration::from_millis(LIMIT_AHEAD_MS);
 
 /// A [`Limit`] as one process knows it, for workers that take their work by themselves. All that name its system in one store share it,
 /// also consumers of queues.
-pub struct Share {
+pub struct WorkerLimit {
     known: Arc<Known>,
     worker: Worker,
     /// Where this process begins to look for a slot.
@@ -43,7 +43,7 @@ struct Known {
     lines: AtomicUsize,
 }
 
-impl Share {
+impl WorkerLimit {
     /// Returns the limit of the worker of this name, with nothing of it held.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Share {
     pub fn line(&self) -> Line<'_> {
         self.known.lines.fetch_add(1, Ordering::SeqCst);
         let slots = LimitCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
-        Line { share: self, slots }
+        Line { limit: self, slots }
     }
 
     fn asker(&self) -> Asker<'_> {
@@ -69,21 +69,21 @@ impl Share {
     }
 }
 
-impl fmt::Debug for Share {
+impl fmt::Debug for WorkerLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Share").field("consumer", &self.worker.name).finish_non_exhaustive()
+        f.debug_struct("WorkerLimit").field("consumer", &self.worker.name).finish_non_exhaustive()
     }
 }
 
 /// One worker's way to its turns. Dropped before it has [ended](Self::end), the slots that it holds end with their leases.
 pub struct Line<'a> {
-    share: &'a Share,
+    limit: &'a WorkerLimit,
     slots: LimitCalls<'a>,
 }
 
 impl Line<'_> {
     fn unstarted(&self) -> usize {
-        self.share.known.unstarted.load(Ordering::SeqCst)
+        self.limit.known.unstarted.load(Ordering::SeqCst)
     }
 
     /// Returns how many messages may be taken, since their turns are soon.
@@ -95,18 +95,18 @@ impl Line<'_> {
     /// Asks the store for what is needed where so many messages wait that are not taken, and for those that are; `free` is how many more
     /// the worker can have in hand.
     pub fn go_on(&mut self, waiting: usize, free: usize) {
-        let (share, unstarted) = (self.share, self.unstarted());
+        let (limit, unstarted) = (self.limit, self.unstarted());
         // While a call can begin, or all that the worker has in hand run, it is not the limit that the others wait for.
-        let is_short = self.slots.limit.is_short(share.worker.clock.as_ref()) && unstarted.max(free) > 0;
+        let is_short = self.slots.limit.is_short(limit.worker.clock.as_ref()) && unstarted.max(free) > 0;
         let needed = if is_short { waiting.saturating_add(unstarted) } else { unstarted };
-        self.slots.go_on(needed, || share.asker(), |_| waiting + unstarted > 0);
+        self.slots.go_on(needed, || limit.asker(), |_| waiting + unstarted > 0);
     }
 
     /// Returns the turn of a message that is taken, which it waits for.
     #[must_use]
-    pub fn turn(&self) -> Turn {
-        self.share.known.unstarted.fetch_add(1, Ordering::SeqCst);
-        Turn { known: Arc::clone(&self.share.known), waits: true, permit: None }
+    pub fn turn(&self) -> LimitTurn {
+        self.limit.known.unstarted.fetch_add(1, Ordering::SeqCst);
+        LimitTurn { known: Arc::clone(&self.limit.known), waits: true, permit: None }
     }
 
     /// Returns when there may be something to be done.
@@ -123,13 +123,13 @@ impl Line<'_> {
     /// Lets slots go as at the end of an invocation, where nothing waits to be taken.
     pub fn rest(&mut self) {
         if self.unstarted() == 0 && self.is_last() {
-            self.slots.leave(|known, now| known.leave(now), || self.share.asker());
+            self.slots.leave(|known, now| known.leave(now), || self.limit.asker());
         }
     }
 
     /// Returns whether no other worker of the process uses the limit.
     fn is_last(&self) -> bool {
-        self.share.known.lines.load(Ordering::SeqCst) == 1
+        self.limit.known.lines.load(Ordering::SeqCst) == 1
     }
 
     /// Ends the worker's way: slots that no other one of its process uses are free for other processes.
@@ -137,7 +137,7 @@ impl Line<'_> {
         // What is renewed cannot be let go.
         self.slots.finish().await;
         if self.is_last() {
-            self.slots.leave(|known, _| known.leave_all(), || self.share.asker());
+            self.slots.leave(|known, _| known.leave_all(), || self.limit.asker());
         }
         self.slots.finish().await;
     }
@@ -145,7 +145,7 @@ impl Line<'_> {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        self.share.known.lines.fetch_sub(1, Ordering::SeqCst);
+        self.limit.known.lines.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -156,14 +156,14 @@ impl fmt::Debug for Line<'_> {
 }
 
 /// The turn of a message that is taken. Dropped, its run has ended.
-pub struct Turn {
+pub struct LimitTurn {
     known: Arc<Known>,
     waits: bool,
     /// Set while it runs, where a limit counts runs at once.
     permit: Option<Permit>,
 }
 
-impl Turn {
+impl LimitTurn {
     /// Waits until it has come, not longer than this; returns whether it has. Turns come in the order of waiting. Cancel safe.
     pub async fn begin(&mut self, within: Duration) -> bool {
         let (known, by) = (Arc::clone(&self.known), Instant::now() + within);
@@ -196,14 +196,14 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for LimitTurn {
     fn drop(&mut self) {
         self.wait_no_more();
     }
 }
 
-impl fmt::Debug for Turn {
+impl fmt::Debug for LimitTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn").field("waits", &self.waits).finish_non_exhaustive()
+        f.debug_struct("LimitTurn").field("waits", &self.waits).finish_non_exhaustive()
     }
 }
