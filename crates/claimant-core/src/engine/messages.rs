@@ -1,4 +1,5 @@
-//! Messages: each is done when all events in it are. It has one entry in the report, and one dead letter at most.
+//! Messages: each is done when all events in it are. It has one entry in the report, and one dead letter at most; one that the queue delivered
+//! twice in a batch is two here.
 
 use std::time::Duration;
 

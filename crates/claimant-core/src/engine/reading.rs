@@ -1,4 +1,4 @@
-//! Intake: each message is opened and decoded here, once, and from here on its work is known or it is rejected.
+//! Reading: each message is opened and decoded here, once, and from here on its work is known or it is rejected.
 
 use std::cmp::Reverse;
 
