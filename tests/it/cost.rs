@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Consumer, Context, Engine, HandlerError, HideAnswer, Lease, Queue, QueueFuture, Schedule, TransactionGuard, Usage,
+    BoxFuture, Consumer, Context, Engine, HandlerError, HideAnswer, Lease, Queue, Schedule, TransactionGuard, Usage,
 };
 use claimant_cost::{Guarantee, Load, RECORD_BYTES, Runs, Traffic, Units, Work as Costs, duration_ms};
 use claimant_dynamodb::{LockTable, Transaction};
@@ -43,7 +43,7 @@ async fn write(work: Work, mut tx: TransactionGuard<Transaction>, cx: Context) -
 struct Hiding(AtomicU64);
 
 impl Queue for Hiding {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }

@@ -4,8 +4,8 @@
 //! come back when. Its description says who wanted it.
 
 use aws_config::SdkConfig;
-use claimant_core::intake::{IntakeFuture, is_early_enough};
-use claimant_core::{Clock, Error, ErrorKind, Intake, Timestamp};
+use claimant_core::intake::is_early_enough;
+use claimant_core::{BoxFuture, Clock, Error, ErrorKind, Intake, Timestamp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -207,26 +207,26 @@ impl<'a> Mapping<'a> {
 }
 
 impl Intake for Mapping<'_> {
-    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn is_on(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async { Ok(self.find().await?.is_on()) })
     }
 
-    fn plan_return<'b>(&'b self, at: Timestamp, why: &'b str) -> IntakeFuture<'b, Result<(), Error>> {
+    fn plan_return<'b>(&'b self, at: Timestamp, why: &'b str) -> BoxFuture<'b, Result<(), Error>> {
         Box::pin(self.plan(at, why))
     }
 
-    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn has_return(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async {
             let now = self.api.clock.now();
             Ok(Returns(self.api).of(Some(self.id().await?)).await?.iter().any(|planned| planned.at > now))
         })
     }
 
-    fn switch_off(&self, before: Timestamp) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_off(&self, before: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.switch(Some(before)))
     }
 
-    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_on(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.switch(None))
     }
 }

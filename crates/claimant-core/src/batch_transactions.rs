@@ -7,9 +7,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+
 use crate::claim::Claim;
 use crate::protocol::Settlement;
-use crate::store::{Call, Settled, Store, StoreError, StoreFuture};
+use crate::store::{Call, Settled, Store, StoreError};
 use crate::transaction::AnyTransaction;
 
 /// A store that completes many claims in one transaction with what a handler wrote in it.
@@ -28,7 +30,7 @@ pub trait BatchTransactional: Store {
     ///
     /// # Errors
     /// When the store gave none.
-    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> StoreFuture<'a, Result<Self::Transaction, StoreError>>;
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<Self::Transaction, StoreError>>;
 
     /// Completes these claims, all of different keys, in the transaction, and commits it, within this time: one answer for each,
     /// in their order. All of them are [`Done`](Settled::Done), or none is:
@@ -42,14 +44,14 @@ pub trait BatchTransactional: Store {
         transaction: Self::Transaction,
         completions: Vec<(Claim, Settlement)>,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>>;
+    ) -> BoxFuture<'a, Vec<Settled>>;
 
     /// Finds out, within this time, whether a commit without an answer applied to these: [`Done`](Settled::Done) if it did. If it
     /// did not it never will: [`Aborted`](Settled::Aborted), and the claim is still held, or [`Lost`](Settled::Lost).
-    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>>;
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>>;
 
     /// Rolls a transaction back, within this time, where that is better than dropping it.
-    fn roll_back<'a>(&'a self, transaction: Self::Transaction, _: Call<'a>) -> StoreFuture<'a, ()> {
+    fn roll_back<'a>(&'a self, transaction: Self::Transaction, _: Call<'a>) -> BoxFuture<'a, ()> {
         drop(transaction);
         Box::pin(async {})
     }
@@ -57,22 +59,22 @@ pub trait BatchTransactional: Store {
 
 /// [`BatchTransactional`], whatever the transaction's type.
 pub(crate) trait AnyBatchTransactions: Send + Sync {
-    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>>;
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<AnyTransaction, StoreError>>;
 
     fn commit<'a>(
         &'a self,
         transaction: AnyTransaction,
         completions: Vec<(Claim, Settlement)>,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>>;
+    ) -> BoxFuture<'a, Vec<Settled>>;
 
-    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>>;
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>>;
 
-    fn roll_back<'a>(&'a self, transaction: AnyTransaction, call: Call<'a>) -> StoreFuture<'a, ()>;
+    fn roll_back<'a>(&'a self, transaction: AnyTransaction, call: Call<'a>) -> BoxFuture<'a, ()>;
 }
 
 impl<S: BatchTransactional> AnyBatchTransactions for S {
-    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> StoreFuture<'a, Result<AnyTransaction, StoreError>> {
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<AnyTransaction, StoreError>> {
         Box::pin(async move { BatchTransactional::begin(self, lasts, call).await.map(AnyTransaction::new) })
     }
 
@@ -81,7 +83,7 @@ impl<S: BatchTransactional> AnyBatchTransactions for S {
         transaction: AnyTransaction,
         completions: Vec<(Claim, Settlement)>,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    ) -> BoxFuture<'a, Vec<Settled>> {
         match transaction.unpack() {
             Some(transaction) => BatchTransactional::commit(self, transaction, completions, call),
             // Of another store: nothing of this one is in it.
@@ -89,11 +91,11 @@ impl<S: BatchTransactional> AnyBatchTransactions for S {
         }
     }
 
-    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>> {
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         BatchTransactional::resolve(self, completions, call)
     }
 
-    fn roll_back<'a>(&'a self, transaction: AnyTransaction, call: Call<'a>) -> StoreFuture<'a, ()> {
+    fn roll_back<'a>(&'a self, transaction: AnyTransaction, call: Call<'a>) -> BoxFuture<'a, ()> {
         match transaction.unpack() {
             Some(transaction) => BatchTransactional::roll_back(self, transaction, call),
             None => Box::pin(async {}),

@@ -2,9 +2,9 @@
 
 use std::future::{Future, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -15,7 +15,7 @@ use crate::record::RESULT_MAX_BYTES;
 use crate::transaction::{TransactionGuard, TransactionSlot};
 
 /// The run of a handler, which returns `R`.
-pub(crate) type RunFuture<R> = Pin<Box<dyn Future<Output = R> + Send>>;
+pub(crate) type RunFuture<R> = BoxFuture<'static, R>;
 
 /// A handler's run: what it returns is the result to keep, as JSON.
 pub(crate) type HandlerFuture = RunFuture<Result<Option<String>, Failure>>;

@@ -1,15 +1,13 @@
 //! What lets messages into a function: it is paused only where it comes back by itself.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::limits::INTAKE_LATE_MS;
-
-/// What an intake's methods return: object safe, as for queues and stores.
-pub type IntakeFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What lets a queue's messages into the function. [`pause`] and [`resume`] put its parts together; what they ask for can be lost,
 /// come late or twice, and end with their process anywhere. An error of [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) says that the
@@ -19,32 +17,32 @@ pub trait Intake: Send + Sync {
     ///
     /// # Errors
     /// When this cannot be found out.
-    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>>;
+    fn is_on(&self) -> BoxFuture<'_, Result<bool, Error>>;
 
     /// Has it switched on at this time, whatever becomes of this process. `why` is for people. The same time again changes nothing.
     ///
     /// # Errors
     /// When this is not confirmed; it may be planned all the same.
-    fn plan_return<'a>(&'a self, at: Timestamp, why: &'a str) -> IntakeFuture<'a, Result<(), Error>>;
+    fn plan_return<'a>(&'a self, at: Timestamp, why: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Returns whether there is a planned return that is still to come: who switched it off then was no person.
     ///
     /// # Errors
     /// When this cannot be found out.
-    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>>;
+    fn has_return(&self) -> BoxFuture<'_, Result<bool, Error>>;
 
     /// Switches it off: before this time or not at all, however late the request arrives. Nothing is asked where
     /// [`is_early_enough`] says no at the time that the request bears.
     ///
     /// # Errors
     /// When this is not confirmed; it may be off all the same.
-    fn switch_off(&self, before: Timestamp) -> IntakeFuture<'_, Result<(), Error>>;
+    fn switch_off(&self, before: Timestamp) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Switches it on.
     ///
     /// # Errors
     /// When this is not confirmed; it may be on all the same.
-    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>>;
+    fn switch_on(&self) -> BoxFuture<'_, Result<(), Error>>;
 }
 
 /// What became of an intake that was to be paused.

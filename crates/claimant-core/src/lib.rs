@@ -92,6 +92,8 @@ pub use envelope::Envelope;
 pub use error::{Error, ErrorKind};
 pub use failure::{Failure, FailureKind, HandlerError, Terminal};
 pub use fingerprint::Fingerprint;
+/// What the methods of stores, queues, intakes and payload sources return: object safe, so that a consumer can hold any of them.
+pub use futures_util::future::BoxFuture;
 pub use handler::{Handler, TransactionalHandler};
 pub use intake::{Intake, Paused};
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
@@ -100,9 +102,9 @@ pub use memory::MemoryStore;
 pub use message::{Event, Message};
 pub use meter::{Meter, Usage};
 pub use options::Lease;
-pub use payloads::{FetchError, FetchFuture, PayloadSink, PayloadSource, Pointer, Room, Written};
+pub use payloads::{FetchError, PayloadSink, PayloadSource, Pointer, Room, Written};
 pub use protocol::{Abandoned, Conflicts};
-pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, QueueFuture, SendAgain};
+pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, SendAgain};
 pub use record::{Record, Status};
 pub use records::{Cursor, Filter, Page, Records, Replaced, Size, State};
 pub use rejection::Rejection;
@@ -111,8 +113,6 @@ pub use routes::{Consumers, Router, RouterReport, Routes};
 pub use secret::SecretUrl;
 pub use settings::Variables;
 pub use spans::{MessageSpan, SendSpan, SpanIdentity, Spans, Step, StepSpan};
-pub use store::{
-    BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture, Transactional,
-};
+pub use store::{BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, Transactional};
 pub use threads::HandlerThreads;
 pub use transaction::{AnyTransaction, TransactionGuard, TransactionSlot};

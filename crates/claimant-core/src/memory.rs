@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::BoxFuture;
+
 use crate::claim::Claim;
 use crate::key::RecordId;
 use crate::protocol::{self, ClaimRequest, Decision, Refusal, RenewDecision, Renewal, SettleDecision, Settlement};
 use crate::record::Record;
 use crate::records::{Cursor, Filter, Page, Records, Replaced, Size};
-use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture};
+use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind};
 
 /// A store in memory: the shortest implementation of the contract, for tests and experiments.
 ///
@@ -54,7 +56,7 @@ impl Store for MemoryStore {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             Ok(self.claim_now(request))
@@ -66,7 +68,7 @@ impl Store for MemoryStore {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             let mut records = self.records();
@@ -82,7 +84,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
             call.meter.request();
             let mut records = self.records();
@@ -97,7 +99,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             Ok(self.records().get(id).cloned())
@@ -115,7 +117,7 @@ impl Records for MemoryStore {
         seen: &'a Record,
         next: &'a Record,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+    ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             match self.records().get_mut(id) {
@@ -134,7 +136,7 @@ impl Records for MemoryStore {
         filter: &'a Filter,
         from: &'a Cursor,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Page, StoreError>> {
+    ) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             if !from.as_str().is_empty() && RecordId::from_stored(from.as_str()).is_err() {
@@ -151,7 +153,7 @@ impl Records for MemoryStore {
         })
     }
 
-    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
+    fn size<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Size, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             let records = self.records();

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -16,9 +15,6 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::queue::Confirmation;
 use crate::rejection::Rejection;
-
-/// What the methods of a [`PayloadSource`] return: object safe, as for stores.
-pub type FetchFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Fetches payloads that messages only point to: for [`Consumer::large_payloads`](crate::Consumer::large_payloads).
 ///
@@ -45,7 +41,7 @@ pub trait PayloadSource: Send + Sync + 'static {
         pointer: &'a Pointer,
         room: &'a Room,
         within: Duration,
-    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>>;
+    ) -> BoxFuture<'a, Result<Vec<u8>, FetchError>>;
 
     /// Returns how many bytes of payloads one batch may have in memory.
     fn room_bytes(&self) -> usize;
@@ -65,7 +61,7 @@ pub trait PayloadSource: Send + Sync + 'static {
     }
 
     /// Removes a payload: [`Confirmation::Confirmed`] once it is gone. Called only where it [removes](Self::removes) them.
-    fn remove<'a>(&'a self, pointer: &'a Pointer, within: Duration) -> FetchFuture<'a, Confirmation> {
+    fn remove<'a>(&'a self, pointer: &'a Pointer, within: Duration) -> BoxFuture<'a, Confirmation> {
         let _ = (pointer, within);
         Box::pin(std::future::ready(Confirmation::Unconfirmed))
     }
@@ -79,7 +75,7 @@ pub trait PayloadSink: Send + Sync + 'static {
     ///
     /// # Errors
     /// When it is not confirmed: [`Refused`](crate::ErrorKind::Refused) where another try is of no use.
-    fn write<'a>(&'a self, payload: &'a [u8]) -> FetchFuture<'a, Result<Written, Error>>;
+    fn write<'a>(&'a self, payload: &'a [u8]) -> BoxFuture<'a, Result<Written, Error>>;
 }
 
 /// The message that points to a payload.
@@ -252,12 +248,7 @@ mod tests {
             Ok(None)
         }
 
-        fn fetch<'a>(
-            &'a self,
-            _: &'a Pointer,
-            _: &'a Room,
-            _: Duration,
-        ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+        fn fetch<'a>(&'a self, _: &'a Pointer, _: &'a Room, _: Duration) -> BoxFuture<'a, Result<Vec<u8>, FetchError>> {
             Box::pin(std::future::ready(Err(FetchError::NoRoom)))
         }
 

@@ -1,17 +1,14 @@
 //! What the engine asks of the queue while a batch runs.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 
 use crate::clock::Timestamp;
 use crate::intake::Intake;
 #[cfg(doc)]
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::report::DeadLetter;
-
-/// What a queue's methods return: object safe, as for stores.
-pub type QueueFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The answer to [`Queue::hide`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +48,11 @@ pub trait Queue: Send + Sync {
     /// Hides a message from other receivers for this long from now. [`HideAnswer::Lost`] where the queue says that it is no
     /// longer this delivery's to hide: its handler is then cancelled. Not every queue can say so of a message that is visible
     /// again (a standard queue accepts the change); there, the lease alone keeps others off.
-    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer>;
+    fn hide(&self, index: usize, period: Duration) -> BoxFuture<'_, HideAnswer>;
 
     /// Deletes completed messages before the report does, so that none of them is redelivered if the process dies on the next
     /// one. [`Confirmation::Confirmed`] only once the queue has confirmed that all are gone.
-    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> BoxFuture<'a, Confirmation> {
         let _ = indexes;
         Box::pin(std::future::ready(Confirmation::Unconfirmed))
     }
@@ -72,7 +69,7 @@ pub trait Queue: Send + Sync {
         &'a self,
         dead_letters: &'a [DeadLetter],
         within: Duration,
-    ) -> QueueFuture<'a, Vec<Confirmation>> {
+    ) -> BoxFuture<'a, Vec<Confirmation>> {
         let _ = (dead_letters, within);
         Box::pin(std::future::ready(Vec::new()))
     }
@@ -92,7 +89,7 @@ pub trait Queue: Send + Sync {
     /// attribute [`SENT_AGAIN_OF`](crate::own_attributes::SENT_AGAIN_OF): its [first id](crate::Message::first_id). A message that has such a
     /// schedule already gets no second one. Answers for each, in their order: [`Confirmation::Confirmed`] only once its schedule was seen
     /// to be there, since the message is then reported successful and deleted. One without an answer counts as unconfirmed.
-    fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         let _ = (messages, within);
         Box::pin(std::future::ready(Vec::new()))
     }
@@ -103,7 +100,7 @@ pub trait Queue: Send + Sync {
 pub struct NoQueue;
 
 impl Queue for NoQueue {
-    fn hide(&self, _index: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _index: usize, _period: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 }

@@ -4,10 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+
 use crate::clock::Timestamp;
 use crate::key::{ConsumerName, InvalidValue, RecordId};
 use crate::record::{Record, Status};
-use crate::store::{Call, Store, StoreError, StoreFuture};
+use crate::store::{Call, Store, StoreError};
 
 /// What a record means to an operator at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -205,14 +207,14 @@ pub trait Records: Store {
         seen: &'a Record,
         next: &'a Record,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Replaced, StoreError>>;
+    ) -> BoxFuture<'a, Result<Replaced, StoreError>>;
 
     /// Returns where lists begin, within this time: at least one cursor and at most `parts`, or as many as the store consists of
     /// where that is more. They can be followed side by side; no record is behind two of them.
     ///
     /// # Errors
     /// When the store did not give an answer.
-    fn cursors(&self, parts: usize, call: Call<'_>) -> StoreFuture<'_, Result<Vec<Cursor>, StoreError>> {
+    fn cursors(&self, parts: usize, call: Call<'_>) -> BoxFuture<'_, Result<Vec<Cursor>, StoreError>> {
         let _ = (parts, call);
         Box::pin(async { Ok(vec![Cursor::new("")]) })
     }
@@ -226,11 +228,11 @@ pub trait Records: Store {
         filter: &'a Filter,
         from: &'a Cursor,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Page, StoreError>>;
+    ) -> BoxFuture<'a, Result<Page, StoreError>>;
 
     /// Returns about how much there is, within this time. It costs next to nothing, and can be hours old.
     ///
     /// # Errors
     /// When the store did not give an answer.
-    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>>;
+    fn size<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Size, StoreError>>;
 }

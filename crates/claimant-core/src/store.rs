@@ -2,12 +2,10 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
 use crate::claim::Claim;
@@ -18,9 +16,6 @@ use crate::limits::STORE_GUARD_MS;
 use crate::meter::Meter;
 use crate::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use crate::record::Record;
-
-/// What a store's methods return: object safe, so that a consumer can hold any store.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Returns what stands before the store of a consumer, by its name.
 pub(crate) type Before<'a> = &'a mut dyn FnMut(&str, Arc<dyn Store>) -> Arc<dyn Store>;
@@ -149,11 +144,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store did not give an answer. The claim may be held all the same; it then ends with its lease.
-    fn claim<'a>(
-        &'a self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>>;
+    fn claim<'a>(&'a self, request: &'a ClaimRequest, call: Call<'a>)
+    -> BoxFuture<'a, Result<ClaimAnswer, StoreError>>;
 
     /// Makes a lease longer, within this time; on [`Renewed::Held`], `claim.lease_until` is the new end.
     ///
@@ -164,7 +156,7 @@ pub trait Store: Send + Sync + 'static {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>>;
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>>;
 
     /// Claims several keys within this time: one answer for each, in their order. What a store can do in one request for
     /// many, it does here.
@@ -174,7 +166,7 @@ pub trait Store: Send + Sync + 'static {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(join_all(requests.iter().map(move |request| async move {
             let answer = timeout(call.within, self.claim(request, call)).await;
             answer.unwrap_or_else(|_| Err(StoreError::no_answer(call.within))).map(BatchedClaim::Answered)
@@ -183,11 +175,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends several claims, all of different keys, within this time: one answer for each, in their order. No claim waits
     /// for another one much longer than the time given; one that is given up then is lost with its call.
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(join_all(settlements.into_iter().map(move |(claim, settlement)| async move {
             // A little longer than each call has, so that a store which keeps to its time gives the claim back.
             let longest = call.within.saturating_add(Duration::from_millis(STORE_GUARD_MS / 2));
@@ -197,7 +185,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Ends a claim, within this time.
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled>;
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled>;
 
     /// Returns the most claims that may be held at once, where each takes up something scarce, such as a connection. Keys are then
     /// claimed only as handlers become free.
@@ -216,7 +204,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store did not give an answer.
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>>;
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>>;
 }
 
 /// A store whose claims carry a transaction.

@@ -9,12 +9,11 @@
 //! They are counted, and with [`BLOCKED_MAX`] of them there are no fresh runtimes any more.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::BoxFuture;
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -23,7 +22,7 @@ use crate::error::{Chain, Error};
 use crate::limits::{BLOCKED_MAX, RUNTIMES_MAX, THREADS_LOOK_MS};
 
 /// What the threads are given to poll.
-pub(crate) type HandlerTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type HandlerTask = BoxFuture<'static, ()>;
 
 /// A runtime, shut down without waiting for what blocks its threads where it is ours.
 enum Threads {
@@ -113,9 +112,7 @@ impl HandlerThreads {
     /// Starts each handler's task with `spawn`, which can run it wherever and however it likes, and puts no fresh threads in place
     /// of blocked ones: for tests that stop handlers at one of their steps.
     #[must_use]
-    pub fn spawned_by(
-        spawn: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) -> JoinHandle<()> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn spawned_by(spawn: impl Fn(BoxFuture<'static, ()>) -> JoinHandle<()> + Send + Sync + 'static) -> Self {
         Self::of(Some(Threads::Spawned(Box::new(spawn))), None)
     }
 

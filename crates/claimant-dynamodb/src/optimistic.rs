@@ -7,8 +7,8 @@ use claimant_core::protocol::{
     self, ClaimRequest, Decision, Ending, Likely, Refusal, Renewal, SettleDecision, Settlement, claim_of,
 };
 use claimant_core::{
-    AnyTransaction, Budget, Call, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreErrorKind, StoreFuture, Transactional,
+    AnyTransaction, BoxFuture, Budget, Call, Claim, ClaimAnswer, Failure, Record, RecordId, Renewed, Settled, Store,
+    StoreError, StoreErrorKind, Transactional,
 };
 
 use crate::commit::{Next, Seen};
@@ -204,7 +204,7 @@ impl Store for OptimisticTransactions {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(self.begin(request, Budget::of(call)))
     }
 
@@ -214,12 +214,12 @@ impl Store for OptimisticTransactions {
         claim: &'a mut Claim,
         renewal: Renewal,
         _: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         claim.lease_until = claim.lease_until.max(renewal.lease_until);
         Box::pin(std::future::ready(Ok(Renewed::Held)))
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(self.end(claim, settlement, Budget::of(call)))
     }
 
@@ -227,7 +227,7 @@ impl Store for OptimisticTransactions {
         false
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         self.table.get(id, call)
     }
 }

@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use claimant_core::{
-    Budget, Call, Cursor, Filter, Page, Record, RecordId, Records, Replaced, Size, State, StoreError, StoreErrorKind,
-    StoreFuture,
+    BoxFuture, Budget, Call, Cursor, Filter, Page, Record, RecordId, Records, Replaced, Size, State, StoreError,
+    StoreErrorKind,
 };
 
 use crate::error::store_error;
@@ -193,7 +193,7 @@ impl Records for LockTable {
         seen: &'a Record,
         next: &'a Record,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+    ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
         Box::pin(async move {
             match self.send(id, self.requests.replace(id, seen, next), Budget::of(call)).await? {
                 Written::Applied(_) => Ok(Replaced::Done),
@@ -202,7 +202,7 @@ impl Records for LockTable {
         })
     }
 
-    fn cursors(&self, parts: usize, _: Call<'_>) -> StoreFuture<'_, Result<Vec<Cursor>, StoreError>> {
+    fn cursors(&self, parts: usize, _: Call<'_>) -> BoxFuture<'_, Result<Vec<Cursor>, StoreError>> {
         let tables = self.requests.tables.names().len();
         let segments = (parts / tables).clamp(1, SEGMENTS_MAX);
         let in_table = |table| (0..segments).map(move |segment| Cursor::new(format!("{table}/{segment}/{segments}/")));
@@ -216,12 +216,12 @@ impl Records for LockTable {
         filter: &'a Filter,
         from: &'a Cursor,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Page, StoreError>> {
+    ) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(self.list_page(filter, from, Budget::of(call)))
     }
 
     /// From the table's description, which DynamoDB renews about every six hours. Fails where its key is not that of a lock table.
-    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
+    fn size<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Size, StoreError>> {
         Box::pin(async move {
             let mut all = Size { read_units: Some(0), ..Size::default() };
             for table in self.requests.tables.names() {

@@ -16,8 +16,8 @@ use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use claimant_aws::Later;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture, Variables,
+    BatchedClaim, BoxFuture, Budget, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settled, Store,
+    StoreError, Variables,
 };
 
 use crate::error::{is_denied, store_error};
@@ -270,7 +270,7 @@ impl Store for LockTable {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             let budget = Budget::of(call);
             self.bring(&request.id, budget).await?;
@@ -282,15 +282,11 @@ impl Store for LockTable {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(self.claim_many(requests, call))
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(self.settle_many(settlements, call))
     }
 
@@ -299,15 +295,15 @@ impl Store for LockTable {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(self.renew_within(claim, renewal, Budget::of(call)))
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(self.settle_one(claim, settlement, Budget::of(call)))
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(self.read_anywhere(id, Budget::of(call)))
     }
 }

@@ -4,8 +4,8 @@ use std::ops::ControlFlow::{Break, Continue};
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, Renewal, SettleDecision, Settlement};
 use claimant_core::{
-    AnyTransaction, BatchedClaim, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store,
-    StoreError, StoreFuture, Transactional,
+    AnyTransaction, BatchedClaim, BoxFuture, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled,
+    Store, StoreError, Transactional,
 };
 use futures_util::future::join_all;
 
@@ -86,7 +86,7 @@ impl Store for TableTransactions {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move { self.table.claim(request, call).await.map(with_transaction) })
     }
 
@@ -94,7 +94,7 @@ impl Store for TableTransactions {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             let answers = self.table.claim_all(requests, call).await;
             answers.into_iter().map(|answer| answer.map(|answer| answer.map(with_transaction))).collect()
@@ -106,11 +106,11 @@ impl Store for TableTransactions {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         self.table.renew(claim, renewal, call)
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         match settlement.ending {
             Ending::Completed { .. } => Box::pin(self.commit(claim, settlement, Budget::of(call))),
             _ => self.table.settle(claim, settlement, call),
@@ -118,11 +118,7 @@ impl Store for TableTransactions {
     }
 
     /// Commits completions one by one, and settles everything else in one request.
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             let is_commit = |s: &Settlement| matches!(s.ending, Ending::Completed { .. });
             let order: Vec<bool> = settlements.iter().map(|(_, settlement)| is_commit(settlement)).collect();
@@ -137,7 +133,7 @@ impl Store for TableTransactions {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         self.table.get(id, call)
     }
 }

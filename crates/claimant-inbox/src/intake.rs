@@ -4,8 +4,8 @@
 
 use claimant_core::protocol::{self, ClaimRequest, Decision, Ending, Renewal, Settlement};
 use claimant_core::{
-    AnyTransaction, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture, Transactional,
+    AnyTransaction, BoxFuture, Budget, Call, Claim, ClaimAnswer, Record, RecordId, Renewed, Settled, Store, StoreError,
+    Transactional,
 };
 use futures_util::future::join_all;
 use sqlx::PgPool;
@@ -94,7 +94,7 @@ fn same(error: &StoreError) -> StoreError {
 }
 
 impl Store for Intake {
-    fn claim<'a>(&'a self, request: &'a ClaimRequest, _: Call<'a>) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    fn claim<'a>(&'a self, request: &'a ClaimRequest, _: Call<'a>) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         let mut claim = protocol::claim_of(request.id.clone(), &protocol::fresh_claim(request), false);
         claim.transaction = Some(AnyTransaction::new(PendingRow { request: request.clone(), message: None }));
         Box::pin(std::future::ready(Ok(ClaimAnswer::Granted(claim))))
@@ -106,21 +106,17 @@ impl Store for Intake {
         claim: &'a mut Claim,
         renewal: Renewal,
         _: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         claim.lease_until = claim.lease_until.max(renewal.lease_until);
         Box::pin(std::future::ready(Ok(Renewed::Held)))
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         let settling = self.settle_all(vec![(claim, settlement.clone())], call);
         Box::pin(async move { settling.await.pop().unwrap_or(Settled::Lost) })
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             // Endings other than completions need no write.
             let mut answers: Vec<Settled> = settlements.iter().map(|_| Settled::Done).collect();
@@ -154,7 +150,7 @@ impl Store for Intake {
         false
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             call.meter.request();
             let rows = link::rows(&self.pool, end_of(call.within), "reading a message", offer::get(id)).await?;

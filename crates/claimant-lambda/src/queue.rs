@@ -15,7 +15,7 @@ use aws_sdk_sqs::types::{
 use claimant_aws::Later;
 use claimant_aws::intake::Mapping;
 use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
-use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, QueueFuture, SendAgain};
+use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, SendAgain};
 
 use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
@@ -234,11 +234,11 @@ fn warn_not_sent(message_id: Option<&str>, messages: usize, code: &str) {
 }
 
 impl Queue for SqsQueue<'_> {
-    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, index: usize, period: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(self.hide_one(index, period))
     }
 
-    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> BoxFuture<'a, Confirmation> {
         Box::pin(self.delete_all(indexes))
     }
 
@@ -250,7 +250,7 @@ impl Queue for SqsQueue<'_> {
         &'a self,
         dead_letters: &'a [DeadLetter],
         within: Duration,
-    ) -> QueueFuture<'a, Vec<Confirmation>> {
+    ) -> BoxFuture<'a, Vec<Confirmation>> {
         Box::pin(self.send(dead_letters, within))
     }
 
@@ -258,7 +258,7 @@ impl Queue for SqsQueue<'_> {
         self.access.schedules.is_some() && self.batch.source.is_some()
     }
 
-    fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn send_again<'a>(&'a self, messages: &'a [SendAgain], within: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         match &self.access.schedules {
             Some(schedules) => Box::pin(schedules.send_again(self.batch, messages, within)),
             None => Box::pin(std::future::ready(Vec::new())),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{
-    Budget, Call, Cursor, Filter, Page, Record, RecordId, Records, Replaced, Size, StoreError, StoreErrorKind,
-    StoreFuture,
+    BoxFuture, Budget, Call, Cursor, Filter, Page, Record, RecordId, Records, Replaced, Size, StoreError,
+    StoreErrorKind,
 };
 use redis::{Cmd, Value, cmd, from_redis_value};
 
@@ -110,7 +110,7 @@ impl Records for RedisStore {
         seen: &'a Record,
         next: &'a Record,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+    ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
         let skew = Duration::from_millis(SKEW_DEFAULT_MS);
         let write = Write::replace(&self.key(id), seen, next, next.updated_at, skew);
         Box::pin(run_one(self.link(), Replacing { write }, Budget::of(call)))
@@ -122,12 +122,12 @@ impl Records for RedisStore {
         filter: &'a Filter,
         from: &'a Cursor,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Page, StoreError>> {
+    ) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(self.list_page(filter, from, Budget::of(call)))
     }
 
     /// All keys of the database, and all memory of the server.
-    fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
+    fn size<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Size, StoreError>> {
         Box::pin(self.count(Budget::of(call)))
     }
 }

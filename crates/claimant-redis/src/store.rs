@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture, Variables,
+    BatchedClaim, BoxFuture, Budget, Call, Claim, ClaimAnswer, Error, Record, RecordId, Renewed, Settled, Store,
+    StoreError, Variables,
 };
 use redis::cluster::ClusterClient;
 use redis::io::tcp::TcpSettings;
@@ -187,7 +187,7 @@ impl Store for RedisStore {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(run_one(&self.link, self.claiming(request), Budget::of(call)))
     }
 
@@ -195,7 +195,7 @@ impl Store for RedisStore {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             let claims = requests.iter().map(|request| self.claiming(request)).collect();
             let answers = run_all(&self.link, claims, Budget::of(call)).await;
@@ -208,7 +208,7 @@ impl Store for RedisStore {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
             let renewing = Renewing::new(self.key(&claim.id), claim, renewal);
             let (renewed, lease_until) = run_one(&self.link, renewing, Budget::of(call)).await?;
@@ -217,7 +217,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
             let settling = Settling::new(self.key(&claim.id), &claim, settlement);
             let settled = run_one(&self.link, settling, Budget::of(call)).await;
@@ -225,11 +225,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             let endings = settlements.iter();
             let endings = endings.map(|(claim, settlement)| Settling::new(self.key(&claim.id), claim, settlement));
@@ -240,7 +236,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(run_one(&self.link, Reading::new(self.key(id)), Budget::of(call)))
     }
 }

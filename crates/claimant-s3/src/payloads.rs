@@ -6,7 +6,7 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use claimant_core::error::Chain;
 use claimant_core::{
-    AttributeValue, Confirmation, Error, ErrorKind, FetchError, FetchFuture, Message, PayloadSink, PayloadSource,
+    AttributeValue, BoxFuture, Confirmation, Error, ErrorKind, FetchError, Message, PayloadSink, PayloadSource,
     Pointer, Rejection, Room, Variables, Written,
 };
 use tokio::time::timeout;
@@ -221,7 +221,7 @@ impl PayloadSource for S3Payloads {
         pointer: &'a Pointer,
         room: &'a Room,
         within: Duration,
-    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+    ) -> BoxFuture<'a, Result<Vec<u8>, FetchError>> {
         let within = within.min(self.timeout);
         let no_answer =
             move |_| FetchError::Unavailable(format!("S3 did not give the payload within {} ms", within.as_millis()));
@@ -246,14 +246,14 @@ impl PayloadSource for S3Payloads {
         self.removes
     }
 
-    fn remove<'a>(&'a self, pointer: &'a Pointer, within: Duration) -> FetchFuture<'a, Confirmation> {
+    fn remove<'a>(&'a self, pointer: &'a Pointer, within: Duration) -> BoxFuture<'a, Confirmation> {
         let within = within.min(self.timeout);
         Box::pin(async move { timeout(within, self.delete(pointer)).await.unwrap_or(Confirmation::Unconfirmed) })
     }
 }
 
 impl PayloadSink for S3Payloads {
-    fn write<'a>(&'a self, payload: &'a [u8]) -> FetchFuture<'a, Result<Written, Error>> {
+    fn write<'a>(&'a self, payload: &'a [u8]) -> BoxFuture<'a, Result<Written, Error>> {
         let no_answer = || {
             let within = self.timeout.as_millis();
             let why =

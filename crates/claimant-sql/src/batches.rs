@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use claimant_core::protocol::{self, Renewal, SettleDecision, Settlement};
-use claimant_core::{BatchTransactional, Budget, Call, Claim, Failure, Renewed, Settled, StoreError, StoreFuture};
+use claimant_core::{BatchTransactional, BoxFuture, Budget, Call, Claim, Failure, Renewed, Settled, StoreError};
 use sqlx::{PgPool, Postgres};
 
 use crate::dialect::Dialect;
@@ -34,7 +34,7 @@ impl BatchTransactional for PostgresStore {
         &'a self,
         lasts: Duration,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<SqlTransaction<Postgres>, StoreError>> {
+    ) -> BoxFuture<'a, Result<SqlTransaction<Postgres>, StoreError>> {
         Box::pin(begin(self.pool(), lasts, Budget::of(call)))
     }
 
@@ -43,15 +43,15 @@ impl BatchTransactional for PostgresStore {
         transaction: SqlTransaction<Postgres>,
         completions: Completions,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    ) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(commit(self.pool(), transaction, completions, Budget::of(call)))
     }
 
-    fn resolve<'a>(&'a self, completions: Completions, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>> {
+    fn resolve<'a>(&'a self, completions: Completions, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(resolve(self.pool(), completions, NO_COMMIT, Budget::of(call)))
     }
 
-    fn roll_back<'a>(&'a self, transaction: SqlTransaction<Postgres>, call: Call<'a>) -> StoreFuture<'a, ()> {
+    fn roll_back<'a>(&'a self, transaction: SqlTransaction<Postgres>, call: Call<'a>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(mut session) = resume(self.pool(), transaction, Budget::of(call)).await {
                 session.roll_back().await;

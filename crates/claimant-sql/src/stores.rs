@@ -9,8 +9,8 @@ use std::time::Duration;
 use claimant_core::limits::SKEW_MAX_MS;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Budget, Call, Claim, ClaimAnswer, Cursor, Filter, Meter, Page, Record, RecordId, Records, Renewed,
-    Replaced, Settled, Size, Store, StoreError, StoreFuture, Timestamp, Transactional,
+    BatchedClaim, BoxFuture, Budget, Call, Claim, ClaimAnswer, Cursor, Filter, Meter, Page, Record, RecordId, Records,
+    Renewed, Replaced, Settled, Size, Store, StoreError, Timestamp, Transactional,
 };
 
 use crate::dialect::Dialect;
@@ -59,7 +59,7 @@ macro_rules! store {
                 &'a self,
                 request: &'a ClaimRequest,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+            ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
                 Box::pin(rounds::claim(self.pool(), request, Budget::of(call)))
             }
 
@@ -67,7 +67,7 @@ macro_rules! store {
                 &'a self,
                 requests: &'a [ClaimRequest],
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+            ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
                 Box::pin(rounds::claim_all(self.pool(), requests, call))
             }
 
@@ -75,7 +75,7 @@ macro_rules! store {
                 &'a self,
                 settlements: Vec<(Claim, Settlement)>,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Vec<Settled>> {
+            ) -> BoxFuture<'a, Vec<Settled>> {
                 Box::pin(rounds::settle_all(self.pool(), settlements, call))
             }
 
@@ -84,7 +84,7 @@ macro_rules! store {
                 claim: &'a mut Claim,
                 renewal: Renewal,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+            ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
                 Box::pin(rounds::renew(self.pool(), claim, renewal, Budget::of(call)))
             }
 
@@ -93,7 +93,7 @@ macro_rules! store {
                 claim: Claim,
                 settlement: &'a Settlement,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Settled> {
+            ) -> BoxFuture<'a, Settled> {
                 let ending = (claim, settlement.clone());
                 Box::pin(rounds::settle(self.pool(), ending, Budget::of(call)))
             }
@@ -102,7 +102,7 @@ macro_rules! store {
                 &'a self,
                 id: &'a RecordId,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+            ) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
                 Box::pin(rounds::get(self.pool(), id, Budget::of(call)))
             }
         }
@@ -114,7 +114,7 @@ macro_rules! store {
                 seen: &'a Record,
                 next: &'a Record,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+            ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
                 Box::pin(listing::replace(self.pool(), id, seen, next, Budget::of(call)))
             }
 
@@ -123,11 +123,11 @@ macro_rules! store {
                 filter: &'a Filter,
                 from: &'a Cursor,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Result<Page, StoreError>> {
+            ) -> BoxFuture<'a, Result<Page, StoreError>> {
                 Box::pin(listing::list(self.pool(), filter, from, Budget::of(call)))
             }
 
-            fn size<'a>(&'a self, call: Call<'a>) -> StoreFuture<'a, Result<Size, StoreError>> {
+            fn size<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Size, StoreError>> {
                 Box::pin(listing::size(self.pool(), Budget::of(call)))
             }
         }
@@ -189,7 +189,7 @@ macro_rules! transactional {
                 &'a self,
                 request: &'a ClaimRequest,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+            ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
                 Box::pin(transactions::claim(self.store.pool(), request, Budget::of(call)))
             }
 
@@ -198,7 +198,7 @@ macro_rules! transactional {
                 claim: &'a mut Claim,
                 renewal: Renewal,
                 _: Call<'a>,
-            ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+            ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
                 // No other owner has the key while the transaction is open, and without it nothing is committed.
                 claim.lease_until = claim.lease_until.max(renewal.lease_until);
                 Box::pin(async { Ok(Renewed::Held) })
@@ -209,7 +209,7 @@ macro_rules! transactional {
                 claim: Claim,
                 settlement: &'a Settlement,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Settled> {
+            ) -> BoxFuture<'a, Settled> {
                 Box::pin(transactions::settle(self.store.pool(), claim, settlement, Budget::of(call)))
             }
 
@@ -225,7 +225,7 @@ macro_rules! transactional {
                 &'a self,
                 id: &'a RecordId,
                 call: Call<'a>,
-            ) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+            ) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
                 self.store.get(id, call)
             }
         }

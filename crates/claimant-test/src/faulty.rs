@@ -9,8 +9,8 @@ use tokio::time::{sleep, timeout};
 
 use claimant_core::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call as StoreCall, Claim, ClaimAnswer, Clock as _, Failure, Renewed, Settled, Store, StoreError,
-    StoreErrorKind, StoreFuture, Timestamp,
+    BatchedClaim, BoxFuture, Call as StoreCall, Claim, ClaimAnswer, Clock as _, Failure, Renewed, Settled, Store,
+    StoreError, StoreErrorKind, Timestamp,
 };
 
 use crate::clock::MovableClock;
@@ -176,7 +176,7 @@ impl Store for FaultyStore {
         &'a self,
         request: &'a ClaimRequest,
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             if let Some(error) = self.away() {
                 return Err(error);
@@ -196,7 +196,7 @@ impl Store for FaultyStore {
         &'a self,
         requests: &'a [ClaimRequest],
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         if let Some(error) = self.away() {
             let each = |_| Err(StoreError::new(error.kind(), error.to_string()));
             return Box::pin(std::future::ready(requests.iter().map(each).collect()));
@@ -212,7 +212,7 @@ impl Store for FaultyStore {
         &'a self,
         settlements: Vec<(Claim, Settlement)>,
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    ) -> BoxFuture<'a, Vec<Settled>> {
         if let Some(error) = self.away() {
             let each = |(claim, _)| Settled::unknown(claim, StoreError::new(error.kind(), error.to_string()));
             return Box::pin(std::future::ready(settlements.into_iter().map(each).collect()));
@@ -232,7 +232,7 @@ impl Store for FaultyStore {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
             if let Some(error) = self.away() {
                 return Err(error);
@@ -252,7 +252,7 @@ impl Store for FaultyStore {
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
             if let Some(error) = self.away() {
                 return Settled::unknown(claim, error);

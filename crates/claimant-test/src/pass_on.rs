@@ -11,7 +11,7 @@ macro_rules! pass_on {
             &'a $self,
             request: &'a ::claimant_core::protocol::ClaimRequest,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::ClaimAnswer, ::claimant_core::StoreError>> {
+        ) -> ::claimant_core::BoxFuture<'a, Result<::claimant_core::ClaimAnswer, ::claimant_core::StoreError>> {
             $inner.claim(request, call)
         }
     };
@@ -21,7 +21,7 @@ macro_rules! pass_on {
             claim: &'a mut ::claimant_core::Claim,
             renewal: ::claimant_core::protocol::Renewal,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::Renewed, ::claimant_core::StoreError>> {
+        ) -> ::claimant_core::BoxFuture<'a, Result<::claimant_core::Renewed, ::claimant_core::StoreError>> {
             $inner.renew(claim, renewal, call)
         }
     };
@@ -31,7 +31,7 @@ macro_rules! pass_on {
             claim: ::claimant_core::Claim,
             settlement: &'a ::claimant_core::protocol::Settlement,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<'a, ::claimant_core::Settled> {
+        ) -> ::claimant_core::BoxFuture<'a, ::claimant_core::Settled> {
             $inner.settle(claim, settlement, call)
         }
     };
@@ -40,7 +40,7 @@ macro_rules! pass_on {
             &'a $self,
             id: &'a ::claimant_core::RecordId,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<
+        ) -> ::claimant_core::BoxFuture<
             'a,
             Result<Option<::claimant_core::Record>, ::claimant_core::StoreError>,
         > {
@@ -52,7 +52,7 @@ macro_rules! pass_on {
             &'a $self,
             requests: &'a [::claimant_core::protocol::ClaimRequest],
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<
+        ) -> ::claimant_core::BoxFuture<
             'a,
             Vec<Result<::claimant_core::BatchedClaim, ::claimant_core::StoreError>>,
         > {
@@ -64,7 +64,7 @@ macro_rules! pass_on {
             &'a $self,
             settlements: Vec<(::claimant_core::Claim, ::claimant_core::protocol::Settlement)>,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<'a, Vec<::claimant_core::Settled>> {
+        ) -> ::claimant_core::BoxFuture<'a, Vec<::claimant_core::Settled>> {
             $inner.settle_all(settlements, call)
         }
     };
@@ -75,7 +75,7 @@ macro_rules! pass_on {
             seen: &'a ::claimant_core::Record,
             next: &'a ::claimant_core::Record,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::Replaced, ::claimant_core::StoreError>> {
+        ) -> ::claimant_core::BoxFuture<'a, Result<::claimant_core::Replaced, ::claimant_core::StoreError>> {
             $inner.replace(id, seen, next, call)
         }
     };
@@ -85,7 +85,7 @@ macro_rules! pass_on {
             filter: &'a ::claimant_core::Filter,
             from: &'a ::claimant_core::Cursor,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::Page, ::claimant_core::StoreError>> {
+        ) -> ::claimant_core::BoxFuture<'a, Result<::claimant_core::Page, ::claimant_core::StoreError>> {
             $inner.list(filter, from, call)
         }
     };
@@ -93,7 +93,7 @@ macro_rules! pass_on {
         fn size<'a>(
             &'a $self,
             call: ::claimant_core::Call<'a>,
-        ) -> ::claimant_core::StoreFuture<'a, Result<::claimant_core::Size, ::claimant_core::StoreError>> {
+        ) -> ::claimant_core::BoxFuture<'a, Result<::claimant_core::Size, ::claimant_core::StoreError>> {
             $inner.size(call)
         }
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{FetchError, FetchFuture, Message, PayloadSource, Pointer, Rejection, Room};
+use claimant_core::{BoxFuture, FetchError, Message, PayloadSource, Pointer, Rejection, Room};
 use serde_json::Value;
 
 /// How much a batch may have in memory, and fetch at once.
@@ -76,7 +76,7 @@ impl PayloadSource for MemoryPayloads {
         pointer: &'a Pointer,
         room: &'a Room,
         _: Duration,
-    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+    ) -> BoxFuture<'a, Result<Vec<u8>, FetchError>> {
         let found = self.objects().get(&pointer.name).cloned();
         let payload = found.ok_or_else(|| FetchError::Rejected(Rejection::new("the payload is not in its bucket")));
         Box::pin(async move {

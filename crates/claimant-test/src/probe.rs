@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use claimant_core::protocol::{ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
-    Call as StoreCall, Claim, ClaimAnswer, RecordId, Renewed, Settled, Store, StoreError, StoreFuture, Timestamp,
+    BoxFuture, Call as StoreCall, Claim, ClaimAnswer, RecordId, Renewed, Settled, Store, StoreError, Timestamp,
 };
 
 use crate::faulty::{Call, FaultyStore};
@@ -92,7 +92,7 @@ impl Store for Probe {
         &'a self,
         request: &'a ClaimRequest,
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             self.seen.note_claim(request);
             life::step(Step::Request(Call::Claim)).await;
@@ -107,7 +107,7 @@ impl Store for Probe {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
             life::step(Step::Request(Call::Renew)).await;
             let answer = self.faulty.renew(claim, renewal, call).await;
@@ -116,7 +116,7 @@ impl Store for Probe {
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
             let (record, owner) = (claim.id.as_str().to_owned(), claim.owner.as_str().to_owned());
             life::step(Step::Request(Call::Settle)).await;

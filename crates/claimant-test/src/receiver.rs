@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{Clock as _, Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
+use claimant_core::{BoxFuture, Clock as _, Confirmation, DeadLetter, HideAnswer, Queue};
 
 use crate::backlog::Backlog;
 use crate::clock::MovableClock;
@@ -20,7 +20,7 @@ pub(crate) struct Receiver {
 }
 
 impl Queue for Receiver {
-    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, index: usize, period: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(async move {
             life::step(Step::QueueRequest).await;
             if let Some(index) = self.batch.get(index) {
@@ -31,7 +31,7 @@ impl Queue for Receiver {
         })
     }
 
-    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> BoxFuture<'a, Confirmation> {
         Box::pin(async move {
             life::step(Step::QueueRequest).await;
             let places = indexes.iter().filter_map(|index| self.batch.get(*index));
@@ -45,7 +45,7 @@ impl Queue for Receiver {
         self.dead_letters
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         Box::pin(async move {
             life::step(Step::QueueRequest).await;
             for letter in letters {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{Confirmation, DeadLetter, HideAnswer, Queue, QueueFuture};
+use claimant_core::{BoxFuture, Confirmation, DeadLetter, HideAnswer, Queue};
 
 /// What a [`ScriptedQueue`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl ScriptedQueue {
 }
 
 impl Queue for ScriptedQueue {
-    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, index: usize, period: Duration) -> BoxFuture<'_, HideAnswer> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).hidden.push((index, period));
         Box::pin(std::future::ready(if self.held { HideAnswer::Hidden } else { HideAnswer::Lost }))
     }
@@ -68,7 +68,7 @@ impl Queue for ScriptedQueue {
         self.dead_letter_queue != DeadLetterQueue::Without
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.letters.extend_from_slice(letters);
         asked.requests.push(letters.len());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use claimant_core::protocol::{self, ClaimRequest, Ending, SettleDecision, Settlement};
 use claimant_core::{
-    AnyTransaction, Call, Claim, ClaimAnswer, Failure, HandlerError, MemoryStore, Settled, Store, StoreError,
-    StoreFuture, Transactional,
+    AnyTransaction, BoxFuture, Call, Claim, ClaimAnswer, Failure, HandlerError, MemoryStore, Settled, Store,
+    StoreError, Transactional,
 };
 use futures_util::FutureExt as _;
 
@@ -74,7 +74,7 @@ impl<X: Default + Send + 'static> Store for MemoryTransactions<X> {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             let mut answer = self.records.claim(request, call).await;
             if let Ok(ClaimAnswer::Granted(claim)) = &mut answer {
@@ -84,7 +84,7 @@ impl<X: Default + Send + 'static> Store for MemoryTransactions<X> {
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         match settlement.ending {
             Ending::Completed { .. } => Box::pin(async move { self.commit(claim, settlement, call) }),
             _ => self.records.settle(claim, settlement, call),

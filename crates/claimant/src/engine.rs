@@ -25,12 +25,12 @@
 //! ```
 
 #[doc(inline)]
-pub use claimant_core::intake::{Intake, IntakeFuture, is_early_enough};
+pub use claimant_core::intake::{Intake, is_early_enough};
 #[doc(inline)]
 pub use claimant_core::own_attributes::SENT_AGAIN_OF;
 #[doc(inline)]
 pub use claimant_core::{
     Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerResult, HandlerThreads, HideAnswer,
-    Latencies, Message, MessageId, NoQueue, Outcome, Queue, QueueFuture, Rejection, Report, Router, RouterReport,
-    Schedule, SendAgain,
+    Latencies, Message, MessageId, NoQueue, Outcome, Queue, Rejection, Report, Router, RouterReport, Schedule,
+    SendAgain,
 };

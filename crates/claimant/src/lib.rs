@@ -97,7 +97,7 @@ pub use claimant_core::settings::Variables;
 #[doc(inline)]
 pub use claimant_core::transaction::{TransactionGuard, TransactionSlot};
 #[doc(inline)]
-pub use claimant_core::{Breaker, Conflicts, DecodedBy, Fence, Lease, Limit, decoded_by};
+pub use claimant_core::{BoxFuture, Breaker, Conflicts, DecodedBy, Fence, Lease, Limit, decoded_by};
 pub use settings::{variables, variables_of};
 
 pub mod envelope;
@@ -244,7 +244,7 @@ pub mod s3;
 /// Payloads that are kept outside of their messages, for those who write a place for them.
 pub mod payloads {
     #[doc(inline)]
-    pub use claimant_core::payloads::{FetchError, FetchFuture, PayloadSink, PayloadSource, Pointer, Room, Written};
+    pub use claimant_core::payloads::{FetchError, PayloadSink, PayloadSource, Pointer, Room, Written};
 }
 
 pub mod batch;
@@ -290,7 +290,7 @@ pub mod spans {
 pub mod store {
     #[doc(inline)]
     pub use claimant_core::store::{
-        BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+        BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind,
     };
     #[doc(inline)]
     pub use claimant_core::{

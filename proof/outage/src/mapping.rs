@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::intake::{self, IntakeFuture};
-use claimant_core::{Clock as _, Error, HideAnswer, Intake, Queue, QueueFuture, Timestamp};
+use claimant_core::intake;
+use claimant_core::{BoxFuture, Clock as _, Error, HideAnswer, Intake, Queue, Timestamp};
 use tokio::time::sleep;
 
 use crate::clock::VirtualClock;
@@ -61,14 +61,14 @@ impl Mapping {
 }
 
 impl Intake for Mapping {
-    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn is_on(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async {
             sleep(REQUEST).await;
             Ok(self.state().asked(self.clock.now()))
         })
     }
 
-    fn plan_return<'a>(&'a self, at: Timestamp, _why: &'a str) -> IntakeFuture<'a, Result<(), Error>> {
+    fn plan_return<'a>(&'a self, at: Timestamp, _why: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             sleep(REQUEST).await;
             let mut state = self.state();
@@ -79,7 +79,7 @@ impl Intake for Mapping {
         })
     }
 
-    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn has_return(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async {
             sleep(REQUEST).await;
             let now = self.clock.now();
@@ -87,7 +87,7 @@ impl Intake for Mapping {
         })
     }
 
-    fn switch_off(&self, before: Timestamp) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_off(&self, before: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             sleep(REQUEST).await;
             let now = self.clock.now();
@@ -101,7 +101,7 @@ impl Intake for Mapping {
         })
     }
 
-    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_on(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async {
             sleep(REQUEST).await;
             let now = self.clock.now();
@@ -117,7 +117,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Queue for Asked<'_> {
-    fn hide(&self, _index: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _index: usize, _period: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 

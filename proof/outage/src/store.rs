@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, MemoryStore, Record, RecordId, Renewed, Settled, Store, StoreError,
-    StoreFuture,
+    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, MemoryStore, Record, RecordId, Renewed, Settled, Store,
+    StoreError,
 };
 use tokio::time::sleep;
 
@@ -43,7 +43,7 @@ impl Store for Table {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             self.write(&request.id).await;
             self.inner.claim(request, call).await
@@ -54,7 +54,7 @@ impl Store for Table {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             sleep(Setting::STORE).await;
             self.inner.claim_all(requests, call).await
@@ -66,32 +66,28 @@ impl Store for Table {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(async move {
             self.write(&claim.id).await;
             self.inner.renew(claim, renewal, call).await
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
             self.write(&claim.id).await;
             self.inner.settle(claim, settlement, call).await
         })
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             sleep(Setting::STORE).await;
             self.inner.settle_all(settlements, call).await
         })
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             count(&self.reads, id);
             sleep(Setting::STORE).await;

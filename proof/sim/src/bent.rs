@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::protocol::{Abandoned, ClaimRequest, Likely, Refusal, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Fence, Record, RecordId, Renewed, Settled, Store, StoreError, StoreFuture,
+    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Fence, Record, RecordId, Renewed, Settled, Store, StoreError,
     Transactional,
 };
 
@@ -86,7 +86,7 @@ impl<S: Store + Clone> Store for Bent<S> {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move { Ok(self.claimed(self.inner.claim(&self.asked(request), call).await?, request)) })
     }
 
@@ -94,7 +94,7 @@ impl<S: Store + Clone> Store for Bent<S> {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             let asked: Vec<_> = requests.iter().map(|request| self.asked(request)).collect();
             let answers = self.inner.claim_all(&asked, call).await.into_iter().zip(requests);
@@ -107,7 +107,7 @@ impl<S: Store + Clone> Store for Bent<S> {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         if self.mutant != Mutant::RenewalsPretended {
             return self.inner.renew(claim, renewal, call);
         }
@@ -119,15 +119,11 @@ impl<S: Store + Clone> Store for Bent<S> {
         })
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move { self.settled(self.inner.settle(claim, &self.ended(settlement), call).await) })
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             let ended = settlements.into_iter().map(|(claim, settlement)| (claim, self.ended(&settlement)));
             let settled = self.inner.settle_all(ended.collect(), call).await;
@@ -135,7 +131,7 @@ impl<S: Store + Clone> Store for Bent<S> {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         if self.mutant == Mutant::BreakerUnseen && id.as_str().starts_with(BREAKER) {
             return Box::pin(async move { self.inner.get(id, call).await.map(|_| None) });
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use claimant_core::protocol;
-use claimant_core::{Call, Clock, Record, RecordId, Records, Replaced, Store, StoreError, StoreFuture, Timestamp};
+use claimant_core::{BoxFuture, Call, Clock, Record, RecordId, Records, Replaced, Store, StoreError, Timestamp};
 use claimant_dynamodb::LockTable;
 use claimant_operate::keys::{Acted, Keys, Order};
 use tokio::time::{Instant, sleep, timeout};
@@ -135,7 +135,7 @@ impl Records for Hesitant {
         seen: &'a Record,
         next: &'a Record,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+    ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
         Box::pin(async move {
             sleep(self.pause).await;
             if self.dies {

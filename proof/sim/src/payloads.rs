@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use claimant_core::{FetchError, FetchFuture, Message, PayloadSource, Pointer, Rejection, Room};
+use claimant_core::{BoxFuture, FetchError, Message, PayloadSource, Pointer, Rejection, Room};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -60,7 +60,7 @@ impl PayloadSource for Payloads {
         pointer: &'a Pointer,
         room: &'a Room,
         _: Duration,
-    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+    ) -> BoxFuture<'a, Result<Vec<u8>, FetchError>> {
         Box::pin(async move {
             let fate = self.fate();
             sleep(WAY).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claimant_core::protocol::{self, SettleDecision, Settlement};
 use claimant_core::{
-    BatchTransactional, Call, Claim, Failure, MemoryStore, Settled, Store, StoreError, StoreErrorKind, StoreFuture,
+    BatchTransactional, BoxFuture, Call, Claim, Failure, MemoryStore, Settled, Store, StoreError, StoreErrorKind,
 };
 use tokio::time::sleep;
 
@@ -95,7 +95,7 @@ impl Store for BatchLedger {
 impl BatchTransactional for BatchLedger {
     type Transaction = Draft;
 
-    fn begin<'a>(&'a self, _: Duration, _: Call<'a>) -> StoreFuture<'a, Result<Draft, StoreError>> {
+    fn begin<'a>(&'a self, _: Duration, _: Call<'a>) -> BoxFuture<'a, Result<Draft, StoreError>> {
         Box::pin(async {
             match self.fault(|fault| matches!(fault, TransactionFault::NotBegun | TransactionFault::BegunLate(_))) {
                 Some(TransactionFault::BegunLate(by)) => sleep(by).await,
@@ -112,7 +112,7 @@ impl BatchTransactional for BatchLedger {
         draft: Draft,
         completions: Vec<(Claim, Settlement)>,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    ) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             let fault =
                 self.fault(|fault| matches!(fault, TransactionFault::AnswerLost | TransactionFault::NeverArrived));
@@ -143,7 +143,7 @@ impl BatchTransactional for BatchLedger {
         })
     }
 
-    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>> {
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             let mut answers = Vec::new();
             for (claim, settlement) in completions {

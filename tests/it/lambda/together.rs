@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant::payloads::{FetchError, FetchFuture, PayloadSource, Pointer, Room};
+use claimant::payloads::{FetchError, PayloadSource, Pointer, Room};
 use claimant::store::StoreErrorKind;
-use claimant::{Clock, Consumer, Context, Message, Rejection, SystemClock, Timestamp};
+use claimant::{BoxFuture, Clock, Consumer, Context, Message, Rejection, SystemClock, Timestamp};
 use claimant_core::Confirmation;
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::{Call, Fault};
@@ -220,7 +220,7 @@ impl PayloadSource for Shelf {
         pointer: &'a Pointer,
         _: &'a Room,
         _: Duration,
-    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+    ) -> BoxFuture<'a, Result<Vec<u8>, FetchError>> {
         Box::pin(std::future::ready(Ok(body(&pointer.name, "ok").into_bytes())))
     }
 
@@ -236,7 +236,7 @@ impl PayloadSource for Shelf {
         true
     }
 
-    fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> FetchFuture<'a, Confirmation> {
+    fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> BoxFuture<'a, Confirmation> {
         self.0.lock().unwrap().retain(|name| *name != pointer.name);
         Box::pin(std::future::ready(Confirmation::Confirmed))
     }

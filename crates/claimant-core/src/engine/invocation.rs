@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::turns::{Entrant, SuspectTurns};
 use crate::intake::Intake;
 use crate::key::ConsumerName;
 use crate::message::Message;
-use crate::queue::{Confirmation, HideAnswer, Queue, QueueFuture};
+use crate::queue::{Confirmation, HideAnswer, Queue};
 use crate::report::{DeadLetter, Entry};
 use crate::spans::{MessageSpan, MessageSpans, Spans};
 
@@ -184,12 +185,12 @@ impl<'a> Part<'a> {
 }
 
 impl Queue for Part<'_> {
-    fn hide(&self, index: usize, period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, index: usize, period: Duration) -> BoxFuture<'_, HideAnswer> {
         self.sequence.invocation.queue.hide(self.origin(index).message, period)
     }
 
     /// Deletes nothing where one of them is not all of its message.
-    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> BoxFuture<'a, Confirmation> {
         let origins: Vec<_> = indexes.iter().map(|index| self.origin(*index)).collect();
         if origins.iter().any(|origin| !origin.whole) {
             return Box::pin(std::future::ready(Confirmation::Unconfirmed));
@@ -211,7 +212,7 @@ impl Queue for Part<'_> {
         &'a self,
         dead_letters: &'a [DeadLetter],
         within: Duration,
-    ) -> QueueFuture<'a, Vec<Confirmation>> {
+    ) -> BoxFuture<'a, Vec<Confirmation>> {
         if self.origins.is_none() {
             return self.sequence.invocation.queue.dead_letters(dead_letters, within);
         }

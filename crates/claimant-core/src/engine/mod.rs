@@ -224,12 +224,13 @@ impl Engine {
     /// hold up the engine too, unless they have [threads of their own](Self::handlers_on).
     ///
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
-    pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> Report {
-        self.work(batch, schedule, queue).await
-    }
-
-    /// In a box, so that the engine is compiled here and not in each program that awaits it.
-    fn work<'a>(&'a self, batch: &'a [Message], schedule: Schedule, queue: &'a dyn Queue) -> BoxFuture<'a, Report> {
+    pub fn process<'a>(
+        &'a self,
+        batch: &'a [Message],
+        schedule: Schedule,
+        queue: &'a dyn Queue,
+    ) -> BoxFuture<'a, Report> {
+        // In a box, so that the engine is compiled here and not in each program that awaits it.
         Box::pin(async move { self.process_whole(&Invocation::new(queue, batch.len()), batch, schedule).await })
     }
 

@@ -103,17 +103,13 @@ impl Router {
 
     /// Works on a batch and returns within the schedule, with one outcome for each message: see
     /// [`Engine::process`](crate::Engine::process).
-    pub async fn process(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
-        self.work(batch, schedule, queue).await
-    }
-
-    /// In a box, as [`Engine`]'s: it is compiled here alone.
-    fn work<'a>(
+    pub fn process<'a>(
         &'a self,
         batch: &'a [Message],
         schedule: Schedule,
         queue: &'a dyn Queue,
     ) -> BoxFuture<'a, RouterReport> {
+        // In a box, as the engine's: it is compiled here alone.
         Box::pin(self.run(batch, schedule, queue))
     }
 

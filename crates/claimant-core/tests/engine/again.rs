@@ -6,8 +6,8 @@ use std::time::Duration;
 use claimant_core::limits::VISIBILITY_MAX_S;
 use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_core::{
-    AttributeValue, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer, MemoryStore,
-    Message, Outcome, Queue, QueueFuture, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
+    AttributeValue, BoxFuture, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer,
+    MemoryStore, Message, Outcome, Queue, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
 };
 use claimant_testkit::{Call, Fault, FaultyStore};
 
@@ -27,7 +27,7 @@ struct Scheduling {
 }
 
 impl Queue for Scheduling {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
@@ -35,7 +35,7 @@ impl Queue for Scheduling {
         true
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         Box::pin(std::future::ready(vec![Confirmation::Confirmed; letters.len()]))
     }
 
@@ -43,7 +43,7 @@ impl Queue for Scheduling {
         true
     }
 
-    fn send_again<'a>(&'a self, messages: &'a [SendAgain], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn send_again<'a>(&'a self, messages: &'a [SendAgain], _: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         self.asked.lock().unwrap().extend(messages);
         if self.silent {
             return Box::pin(std::future::pending());

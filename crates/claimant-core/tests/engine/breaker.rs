@@ -7,8 +7,8 @@ use std::time::Duration;
 use claimant_core::breaker::{Health, WorkerBreaker};
 use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, operate};
 use claimant_core::{
-    Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message,
-    Meter, OwnerToken, RecordId, Records, Replaced, Store, StoreError, StoreErrorKind, StoreFuture,
+    BoxFuture, Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore,
+    Message, Meter, OwnerToken, RecordId, Records, Replaced, Store, StoreError, StoreErrorKind,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -333,7 +333,7 @@ impl Store for Throttles {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         if request.id.as_str().contains("late") && Instant::now() < self.until {
             return Box::pin(async { Err(StoreError::new(StoreErrorKind::Throttled, "too fast")) });
         }

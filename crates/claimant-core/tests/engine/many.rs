@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Likely, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Report, Schedule, Settled,
-    Store, StoreError, StoreErrorKind, StoreFuture,
+    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Report,
+    Schedule, Settled, Store, StoreError, StoreErrorKind,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call as Faulty, Fault};
@@ -63,7 +63,7 @@ impl Store for Shared {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             self.0.request(1);
             self.0.likely.lock().unwrap().push(request.likely);
@@ -78,7 +78,7 @@ impl Store for Shared {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(async move {
             self.0.request(requests.len());
             self.0.likely.lock().unwrap().extend(requests.iter().map(|request| request.likely));
@@ -89,11 +89,7 @@ impl Store for Shared {
         })
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             self.0.request(settlements.len());
             latency().await;

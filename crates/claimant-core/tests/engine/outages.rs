@@ -8,8 +8,8 @@ use std::time::Duration;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::Settlement;
 use claimant_core::{
-    Call, Claim, Consumer, Engine, MemoryStore, Message, NoQueue, RecordId, Report, Schedule, Settled, Store,
-    StoreError, StoreErrorKind, StoreFuture,
+    BoxFuture, Call, Claim, Consumer, Engine, MemoryStore, Message, NoQueue, RecordId, Report, Schedule, Settled,
+    Store, StoreError, StoreErrorKind,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{FaultyStore, MovableClock};
@@ -241,7 +241,7 @@ struct StubbornStore {
 }
 
 impl Store for StubbornStore {
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         if (self.refuses.0)(&claim.id) {
             let error = StoreError::new(StoreErrorKind::Throttled, "a hot key");
             return Box::pin(std::future::ready(Settled::unknown(claim, error)));

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::intake::{Intake, IntakeFuture, is_early_enough};
+use claimant_core::intake::{Intake, is_early_enough};
 use claimant_core::{
-    Breaker, Clock as _, Consumer, Context, Engine, Error, ErrorKind, HandlerError, HideAnswer, MemoryStore, Message,
-    NoQueue, Queue, QueueFuture, Report, Schedule, Timestamp,
+    BoxFuture, Breaker, Clock as _, Consumer, Context, Engine, Error, ErrorKind, HandlerError, HideAnswer, MemoryStore,
+    Message, NoQueue, Queue, Report, Schedule, Timestamp,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -85,31 +85,31 @@ impl Mapping {
 }
 
 impl Intake for Mapping {
-    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn is_on(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(self.serve("is_on", Self::is_letting_in))
     }
 
-    fn plan_return<'a>(&'a self, at: Timestamp, why: &'a str) -> IntakeFuture<'a, Result<(), Error>> {
+    fn plan_return<'a>(&'a self, at: Timestamp, why: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         assert_eq!(why, "breaker mail of confirmation");
         Box::pin(self.serve("plan", move |mapping| mapping.returns.lock().unwrap().push(at)))
     }
 
-    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn has_return(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(self.serve("has_return", Self::has_way_back))
     }
 
-    fn switch_off(&self, before: Timestamp) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_off(&self, before: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
         assert!(is_early_enough(self.clock.now(), before));
         Box::pin(self.serve("off", |mapping| mapping.on.store(false, Ordering::SeqCst)))
     }
 
-    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_on(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.serve("on", |mapping| mapping.on.store(true, Ordering::SeqCst)))
     }
 }
 
 impl Queue for Mapping {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
@@ -341,23 +341,23 @@ async fn what_a_person_has_switched_off_is_left_alone() {
 struct Off<'a>(&'a Mapping);
 
 impl Intake for Off<'_> {
-    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn is_on(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async { Ok(self.0.on.load(Ordering::SeqCst)) })
     }
 
-    fn plan_return<'a>(&'a self, _: Timestamp, _: &'a str) -> IntakeFuture<'a, Result<(), Error>> {
+    fn plan_return<'a>(&'a self, _: Timestamp, _: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         unreachable!("it is off")
     }
 
-    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn has_return(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async { Ok(self.0.has_way_back()) })
     }
 
-    fn switch_off(&self, _: Timestamp) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_off(&self, _: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
         unreachable!("it is off")
     }
 
-    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_on(&self) -> BoxFuture<'_, Result<(), Error>> {
         unreachable!("a person has switched it off")
     }
 }

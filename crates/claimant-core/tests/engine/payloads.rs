@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::envelope::Envelope;
 use claimant_core::{
-    Confirmation, Consumer, DeadLetter, Engine, Event, FetchError, FetchFuture, HandlerError, HideAnswer, MemoryStore,
-    Message, PayloadSource, Pointer, Queue, QueueFuture, Rejection, Report, Room, Router, Routes, Schedule,
+    BoxFuture, Confirmation, Consumer, DeadLetter, Engine, Event, FetchError, HandlerError, HideAnswer, MemoryStore,
+    Message, PayloadSource, Pointer, Queue, Rejection, Report, Room, Router, Routes, Schedule,
 };
 
 use super::{TIMEOUT, words};
@@ -60,7 +60,7 @@ impl PayloadSource for Shelf {
         pointer: &'a Pointer,
         room: &'a Room,
         _: Duration,
-    ) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+    ) -> BoxFuture<'a, Result<Vec<u8>, FetchError>> {
         assert_ne!(pointer.name, "panic-at-once", "on purpose");
         Box::pin(async move {
             log(&self.log, format!("fetch:{}", pointer.name));
@@ -98,7 +98,7 @@ impl PayloadSource for Shelf {
         self.removes
     }
 
-    fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> FetchFuture<'a, Confirmation> {
+    fn remove<'a>(&'a self, pointer: &'a Pointer, _: Duration) -> BoxFuture<'a, Confirmation> {
         log(&self.log, format!("remove:{}", pointer.name));
         assert_ne!(pointer.name, "stuck", "on purpose");
         Box::pin(async move {
@@ -132,11 +132,11 @@ struct Deleting {
 }
 
 impl Queue for Deleting {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
-    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> BoxFuture<'a, Confirmation> {
         log(&self.log, format!("delete:{indexes:?}"));
         let deletes = indexes.iter().all(|index| *index < self.before);
         let answer = if deletes { Confirmation::Confirmed } else { Confirmation::Unconfirmed };
@@ -147,7 +147,7 @@ impl Queue for Deleting {
         true
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         letters.iter().for_each(|letter| log(&self.log, format!("letter:{}:{}", letter.index, letter.error)));
         Box::pin(std::future::ready(vec![Confirmation::Confirmed; letters.len()]))
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, Confirmation, Consumer, HideAnswer, MemoryStore, Message, Queue, QueueFuture, Renewed,
-    Router, Routes, Schedule, Settled, Store, StoreError, StoreFuture,
+    BoxFuture, Call, Claim, ClaimAnswer, Confirmation, Consumer, HideAnswer, MemoryStore, Message, Queue, Renewed,
+    Router, Routes, Schedule, Settled, Store, StoreError,
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
@@ -156,11 +156,11 @@ struct Deleting {
 }
 
 impl Queue for Deleting {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
-    fn delete<'a>(&'a self, places: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+    fn delete<'a>(&'a self, places: &'a [usize]) -> BoxFuture<'a, Confirmation> {
         if self.can {
             self.gone.lock().unwrap().extend(places);
         }
@@ -180,7 +180,7 @@ impl Store for Fleeting {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             let seen = self.records.get(&request.id, call).await?;
             match decide(seen.as_ref(), request) {
@@ -194,11 +194,11 @@ impl Store for Fleeting {
         })
     }
 
-    fn renew<'a>(&'a self, _: &'a mut Claim, _: Renewal, _: Call<'a>) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    fn renew<'a>(&'a self, _: &'a mut Claim, _: Renewal, _: Call<'a>) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(std::future::ready(Ok(Renewed::Held)))
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
             if matches!(settlement.ending, Ending::Released | Ending::SetAside) {
                 return Settled::Done;

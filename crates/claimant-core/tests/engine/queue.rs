@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{
-    Breaker, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, Lease, MemoryStore, NoQueue, Queue, QueueFuture,
+    BoxFuture, Breaker, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, Lease, MemoryStore, NoQueue, Queue,
     Schedule, Status,
 };
 use claimant_testkit::Call::{Claim, Renew, Settle};
@@ -53,7 +53,7 @@ async fn more_dead_letters_than_slots_are_all_sent() {
 struct Slow(Duration, Mutex<Vec<tokio::time::Instant>>);
 
 impl Queue for Slow {
-    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _place: usize, _period: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
@@ -61,7 +61,7 @@ impl Queue for Slow {
         true
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _within: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         self.1.lock().unwrap().push(tokio::time::Instant::now());
         Box::pin(async move {
             tokio::time::sleep(self.0).await;
@@ -274,7 +274,7 @@ async fn the_message_of_a_dead_owner_is_back_when_it_can_be_taken_over() {
 struct Mute;
 
 impl Queue for Mute {
-    fn hide(&self, _place: usize, _period: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _place: usize, _period: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::pending())
     }
 }

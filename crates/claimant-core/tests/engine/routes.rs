@@ -6,8 +6,8 @@ use std::time::Duration;
 use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::report::Outcome;
 use claimant_core::{
-    Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, Lease, MemoryStore,
-    Message, Queue, QueueFuture, Rejection, Router, RouterReport, Routes, Schedule,
+    BoxFuture, Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, Lease,
+    MemoryStore, Message, Queue, Rejection, Router, RouterReport, Routes, Schedule,
 };
 use fastrand::Rng;
 
@@ -75,7 +75,7 @@ struct Letters {
 }
 
 impl Queue for Letters {
-    fn hide(&self, index: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, index: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         self.hidden.lock().unwrap().push(index);
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
@@ -84,7 +84,7 @@ impl Queue for Letters {
         true
     }
 
-    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> QueueFuture<'a, Vec<Confirmation>> {
+    fn dead_letters<'a>(&'a self, letters: &'a [DeadLetter], _: Duration) -> BoxFuture<'a, Vec<Confirmation>> {
         let answer = |letter: &DeadLetter| match self.refused.contains(&letter.index) {
             true => Confirmation::Unconfirmed,
             false => {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::ClaimRequest;
 use claimant_core::{
-    Call, ClaimAnswer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Report, Schedule, Store, StoreError,
-    StoreErrorKind, StoreFuture,
+    BoxFuture, Call, ClaimAnswer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Report, Schedule, Store,
+    StoreError, StoreErrorKind,
 };
 use tracing::Dispatch;
 
@@ -90,7 +90,7 @@ impl Store for Denies {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         match self.denied(&request.id) {
             Some(error) => Box::pin(async { Err(error) }),
             None => self.store.claim(request, call),
@@ -99,7 +99,7 @@ impl Store for Denies {
 
     claimant_testkit::pass_on!(self => self.store; renew, settle);
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         match self.denied(id) {
             Some(error) => Box::pin(async { Err(error) }),
             None => self.store.get(id, call),

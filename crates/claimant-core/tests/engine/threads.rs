@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use claimant_core::limits::{BLOCKED_MAX, THREADS_MAX};
 use claimant_core::{
-    Breaker, Call as StoreCall, Consumer, Engine, HandlerError, HandlerThreads, HideAnswer, Items, Key, Lease,
-    MemoryStore, Message, Meter, NoQueue, Queue, QueueFuture, Record, RecordId, Report, Schedule, Status, Store,
+    BoxFuture, Breaker, Call as StoreCall, Consumer, Engine, HandlerError, HandlerThreads, HideAnswer, Items, Key,
+    Lease, MemoryStore, Message, Meter, NoQueue, Queue, Record, RecordId, Report, Schedule, Status, Store,
 };
 use claimant_testkit::Call::Settle;
 use claimant_testkit::FaultyStore;
@@ -247,7 +247,7 @@ async fn as_many_threads_as_may_be_blocked_and_no_more() {
 struct Gone(mpsc::Sender<()>);
 
 impl Queue for Gone {
-    fn hide(&self, index: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, index: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         let _ = self.0.send(());
         Box::pin(std::future::ready(if index == 0 { HideAnswer::Lost } else { HideAnswer::Hidden }))
     }

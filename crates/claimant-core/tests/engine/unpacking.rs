@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::limits::UNPACKED_BATCH_MAX_BYTES;
 use claimant_core::{
-    Context, Decoder, Engine, Envelope, FetchError, FetchFuture, Fingerprint, HandlerError, MemoryStore, Message,
+    BoxFuture, Context, Decoder, Engine, Envelope, FetchError, Fingerprint, HandlerError, MemoryStore, Message,
     NoQueue, PayloadSource, Pointer, Rejection, Room, Router, Routes, Schedule, Timestamp, decoded_by,
 };
 
@@ -64,7 +64,7 @@ impl PayloadSource for Nowhere {
         Ok(None)
     }
 
-    fn fetch<'a>(&'a self, _: &'a Pointer, _: &'a Room, _: Duration) -> FetchFuture<'a, Result<Vec<u8>, FetchError>> {
+    fn fetch<'a>(&'a self, _: &'a Pointer, _: &'a Room, _: Duration) -> BoxFuture<'a, Result<Vec<u8>, FetchError>> {
         Box::pin(std::future::ready(Err(FetchError::NoRoom)))
     }
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use claimant_core::intake::{Intake, IntakeFuture, is_early_enough, pause, resume};
+use claimant_core::intake::{Intake, is_early_enough, pause, resume};
 use claimant_core::limits::INTAKE_LATE_MS;
-use claimant_core::{Error, Timestamp};
+use claimant_core::{BoxFuture, Error, Timestamp};
 
 /// A step of time: a third of how late a request can be.
 const STEP_MS: u64 = INTAKE_LATE_MS / 3;
@@ -91,7 +91,7 @@ struct Process {
 }
 
 impl Process {
-    fn ask(&self, asked: Asked) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn ask(&self, asked: Asked) -> BoxFuture<'_, Result<bool, Error>> {
         let mut asked = Some(asked);
         Box::pin(std::future::poll_fn(move |_| {
             let mut state = self.world.lock().unwrap();
@@ -106,25 +106,25 @@ impl Process {
         }))
     }
 
-    fn tell(&self, asked: Asked) -> IntakeFuture<'_, Result<(), Error>> {
+    fn tell(&self, asked: Asked) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move { self.ask(asked).await.map(drop) })
     }
 }
 
 impl Intake for Process {
-    fn is_on(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn is_on(&self) -> BoxFuture<'_, Result<bool, Error>> {
         self.ask(Asked::IsOn)
     }
 
-    fn plan_return<'a>(&'a self, back: Timestamp, _why: &'a str) -> IntakeFuture<'a, Result<(), Error>> {
+    fn plan_return<'a>(&'a self, back: Timestamp, _why: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         self.tell(Asked::Plan(step_of(back)))
     }
 
-    fn has_return(&self) -> IntakeFuture<'_, Result<bool, Error>> {
+    fn has_return(&self) -> BoxFuture<'_, Result<bool, Error>> {
         self.ask(Asked::HasReturn)
     }
 
-    fn switch_off(&self, before: Timestamp) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_off(&self, before: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
         let now = self.world.lock().unwrap().now;
         if self.looks && !is_early_enough(at(now), before) {
             return Box::pin(async { Err(Error::new("too late")) });
@@ -132,7 +132,7 @@ impl Intake for Process {
         self.tell(Asked::Off { at: now, before: step_of(before) })
     }
 
-    fn switch_on(&self) -> IntakeFuture<'_, Result<(), Error>> {
+    fn switch_on(&self) -> BoxFuture<'_, Result<(), Error>> {
         self.tell(Asked::On)
     }
 }

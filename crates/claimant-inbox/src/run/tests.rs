@@ -1,6 +1,6 @@
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, HandlerError, Limit, Record, RecordId, Renewed, Settled, Store, StoreFuture,
+    BoxFuture, Call, Claim, ClaimAnswer, HandlerError, Limit, Record, RecordId, Renewed, Settled, Store,
     TransactionGuard,
 };
 use sqlx::PgPool;
@@ -15,19 +15,19 @@ use crate::transaction::Transaction;
 struct Silent;
 
 impl Store for Silent {
-    fn claim<'a>(&'a self, _: &'a ClaimRequest, _: Call<'a>) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    fn claim<'a>(&'a self, _: &'a ClaimRequest, _: Call<'a>) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(pending())
     }
 
-    fn renew<'a>(&'a self, _: &'a mut Claim, _: Renewal, _: Call<'a>) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    fn renew<'a>(&'a self, _: &'a mut Claim, _: Renewal, _: Call<'a>) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(pending())
     }
 
-    fn settle<'a>(&'a self, _: Claim, _: &'a Settlement, _: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, _: Claim, _: &'a Settlement, _: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(pending())
     }
 
-    fn get<'a>(&'a self, _: &'a RecordId, _: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, _: &'a RecordId, _: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(pending())
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Settlement};
 use claimant_core::{
-    Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken, Record,
-    RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind, StoreFuture,
+    BoxFuture, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken,
+    Record, RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
 };
 use claimant_operate::keys::{Acted, Keys, Order, Query, ReadOn};
 use claimant_operate::open::{OpenStore, find};
@@ -256,7 +256,7 @@ impl Records for Faulty {
         seen: &'a Record,
         next: &'a Record,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+    ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
         Box::pin(async move {
             self.notes.lock().unwrap().push(next.note.clone());
             let first = self.writes.fetch_add(1, Ordering::Relaxed) == 0;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::PayloadSink as _;
 use claimant_core::{
-    AttributeValue, Confirmation, Consumer, Context, Engine, HandlerError, HideAnswer, Key, MemoryStore, Message,
-    Queue, QueueFuture, Report, Schedule,
+    AttributeValue, BoxFuture, Confirmation, Consumer, Context, Engine, HandlerError, HideAnswer, Key, MemoryStore,
+    Message, Queue, Report, Schedule,
 };
 use claimant_events::{EventBridge, Sns};
 use claimant_local::s3::S3;
@@ -30,11 +30,11 @@ struct Order {
 struct Deleting<'a>(&'a Sqs, &'a [Received]);
 
 impl Queue for Deleting<'_> {
-    fn hide(&self, _: usize, _: Duration) -> QueueFuture<'_, HideAnswer> {
+    fn hide(&self, _: usize, _: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
     }
 
-    fn delete<'a>(&'a self, indexes: &'a [usize]) -> QueueFuture<'a, Confirmation> {
+    fn delete<'a>(&'a self, indexes: &'a [usize]) -> BoxFuture<'a, Confirmation> {
         for index in indexes {
             self.0.delete(QUEUE, &self.1[*index].receipt_handle).unwrap();
         }

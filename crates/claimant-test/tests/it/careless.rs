@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use claimant_core::protocol::{ClaimRequest, Ending, Refusal, Settlement};
 use claimant_core::{
-    Call as StoreCall, Claim, ClaimAnswer, Consumer, Context, HandlerError, MemoryStore, Record, RecordId, Settled,
-    Status, Store, StoreError, StoreFuture,
+    BoxFuture, Call as StoreCall, Claim, ClaimAnswer, Consumer, Context, HandlerError, MemoryStore, Record, RecordId,
+    Settled, Status, Store, StoreError,
 };
 use claimant_test::{Scenario, TestQueue};
 use futures_util::FutureExt as _;
@@ -22,7 +22,7 @@ struct Careless {
 }
 
 impl Store for Careless {
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: StoreCall<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
             let settled = self.inner.settle(claim, settlement, call).await;
             let failed = matches!((&settled, &settlement.ending), (Settled::Lost, Ending::Failed { .. }));
@@ -31,7 +31,7 @@ impl Store for Careless {
         })
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: StoreCall<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: StoreCall<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             let overwritten = self.overwritten.load(Ordering::Relaxed);
             let seen = |record: Record| if overwritten { Record { status: Status::Failed, ..record } } else { record };
@@ -70,7 +70,7 @@ impl Store for Hasty {
         &'a self,
         request: &'a ClaimRequest,
         call: StoreCall<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             Ok(match self.0.claim(request, call).await? {
                 ClaimAnswer::Refused(Refusal::Busy { .. }) => ClaimAnswer::Refused(Refusal::Completed { result: None }),

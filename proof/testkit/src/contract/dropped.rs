@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Ending};
-use claimant_core::{Claim, Meter, Status, Store, StoreFuture};
+use claimant_core::{BoxFuture, Claim, Meter, Status, Store};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
@@ -56,7 +56,7 @@ pub(super) async fn check(examiner: &mut Examiner) {
 }
 
 /// Goes on with a call up to a point, and then drops it; whether it had ended before.
-async fn up_to<T>(point: Point, mut future: StoreFuture<'_, T>) -> bool {
+async fn up_to<T>(point: Point, mut future: BoxFuture<'_, T>) -> bool {
     let mut polls = match point {
         Point::Polls(polls) => polls,
         Point::After(time) => return timeout(time, future).await.is_ok(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use claimant_core::protocol::{ClaimRequest, Settlement};
-use claimant_core::{BatchedClaim, Call, Claim, ClaimAnswer, Settled, Store, StoreError, StoreFuture};
+use claimant_core::{BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Settled, Store, StoreError};
 use tokio::sync::Notify;
 
 /// Holds the answer of a claim back until no other claim is on its way.
@@ -52,7 +52,7 @@ impl Store for AtOnce {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
             let on_its_way = self.claims.begin();
             let answer = self.inner.claim(request, call).await;
@@ -68,15 +68,11 @@ impl Store for AtOnce {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         self.inner.claim_all(requests, call)
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         self.inner.settle_all(settlements, call)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use claimant_core::{
-    Call, Cursor, Filter, MemoryStore, Page, Record, RecordId, Records, Replaced, Store, StoreError, StoreFuture,
+    BoxFuture, Call, Cursor, Filter, MemoryStore, Page, Record, RecordId, Records, Replaced, Store, StoreError,
 };
 use claimant_testkit::contract;
 
@@ -106,7 +106,7 @@ impl Records for Mutant {
         seen: &'a Record,
         next: &'a Record,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Replaced, StoreError>> {
+    ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
         Box::pin(async move {
             let Some(there) = self.read(id, call).await? else {
                 if self.bug == Bug::CreatesWhatIsAbsent {
@@ -130,7 +130,7 @@ impl Records for Mutant {
         })
     }
 
-    fn cursors(&self, parts: usize, _: Call<'_>) -> StoreFuture<'_, Result<Vec<Cursor>, StoreError>> {
+    fn cursors(&self, parts: usize, _: Call<'_>) -> BoxFuture<'_, Result<Vec<Cursor>, StoreError>> {
         let parts = if self.bug == Bug::EachPartHasEverything { parts } else { 1 };
         let cursors = (0..parts).map(|n| Cursor::new(if parts == 1 { String::new() } else { format!("part {n}") }));
         let cursors = cursors.collect();
@@ -142,7 +142,7 @@ impl Records for Mutant {
         filter: &'a Filter,
         from: &'a Cursor,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Page, StoreError>> {
+    ) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(self.page(filter, from, call))
     }
 

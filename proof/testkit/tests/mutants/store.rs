@@ -8,8 +8,8 @@ use claimant_core::protocol::{
     self, ClaimRequest, Decision, Ending, Refusal, RenewDecision, Renewal, SettleDecision, Settlement,
 };
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store, StoreError,
-    StoreErrorKind, StoreFuture, Timestamp,
+    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store,
+    StoreError, StoreErrorKind, Timestamp,
 };
 use tokio::sync::MutexGuard;
 use tokio::task::yield_now;
@@ -271,7 +271,7 @@ impl Store for Mutant {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(self.claim_now(request, call))
     }
 
@@ -280,7 +280,7 @@ impl Store for Mutant {
         claim: &'a mut Claim,
         renewal: Renewal,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<Renewed, StoreError>> {
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
         Box::pin(self.renew_now(claim, renewal, call))
     }
 
@@ -288,23 +288,19 @@ impl Store for Mutant {
         &'a self,
         requests: &'a [ClaimRequest],
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(self.claim_many(requests, call))
     }
 
-    fn settle_all<'a>(
-        &'a self,
-        settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(self.settle_many(settlements, call))
     }
 
-    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(self.settle_now(claim, settlement, call))
     }
 
-    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> StoreFuture<'a, Result<Option<Record>, StoreError>> {
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             self.begin(id, call).await?;
             Ok(self.read(id))

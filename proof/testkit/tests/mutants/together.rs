@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Ending, Settlement};
 use claimant_core::{
-    AnyTransaction, BatchTransactional, Call, Claim, ClaimAnswer, Failure, Settled, Store, StoreError, StoreFuture,
+    AnyTransaction, BatchTransactional, BoxFuture, Call, Claim, ClaimAnswer, Failure, Settled, Store, StoreError,
     Transactional,
 };
 use claimant_testkit::MemoryTransactions;
@@ -72,7 +72,7 @@ fn aborted(claim: Claim) -> Settled {
 impl BatchTransactional for Wrong {
     type Transaction = Draft;
 
-    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> StoreFuture<'a, Result<Draft, StoreError>> {
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<Draft, StoreError>> {
         self.inner.begin(lasts, call)
     }
 
@@ -81,7 +81,7 @@ impl BatchTransactional for Wrong {
         draft: Draft,
         completions: Vec<(Claim, Settlement)>,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Vec<Settled>> {
+    ) -> BoxFuture<'a, Vec<Settled>> {
         Box::pin(async move {
             match self.bug {
                 Bug::Apart => {
@@ -102,7 +102,7 @@ impl BatchTransactional for Wrong {
         })
     }
 
-    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> StoreFuture<'a, Vec<Settled>> {
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
         match self.bug {
             Bug::FoundDone => Box::pin(async move { completions.iter().map(|_| Settled::Done).collect() }),
             Bug::FoundOpen => {
@@ -193,7 +193,7 @@ impl Store for Slipping {
         &'a self,
         request: &'a ClaimRequest,
         call: Call<'a>,
-    ) -> StoreFuture<'a, Result<ClaimAnswer, StoreError>> {
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         let is_new = self.open.lock().unwrap().insert(request.id.as_str().to_owned());
         if is_new || self.slip != Slip::Waits {
             return self.inner.claim(request, call);
@@ -204,7 +204,7 @@ impl Store for Slipping {
         })
     }
 
-    fn settle<'a>(&'a self, mut claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> StoreFuture<'a, Settled> {
+    fn settle<'a>(&'a self, mut claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         let commits = match settlement.ending {
             Ending::Completed { .. } => self.slip == Slip::CommitsFirst,
             Ending::Failed { .. } => self.slip == Slip::CommitsFailures,
