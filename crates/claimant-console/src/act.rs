@@ -1,5 +1,6 @@
 //! A request to do something, done once for each form.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use futures_util::StreamExt as _;
 use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::done::Done;
-use crate::fields::{FIELDS_MAX, Fields, too_many};
+use crate::fields::{BODY, FIELDS_MAX, Fields, too_many};
 use crate::ui::nav::Tab;
 
 /// The most bytes of a form: a message is 1 MiB at most, and of it every line end is escaped as two bytes, which are six.
@@ -26,9 +27,6 @@ const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
 /// The fields of a form that change where its page is drawn again, while the form stays the same: when that was, and what its button does
 /// then.
 const DRAWN_ANEW: [&str; 2] = ["until", "enabled"];
-
-/// The field of a body.
-const BODY: &str = "body";
 
 /// The most bytes of the name of a field that is none.
 const NAME_SHOWN: usize = 32;
@@ -55,18 +53,24 @@ impl FromRequest<Console> for Act {
 }
 
 impl Act {
-    /// Checks that it has no other fields than these, beside the number of its form, none in its address, and each with a value. An act
-    /// with one less means more, or something else: `ids` for `id` all letters of a cause.
+    /// Checks that it has no other fields than these, beside the number of its form, none in its address, and each with a value and once,
+    /// but for the one that names `several` things. An act with one less means more, or something else: `ids` for `id` all letters of a
+    /// cause.
     ///
     /// # Errors
-    /// When it has another one, or one in its address, or one that is `null`.
-    pub(crate) fn takes(&self, names: &[&str]) -> Result<(), Error> {
+    /// When it has another one, or one in its address, or one that is `null`, or one twice.
+    pub(crate) fn takes(&self, names: &[&str], several: Option<&str>) -> Result<(), Error> {
         if let Some(name) = self.ask.query.names().next() {
             return Err(Error::invalid(format!("{} came in the address: send it in the body", shown(name))));
         }
         if let Some(other) = self.fields.names().find(|name| *name != FORM && !names.contains(name)) {
             let takes = if names.is_empty() { "no field".to_owned() } else { names.join(", ") };
             return Err(Error::invalid(format!("{} is no field of this act: it takes {takes}", shown(other))));
+        }
+        let mut came = BTreeSet::new();
+        let mut of_one = self.fields.names().filter(|name| Some(*name) != several);
+        if let Some(name) = of_one.find(|name| !came.insert(*name)) {
+            return Err(Error::invalid(format!("{name} came several times: send it once")));
         }
         // Of a body there is more to say.
         let mut lost = self.fields.without_value().filter(|name| *name != BODY);

@@ -1,11 +1,18 @@
 //! The fields of a query, a form or a JSON object, all read alike.
 
+use std::fmt;
+
 use claimant_core::Error;
 use percent_encoding::percent_decode_str;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Fields of one request at most: a page has 100 rows, each with a box to tick.
 pub(crate) const FIELDS_MAX: usize = 1_000;
+
+/// The field of a body: one value, to its last byte.
+pub(crate) const BODY: &str = "body";
 
 /// Names and values in the order in which they came. A name may come several times, and without a value: `null` and `[]` of JSON.
 #[derive(Clone, Default, Hash)]
@@ -21,16 +28,23 @@ impl Fields {
     }
 
     /// Reads a JSON object. An array of texts is these one by one; what is neither text, number, boolean nor null is its JSON. An empty
-    /// array and null are no value.
+    /// array and null are no value. A body that is neither text nor null is its JSON as it was written, also an array.
     ///
     /// # Errors
     /// When it is no JSON object, or has more than a thousand fields.
     pub(crate) fn of_json(body: &[u8]) -> Result<Self, Error> {
-        let value = serde_json::from_slice(body).map_err(|e| Error::invalid("the body is no JSON").caused_by(e))?;
-        let Value::Object(object) = value else { return Err(Error::invalid("the body is JSON, but no object: {…}")) };
+        let no_json = |e: serde_json::Error| Error::invalid("the body is no JSON").caused_by(e);
+        let Object(object) = serde_json::from_slice(body).map_err(|e| match e.is_data() {
+            true => Error::invalid("the body is JSON, but no object: {…}"),
+            false => no_json(e),
+        })?;
         let mut fields = Vec::new();
-        for (name, value) in object {
-            let values = match value {
+        for (name, written) in object {
+            if name == BODY && !written.get().starts_with(['"', 'n']) {
+                fields.push((name, Some(Box::<str>::from(written).into_string())));
+                continue;
+            }
+            let values = match serde_json::from_str(written.get()).map_err(no_json)? {
                 Value::Array(values) if values.is_empty() => vec![Value::Null],
                 Value::Array(values) if values.iter().all(Value::is_string) => values,
                 value => vec![value],
@@ -118,6 +132,33 @@ impl Fields {
     }
 }
 
+/// The fields of a JSON object as they were written, also those that came several times.
+struct Object(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+
+        impl<'de> Visitor<'de> for Written {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Object, M::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Object(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Written)
+    }
+}
+
 /// Returns that a request has too many fields.
 pub(crate) fn too_many() -> Error {
     Error::invalid(format!("the request has more than {FIELDS_MAX} fields: send fewer at a time"))
@@ -155,9 +196,17 @@ mod tests {
         assert!(nothing.came("id") && nothing.came("body"));
         assert_eq!(nothing.without_value().collect::<Vec<_>>(), ["body", "id"]);
         assert_eq!(nothing.all("id").chain(nothing.all("body")).next(), None);
-        let body = Fields::of_json(br#"{"body": [1, {"a": "b"}]}"#).unwrap();
-        assert_eq!(body.all("body").collect::<Vec<_>>(), [r#"[1,{"a":"b"}]"#]);
+        for body in
+            [r#"[1, {"a": "b"}]"#, r#"["a", "b"]"#, "[]", "{\"b\": 1.50,\n \"a\": 12345678901234567890123}", "true"]
+        {
+            let fields = Fields::of_json(format!("{{\"body\": {body}}}").as_bytes()).unwrap();
+            assert_eq!(fields.all("body").collect::<Vec<_>>(), [body]);
+        }
+        let twice = Fields::of_json(br#"{"dry_run": true, "dry_run": false}"#).unwrap();
+        assert_eq!(twice.all("dry_run").collect::<Vec<_>>(), ["true", "false"]);
         assert!(Fields::of_json(format!(r#"{{"id": [{}"x"]}}"#, r#""x","#.repeat(FIELDS_MAX)).as_bytes()).is_err());
-        assert!(Fields::of_json(b"[1]").is_err() && Fields::of_json(b"{").is_err());
+        for (json, wanted) in [("[1]", "but no object"), ("{", "is no JSON"), (r#"{"n": 1e999}"#, "is no JSON")] {
+            assert!(Fields::of_json(json.as_bytes()).err().unwrap().to_string().contains(wanted), "{json}");
+        }
     }
 }

@@ -493,11 +493,15 @@ async fn a_body_that_is_not_edited_keeps_its_line_ends() {
     // So with a message that is sent again.
     let message = world.cloud.sqs().messages("Orders").unwrap()[0].message_id.clone();
     let page = world.html(&format!("/send?message={message}")).await;
-    assert!(page.contains(&format!(r#"name="edited" value="{message}""#)), "{page}");
+    assert!(page.contains(&format!(r#"name="message" value="{message}""#)), "{page}");
     for body in [untouched, &untouched.replace("0Ad", "0Ae")] {
-        world.form("/send", &format!("queue=Orders&edited={message}&{body}")).await;
+        world.form("/send", &format!("queue=Orders&message={message}&{body}")).await;
     }
-    assert_eq!(world.bodies("Orders")[3..], [lines, "a\nb\nc\ne"]);
+    // What a program leaves out is as it was, and it may mean nothing but the space in a body.
+    for body in ["a\nb\nc\nd", " a"] {
+        assert_eq!(world.post("/send", &json!({ "message": message, "body": body })).await.0, 200);
+    }
+    assert_eq!(world.bodies("Orders")[3..], [lines, "a\nb\nc\ne", "a\nb\nc\nd", " a"]);
     world.cloud.stop().await;
 }
 
@@ -600,7 +604,7 @@ async fn what_is_odd_is_shown_as_it_is_or_refused_in_words() {
     for (fields, wanted) in [
         (json!({ "queue": "Orders", "body": "a\u{0}b" }), "Invalid characters found"),
         (json!({ "queue": "Orders", "body": "x".repeat(1 << 20) + "y" }), "has 1048577 bytes"),
-        (json!({ "queue": ["a", "b"], "body": 1 }), "has no queue a"),
+        (json!({ "queue": ["a"], "body": 1 }), "has no queue a"),
         (json!({ "queue": "Orders", "body": "x", "count": 1.5 }), "count is a whole number"),
         (json!({ "queue": "Orders", "body": "x", "count": 10_000, "copies": 2 }), "10000 messages"),
         (json!({ "queue": "Orders", "body": "x", "delay": -1 }), "delay is a whole number"),
@@ -609,8 +613,10 @@ async fn what_is_odd_is_shown_as_it_is_or_refused_in_words() {
         let text = answer.to_string();
         assert!(text.contains(wanted) && !text.contains(r#""sent":1"#), "{text}");
     }
-    assert_eq!(world.post("/send", &json!({ "queue": "Orders", "body": [1, { "a": "b" }] })).await.0, 200);
-    assert_eq!(world.bodies("Orders").last().unwrap(), r#"[1,{"a":"b"}]"#);
+    for body in [json!([1, { "a": "b" }]), json!(["a", "b"]), json!([])] {
+        assert_eq!(world.post("/send", &json!({ "queue": "Orders", "body": body })).await.0, 200);
+        assert_eq!(*world.bodies("Orders").last().unwrap(), body.to_string());
+    }
     for (path, body) in [("/send", "[]"), ("/send", "{"), ("/dead/redrive", "\"x\""), ("/faults", "null")] {
         let headers = "Accept: application/json\r\nContent-Type: application/json\r\n";
         let (status, _, answer) = world.ask("POST", path, headers, body).await;
@@ -817,8 +823,8 @@ async fn a_field_that_names_nothing_does_not_mean_all() {
         let (status, refused) = world.post(path, &fields).await;
         assert!(status == 400 && refused["error"].as_str().unwrap().contains(" names nothing"), "{fields} {refused}");
     }
-    let (_, refused) = world.post("/send", &json!({ "queue": "Orders", "body": "x", "edited": "" })).await;
-    assert_eq!(refused["notice"]["done"], false, "{refused}");
+    let (_, refused) = world.post("/send", &json!({ "queue": "Orders", "body": "x", "message": "" })).await;
+    assert_eq!(refused["error"], "message names nothing: fill it in, or leave it out");
     // What is corrected and was not found is not sent as it was.
     let id = world.json(&group).await["letters"][0]["message_id"].clone();
     let sent = world.cloud.sqs().send("Points.fifo", grouped("ada", NewMessage::new("old"))).unwrap().message_id;
@@ -827,9 +833,9 @@ async fn a_field_that_names_nothing_does_not_mean_all() {
         ("/dead/redrive", json!({ "queue": "Dead", "id": id, "body": "" }), "fill it in, or leave body out"),
         ("/dead/redrive", json!({ "queue": "Dead", "id": id, "to": "" }), "choose the queue"),
         ("/send", json!({ "message": sent, "body": "" }), "fill it in, or leave body out"),
-        ("/send", json!({ "message": sent, "body": [] }), "fill it in, or leave body out"),
+        ("/send", json!({ "message": sent, "body": null }), "fill it in, or leave body out"),
         ("/send", json!({ "message": sent, "queue": null }), "queue names nothing"),
-        ("/send", json!({ "message": sent, "body": " " }), "queue is missing"),
+        ("/send", json!({ "body": " " }), "queue is missing"),
     ] {
         let (status, refused) = world.post(path, &fields).await;
         assert!(status == 400 && refused["error"].as_str().unwrap().contains(wanted), "{fields} {refused}");
@@ -913,7 +919,23 @@ async fn a_field_that_is_not_read_is_refused() {
         let said = format!("{name} came in the address: send it in the body");
         assert!(status == 400 && refused.contains(&said), "{path}: {refused}");
     }
+    // Nor is one of two values taken, and the other not.
+    for (path, form, name) in [
+        ("/dead/discard", format!("{cause}&dry_run=false&dry_run=true"), "dry_run"),
+        ("/dead/discard", format!("{cause}&until=9999999999999&until=1"), "until"),
+        ("/dead/redrive", format!("{cause}&queue=Orders"), "queue"),
+        ("/dead/redrive", format!("{cause}&id=m-1&body=x&body=y"), "body"),
+        ("/send", "queue=Orders&queue=Points.fifo&body=x".to_owned(), "queue"),
+        ("/mappings", "function=Confirm&enabled=false&enabled=true".to_owned(), "enabled"),
+        ("/keys/order%231", "act=forget&force=true&act=release".to_owned(), "act"),
+        ("/faults/end", "id=1&id=2".to_owned(), "id"),
+    ] {
+        let (status, _, refused) = world.ask("POST", path, "Accept: application/json\r\n", &form).await;
+        let said = format!("{name} came several times: send it once");
+        assert!(status == 400 && refused.contains(&said), "{path}: {refused}");
+    }
     assert_eq!((world.bodies("Dead"), world.bodies("Orders").len()), (vec!["a".to_owned()], 0));
+    assert_eq!(world.json("/").await["functions"][0]["mappings"][0]["is_on"], true);
     assert!(world.html("/keys/order%231").await.contains("completed"));
     assert_eq!(world.post("/faults/end", &json!({})).await.1["result"].as_array().unwrap().len(), 2);
     let (_, began) = world.post("/faults", &json!({ "function": "Confirm", "preset": 3 })).await;
@@ -1218,7 +1240,7 @@ async fn large_bodies_are_edited_and_sent() {
         let page = world.html(&format!("/send?message={id}")).await;
         let shown = page.split_once("<textarea").unwrap().1.split_once(">\n").unwrap().1;
         let edited = shown.split_once("</textarea>").unwrap().0.replacen('1', "2", 1);
-        let fields = format!("queue=Orders&edited={id}&form={}&body={}", form_of(&page), typed(&edited));
+        let fields = format!("queue=Orders&message={id}&form={}&body={}", form_of(&page), typed(&edited));
         assert_eq!(world.notice("/send", &fields).await, ("1 message sent to Orders.".to_owned(), false));
         assert!(world.bodies("Orders").last().unwrap() == &body.replacen('1', "2", 1), "{bytes}");
     }
@@ -1252,24 +1274,35 @@ async fn a_message_is_sent_again_with_its_attributes() {
     let (status, done) = world.post("/send", &json!({ "message": id })).await;
     assert_eq!((status, &done["result"]["sent"]), (200, &json!(1)), "{done}");
     assert!(world.html(&format!("/send?message={id}")).await.contains("attributes of the message that it began with"));
-    world.form("/send", &format!("queue=Orders&edited={id}&body=b")).await;
+    world.form("/send", &format!("queue=Orders&message={id}&body=b")).await;
+    assert_eq!(world.post("/send", &json!({ "message": id, "body": "c" })).await.0, 200);
     let received = world.cloud.sqs().receive("Orders", 10, Duration::ZERO).await.unwrap();
-    for (message, (body, is_first)) in received.iter().zip([("a", true), ("a", false), ("b", false)]) {
+    for (message, (body, is_first)) in received.iter().zip([("a", true), ("a", false), ("b", false), ("c", false)]) {
         assert_eq!((message.body.as_str(), message.message_attributes == theirs), (body, !is_first));
     }
-    assert_eq!(received.len(), 3);
+    assert_eq!(received.len(), 4);
 
     // Where they are no longer kept, nothing is sent without them that was not asked for so.
-    let gone = json!({ "queue": "Orders", "edited": "00000000-0000", "body": "c" });
+    let gone = json!({ "queue": "Orders", "message": "00000000-0000", "body": "c" });
     let (status, refused) = world.post("/send", &gone).await;
     assert_eq!((status, &refused["notice"]["done"]), (200, &json!(false)), "{refused}");
-    let page = world.html(&world.form("/send", "queue=Orders&edited=00000000-0000&body=c&delay=7").await).await;
+    let page = world.html(&world.form("/send", "queue=Orders&message=00000000-0000&body=c&delay=7").await).await;
     assert!(
         page.contains("Nothing was sent: the attributes of the message") && page.contains("c</textarea>"),
         "{page}"
     );
     assert!(page.contains(r#"name="delay" min="0" max="900" value="7""#), "{page}");
-    assert!(!page.contains(r#"name="edited""#) && !page.contains("are sent with it, without"), "{page}");
-    assert_eq!(world.cloud.sqs().counters("Orders").unwrap().sent, 3);
+    assert!(!page.contains(r#"name="message""#) && !page.contains("are sent with it, without"), "{page}");
+    assert_eq!(world.cloud.sqs().counters("Orders").unwrap().sent, 4);
+
+    // So with its group, which a form always has, and a program leaves out.
+    let message = NewMessage { message_attributes: theirs.clone(), ..NewMessage::new("a") };
+    let id = world.cloud.sqs().send("Points.fifo", grouped("ada", message)).unwrap().message_id;
+    assert_eq!(world.post("/send", &json!({ "message": id, "body": "b" })).await.0, 200);
+    let fields = format!("queue=Points.fifo&message={id}&body=c&group=");
+    let said = world.notice("/send", &fields).await;
+    assert!(said.0.starts_with("A FIFO queue needs a message group") && said.1, "{said:?}");
+    let sent = world.cloud.sqs().messages("Points.fifo").unwrap();
+    assert_eq!(sent.iter().map(|message| message.body.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     world.cloud.stop().await;
 }

@@ -44,7 +44,7 @@ async fn begin(State(console): State<Console>, act: Act) -> Response {
 /// Begins it, as `claimant demo` does.
 fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&[])?;
+    act.takes(&[], None)?;
     demo::check(console.place())?;
     let began = console.demo().begin();
     if began {

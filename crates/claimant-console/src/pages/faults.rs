@@ -103,7 +103,7 @@ async fn end(State(console): State<Console>, act: Act) -> Response {
 /// Switches a fault on, as `claimant fault` does.
 async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&FIELDS)?;
+    act.takes(&FIELDS, None)?;
     let spec = spec(&act.fields)?;
     let fault = Faults::of(console.place())?.begin(&spec).await?;
     let value = serde_json::to_value(&fault).unwrap_or_default();
@@ -113,7 +113,7 @@ async fn begun(console: &Console, act: &Act) -> Result<Done, Error> {
 /// Ends one fault, or all.
 async fn ended(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&["id"])?;
+    act.takes(&["id"], None)?;
     let fields = &act.fields;
     let faults = Faults::of(console.place())?;
     let ended = match fields.narrowing("id")? {

@@ -67,7 +67,7 @@ async fn act(State(console): State<Console>, Path(key): Path<String>, act: Act) 
 
 async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&["act", "why", "force", "dry_run"])?;
+    act.takes(&["act", "why", "force", "dry_run"], None)?;
     let on_key: OnKey = act.fields.required("act")?.parse()?;
     let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
     let order = Order {

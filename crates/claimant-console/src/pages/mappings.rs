@@ -41,7 +41,7 @@ async fn act(State(console): State<Console>, act: Act) -> Response {
 /// Pauses or resumes the mappings of a function.
 async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&["function", "enabled"])?;
+    act.takes(&["function", "enabled"], None)?;
     let function = act.fields.required("function")?;
     act.fields.required("enabled")?;
     let enabled = act.fields.flag("enabled")?;

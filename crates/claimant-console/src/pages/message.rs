@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use super::key_now::{self, KeyNow};
+use super::sending::MESSAGE;
 use super::trace;
 use crate::answer::Page;
 use crate::ask::{Ask, Reader};
@@ -147,7 +148,7 @@ impl Page for Message {
                     Some(body) => {
                         (text::body(&body.text, body.bytes))
                         div .acts {
-                            (form::act("/send", "Send again", &[("message", &self.id), (FORM, &self.form)]))
+                            (form::act("/send", "Send again", &[(MESSAGE, &self.id), (FORM, &self.form)]))
                             a .button href={ "/send?message=" (text::encoded(&self.id)) } { "Edit and send" }
                         }
                     }

@@ -12,11 +12,11 @@ use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::sending::{self, EDITED, LINKS, PATH};
+use super::sending::{self, LINKS, MESSAGE, PATH};
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::{Console, FORM};
-use crate::fields::Fields;
+use crate::fields::{BODY, Fields};
 use crate::ui::form;
 use crate::ui::nav::Tab;
 use crate::ui::text;
@@ -61,7 +61,8 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
     // What was typed, or what the address asks for.
     let draft = console.draft(&ask.query);
     let fields = draft.as_ref().unwrap_or(&ask.query);
-    let before = sending::before(place, fields).await?;
+    // What was typed is shown, whatever it began with.
+    let before = if fields.came(BODY) { None } else { sending::before(place, fields).await? };
     let own = before.as_ref().and_then(|before| before.queue(place).ok()).map(|queue| queue.name.as_str());
     let asked = fields.get("queue").or(own);
     let queue = queues.iter().find(|queue| asked == Some(queue.name.as_str()));
@@ -71,9 +72,9 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
     Ok(SendPage {
         form: Form {
             queue: queue.map(|queue| queue.name.clone()).unwrap_or_default(),
-            edited: fields.get("message").or(fields.get(EDITED)).map(str::to_owned),
+            edited: fields.get(MESSAGE).map(str::to_owned),
             sample: sample.map(|_| number),
-            body: match (fields.all("body").next(), &before) {
+            body: match (fields.all(BODY).next(), &before) {
                 (Some(typed), _) => typed.to_owned(),
                 (None, Some(before)) => text::to_edit(&before.body),
                 (None, None) => text::to_edit(sample.map_or("", |sample| &sample.body)),
@@ -262,7 +263,7 @@ impl SendPage {
                 @if !self.is_local { span hidden { button type="submit" disabled {} } }
                 (form::hidden(&[(FORM, own)]))
                 @if let Some(sample) = &sample { (form::hidden(&[("sample", sample)])) }
-                @if let Some(edited) = edited { (form::hidden(&[(EDITED, edited)])) }
+                @if let Some(edited) = edited { (form::hidden(&[(MESSAGE, edited)])) }
                 (form::field("Queue", &form::select("queue", queues, Some(queue))))
                 (form::field("Body", &html! { textarea name="body" rows=(rows) spellcheck="false" autocomplete="off" required { "\n" (body) } }))
                 p .soft.small { code { "{n}" } " becomes a number that no earlier message had: the same in the copies of a message." }

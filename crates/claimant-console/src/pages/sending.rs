@@ -13,9 +13,10 @@ use claimant_operate::text::has_same_lines;
 use serde_json::Value;
 
 use crate::act::Act;
+use crate::ask::Reader;
 use crate::console::{Console, DRAFT};
 use crate::done::Done;
-use crate::fields::Fields;
+use crate::fields::{BODY, Fields};
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
@@ -25,13 +26,13 @@ pub(super) const PATH: &str = "/send";
 /// Messages of one sending to which the page has links.
 pub(super) const LINKS: usize = 5;
 
-/// The field of a form that names the message whose body it began with.
-pub(super) const EDITED: &str = "edited";
+/// The field that names a message that is sent again: as it is, or with the body that comes beside it.
+pub(super) const MESSAGE: &str = "message";
 
 /// What a sending is asked for with; `sample` only says what the form began with.
-const FIELDS: [&str; 14] = [
-    "queue", "body", "message", EDITED, "number", "envelope", "type", "preset", "count", "copies", "shuffle", "group",
-    "delay", "sample",
+const FIELDS: [&str; 13] = [
+    "queue", BODY, MESSAGE, "number", "envelope", "type", "preset", "count", "copies", "shuffle", "group", "delay",
+    "sample",
 ];
 
 pub(super) async fn send(State(console): State<Console>, act: Act) -> Response {
@@ -47,10 +48,18 @@ fn form(console: &Console, fields: &Fields) -> String {
 /// Sends messages.
 async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&FIELDS)?;
+    act.takes(&FIELDS, None)?;
     let fields = &act.fields;
-    let (place, body) = (console.place(), act.body(fields.came("message"))?);
-    let before = before(place, fields).await?;
+    let (place, body) = (console.place(), act.body(fields.came(MESSAGE))?);
+    fields.narrowing(MESSAGE)?;
+    let before = match before(place, fields).await {
+        // What was typed stays, in a form that begins with no message.
+        Err(error) if body.is_some() && error.kind() == ErrorKind::Invalid => {
+            let see = form(console, &fields.without(&[MESSAGE]));
+            return Ok(Done::refused(attributes_gone(&error), see, Value::Null));
+        }
+        before => before?,
+    };
     let queue = match (fields.narrowing("queue")?, &before) {
         (None, Some(before)) => before.queue(place)?,
         _ => place.queue_for(Some(fields.required("queue")?))?,
@@ -58,28 +67,18 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     let sender = Sender::new(place.sqs(), &queue.url);
     let now = SystemClock.now();
     // What was sent before stays as it is.
-    let fresh = if before.is_some() { NUMBER.to_owned() } else { fresh_number(now) };
+    let is_as_before = before.is_some() && body.is_none();
+    let fresh = if is_as_before { NUMBER.to_owned() } else { fresh_number(now) };
     let number = fields.get("number").map_or(fresh, str::to_owned);
-    let is_again = before.is_some();
-    let mut batch = batch(fields, body, before)?;
-    let original = match original(place, fields).await {
-        // What was typed stays, in a form that begins with no message.
-        Err(error) if error.kind() == ErrorKind::Invalid => {
-            let see = form(console, &fields.without(&[EDITED]));
-            return Ok(Done::refused(attributes_gone(&error), see, Value::Null));
-        }
-        original => original?,
+    let body = match &before {
+        Some(before) if is_as_shown(act, before) => Some(before.body.clone()),
+        _ => body,
     };
-    if let Some(original) = original {
-        if fields.all("body").next().is_some_and(|typed| has_same_lines(typed, &text::to_edit(&original.body))) {
-            batch.body = original.body;
-        }
-        batch.before = original.attributes;
-    }
+    let batch = batch(fields, body, before)?;
     let messages = batch.plan(&number, now, sender.is_fifo())?;
     let report = sender.send_while(&batch, &messages, &mut || console.go_on()).await?;
     let said = in_words(&report, messages.len(), &queue.name);
-    let see = match report.ids.first().filter(|_| is_again) {
+    let see = match report.ids.first().filter(|_| is_as_before) {
         Some(id) => text::path("/messages/", id),
         None => report.ids.iter().take(LINKS).fold(form(console, fields), |mut see, id| {
             let _ = write!(see, "&sent={}", text::encoded(id));
@@ -114,34 +113,29 @@ fn in_words(report: &SentReport, messages: usize, queue: &str) -> String {
     }
 }
 
-/// Returns the message that is to be sent again, where one is named and nothing else was typed.
+/// Returns the message that is to be sent again, where one is named.
 ///
 /// # Errors
 /// When its body is no longer there.
 pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<SentBefore>, Error> {
-    match fields.get("message").filter(|_| !fields.came("body")) {
+    match fields.get(MESSAGE) {
         Some(id) => SentBefore::of(place, id).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Returns the message that a form began with, if it did with one. Its attributes go with what was typed; and its very body, where what
-/// comes differs from what was shown in its line ends alone: a browser has its own.
-///
-/// # Errors
-/// When it is no longer kept, or no answer comes.
-async fn original(place: &Place, fields: &Fields) -> Result<Option<SentBefore>, Error> {
-    match fields.narrowing(EDITED)? {
-        Some(id) => SentBefore::of(place, id).await.map(Some),
-        None => Ok(None),
-    }
+/// Returns whether a person left the body as a form shows it: JSON in lines, and a browser has line ends of its own. A program means what it
+/// sends.
+fn is_as_shown(act: &Act, before: &SentBefore) -> bool {
+    let is_shown = |typed: &str| has_same_lines(typed, &text::to_edit(&before.body));
+    act.ask.reader != Reader::Program && act.fields.all(BODY).next().is_some_and(is_shown)
 }
 
 /// Says why nothing was sent where the message that a form began with is not to be had.
 fn attributes_gone(error: &Error) -> String {
     format!(
         "Nothing was sent: the attributes of the message that it began with are not to be had ({}). Sent again, as it is here, it is a new \
-         message without them; a program leaves edited out.",
+         message without them; a program leaves {MESSAGE} out.",
         Chain(error)
     )
 }
@@ -168,8 +162,11 @@ fn batch(fields: &Fields, body: Option<String>, before: Option<SentBefore>) -> R
         _ => {}
     }
     if let Some(before) = before {
-        batch.group = batch.group.or(before.group);
-        batch.body = before.body;
+        if !fields.came(BODY) {
+            batch.body = before.body;
+        }
+        // A group that was taken out stays so.
+        batch.group = batch.group.or(before.group.filter(|_| !fields.came("group")));
         batch.before = before.attributes;
     }
     Ok(batch)

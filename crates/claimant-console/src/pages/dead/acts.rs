@@ -13,12 +13,15 @@ use crate::act::Act;
 use crate::ask::Reader;
 use crate::console::{Console, DRAFT};
 use crate::done::Done;
-use crate::fields::Fields;
+use crate::fields::{BODY, Fields};
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
+/// The field of letters that are meant, which comes once for each.
+const ID: &str = "id";
+
 /// What sending back is asked for with.
-const REDRIVEN: [&str; 7] = ["queue", "group", "id", UNTIL, "to", "body", "dry_run"];
+const REDRIVEN: [&str; 7] = ["queue", "group", ID, UNTIL, "to", BODY, "dry_run"];
 
 pub(super) async fn redrive(State(console): State<Console>, act: Act) -> Response {
     let (act, done) = act.once(&console, |console, act| async move { redriven(&console, &act).await }).await;
@@ -40,7 +43,7 @@ fn see(fields: &Fields) -> String {
 
 /// Returns where the form is with what was typed; where nothing was, where the letters are.
 fn form(console: &Console, fields: &Fields) -> String {
-    match (fields.all("body").next(), fields.get("id"), fields.get("group")) {
+    match (fields.all(BODY).next(), fields.get(ID), fields.get("group")) {
         (Some(_), Some(id), Some(_)) => {
             let after =
                 fields.get(AFTER).map_or_else(String::new, |after| format!("&{AFTER}={}", text::encoded(after)));
@@ -55,10 +58,10 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
     let fields = &act.fields;
     // Where a page began is a field of the form of one letter, to which it goes back.
-    if fields.came("body") {
-        act.takes(&[&REDRIVEN[..], &[AFTER]].concat())?
+    if fields.came(BODY) {
+        act.takes(&[&REDRIVEN[..], &[AFTER]].concat(), Some(ID))?
     } else {
-        act.takes(&REDRIVEN)?
+        act.takes(&REDRIVEN, Some(ID))?
     }
     let place = console.place();
     let dead = letters::open(place, fields.required("queue")?).await?;
@@ -92,7 +95,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
 
 async fn discarded(console: &Console, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&["queue", "group", "id", UNTIL, "dry_run"])?;
+    act.takes(&["queue", "group", ID, UNTIL, "dry_run"], Some(ID))?;
     let fields = &act.fields;
     let dead = letters::open(console.place(), fields.required("queue")?).await?;
     let (selection, bounds) = (selection(fields)?, bounds(fields)?);
@@ -121,8 +124,8 @@ async fn discarded(console: &Console, act: &Act) -> Result<Done, Error> {
 /// Returns which letters are meant: those of a group, or some of them, by the ids that they have now. A letter that was sent back, and is
 /// here again as another, is none that the page showed.
 fn selection(fields: &Fields) -> Result<Selection, Error> {
-    let ids = Ids::now(fields.all("id").filter(|id| !id.is_empty()));
-    if ids.named.is_empty() && fields.came("id") {
+    let ids = Ids::now(fields.all(ID).filter(|id| !id.is_empty()));
+    if ids.named.is_empty() && fields.came(ID) {
         return Err(Error::invalid("id names no letter: leave it out to mean all letters of the group"));
     }
     let group = if ids.named.is_empty() { Some(fields.required("group")?) } else { fields.get("group") };
