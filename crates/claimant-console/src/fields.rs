@@ -194,7 +194,7 @@ mod tests {
         }
         let nothing = Fields::of_json(br#"{"id": [], "body": null}"#).unwrap();
         assert!(nothing.came("id") && nothing.came("body"));
-        assert_eq!(nothing.without_value().collect::<Vec<_>>(), ["body", "id"]);
+        assert_eq!(nothing.without_value().collect::<Vec<_>>(), ["id", "body"]);
         assert_eq!(nothing.all("id").chain(nothing.all("body")).next(), None);
         for body in
             [r#"[1, {"a": "b"}]"#, r#"["a", "b"]"#, "[]", "{\"b\": 1.50,\n \"a\": 12345678901234567890123}", "true"]

@@ -104,6 +104,8 @@ mod tests {
             consumer: "orders".into(),
             outcome: "rejected".into(),
             dead_lettered: true,
+            receive: Some(1),
+            events: 1,
             attempt: None,
             fence: None,
             busy_until_ms: None,

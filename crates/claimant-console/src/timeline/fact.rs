@@ -80,10 +80,7 @@ pub enum What {
         times: usize,
     },
     /// A fault stopped its process for a while.
-    Frozen {
-        /// Until when, where that is known.
-        until: Option<Timestamp>,
-    },
+    Frozen,
     /// Its process went on.
     Resumed,
     /// It was deleted from its queue.
@@ -160,6 +157,23 @@ pub struct Finished {
     pub busy_until: Option<Timestamp>,
     /// How long the handler ran, in milliseconds, if it ran.
     pub handle_ms: Option<u64>,
+}
+
+impl Finished {
+    /// Returns whether the work is done, or there is none to do.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.outcome.as_str(), "completed" | "duplicate" | "empty" | "ignored")
+    }
+
+    /// Returns whether a schedule sends the message again.
+    pub(super) fn is_scheduled(&self) -> bool {
+        self.outcome == "scheduled"
+    }
+
+    /// Returns whether the engine reports it as done, so that it is deleted.
+    pub(super) fn is_success(&self) -> bool {
+        self.is_done() || self.is_scheduled() || self.dead_lettered
+    }
 }
 
 /// How a batch ended without a report.

@@ -101,8 +101,8 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
         })),
         Happened::Done(done) => one(What::Finished(Finished {
             outcome: done.outcome.to_string(),
-            receive: None,
-            events: 1,
+            receive: done.receive,
+            events: done.events,
             dead_lettered: done.dead_lettered,
             busy_until: done.busy_until_ms.map(time),
             // OK because a handler runs for minutes at most.
@@ -112,7 +112,7 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
         Happened::Mail { answer, .. } => one(mail(answer)),
         Happened::Charge { answer, .. } => one(charge(answer)),
         Happened::ProcessKilled => one(What::Killed),
-        Happened::ProcessFrozen => one(What::Frozen { until: None }),
+        Happened::ProcessFrozen => one(What::Frozen),
         Happened::ProcessResumed => one(What::Resumed),
         Happened::Object { object, request } => {
             one(What::Effect { did: format!("sent a {request} for the object {object}"), refused: false })
@@ -187,7 +187,19 @@ fn charge(answer: &str) -> What {
 
 #[cfg(test)]
 mod tests {
+    use claimant_local::journal::lines;
+
     use super::*;
+
+    #[test]
+    fn an_outcome_says_of_which_receive_it_is_and_of_how_many_events() {
+        let line =
+            "INFO message done consumer=c message_id=a outcome=completed dead_lettered=false receive_count=2 events=3";
+        let events = [Event::new(1, lines::read(line).what).message("a")];
+        let told = facts(&events, &BTreeSet::from(["a"])).into_iter().map(|fact| fact.what).next();
+        let done = Finished { outcome: "completed".into(), receive: Some(2), events: 3, ..Finished::default() };
+        assert_eq!(told, Some(What::Finished(done)));
+    }
 
     #[test]
     fn what_fits_no_filter_is_deleted_once() {

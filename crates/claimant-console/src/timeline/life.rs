@@ -86,10 +86,20 @@ impl<'a> Receive<'a> {
         self.finished.map(|(_, finished)| finished.outcome.as_str())
     }
 
+    /// Returns whether its work is done, or there was none to do.
+    pub(super) fn is_done(&self) -> bool {
+        self.finished.is_some_and(|(_, finished)| finished.is_done())
+    }
+
+    /// Returns whether the engine reports the message as done.
+    pub(super) fn succeeded(&self) -> bool {
+        self.failed.is_none() && self.finished.is_some_and(|(_, finished)| finished.is_success())
+    }
+
     /// Returns how often the message was hidden for longer while it was worked on.
     pub(super) fn renewals(&self) -> usize {
         // What fails is hidden once more, until it comes back.
-        let came_back = self.outcome().is_some_and(|word| !matches!(word, "completed" | "duplicate"));
+        let came_back = self.finished.is_some_and(|(_, finished)| !finished.is_success());
         self.details.hides.saturating_sub(usize::from(came_back))
     }
 
@@ -220,7 +230,7 @@ impl<'a> Receive<'a> {
             }
             What::BatchFailed(how) => self.failed = Some((fact.at, how)),
             What::Killed => self.details.broken = Some(Broken::Killed),
-            What::Frozen { .. } => {
+            What::Frozen => {
                 self.details.frozen = true;
                 self.details.broken = self.details.broken.or(Some(Broken::Frozen));
             }

@@ -65,16 +65,15 @@ impl Told<'_> {
             Some((_, End::Redriven(..))) => Standing::Redriven,
             Some((_, End::Expired)) => Standing::Expired,
             Some((_, End::Discarded)) => Standing::Deleted,
-            Some((_, End::Purged | End::QueueDeleted)) => match last.and_then(Receive::outcome) {
-                Some("completed" | "duplicate" | "empty" | "ignored") => Standing::Done,
-                _ => Standing::Deleted,
-            },
+            Some((_, End::Purged | End::QueueDeleted | End::Deleted)) if last.is_some_and(Receive::is_done) => {
+                Standing::Done
+            }
+            Some((_, End::Purged | End::QueueDeleted)) => Standing::Deleted,
             None if self.life.is_dead_letter() => match self.original().and_then(|life| life.last()?.outcome()) {
                 Some("parked") => Standing::Parked,
                 _ => Standing::DeadLettered,
             },
             Some((_, End::Deleted)) => match last.and_then(Receive::outcome) {
-                Some("completed" | "duplicate" | "empty" | "ignored") => Standing::Done,
                 Some("parked") => Standing::Parked,
                 Some("rejected" | "conflict") => Standing::DeadLettered,
                 _ => Standing::Deleted,
@@ -199,6 +198,9 @@ impl Told<'_> {
                 Some(last) if last.finished.is_none() && last.failed.is_none() => {
                     format!("deleted at {at}: its function reported it as done, and logged nothing of it")
                 }
+                Some(last) if last.succeeded() => {
+                    format!("deleted at {at}: a schedule sends it again, as a new message")
+                }
                 Some(_) => format!("deleted by hand at {at}"),
             },
         }
@@ -211,7 +213,12 @@ impl Told<'_> {
     fn in_flight(&self, last: &Receive<'_>) -> String {
         let (since, until) = (clock(last.at, self.now), clock(last.hidden_until, self.now));
         if last.succeeded() {
-            return "its work is done, and it is deleted once its batch has been reported".to_owned();
+            let why = match last.finished {
+                Some((_, finished)) if finished.is_done() => "its work is done",
+                Some((_, finished)) if finished.is_scheduled() => "a schedule sends it again, as a new message",
+                _ => "the dead-letter queue has a copy of it",
+            };
+            return format!("{why}, and it is deleted once its batch has been reported");
         }
         let frozen = if last.details.frozen { ", but its process is frozen" } else { "" };
         match last.claim() {
@@ -302,17 +309,6 @@ impl Told<'_> {
             ),
             _ => None,
         }
-    }
-}
-
-impl Receive<'_> {
-    /// Returns whether the engine will report it as done.
-    fn succeeded(&self) -> bool {
-        self.failed.is_none()
-            && self.finished.is_some_and(|(_, finished)| {
-                matches!(finished.outcome.as_str(), "completed" | "duplicate" | "empty" | "ignored")
-                    || finished.dead_lettered
-            })
     }
 }
 

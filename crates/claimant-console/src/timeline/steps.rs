@@ -212,9 +212,7 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
             let times = (*times > 1).then(|| format!("{times} times in a row, "));
             (Kind::Broken, did.clone(), Some(format!("{}by a fault", times.unwrap_or_default())))
         }
-        What::Frozen { until: time } => {
-            (Kind::Broken, "A fault froze its process".to_owned(), time.map(|time| format!("until {}", until(time))))
-        }
+        What::Frozen => (Kind::Broken, "A fault froze its process".to_owned(), None),
         What::Resumed => (Kind::Queue, "Its process went on".to_owned(), None),
         What::Deleted => (Kind::Queue, "Deleted from its queue".to_owned(), None),
         What::Moved { to } => (Kind::Failed, format!("Moved to {to} by SQS"), None),
@@ -248,10 +246,7 @@ fn claimed(claim: &Claim, now: Timestamp) -> (Kind, String, Option<String>) {
 }
 
 fn ended(finished: &Finished) -> (Kind, String, Option<String>) {
-    let kind = match finished.outcome.as_str() {
-        "completed" | "duplicate" | "empty" | "ignored" => Kind::Done,
-        _ => Kind::Failed,
-    };
+    let kind = if finished.is_done() { Kind::Done } else { Kind::Failed };
     let ran = finished.handle_ms.map(|ms| format!("the handler ran for {}", lasting(ms)));
     let events = (finished.events > 1).then(|| format!("{} events", finished.events));
     let letter = finished.dead_lettered.then(|| "the dead-letter queue has confirmed a copy".to_owned());

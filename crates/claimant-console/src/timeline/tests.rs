@@ -50,7 +50,7 @@ impl Story {
     }
 
     fn finished(self, at: u64, message: &str, outcome: &str) -> Self {
-        self.add(at, message, What::Finished(Finished { outcome: outcome.into(), events: 1, ..Finished::default() }))
+        self.add(at, message, What::Finished(finished(outcome)))
     }
 
     fn because(self, at: u64, message: &str, reason: &str) -> Self {
@@ -81,7 +81,7 @@ impl Story {
 
     /// A dead letter that the function sent: rejected, with a confirmed copy.
     fn lettered(self, at: u64, message: &str, outcome: &str) -> Self {
-        let finished = Finished { outcome: outcome.into(), events: 1, dead_lettered: true, ..Finished::default() };
+        let finished = Finished { dead_lettered: true, ..finished(outcome) };
         self.add(at, message, What::Copied { to: "OrderDeadLetters".into(), copy: "copy".into() })
             .add(at, message, What::Finished(finished))
             .deleted(at, message)
@@ -96,6 +96,10 @@ impl Story {
 fn copy_of(message: &str) -> What {
     let origin = Some(Origin::DeadLetterOf(message.into()));
     What::Sent { queue: "OrderDeadLetters".into(), group: None, delayed_until: None, origin }
+}
+
+fn finished(outcome: &str) -> Finished {
+    Finished { outcome: outcome.into(), events: 1, ..Finished::default() }
 }
 
 fn claim(fence: u64, until: u64, taken_over: bool) -> Claim {
@@ -250,7 +254,7 @@ fn messages_that_are_done() {
                 .received(1, "a", 1)
                 .claimed(1, "a", 1, 29)
                 .claimed(1, "a", 1, 29)
-                .add(2, "a", What::Finished(Finished { outcome: "completed".into(), events: 3, ..Finished::default() }))
+                .add(2, "a", What::Finished(Finished { events: 3, ..finished("completed") }))
                 .deleted(2, "a"),
             9,
             Done,
@@ -308,7 +312,7 @@ fn messages_that_are_on_their_way() {
         ),
         row(
             "frozen",
-            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen { until: None }),
+            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen),
             9,
             InFlight,
             &["Being worked on since 12:00:01, but its process is frozen: its lease ends at 12:00:29."],
@@ -325,7 +329,7 @@ fn messages_that_are_on_their_way() {
         ),
         row(
             "frozen beyond its function's timeout",
-            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen { until: None }).add(
+            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen).add(
                 20,
                 "a",
                 What::BatchFailed(BatchEnd::TimedOut),
@@ -339,7 +343,7 @@ fn messages_that_are_on_their_way() {
         ),
         row(
             "no longer frozen",
-            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen { until: None }).add(3, "a", What::Resumed),
+            first().claimed(1, "a", 1, 29).add(2, "a", What::Frozen).add(3, "a", What::Resumed),
             9,
             InFlight,
             &["Being worked on since 12:00:01: its lease ends at 12:00:29."],
@@ -369,11 +373,7 @@ fn messages_that_are_on_their_way() {
                 .claimed(0, "b", 1, 28)
                 .sent(1, "a")
                 .received(2, "a", 1)
-                .add(
-                    2,
-                    "a",
-                    What::Finished(Finished { outcome: "busy".into(), busy_until: Some(s(28)), ..Finished::default() }),
-                )
+                .add(2, "a", What::Finished(Finished { busy_until: Some(s(28)), ..finished("busy") }))
                 .hidden(2, "a", 30),
             9,
             ComesBack,
@@ -430,6 +430,46 @@ fn messages_that_are_on_their_way() {
                 "Being worked on since 12:00:31: its lease ends at 12:00:59.",
                 "It was received twice: in the first receive its process was killed after the message was claimed; in the second the handler \
                  runs now.",
+            ],
+        ),
+        row(
+            "to be deleted, as a schedule sends it again",
+            first().claimed(1, "a", 1, 29).finished(2, "a", "scheduled"),
+            9,
+            InFlight,
+            &[
+                "A schedule sends it again, as a new message, and it is deleted once its batch has been reported.",
+                "It was received once: the handler failed, and a schedule sends it again later than its queue could hide it.",
+            ],
+        ),
+        row(
+            "to be deleted, as it has a copy",
+            first().add(2, "copy", copy_of("a")).add(
+                2,
+                "a",
+                What::Finished(Finished { dead_lettered: true, ..finished("rejected") }),
+            ),
+            9,
+            InFlight,
+            &[
+                "The dead-letter queue has a copy of it, and it is deleted once its batch has been reported.",
+                "It was received once: it could not be handled, and no retry can fix that.",
+            ],
+        ),
+        row(
+            "received again before a process that was frozen told its outcome",
+            first()
+                .claimed(1, "a", 1, 29)
+                .add(2, "a", What::Frozen)
+                .received(31, "a", 2)
+                .took_over(31, "a", 2, 59)
+                .add(33, "a", What::Finished(Finished { receive: Some(1), ..finished("lease_lost") })),
+            40,
+            InFlight,
+            &[
+                "Being worked on since 12:00:31: its lease ends at 12:00:59.",
+                "It was received twice: in the first receive its claim was lost to another owner before the work was recorded as done; in the \
+                 second the handler runs now.",
             ],
         ),
         row(
@@ -566,6 +606,21 @@ fn messages_that_no_function_runs_any_more() {
             &[
                 "Sent back to OrderQueue at 12:00:20, where it is message b (which is done now).",
                 "It was received once: its work failed for good.",
+            ],
+        ),
+        row(
+            "sent again by a schedule",
+            first()
+                .claimed(1, "a", 1, 29)
+                .because(2, "a", "closed until Monday")
+                .finished(2, "a", "scheduled")
+                .deleted(2, "a"),
+            9,
+            Deleted,
+            &[
+                "Deleted at 12:00:02: a schedule sends it again, as a new message.",
+                "It was received once: the handler failed, and a schedule sends it again later than its queue could hide it \
+                 (“closed until Monday”).",
             ],
         ),
         row(

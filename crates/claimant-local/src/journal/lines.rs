@@ -75,7 +75,7 @@ impl Fields {
                 owner: self.text("owner")?.into(),
                 fence: self.number("fence")?,
                 lease_until_ms: self.number("lease_until")?,
-                attempt: self.attempt()?,
+                attempt: self.count("attempt")?,
                 taken_over: self.fields.get("taken_over")?.as_bool()?,
             }))
         } else {
@@ -84,7 +84,9 @@ impl Fields {
                 consumer,
                 outcome: self.text("outcome")?.into(),
                 dead_lettered: self.fields.get("dead_lettered").and_then(Value::as_bool).unwrap_or_default(),
-                attempt: self.attempt(),
+                receive: self.count("receive_count"),
+                events: self.count("events").unwrap_or(1),
+                attempt: self.count("attempt"),
                 fence: self.number("fence"),
                 busy_until_ms: self.number("busy_until"),
                 claim_ms: millis("claim_ms"),
@@ -108,8 +110,8 @@ impl Fields {
         self.fields.get(name).and_then(Value::as_u64)
     }
 
-    fn attempt(&self) -> Option<u32> {
-        self.number("attempt").and_then(|attempt| u32::try_from(attempt).ok())
+    fn count(&self, name: &str) -> Option<u32> {
+        self.number(name).and_then(|count| u32::try_from(count).ok())
     }
 }
 
@@ -168,10 +170,11 @@ mod tests {
     #[test]
     fn outcomes_are_read_as_far_as_they_say_something() {
         let line = format!(
-            " INFO message done consumer=\"orders\" message_id={ID} outcome=\"busy\" dead_lettered=false receive_count=1 events=1 busy_until=5 claim_ms=1.5"
+            " INFO message done consumer=\"orders\" message_id={ID} outcome=\"busy\" dead_lettered=false receive_count=2 events=3 busy_until=5 claim_ms=1.5"
         );
         let What::Done(done) = read(&line).what else { panic!("an outcome") };
         assert_eq!((&*done.consumer, &*done.outcome, done.dead_lettered), ("orders", "busy", false));
+        assert_eq!((done.receive, done.events), (Some(2), 3));
         assert_eq!((done.attempt, done.fence, done.busy_until_ms), (None, None, Some(5)));
         assert_eq!((done.claim_ms, done.handle_ms), (Some(1.5), None));
         // An owner of digits is a text all the same, in text and in JSON.

@@ -207,6 +207,10 @@ pub struct Done {
     pub outcome: Text,
     /// Whether the dead-letter queue has confirmed a copy.
     pub dead_lettered: bool,
+    /// How often the message was received, with this time.
+    pub receive: Option<u32>,
+    /// How many events the message holds.
+    pub events: u32,
     /// Which run of the handler for this key it was; none where none ran.
     pub attempt: Option<u32>,
     /// The fencing token of its claim.
