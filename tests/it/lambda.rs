@@ -2,6 +2,7 @@
 
 mod again;
 mod dead_letters;
+mod letter_attributes;
 mod mapping;
 mod pause;
 mod report;

@@ -51,7 +51,7 @@ pub(crate) fn attributes<'a>(
 /// | `claimant-outcome` | `rejected` or `conflict`: this message's work is not done; `parked`: it may be done |
 /// | `claimant-message-id` | the id it had in its own queue: a copy has a new one |
 /// | `claimant-record` | the id of the record of its key, as the store has it: it begins with the consumer's name |
-/// | `claimant-first-message-id` | after a redrive: the producer's id |
+/// | `claimant-first-message-id` | after a redrive, or where it was sent again: the id of the producer's message |
 /// | `claimant-redrives` | after a redrive: how often it came back from a dead-letter queue |
 /// | `claimant-consumer` | the consumer's name; in the place of `claimant-record` where that is not there |
 /// | `claimant-attempt` | which run of the handler rejected it, if one did |

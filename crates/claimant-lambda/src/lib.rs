@@ -23,8 +23,8 @@
 //! With `CLAIMANT_DEAD_LETTER_QUEUE_URL`, a rejected or parked message is copied to that queue at once, and is reported
 //! done when the queue has confirmed the copy; else it is reported failed, and the redrive of its own queue moves it.
 //! The copy has the body, the group, all of the message's own attributes, `claimant-error`, `claimant-outcome` and `claimant-message-id`, and as
-//! far as SQS's limits of ten attributes and 1 MiB allow, `claimant-record`, after a redrive `claimant-first-message-id` and
-//! `claimant-redrives`, then `claimant-consumer` (in the place of the record where there is none), and `claimant-attempt`. Where the first of
+//! far as SQS's limits of ten attributes and 1 MiB allow, `claimant-record`, `claimant-first-message-id` (after a redrive, or where it was
+//! sent again) and `claimant-redrives` (after a redrive), then `claimant-consumer` (in the place of the record where there is none), and `claimant-attempt`. Where the first of
 //! these are more than SQS takes, there is no copy. SQS does not know which queue such a copy came from, so a redrive needs an explicit destination. The queue has to be in the
 //! function's Region. A copy can be sent twice, if SQS's response or the deletion is lost.
 

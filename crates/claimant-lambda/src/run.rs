@@ -42,11 +42,7 @@ fn on_batches(variables: Variables, consumers: Consumers) -> BoxFuture<'static, 
     Box::pin(async move {
         let function = Function::start(variables, consumers).await?;
         let invoke = service_fn(move |event: LambdaEvent<QueueBatch>| {
-            let (service, in_flight) = function.invocation();
-            async move {
-                in_flight.check(&service)?;
-                invoke(&service, event.payload.0, &event.context).await
-            }
+            function.handle(|service| async move { invoke(&service, event.payload.0, &event.context).await })
         });
         lambda_runtime::run_concurrent(invoke).await.map_err(ended)
     })
@@ -67,9 +63,7 @@ fn on_any_events(variables: Variables, consumers: Consumers) -> BoxFuture<'stati
     Box::pin(async move {
         let function = Function::start(variables, consumers).await?;
         let invoke = service_fn(move |event: LambdaEvent<Box<RawValue>>| {
-            let (service, in_flight) = function.invocation();
-            async move {
-                in_flight.check(&service)?;
+            function.handle(|service| async move {
                 let LambdaEvent { payload, context } = event;
                 match direct::read(payload).map_err(diagnostic)? {
                     Incoming::Batch(batch) => {
@@ -85,7 +79,7 @@ fn on_any_events(variables: Variables, consumers: Consumers) -> BoxFuture<'stati
                         })
                     }
                 }
-            }
+            })
         });
         lambda_runtime::run_concurrent(invoke).await.map_err(ended)
     })
@@ -123,8 +117,17 @@ impl Function {
         Ok(Self { service, invocations: Arc::default() })
     }
 
-    fn invocation(&self) -> (Arc<Service>, InFlight) {
-        (Arc::clone(&self.service), InFlight::start(&self.invocations))
+    /// Handles an event by this work, unless the process takes no more messages.
+    fn handle<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, Diagnostic>> + use<T, F, W>
+    where
+        F: Future<Output = Result<T, Diagnostic>>,
+        W: FnOnce(Arc<Service>) -> F,
+    {
+        let (service, in_flight) = (Arc::clone(&self.service), InFlight::start(&self.invocations));
+        async move {
+            in_flight.check(&service)?;
+            work(service).await
+        }
     }
 }
 
@@ -207,20 +210,27 @@ mod tests {
         let settings = Variables::new([("CLAIMANT_METRICS", "off"), ("CLAIMANT_MAPPING_CHECK", "off")]);
         let settings = Settings::from_variables(settings).unwrap();
         let service = Service::with_aws(&settings, consumer.timeout(Duration::from_millis(500)), None).unwrap();
-        let (service, mut sent, invocations) = (service.handlers_on_own_threads(), 0..usize::MAX, Arc::default());
-        while !service.are_threads_exhausted() {
-            let first = InFlight::start(&invocations);
-            assert!(first.check(&service).is_ok());
+        let service = Arc::new(service.handlers_on_own_threads());
+        let (function, mut sent) = (Function { service, invocations: Arc::default() }, 0..usize::MAX);
+        while !function.service.are_threads_exhausted() {
             let record = |n: usize| json!({ "messageId": n.to_string(), "body": n.to_string() });
             let records: Vec<_> = sent.by_ref().take(THREADS_MAX).map(record).collect();
             let event = serde_json::from_value(json!({ "Records": records })).unwrap();
-            service.invoke(event, SystemClock.now().plus(Duration::from_secs(60)).as_millis(), "").await.unwrap();
+            let deadline = SystemClock.now().plus(Duration::from_secs(60)).as_millis();
+            let invoke =
+                |service: Arc<Service>| async move { service.invoke(event, deadline, "").await.map_err(diagnostic) };
+            assert!(function.handle(invoke).await.is_ok());
         }
-        let (first, second) = (InFlight::start(&invocations), InFlight::start(&invocations));
-        if first.check(&service).is_err() {
+        let other = InFlight::start(&function.invocations);
+        if is_refused(&function).await {
             println!("{REFUSED}");
         }
-        drop(second);
-        let _ = first.check(&service);
+        drop(other);
+        is_refused(&function).await;
+    }
+
+    async fn is_refused(function: &Function) -> bool {
+        let handled: Result<(), _> = function.handle(|_| async { panic!("it was handled") }).await;
+        handled.is_err()
     }
 }

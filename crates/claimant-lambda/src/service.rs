@@ -326,7 +326,7 @@ mod tests {
         };
         let settings = [("CLAIMANT_VISIBILITY", "off"), ("CLAIMANT_MAPPING_CHECK", "off")];
         let settings = Settings::from_variables(Variables::new(settings)).unwrap();
-        let consumer = Consumer::new("c", MemoryStore::new(), blocks).timeout(Duration::from_millis(200));
+        let consumer = Consumer::new("c", MemoryStore::new(), blocks).timeout(Duration::from_secs(1));
         let service = Service::new(&settings, consumer).await.unwrap();
         let event = serde_json::json!({ "Records": [{ "messageId": "m-1", "body": "1" }] });
         let deadline = SystemClock.now().plus(Duration::from_secs(3)).as_millis();

@@ -131,6 +131,19 @@ async fn messages_of_one_deduplication_id_all_come_back() {
     assert_eq!(bodies, [body("a", "later"), body("b", "later")]);
 }
 
+/// Its message was deleted once the schedule was there: nothing else has it.
+#[tokio::test]
+async fn what_a_schedule_cannot_send_is_kept_in_its_dead_letter_queue() {
+    let (world, scheduler) = start(&["unsent"]).await;
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "later"))]).await;
+    let response = invoke(&service(&world), world.event("gone", &batch)).await.unwrap();
+    assert!(failures(&response).is_empty() && scheduler.len() == 1);
+    let [unsent] = &after(&world, &scheduler, "unsent", DAYS + Duration::from_secs(60)).await[..] else {
+        panic!("one message")
+    };
+    assert!(unsent.body.contains("later") && scheduler.is_empty(), "{}", unsent.body);
+}
+
 #[tokio::test]
 async fn without_a_confirmed_schedule_it_is_hidden_as_long_as_it_can_be() {
     const DENIED: Loss = Loss::Instead(403, r#"{"__type":"AccessDeniedException","Message":"secret"}"#);

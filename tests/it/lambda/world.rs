@@ -7,6 +7,8 @@ use std::time::Duration;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::config::{Credentials, Region};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use claimant::lambda::{Service, Settings};
 use claimant::memory::MemoryStore;
 use claimant::store::Store;
@@ -128,7 +130,9 @@ fn attributes(message: &Received) -> BTreeMap<&str, Value> {
     let attributes = message.message_attributes.iter().map(|(name, attribute)| {
         let value = match &attribute.value {
             AttributeValue::Text(text) => json!({ "stringValue": text, "dataType": attribute.data_type }),
-            AttributeValue::Binary(_) => panic!("no test here sends bytes"),
+            AttributeValue::Binary(bytes) => {
+                json!({ "binaryValue": BASE64.encode(bytes), "dataType": attribute.data_type })
+            }
         };
         (name.as_str(), value)
     });

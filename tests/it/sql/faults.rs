@@ -311,8 +311,13 @@ async fn expired_records_are_deleted_in_portions_and_no_others() {
             deleted.push(store.delete_expired(NOW, 2).await.unwrap());
         }
         assert_eq!(deleted, [2, 2, 1, 0], "{}", database.name());
+        // Nor one whose window is over before its lease is.
+        party.run("UPDATE claimant_records SET expires_at_s = 1 WHERE status = 'IN_PROGRESS'").await;
+        assert_eq!(store.delete_expired(NOW, 2).await.unwrap(), 0, "{}", database.name());
         let call = Call { within: Duration::from_secs(20), meter: &Meter::default() };
         assert!(store.shared().get(&id("live"), call).await.unwrap().is_some());
+        party.run("UPDATE claimant_records SET lease_until = 0 WHERE status = 'IN_PROGRESS'").await;
+        assert_eq!(store.delete_expired(NOW, 2).await.unwrap(), 1, "{}", database.name());
 
         // A window that another process's clock may still see running.
         party.run(&database.insert("just over")).await;

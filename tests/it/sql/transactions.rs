@@ -79,13 +79,15 @@ where
                 ));
             }
         }
-        // Locks that the database gives to a session, and a temporary table.
+        // What the database keeps for a session: locks, a temporary table, a cursor, and what it listens for.
         "lock" | "lock-and-fail" => {
             let locks: &[&'static str] = if D::NAME == "PostgreSQL" {
                 &[
                     "SELECT pg_advisory_lock(7)",
                     "DO $$ BEGIN PERFORM pg_advisory_lock(8); END $$",
                     "CREATE TEMPORARY TABLE scratch (id int)",
+                    "DECLARE held CURSOR WITH HOLD FOR SELECT 1",
+                    "DO $$ BEGIN EXECUTE 'LISTEN news'; END $$",
                 ]
             } else {
                 &["SELECT GET_LOCK('claimant test', 5)", "DO GET_LOCK('another', 5)"]
@@ -238,6 +240,11 @@ async fn a_connection_keeps_nothing_of_its_handlers() {
             // A temporary table that is still there would fail the next one.
             assert_eq!(world.deliver(text, 1).await, wanted, "{name}: {text}");
             assert_eq!(database.party().await.count(locks).await, 0, "{name}: {text}");
+            if let AnyStore::Postgres(store) = &store {
+                let left = "SELECT (SELECT count(*) FROM pg_cursors WHERE is_holdable) + (SELECT count(*) FROM pg_listening_channels())";
+                let left: i64 = sqlx::query_scalar(left).fetch_one(store.pool()).await.unwrap();
+                assert_eq!(left, 0, "{name}: {text}");
+            }
         }
     }
 }

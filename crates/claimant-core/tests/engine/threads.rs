@@ -20,7 +20,7 @@ use super::{TIMEOUT, words};
 /// The timeout of an invocation: what is not blocked needs a tenth of it.
 const PERIOD: Duration = Duration::from_secs(4);
 
-/// For handlers that do not return anyway.
+/// For handlers that do not return anyway: long enough to get a thread, of fresh ones if need be.
 const SHORT: Duration = Duration::from_millis(500);
 
 /// A lease that is renewed.
@@ -212,12 +212,12 @@ async fn threads_that_are_blocked_are_counted_until_they_are_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_that_block_beyond_their_timeout_open_a_breaker_and_fail_its_probe() {
     fn with(consumer: Consumer<Work>, open_for: Duration) -> Consumer<Work> {
-        let breaker = Breaker::new("mail").open_for(open_for);
-        consumer.concurrency(1).timeout(Duration::from_millis(200)).clock_skew(Duration::ZERO).breaker(breaker)
+        let breaker = Breaker::new("mail").opens_after(2, 4).open_for(open_for);
+        consumer.concurrency(1).timeout(SHORT).clock_skew(Duration::ZERO).breaker(breaker)
     }
     let opens: Setting = |consumer| with(consumer, Duration::from_secs(60));
     let probes: Setting = |consumer| with(consumer, Duration::from_secs(1));
-    for (setting, fail, wanted) in [(opens, 0, (0, 5, 5)), (probes, 5, (5, 1, 4))] {
+    for (setting, fail, wanted) in [(opens, 0, (0, 2, 8)), (probes, 2, (2, 1, 7))] {
         let world = Blocked::new(2, setting);
         let action = |n| if n < fail { "fail" } else { "block" };
         let batch: Vec<_> = (0..10).map(|n| format!("k{n} {}", action(n))).collect();
