@@ -106,12 +106,8 @@ mod tests {
             dead_lettered: true,
             receive: Some(1),
             events: 1,
-            attempt: None,
-            fence: None,
             busy_until_ms: None,
-            claim_ms: None,
             handle_ms: None,
-            settle_ms: None,
         }
     }
 

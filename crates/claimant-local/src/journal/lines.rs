@@ -79,19 +79,14 @@ impl Fields {
                 taken_over: self.fields.get("taken_over")?.as_bool()?,
             }))
         } else {
-            let millis = |name: &str| self.fields.get(name).and_then(Value::as_f64);
             What::Done(Box::new(Done {
                 consumer,
                 outcome: self.text("outcome")?.into(),
                 dead_lettered: self.fields.get("dead_lettered").and_then(Value::as_bool).unwrap_or_default(),
                 receive: self.count("receive_count"),
                 events: self.count("events").unwrap_or(1),
-                attempt: self.count("attempt"),
-                fence: self.number("fence"),
                 busy_until_ms: self.number("busy_until"),
-                claim_ms: millis("claim_ms"),
-                handle_ms: millis("handle_ms"),
-                settle_ms: millis("settle_ms"),
+                handle_ms: self.fields.get("handle_ms").and_then(Value::as_f64),
             }))
         };
         Some(Read { message_id, what })
@@ -170,13 +165,12 @@ mod tests {
     #[test]
     fn outcomes_are_read_as_far_as_they_say_something() {
         let line = format!(
-            " INFO message done consumer=\"orders\" message_id={ID} outcome=\"busy\" dead_lettered=false receive_count=2 events=3 busy_until=5 claim_ms=1.5"
+            " INFO message done consumer=\"orders\" message_id={ID} outcome=\"busy\" dead_lettered=false receive_count=2 events=3 busy_until=5 handle_ms=1.5"
         );
         let What::Done(done) = read(&line).what else { panic!("an outcome") };
         assert_eq!((&*done.consumer, &*done.outcome, done.dead_lettered), ("orders", "busy", false));
         assert_eq!((done.receive, done.events), (Some(2), 3));
-        assert_eq!((done.attempt, done.fence, done.busy_until_ms), (None, None, Some(5)));
-        assert_eq!((done.claim_ms, done.handle_ms), (Some(1.5), None));
+        assert_eq!((done.busy_until_ms, done.handle_ms), (Some(5), Some(1.5)));
         // An owner of digits is a text all the same, in text and in JSON.
         for owner in ["123456", "\"123456\""] {
             let line = format!(

@@ -211,18 +211,10 @@ pub struct Done {
     pub receive: Option<u32>,
     /// How many events the message holds.
     pub events: u32,
-    /// Which run of the handler for this key it was; none where none ran.
-    pub attempt: Option<u32>,
-    /// The fencing token of its claim.
-    pub fence: Option<u64>,
     /// Until when another owner holds the key at most, where that is why.
     pub busy_until_ms: Option<u64>,
-    /// How long claiming took, in milliseconds; so do the next two for their steps.
-    pub claim_ms: Option<f64>,
-    /// How long the handler ran.
+    /// How long the handler ran, in milliseconds.
     pub handle_ms: Option<f64>,
-    /// How long settling took.
-    pub settle_ms: Option<f64>,
 }
 
 /// Why a process ended.
