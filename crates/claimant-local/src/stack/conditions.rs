@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::resolve::pseudo_parameter;
 use super::spec::LeftOut;
 use super::template::{FUNCTION_TYPES, REFERENCE_DEPTH_MAX, Template, condition_of, type_of};
 use super::yaml::{Kind, Node};
@@ -23,22 +24,27 @@ fn left_out_function(template: &Template<'_>, id: &str, resource: &Node) -> Opti
     if template.condition(condition).unwrap_or(true) {
         return None;
     }
-    let mut parameters = BTreeSet::new();
-    template.parameters_of(condition, 0, &mut parameters);
+    let why = why_false(template, condition);
+    Some(LeftOut::new(id, resource, format!("its condition {condition} {why}")))
+}
+
+fn why_false(template: &Template<'_>, condition: &str) -> String {
+    let names = template.names_of(condition);
+    let pseudo = names.iter().filter_map(|name| Some(format!("{name} is {}", pseudo_parameter(name)?)));
+    let pseudo: Vec<_> = pseudo.collect();
+    let here = if pseudo.is_empty() { String::new() } else { format!(" here, where {}", pseudo.join(", ")) };
+    let parameters: Vec<_> = names.into_iter().filter(|name| template.parameter(name).is_some()).collect();
     let is_empty = |name: &&&str| template.reference(name, 0).is_ok_and(|value| value.is_empty());
     let empties: Vec<&str> = parameters.iter().filter(is_empty).copied().collect();
     let (because, named) = match (empties.as_slice(), parameters.len()) {
-        ([], 0) => return Some(LeftOut::new(id, resource, format!("its condition {condition} is never true"))),
-        ([], _) => ("is false with the values of", parameters.into_iter().collect()),
+        ([], 0) if here.is_empty() => return "is never true".to_owned(),
+        ([], 0) => return format!("is false{here}"),
+        ([], _) => ("is false with the values of", parameters),
         (_, _) => ("is false without a value of", empties),
     };
     let options: Vec<_> = named.iter().map(|name| format!("--parameter {name}=…")).collect();
     let (named, options) = (named.join(", "), options.join(" "));
-    Some(LeftOut::new(
-        id,
-        resource,
-        format!("its condition {condition} {because} {named}: give {options} to include it"),
-    ))
+    format!("{because} {named}{here}: give {options} to include it")
 }
 
 impl LeftOut {
@@ -60,10 +66,15 @@ impl Template<'_> {
         let condition = self.root.get("Conditions").and_then(|conditions| conditions.get(name));
         let missing =
             || format!("names the condition {name}, which is not under `Conditions`: add it or correct its name");
-        let is_secret = self.secret.get();
-        let holds = self.holds(condition.ok_or_else(missing)?, depth + 1);
-        // What is chosen by a secret is none.
+        let condition = condition.ok_or_else(missing)?;
+        let (is_secret, known_before) = (self.secret.get(), self.unknown.borrow().len());
+        let holds = self.holds(condition, depth + 1);
+        // What is chosen by a secret is none, and what is chosen by a stand-in is no stand-in.
         self.secret.set(is_secret);
+        for why in self.unknown.borrow_mut().split_off(known_before) {
+            let why = format!("{why}: a stand-in for it decides the condition");
+            self.findings.not_run(condition.line, &format!("Conditions.{name}"), "value", why);
+        }
         holds
     }
 
@@ -95,28 +106,34 @@ impl Template<'_> {
         }
     }
 
-    /// The parameters that a condition is made of.
-    fn parameters_of<'t>(&'t self, condition: &str, depth: u32, found: &mut BTreeSet<&'t str>) {
-        let condition = self.root.get("Conditions").and_then(|conditions| conditions.get(condition));
-        if let Some(condition) = condition.filter(|_| depth <= REFERENCE_DEPTH_MAX) {
-            self.parameters_in(condition, depth + 1, found);
+    /// What a condition, with those it is made of, refers to.
+    fn names_of<'t>(&'t self, condition: &'t str) -> BTreeSet<&'t str> {
+        let (mut names, mut seen, mut others) = (BTreeSet::new(), BTreeSet::new(), vec![condition]);
+        while let Some(condition) = others.pop() {
+            if let Some(node) = self.under("Conditions", condition).filter(|_| seen.insert(condition)) {
+                add_names(node, &mut names, &mut others);
+            }
         }
+        names
     }
+}
 
-    fn parameters_in<'t>(&'t self, value: &'t Node, depth: u32, found: &mut BTreeSet<&'t str>) {
-        match call(value) {
-            Some(("Ref", argument)) => {
-                found.extend(argument.as_text().filter(|name| self.parameter(name).is_some()));
+/// Adds what a value refers to, and the conditions that it is made of.
+fn add_names<'t>(value: &'t Node, names: &mut BTreeSet<&'t str>, conditions: &mut Vec<&'t str>) {
+    match call(value) {
+        Some(("Ref", argument)) => names.extend(argument.as_text()),
+        Some(("Condition", argument)) => conditions.extend(argument.as_text()),
+        Some((function, argument)) => {
+            if function == "Sub" {
+                let text = argument.items().first().unwrap_or(argument).as_text().unwrap_or_default();
+                let variables = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+                names.extend(variables.map(|(name, _)| name.trim()));
             }
-            Some(("Condition", argument)) => {
-                if let Some(name) = argument.as_text() {
-                    self.parameters_of(name, depth, found);
-                }
-            }
-            Some((_, argument)) => {
-                argument.items().iter().for_each(|operand| self.parameters_in(operand, depth, found))
-            }
-            None => {}
+            add_names(argument, names, conditions);
+        }
+        None => {
+            let values = value.entries().iter().map(|(_, value)| value);
+            value.items().iter().chain(values).for_each(|part| add_names(part, names, conditions));
         }
     }
 }

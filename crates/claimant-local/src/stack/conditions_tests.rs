@@ -62,7 +62,7 @@ fn conditions_hold_or_do_not() {
 #[test]
 fn what_is_left_out_is_told_in_a_line() {
     type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
-    let table: [Row; 4] = [
+    let table: [Row; 9] = [
         (
             "!Condition HasDatabase",
             &[],
@@ -76,6 +76,15 @@ fn what_is_left_out_is_told_in_a_line() {
             "is false with the values of DatabaseUrl, Stage: give --parameter DatabaseUrl=… --parameter Stage=…",
         ),
         ("!Equals [a, b]", &[], "its condition C is never true"),
+        ("!Equals [!Sub '${Stage}', prod]", &[], "is false with the values of Stage: give --parameter Stage=…"),
+        ("!Equals [!Sub ['${a}', {a: !Ref Stage}], prod]", &[], "is false with the values of Stage: give"),
+        ("!Equals [!Join ['-', [!Ref Stage, x]], prod-x]", &[], "is false with the values of Stage: give"),
+        ("!Equals [!Ref AWS::Region, eu-west-1]", &[], "its condition C is false here, where AWS::Region is us-east-1"),
+        (
+            "!And [!Equals [!Sub '${AWS::AccountId}', '1'], !Equals [!Ref Stage, prod]]",
+            &[],
+            "is false with the values of Stage here, where AWS::AccountId is 000000000000: give --parameter Stage=…",
+        ),
     ];
     for (condition, parameters, expected) in table {
         let stack = read(condition, parameters).unwrap_or_else(|e| panic!("{condition}: {e}"));
@@ -83,6 +92,20 @@ fn what_is_left_out_is_told_in_a_line() {
         assert!(told.contains(expected) && !told.contains("secret"), "{condition}: {told}");
         assert_eq!(stack.left_out[0].binary.as_deref(), Some("inventory"));
     }
+}
+
+/// The stand-in decides, and says so; what is under the condition is known all the same.
+#[test]
+fn a_condition_of_what_only_aws_knows_is_decided_by_a_stand_in_and_named() {
+    let template = TEMPLATE
+        .replace("{Type: String, Default: dev}", "{Type: 'AWS::SSM::Parameter::Value<String>', Default: /stage}");
+    let template = template.replace("CONDITION", "!Not [!Equals [!Ref Stage, prod]]");
+    let stack = Stack::parse(&template, &BTreeMap::new()).expect("it is sound");
+    let [inventory, _] = stack.functions.as_slice() else { panic!("{:?}", stack.functions) };
+    assert_eq!(inventory.mappings.iter().map(|mapping| mapping.queue.as_str()).collect::<Vec<_>>(), ["Stock"]);
+    let line = "not run here: value Conditions.C (t.yaml:7): is the SSM parameter that Stage names: \
+                give --parameter Stage=…: a stand-in for it decides the condition";
+    assert_eq!(stack.not_run_lines("t.yaml"), [line]);
 }
 
 #[test]
