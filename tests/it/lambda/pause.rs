@@ -12,7 +12,7 @@ use claimant_core::intake::{Paused, pause, resume};
 use claimant_local::control::{Control, Managed};
 use claimant_local::faults::Faults;
 use claimant_local::journal::Journal;
-use claimant_local::mapping::{MappingState, MappingSwitch};
+use claimant_local::mapping::MappingSwitch;
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::Sqs;
 use claimant_local::stack::{CodeSpec, FunctionSpec, MappingSpec};
@@ -56,6 +56,7 @@ impl World {
             memory_mb: 128,
             environment: BTreeMap::new(),
             secrets: BTreeSet::new(),
+            log_level: None,
             mappings: vec![spec],
         };
         let control = Control::new(&Faults::default(), &Journal::off());
@@ -85,7 +86,7 @@ impl World {
     }
 
     fn is_on(&self) -> bool {
-        matches!(self.switch.state(), MappingState::Enabled | MappingState::Enabling)
+        self.switch.state().is_on()
     }
 }
 

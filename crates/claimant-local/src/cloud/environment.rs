@@ -8,7 +8,12 @@ use crate::faults::hidden_by;
 use crate::stack::{FunctionSpec, GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
 
 /// Variables of this process that its functions get too, where set.
-const PASSED_ON: [&str; 4] = ["RUST_LOG", "AWS_LAMBDA_LOG_FORMAT", "AWS_LAMBDA_LOG_LEVEL", LOG_MESSAGES];
+const PASSED_ON: [&str; 4] = [RUST_LOG, "AWS_LAMBDA_LOG_FORMAT", LOG_LEVEL, LOG_MESSAGES];
+
+/// The variable by which Lambda tells a function the level of its `LoggingConfig`; it beats [`RUST_LOG`].
+const LOG_LEVEL: &str = "AWS_LAMBDA_LOG_LEVEL";
+
+const RUST_LOG: &str = "RUST_LOG";
 
 /// By which a function writes lines for each message.
 const LOG_MESSAGES: &str = "CLAIMANT_LOG_MESSAGES";
@@ -40,14 +45,20 @@ pub(super) fn variables(endpoints: &Endpoints) -> Vec<(String, String)> {
     variables.into_iter().chain(s3).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The function's variables: the template's first, then ours, which win.
+/// The function's variables: the template's first, then ours, which win. The level is that of its `LoggingConfig`.
 pub(super) fn of_function(
     template: &BTreeMap<String, String>,
+    log_level: Option<&str>,
     endpoints: &Endpoints,
     own: impl Fn(&str) -> Option<String>,
 ) -> Vec<(String, String)> {
     let mut environment: BTreeMap<String, String> =
         PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
+    // A level that is asked for here beats the template's.
+    let is_asked_for = [RUST_LOG, LOG_LEVEL].iter().any(|name| environment.contains_key(*name));
+    if let Some(level) = log_level.filter(|_| !is_asked_for) {
+        environment.insert(LOG_LEVEL.to_owned(), level.to_owned());
+    }
     for (name, value) in of_template(template, endpoints) {
         // A variable of this process beats the template's.
         environment.entry(name).or_insert(value);
@@ -133,7 +144,7 @@ mod tests {
             ("AWS_REGION".to_owned(), "eu-west-1".to_owned()),
         ]);
         let own = |name: &str| (name == "RUST_LOG").then(|| "debug".to_owned());
-        let environment: BTreeMap<_, _> = of_function(&template, &endpoints, own).into_iter().collect();
+        let environment: BTreeMap<_, _> = of_function(&template, Some("WARN"), &endpoints, own).into_iter().collect();
         assert_eq!(environment["QUEUE_URL"], "http://q/000000000000/orders");
         assert_eq!(environment["GATEWAY_URL"], "http://g/legacy");
         assert_eq!(environment["OTHER_URL"], "https://gateway.example.com");
@@ -142,6 +153,9 @@ mod tests {
         assert_eq!(environment["AWS_ENDPOINT_URL_SESV2"], "http://s");
         assert_eq!(environment["AWS_ENDPOINT_URL_SCHEDULER"], "http://t");
         assert_eq!(environment["AWS_ENDPOINT_URL_S3"], "http://o");
+        assert!(!environment.contains_key(LOG_LEVEL), "RUST_LOG is asked for here");
+        let not_asked = of_function(&template, Some("WARN"), &endpoints, |_| None);
+        assert!(not_asked.contains(&(LOG_LEVEL.to_owned(), "WARN".to_owned())), "{not_asked:?}");
         assert!(!variables(&Endpoints { s3: None, ..endpoints }).iter().any(|(name, _)| name == "AWS_ENDPOINT_URL_S3"));
         assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
         assert_eq!(environment["CLAIMANT_METRICS"], "off");

@@ -145,6 +145,7 @@ mod tests {
             memory_mb: 128,
             environment: BTreeMap::new(),
             secrets: BTreeSet::new(),
+            log_level: None,
             mappings: Vec::new(),
         }
     }

@@ -283,7 +283,8 @@ fn new_function(
     journal: &Journal,
 ) -> Result<Function, Error> {
     let make = if config.binaries.wait { Function::awaited } else { Function::new };
-    let mut environment = environment::of_function(&spec.environment, endpoints, |name| std::env::var(name).ok());
+    let own = |name: &str| std::env::var(name).ok();
+    let mut environment = environment::of_function(&spec.environment, spec.log_level.as_deref(), endpoints, own);
     let logs = if environment::asks_for_lines(&mut environment) {
         without_lines_of_messages(&config.logs)
     } else {

@@ -30,6 +30,23 @@ pub enum MappingState {
     Disabled,
 }
 
+impl MappingState {
+    /// Returns Lambda's name of it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enabling => "Enabling",
+            Self::Enabled => "Enabled",
+            Self::Disabling => "Disabling",
+            Self::Disabled => "Disabled",
+        }
+    }
+
+    /// Returns whether it polls, or is about to.
+    pub const fn is_on(self) -> bool {
+        matches!(self, Self::Enabling | Self::Enabled)
+    }
+}
+
 /// What pauses and resumes a running mapping, and says what it does. Clones share it.
 #[derive(Debug, Clone)]
 pub struct MappingSwitch {

@@ -9,7 +9,7 @@ use super::spec::{CodeSpec, FunctionSpec};
 use super::template::{FUNCTION_TYPES, Template};
 
 /// The properties of a function that are read, where they are not `Globals`' alone.
-const PROPERTIES: [&str; 10] = [
+const PROPERTIES: [&str; 11] = [
     "FunctionName",
     "CodeUri",
     "Code",
@@ -20,10 +20,11 @@ const PROPERTIES: [&str; 10] = [
     "MemorySize",
     "Environment",
     "Events",
+    "LoggingConfig",
 ];
 
 /// Properties without anything to see of them here.
-const SILENT: [&str; 25] = [
+const SILENT: [&str; 24] = [
     "Architectures",
     "AssumeRolePolicyDocument",
     "AutoPublishAlias",
@@ -34,7 +35,6 @@ const SILENT: [&str; 25] = [
     "Description",
     "EphemeralStorage",
     "KmsKeyArn",
-    "LoggingConfig",
     "PermissionsBoundary",
     "Policies",
     "PropagateTags",
@@ -73,8 +73,12 @@ const RESERVED: [&str; 18] = [
     "LAMBDA_TASK_ROOT",
 ];
 
+const LOG_LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
+
 const TIMEOUT_DEFAULT_S: u64 = 3;
 const MEMORY_DEFAULT_MB: u64 = 128;
+
+const FUNCTION_NAME_LENGTH_MAX: usize = 64;
 
 /// A function's own properties over those of `Globals`, which are for SAM's functions only.
 struct Properties<'t> {
@@ -104,6 +108,7 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
         place.note_others(&[&PROPERTIES, &SILENT]);
     }
     let name = physical_name(template, id, function, "FunctionName");
+    check_function_name(&properties.own.section("FunctionName"));
     let timeout_s = properties.get("Timeout").integer(1..=900).unwrap_or(TIMEOUT_DEFAULT_S);
     let memory_mb = properties.get("MemorySize").integer(128..=10_240).unwrap_or(MEMORY_DEFAULT_MB);
     let (environment, secrets) = environment(&properties);
@@ -119,6 +124,7 @@ fn function_spec(template: &Template<'_>, id: &str, function: &Section<'_>) -> O
         memory_mb: u32::try_from(memory_mb).expect("checked to be 10240 or less"),
         environment,
         secrets,
+        log_level: log_level(&properties),
         mappings,
     })
 }
@@ -191,6 +197,18 @@ fn environment(properties: &Properties<'_>) -> (BTreeMap<String, String>, BTreeS
     (all.into_iter().filter_map(|(name, value)| Some((name, value?.0))).collect(), secrets)
 }
 
+/// The level in `LoggingConfig`; SAM merges that of the function into the global one.
+fn log_level(properties: &Properties<'_>) -> Option<String> {
+    let in_order = [Some(&properties.own), properties.globals.as_ref()].into_iter().flatten();
+    let mut levels = in_order.map(|place| place.section("LoggingConfig").section("ApplicationLogLevel"));
+    let level = levels.find(Section::is_written)?;
+    let text = level.text()?;
+    if !LOG_LEVELS.contains(&text.as_str()) {
+        level.fault(format!("must be one of {}, not `{text}`", LOG_LEVELS.join(", ")));
+    }
+    Some(text)
+}
+
 /// Each variable that is written, with its value, if it has one, and whether that is secret.
 fn variables(place: &Section<'_>) -> BTreeMap<String, Option<(String, bool)>> {
     let variables = place.section("Environment").section("Variables").entries();
@@ -201,7 +219,18 @@ fn variables(place: &Section<'_>) -> BTreeMap<String, Option<(String, bool)>> {
     variables.into_iter().map(variable).collect()
 }
 
-/// Lambda refuses a function with another one.
+/// Lambda refuses a function with another name. Where none is given, CloudFormation makes one.
+fn check_function_name(property: &Section<'_>) {
+    let is_one = |name: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=FUNCTION_NAME_LENGTH_MAX).contains(&name.len()) && name.bytes().all(plain)
+    };
+    if property.text().is_some_and(|name| !is_one(&name)) {
+        property.fault(format!("must be 1 to {FUNCTION_NAME_LENGTH_MAX} letters, digits, hyphens and underscores"));
+    }
+}
+
+/// Lambda refuses a function with another variable.
 fn check_name(name: &str, value: &Section<'_>) {
     if RESERVED.contains(&name) {
         value.fault("is a name that Lambda reserves: give the variable another one, or remove it");

@@ -115,6 +115,8 @@ pub struct FunctionSpec {
     pub environment: BTreeMap<String, String>,
     /// The variables of it that have the value of a parameter with `NoEcho`, which is shown to no one.
     pub secrets: BTreeSet<String>,
+    /// `ApplicationLogLevel` of `LoggingConfig`, if it is given.
+    pub log_level: Option<String>,
     /// Its SQS events.
     pub mappings: Vec<MappingSpec>,
 }
