@@ -29,7 +29,7 @@ async fn answer(State(functions): State<Functions>, form: String) -> Response {
 }
 
 fn resources(functions: &[Managed]) -> Response {
-    // Names of functions and resources need no escapes.
+    // Names of functions and resources need no escapes: those of a template are checked.
     let member = |managed: &Managed| {
         format!(
             "<member><LogicalResourceId>{}</LogicalResourceId><PhysicalResourceId>{}</PhysicalResourceId>\

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::fault::{Code, Fault};
 use super::settings::{
-    DeduplicationScope, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, QueueSettings, Redrive, RedriveAllow, ThroughputLimit,
+    DeduplicationScope, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, QueueSettings, Redrive, RedriveAllow, SOURCES_MAX,
+    ThroughputLimit,
 };
 use crate::arn;
 
@@ -18,9 +19,6 @@ const KMS_REUSE: &str = "KmsDataKeyReusePeriodSeconds";
 /// What SQS takes for an absent [`KMS_REUSE`], and does not show.
 const KMS_REUSE_DEFAULT: &str = "300";
 const SQS_ENCRYPTION: &str = "SqsManagedSseEnabled";
-
-/// ARNs in one `RedriveAllowPolicy` at most.
-const SOURCES_MAX: usize = 10;
 
 /// What `GetQueueAttributes` can name beside the attributes that can be set.
 const READ_ONLY: [&str; 6] = [

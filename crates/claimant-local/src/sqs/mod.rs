@@ -65,7 +65,7 @@ mod queue;
 mod queued;
 mod receipt;
 mod service;
-mod settings;
+pub(crate) mod settings;
 mod wire;
 
 pub use message::{

@@ -6,26 +6,30 @@ use super::fault::Fault;
 use crate::arn;
 
 /// The longest visibility timeout, in seconds: 12 hours.
-pub(super) const VISIBILITY_MAX_S: u64 = 43_200;
+pub(crate) const VISIBILITY_MAX_S: u64 = 43_200;
 /// The shortest retention, in seconds.
-pub(super) const RETENTION_MIN_S: u64 = 60;
+pub(crate) const RETENTION_MIN_S: u64 = 60;
 /// The longest retention, in seconds: 14 days.
-pub(super) const RETENTION_MAX_S: u64 = 1_209_600;
+pub(crate) const RETENTION_MAX_S: u64 = 1_209_600;
 /// The longest delay of a queue or a message, in seconds: 15 minutes.
-pub(super) const DELAY_MAX_S: u64 = 900;
+pub(crate) const DELAY_MAX_S: u64 = 900;
 /// The longest wait of one receive, in seconds.
-pub(super) const WAIT_MAX_S: u64 = 20;
+pub(crate) const WAIT_MAX_S: u64 = 20;
 /// The largest `maxReceiveCount` of a redrive policy.
-pub(super) const RECEIVE_COUNT_MAX: u32 = 1_000;
+pub(crate) const RECEIVE_COUNT_MAX: u32 = 1_000;
 /// The ending that makes a queue's name a FIFO queue's name.
-pub(super) const FIFO_SUFFIX: &str = ".fifo";
+pub(crate) const FIFO_SUFFIX: &str = ".fifo";
 
 /// The smallest `MaximumMessageSize`, in bytes.
-pub(super) const MESSAGE_BYTES_MIN: usize = 1_024;
+pub(crate) const MESSAGE_BYTES_MIN: usize = 1_024;
 /// The largest message, and the largest batch, in bytes: 1 MiB of bodies and attributes.
-pub(super) const MESSAGE_BYTES_MAX: usize = 1_048_576;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 1_048_576;
 
-const NAME_LENGTH_MAX: usize = 80;
+/// ARNs in one `RedriveAllowPolicy` at most.
+pub(crate) const SOURCES_MAX: usize = 10;
+
+/// The longest name, with its suffix.
+pub(crate) const NAME_LENGTH_MAX: usize = 80;
 
 /// How a queue behaves. The default is what SQS gives a standard queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +129,7 @@ impl ThroughputLimit {
 
 impl RedriveAllow {
     /// Whether the queue of this name may name the one with this policy.
-    pub(super) fn allows(&self, source: &str) -> bool {
+    pub(crate) fn allows(&self, source: &str) -> bool {
         match self {
             Self::All => true,
             Self::None => false,
@@ -166,7 +170,7 @@ impl QueueSettings {
 
     /// Checks every limit that needs no other queue.
     pub(super) fn check(&self, name: &str) -> Result<(), Fault> {
-        check_name(name, self.fifo)?;
+        check_name(name, self.fifo).map_err(|why| Fault::invalid_parameter("QueueName", why))?;
         self.check_fifo()?;
         if !(MESSAGE_BYTES_MIN..=MESSAGE_BYTES_MAX).contains(&self.max_message_bytes) {
             let reason = format!("It must be between {MESSAGE_BYTES_MIN} and {MESSAGE_BYTES_MAX} bytes.");
@@ -209,29 +213,21 @@ impl QueueSettings {
     }
 }
 
-fn check_name(name: &str, fifo: bool) -> Result<(), Fault> {
+/// Checks the name of a queue. The error says what is wrong with it.
+pub(crate) fn check_name(name: &str, fifo: bool) -> Result<(), &'static str> {
     let stem = match (fifo, name.strip_suffix(FIFO_SUFFIX)) {
         (true, Some(stem)) => stem,
-        (true, None) => {
-            return Err(Fault::invalid_parameter(
-                "QueueName",
-                "The name of a FIFO queue must end with the .fifo suffix.",
-            ));
-        }
+        (true, None) => return Err("The name of a FIFO queue must end with the .fifo suffix."),
         (false, Some(_)) => {
-            return Err(Fault::invalid_parameter(
-                "QueueName",
+            return Err(
                 "Only a FIFO queue's name may end in .fifo: set the attribute FifoQueue to true, or drop the suffix.",
-            ));
+            );
         }
         (false, None) => name,
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if stem.is_empty() || name.len() > NAME_LENGTH_MAX || !stem.chars().all(plain) {
-        return Err(Fault::invalid_parameter(
-            "QueueName",
-            "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.",
-        ));
+        return Err("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.");
     }
     Ok(())
 }

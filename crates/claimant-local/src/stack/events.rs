@@ -36,7 +36,14 @@ const MAPPING: &str = "AWS::Lambda::EventSourceMapping";
 
 /// An event of a SAM function; `None`, and said so, if it is none that runs here.
 pub(super) fn sqs_event(function_id: &str, event_id: &str, event: &Section<'_>) -> Option<MappingSpec> {
-    let kind = event.section("Type").text()?;
+    if event_id.starts_with("Fn::") {
+        event.not_run("macro", "the events that it would add are not known here");
+        return None;
+    }
+    if !event.is_given() {
+        return None;
+    }
+    let kind = event.section("Type").required_text("say what it is, such as SQS")?;
     if kind != "SQS" {
         event.not_run(&format!("{kind} event"), "only SQS events are run");
         return None;

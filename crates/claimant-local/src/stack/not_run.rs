@@ -48,6 +48,9 @@ pub(super) fn note_other_resources(template: &Template<'_>) {
             template.findings.not_run(resource.line, id, "macro", "the resources that it would add are not known here");
             continue;
         }
+        if !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            template.findings.fault(resource.line, format!("{id}: is no logical id: give it letters and digits only"));
+        }
         let Some(kind) = type_of(resource) else {
             template.findings.fault(resource.line, format!("{id}: has no Type: give it one, such as AWS::SQS::Queue"));
             continue;

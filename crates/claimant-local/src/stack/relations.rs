@@ -81,6 +81,9 @@ fn check_redrive(stack: &Stack, queue: &QueueSpec, template: &Template<'_>) {
         Some(other) if other.settings.fifo != queue.settings.fifo => {
             fault("must be FIFO exactly if the queue is: change its `FifoQueue`");
         }
+        Some(other) if !other.settings.redrive_allow.allows(&queue.name) => {
+            fault("refuses this queue by its RedriveAllowPolicy: allow it there");
+        }
         _ => {}
     }
 }

@@ -4,6 +4,7 @@ use super::spec::SQS_URL_PLACEHOLDER;
 use super::template::{Template, condition_of, type_of};
 use super::yaml::Node;
 use crate::arn::{self, ACCOUNT_ID, REGION};
+use crate::sqs::settings::{FIFO_SUFFIX, NAME_LENGTH_MAX};
 
 /// Which resource types have a local counterpart that can be referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +127,11 @@ impl Template<'_> {
             return self.function_of(id, resource, depth);
         }
         let Some(kind) = Kind::of(type_name) else {
-            return Ok(Referred::Unknown(format!("refers to {id} ({type_name}), which is not run here")));
+            let why = match type_name {
+                "AWS::Lambda::EventSourceMapping" => "whose id is made when it starts",
+                _ => "which is not run here",
+            };
+            return Ok(Referred::Unknown(format!("refers to {id} ({type_name}), {why}")));
         };
         let properties = resource.get("Properties");
         let given = properties.and_then(|properties| properties.get(kind.name_property()));
@@ -171,14 +176,17 @@ impl Template<'_> {
         })
     }
 
-    /// SQS refuses a FIFO queue whose name lacks the suffix, so a queue named by default gets it. S3 takes no capitals.
+    /// SQS refuses a FIFO queue whose name lacks the suffix, so a queue named by default gets it. Of an id that is too long for a name
+    /// the end is taken, which has CDK's hash. S3 takes no capitals.
     fn default_name(&self, kind: Kind, id: &str, properties: Option<&Node>) -> String {
         let fifo = properties
             .and_then(|properties| properties.get("FifoQueue"))
             .and_then(|flag| self.text(flag, 0).ok())
             .is_some_and(|flag| flag.eq_ignore_ascii_case("true"));
+        let tail = |max: usize| &id[id.ceil_char_boundary(id.len().saturating_sub(max))..];
         match kind {
-            Kind::Queue if fifo => format!("{id}.fifo"),
+            Kind::Queue if fifo => format!("{}{FIFO_SUFFIX}", tail(NAME_LENGTH_MAX - FIFO_SUFFIX.len())),
+            Kind::Queue => tail(NAME_LENGTH_MAX).to_owned(),
             Kind::Bucket => id.to_ascii_lowercase(),
             _ => id.to_owned(),
         }

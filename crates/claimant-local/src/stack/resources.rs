@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use crate::sqs::settings::{
+    DELAY_MAX_S, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, RECEIVE_COUNT_MAX, RETENTION_MAX_S, RETENTION_MIN_S,
+    SOURCES_MAX, VISIBILITY_MAX_S, WAIT_MAX_S, check_name,
+};
 use crate::sqs::{Deduplication, DeduplicationScope, QueueSettings, Redrive, RedriveAllow, ThroughputLimit};
 
 use super::section::{Section, physical_name};
@@ -133,10 +137,10 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
                 "queue or messageGroup",
             ),
         },
-        visibility_timeout: seconds("VisibilityTimeout", 0..=43_200, default.visibility_timeout),
-        retention: seconds("MessageRetentionPeriod", 60..=1_209_600, default.retention),
-        delay: seconds("DelaySeconds", 0..=900, default.delay),
-        receive_wait: seconds("ReceiveMessageWaitTimeSeconds", 0..=20, default.receive_wait),
+        visibility_timeout: seconds("VisibilityTimeout", 0..=VISIBILITY_MAX_S, default.visibility_timeout),
+        retention: seconds("MessageRetentionPeriod", RETENTION_MIN_S..=RETENTION_MAX_S, default.retention),
+        delay: seconds("DelaySeconds", 0..=DELAY_MAX_S, default.delay),
+        receive_wait: seconds("ReceiveMessageWaitTimeSeconds", 0..=WAIT_MAX_S, default.receive_wait),
         max_message_bytes: message_bytes(&properties.section("MaximumMessageSize"))
             .unwrap_or(default.max_message_bytes),
         throughput_limit: one_of(
@@ -147,33 +151,26 @@ fn queue_spec(template: &Template<'_>, id: &str, queue: &Section<'_>) -> Option<
         redrive_allow: redrive_allow(&properties.section("RedriveAllowPolicy")),
         redrive: redrive(&properties.section("RedrivePolicy")),
     };
-    if settings.fifo != name.ends_with(".fifo") {
-        queue.fault(format!(
-            "its name is `{name}`: the name of a FIFO queue ends in `.fifo`, \
-             and only a queue with `FifoQueue: true` has such a name"
-        ));
-    }
-    if settings.deduplication.content_based && !settings.fifo {
-        let property = properties.section("ContentBasedDeduplication");
-        property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
+    if let Err(why) = check_name(&name, settings.fifo) {
+        queue.fault(format!("its name is `{name}`: {why}"));
     }
     let high_throughput = settings.throughput_limit == ThroughputLimit::PerMessageGroup;
     if high_throughput && settings.deduplication.scope != DeduplicationScope::MessageGroup {
         let property = properties.section("FifoThroughputLimit");
         property.fault("is perMessageGroupId, which needs `DeduplicationScope: messageGroup`");
     }
-    for key in ["DeduplicationScope", "FifoThroughputLimit"] {
-        let property = properties.section(key);
-        if property.is_given() && !settings.fifo {
-            property.fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
-        }
+    let given =
+        ["DeduplicationScope", "FifoThroughputLimit"].into_iter().filter(|key| properties.section(key).is_given());
+    let content_based = settings.deduplication.content_based.then_some("ContentBasedDeduplication");
+    for key in given.chain(content_based).filter(|_| !settings.fifo) {
+        properties.section(key).fault("is for FIFO queues only: remove it, or set `FifoQueue: true`");
     }
     properties.note_others(&[&QUEUE_PROPERTIES]);
     Some(QueueSpec { logical_id: id.to_owned(), name, settings })
 }
 
 fn message_bytes(section: &Section<'_>) -> Option<usize> {
-    let bytes = section.integer(1_024..=1_048_576)?;
+    let bytes = section.integer(MESSAGE_BYTES_MIN as u64..=MESSAGE_BYTES_MAX as u64)?;
     Some(usize::try_from(bytes).expect("checked to be 1 MiB or less"))
 }
 
@@ -196,7 +193,13 @@ fn redrive_allow(policy: &Section<'_>) -> RedriveAllow {
         Some("denyAll") => RedriveAllow::None,
         Some("byQueue") => {
             let arns = policy.section("sourceQueueArns");
-            RedriveAllow::Queues(arns.items().iter().filter_map(Section::text).collect())
+            let count = arns.json().and_then(|list| Some(list.as_array()?.len()));
+            if !arns.is_written() || count.is_some_and(|count| !(1..=SOURCES_MAX).contains(&count)) {
+                arns.fault(format!("must be 1 to {SOURCES_MAX} ARNs of queues, since redrivePermission is byQueue"));
+            }
+            let known: Vec<_> = arns.items().iter().filter_map(Section::text).collect();
+            // One that only AWS knows may be any queue's.
+            if count == Some(known.len()) { RedriveAllow::Queues(known) } else { RedriveAllow::All }
         }
         Some(other) => {
             permission.fault(format!("must be allowAll, denyAll or byQueue, not `{other}`"));
@@ -212,7 +215,7 @@ fn redrive(policy: &Section<'_>) -> Option<Redrive> {
     let target = policy.section("deadLetterTargetArn");
     let arn = target.required_text_or("give the dead-letter queue, such as !GetAtt Failed.Arn", STAYS);
     let count = policy.section("maxReceiveCount");
-    let max_receive_count = count.integer(1..=1_000);
+    let max_receive_count = count.integer(1..=RECEIVE_COUNT_MAX.into());
     if !count.is_given() {
         count.fault("is missing: give 1 to 1000; with Lambda at least 5");
     }

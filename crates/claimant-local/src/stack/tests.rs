@@ -154,6 +154,7 @@ fn faults_name_resource_property_and_fix() {
     );
     check("Queue: !GetAtt Orders.Arn", "Queue: !Ref Orders", &["Properties.Queue", "must be the ARN of a queue"]);
     check("Queue: !GetAtt Orders.Arn", "Other: x", &["Events.Orders.Properties.Queue", "is missing"]);
+    check("          Type: SQS\n", "          type: SQS\n", &["Confirm.Properties.Events.Orders.Type: is missing"]);
     check("BatchSize: 100", "BatchSize: 10001", &["BatchSize", "1 to 10000", "10001"]);
     check("MaximumBatchingWindowInSeconds: 1", "Enabled: true", &["ConfirmOrders", "over 10 needs a window"]);
     check("Enabled: false", "BatchSize: 11", &["ConfirmSteps", "FIFO queue allows 10"]);
@@ -193,6 +194,28 @@ fn faults_name_resource_property_and_fix() {
         "RedriveAllowPolicy: {redrivePermission: some}",
         &["RedriveAllowPolicy.redrivePermission", "some"],
     );
+    check(
+        "VisibilityTimeout: 31",
+        "RedriveAllowPolicy: {redrivePermission: byQueue}",
+        &["Orders.Properties.RedriveAllowPolicy.sourceQueueArns: must be 1 to 10 ARNs"],
+    );
+    check(
+        "{MessageRetentionPeriod: 1209600}",
+        "{RedriveAllowPolicy: {redrivePermission: byQueue, sourceQueueArns: [!GetAtt Steps.Arn]}}",
+        &["Orders.Properties.RedrivePolicy.deadLetterTargetArn", "`Failed` refuses this queue"],
+    );
+    check("${Prefix}-orders", "${Prefix}.orders", &[":13: Orders: its name is `shop.orders`: Can only include"]);
+    check(
+        "[!Ref Prefix, confirm]",
+        "[!Ref Prefix, a<b]",
+        &["Confirm.Properties.FunctionName: must be 1 to 64 letters"],
+    );
+    check("  Plain:", "  Plain-1:", &["Plain-1: is no logical id"]);
+    check(
+        "MemorySize: 256",
+        "LoggingConfig: {ApplicationLogLevel: LOUD}",
+        &["Globals.Function.LoggingConfig.ApplicationLogLevel: must be one of TRACE", "`LOUD`"],
+    );
     check("FifoQueue: true", "FifoQueue: perhaps", &["Steps.Properties.FifoQueue", "true or false"]);
     check("FifoQueue: true", "QueueName: x.fifo", &["Steps: its name is `x.fifo`", "ContentBasedDeduplication"]);
     check("!GetAtt Failed.Arn", "!GetAtt Steps.Arn", &["deadLetterTargetArn", "FIFO exactly if"]);
@@ -216,6 +239,33 @@ fn faults_name_resource_property_and_fix() {
     check("AttributeType: N", "AttributeType: X", &["AttributeDefinitions[1].AttributeType", "S, N or B"]);
     check("Resources:", "Things:", &["no `Resources`"]);
     check("Timeout: 5", "Timeout: [", &["the template:", "not valid YAML"]);
+}
+
+/// CDK joins the names of nested constructs, and adds a hash.
+#[test]
+fn a_queue_with_a_long_id_is_called_by_its_end() {
+    let long = |end: &str| format!("{}{end}", "Nested".repeat(20));
+    let yaml = TEMPLATE.replace("Failed", &long("AB12")).replace("Steps", &long("CD34"));
+    let stack = Stack::parse(&yaml, &parameters(&[("Sender", "ada")])).expect("CloudFormation shortens it too");
+    let [failed, steps, orders] = stack.queues.as_slice() else { panic!("{:?}", stack.queues) };
+    assert!(failed.name.ends_with("NestedAB12") && failed.name.len() == 80, "{}", failed.name);
+    assert!(steps.name.ends_with("NestedCD34.fifo") && steps.name.len() == 80, "{}", steps.name);
+    assert_eq!(orders.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue), Some(&failed.name));
+}
+
+#[test]
+fn a_function_has_the_log_level_of_its_own_or_the_global_logging_config() {
+    for (own, expected) in [
+        ("", "WARN"),
+        ("LoggingConfig: {LogGroup: x}", "WARN"),
+        ("LoggingConfig: {ApplicationLogLevel: DEBUG}", "DEBUG"),
+    ] {
+        let yaml = TEMPLATE
+            .replace("    MemorySize: 256", "    LoggingConfig: {LogFormat: JSON, ApplicationLogLevel: WARN}")
+            .replace("      FunctionName:", &format!("      {own}\n      FunctionName:"));
+        let stack = Stack::parse(&yaml, &parameters(&[("Sender", "ada")])).expect("sound");
+        assert_eq!(stack.functions[0].log_level.as_deref(), Some(expected), "{own}");
+    }
 }
 
 #[test]

@@ -312,11 +312,13 @@ Resources:
   Rest:
     Type: AWS::SQS::Queue
     Properties: {RedrivePolicy: {deadLetterTargetArn: !ImportValue DeadArn, maxReceiveCount: 3}}
+  G: {Type: AWS::Serverless::Function, Properties: {Runtime: provided.al2023, Environment: {Variables: {PAUSED: !Ref Shared}}, Events: {
+    Q: !Ref AWS::NoValue, 'Fn::Transform': {Name: AWS::Include}}}}
 ";
     let stack = check(
         template,
         &["Q", "Rest"],
-        &["F < "],
+        &["F < ", "G < "],
         &[
             "FancyNewProperty (t.yaml:6): has no effect",
             "RedrivePolicy Q.Properties.RedrivePolicy (t.yaml:7): arn:aws:sqs:eu-west-1:1:dead is not in this template",
@@ -330,6 +332,9 @@ Resources:
              no messages of it are read",
             "deadLetterTargetArn (t.yaml:23): is the export DeadArn of another stack (!ImportValue): \
              messages stay in the queue",
+            "Variables.PAUSED (t.yaml:24): refers to Shared (AWS::Lambda::EventSourceMapping), whose id is made when it \
+             starts: `Shared` stands in for it",
+            "macro G.Properties.Events.Fn::Transform (t.yaml:25): the events that it would add are not known here",
         ],
     );
     assert_eq!(stack.queues[0].settings.redrive, None);
