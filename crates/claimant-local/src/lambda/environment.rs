@@ -261,7 +261,6 @@ fn command(config: &FunctionConfig, executable: &Path, api: &RuntimeApi) -> Comm
         .env("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", config.name))
         .env("AWS_LAMBDA_LOG_STREAM_NAME", format!("local/[$LATEST]{}", Uuid::new_v4().simple()))
         .env("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
-        .env("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
         .env("_HANDLER", "bootstrap")
         .env("LAMBDA_TASK_ROOT", task_root)
         .current_dir(task_root)

@@ -113,6 +113,7 @@ async fn an_event_arrives_with_lambdas_headers_and_variables() {
     ] {
         assert_eq!(env[name], value, "{name}");
     }
+    assert!(env.get("AWS_EXECUTION_ENV").is_none(), "Lambda does not set it for provided runtimes");
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO")) {
         assert!(env.get(&name).is_none(), "{name} must not be inherited");
     }
