@@ -5,6 +5,7 @@ use std::time::Duration;
 use aws_sdk_scheduler::Client;
 use aws_sdk_scheduler::config::retry::RetryConfig;
 use aws_sdk_scheduler::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_scheduler::types::ScheduleState::Enabled;
 use aws_sdk_scheduler::types::{FlexibleTimeWindow, FlexibleTimeWindowMode, Target};
 use claimant::producer::{Cancelled, Outgoing, Scheduled, Scheduler, SendErrorKind};
 use claimant::{AttributeValue, Key, Timestamp, Variables};
@@ -252,6 +253,9 @@ async fn the_endpoint_sends_by_the_clock() {
     // One that does not delete itself stays, and sends once.
     world.local.run_due(AT.as_millis());
     assert_eq!((world.local.len(), world.sqs.messages(STANDARD).unwrap().len()), (1, 1));
+    let shown = world.client.get_schedule().name("due").send().await.unwrap();
+    let listed = world.client.list_schedules().send().await.unwrap();
+    assert_eq!((shown.state(), listed.schedules()[0].state()), (Some(&Enabled), Some(&Enabled)));
 }
 
 /// What the local scheduler does not imitate is refused by name.

@@ -73,8 +73,6 @@ struct Raw {
 pub(super) fn parse(body: &[u8], message_id: String) -> Result<Mail, String> {
     let request: SendEmail = serde_json::from_slice(body)
         .map_err(|e| format!("the SendEmail request is not the JSON that SES v2 takes: {e}"))?;
-    let from = request.from_email_address.unwrap_or_default();
-    check_address("FromEmailAddress", &from)?;
     check_tags(&request.email_tags)?;
     let destination = request.destination.unwrap_or_default();
     let mut to = destination.to_addresses;
@@ -90,6 +88,9 @@ pub(super) fn parse(body: &[u8], message_id: String) -> Result<Mail, String> {
         }
         _ => return Err("Content must hold exactly one of Simple and Raw".into()),
     };
+    // Only a raw mail can have one of its own.
+    let from = request.from_email_address.or_else(|| mail.header("From").map(str::to_owned)).unwrap_or_default();
+    check_address("FromEmailAddress", &from)?;
     if to.is_empty() {
         to = mail.header("To").map(split_addresses).unwrap_or_default();
     }
@@ -262,10 +263,14 @@ mod tests {
         let data = BASE64.encode("To: ada@example.com\r\nSubject: one\r\n two\r\nX-Claimant-Key: k\r\n\r\nbody\r\n");
         let request = json!({"FromEmailAddress": "s@example.com", "Content": {"Raw": {"Data": data}}});
         let mail = parse(request.to_string().as_bytes(), "id".into()).unwrap();
-        assert_eq!(mail.subject, "one two");
+        assert_eq!((mail.from.as_str(), mail.subject.as_str()), ("s@example.com", "one two"));
         assert_eq!(mail.to, ["ada@example.com"]);
         assert_eq!(mail.header("x-claimant-key"), Some("k"));
         assert_eq!(mail.text, "body\n");
+        // Without `FromEmailAddress` its own sender counts, and there must be one.
+        check(json!({"Content": {"Raw": {"Data": data}}}), Err("FromEmailAddress"));
+        let data = BASE64.encode("From: Shop <s@example.com>\r\nTo: ada@example.com\r\nSubject: one\r\n\r\n");
+        check(json!({"Content": {"Raw": {"Data": data}}}), Ok("one"));
     }
 
     #[test]

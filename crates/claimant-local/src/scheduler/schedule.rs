@@ -60,6 +60,8 @@ pub(super) struct Schedule {
     pub(super) input: String,
     pub(super) dead_letter_arn: Option<String>,
     pub(super) enabled: bool,
+    /// It runs once.
+    pub(super) ran: bool,
     pub(super) deletes_itself: bool,
     /// The request that made it, as it is shown.
     pub(super) request: Value,
@@ -94,6 +96,7 @@ impl Schedule {
             input,
             dead_letter_arn: text(&target["DeadLetterConfig"]["Arn"]),
             enabled: request["State"] != "DISABLED",
+            ran: false,
             deletes_itself: request["ActionAfterCompletion"] == "DELETE",
             request,
         })

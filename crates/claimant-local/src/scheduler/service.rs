@@ -75,10 +75,10 @@ impl Scheduler {
     pub fn run_due(&self, now_ms: u64) -> usize {
         let mut due = Vec::new();
         self.schedules().retain(|name, schedule| {
-            let is_due = schedule.enabled && schedule.at_ms <= now_ms;
+            let is_due = schedule.enabled && !schedule.ran && schedule.at_ms <= now_ms;
             if is_due {
                 due.push((name.1.clone(), arn_of(name), schedule.clone()));
-                schedule.enabled = false;
+                schedule.ran = true;
             }
             !(is_due && schedule.deletes_itself)
         });
@@ -134,7 +134,7 @@ impl Scheduler {
         self.schedules().get(name).map(|schedule| schedule.request.clone())
     }
 
-    /// The names of a group's schedules that begin so, and whether each is still to run.
+    /// The names of a group's schedules that begin so, and whether each is enabled, which one that ran stays.
     pub(super) fn names(&self, group: Option<&str>, prefix: &str) -> Vec<(Name, bool)> {
         let schedules = self.schedules();
         let asked = |(of, name): &&Name| group.is_none_or(|group| group == of) && name.starts_with(prefix);
