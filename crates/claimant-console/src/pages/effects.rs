@@ -96,7 +96,7 @@ fn alarm(effects: &Effects) -> Markup {
                 @for kind in &effects.kinds {
                     @for repeated in &kind.repeated {
                         li {
-                            strong { (text::grouped(repeated.times)) " " (kind.name) } " of " (key(kind, &repeated.key)) ": "
+                            strong { (text::grouped(repeated.times)) " " (kind.name) } " of " (key(&repeated.key)) ": "
                             (repeated.what.join("; "))
                         }
                     }
@@ -126,7 +126,7 @@ fn row(kind: &Kind) -> Vec<Markup> {
 
 fn latest(kind: &Kind) -> Markup {
     let columns = [table::text("Key"), table::text("What")];
-    let row = |effect: &Effect| vec![key(kind, &effect.key), html! { (effect.what) }];
+    let row = |effect: &Effect| vec![key(&effect.key), html! { (effect.what) }];
     let some = if kind.total > LATEST as u64 { "The latest " } else { "All " };
     html! {
         section {
@@ -136,8 +136,8 @@ fn latest(kind: &Kind) -> Markup {
     }
 }
 
-/// A key, with a link to what is known of it: the consumer's name is the function's here, so the search finds it.
-fn key(_: &Kind, key: &str) -> Markup {
+/// A key, with a link to the messages that have it.
+fn key(key: &str) -> Markup {
     if key.is_empty() {
         return html! { span .soft.small { "no key" } };
     }

@@ -134,7 +134,7 @@ impl Messages {
         html! {
             nav .pages aria-label="Pages of the list" {
                 span { @if self.query.before.is_some() { a href=(self.path(None)) { "← Newest" } } }
-                span .soft.small { (text::counted(as_u64(self.list.known), "message", "messages")) " in all, the newest first" }
+                span .soft.small { (text::counted(self.list.known as u64, "message", "messages")) " in all, the newest first" }
                 span { @if let Some(next) = self.list.next { a href=(self.path(Some(next))) { (older) " →" } } }
             }
         }
@@ -165,8 +165,4 @@ fn row(message: &MessageRow) -> Vec<Markup> {
         text::time(message.sent_ms),
         text::time(message.last_ms),
     ]
-}
-
-fn as_u64(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }

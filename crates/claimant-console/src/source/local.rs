@@ -44,7 +44,7 @@ impl LocalCloud {
     /// # Errors
     /// When its control endpoint gives no answer.
     pub async fn open(view: View) -> Result<Self, Error> {
-        let place = Target::Local(view.endpoints.control.clone()).open(&Account::default()).await?;
+        let place = Target::Local(view.control.clone()).open(&Account::default()).await?;
         let (outcomes, lines) = (Arc::default(), place.log_lines(true).await?);
         let mut reading = JoinSet::new();
         reading.spawn(count(lines, Arc::clone(&outcomes)));
@@ -78,9 +78,9 @@ impl LocalCloud {
             name: name.to_owned(),
             dead_letter_queues: known.map_or_else(Vec::new, |queue| names(self.place.dead_letter_queues_of(queue))),
             is_dead_letter_queue: dead.iter().any(|queue| queue.name == name),
-            visible: as_u64(visible),
-            in_flight: as_u64(in_flight),
-            delayed: as_u64(delayed),
+            visible: visible as u64,
+            in_flight: in_flight as u64,
+            delayed: delayed as u64,
             counts: Some(QueueCounts { sent, received, deleted, dead_lettered, expired }),
         })
     }
@@ -89,9 +89,14 @@ impl LocalCloud {
         let of = |seen: &claimant_local::cloud::FunctionView| {
             let FunctionCounters { invocations, errors, timeouts, crashes, cold_starts } = seen.function.counters();
             let mappings = seen.mappings.iter().map(|(queue, switch)| {
-                let state = format!("{:?}", switch.state());
-                let is_on = !state.starts_with("Disabl");
-                MappingState { id: switch.id().to_owned(), queue: queue.clone(), state, is_on, on_again: None }
+                let state = switch.state();
+                MappingState {
+                    id: switch.id().to_owned(),
+                    queue: queue.clone(),
+                    state: state.as_str().to_owned(),
+                    is_on: state.is_on(),
+                    on_again: None,
+                }
             });
             FunctionState {
                 name: seen.function.name().to_owned(),
@@ -155,10 +160,6 @@ impl Outcomes {
             }
         }
     }
-}
-
-fn as_u64(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,35 +1,22 @@
 //! What a page sees of a cloud, from within its process.
 
-use super::config::Endpoints;
 use super::running::Cloud;
-use crate::dynamodb::DynamoDb;
-use crate::gateway::Gateway;
 use crate::journal::Journal;
 use crate::lambda::Function;
-use crate::mailbox::Mailbox;
 use crate::mapping::MappingSwitch;
-use crate::s3::S3;
 use crate::sqs::Sqs;
 
 /// What a page sees of a cloud. Clones share it; it keeps nothing running.
 #[derive(Clone)]
 pub struct View {
-    /// Where the endpoints listen.
-    pub endpoints: Endpoints,
+    /// Where the control endpoint listens.
+    pub control: String,
     /// The names of the template's queues, each after its dead-letter queue.
     pub queues: Vec<String>,
     /// What happened.
     pub journal: Journal,
     /// The queues.
     pub sqs: Sqs,
-    /// The tables.
-    pub dynamodb: DynamoDb,
-    /// What was sent by mail.
-    pub mailbox: Mailbox,
-    /// What was charged.
-    pub gateway: Gateway,
-    /// The buckets and their objects.
-    pub s3: S3,
     /// The functions.
     pub functions: Vec<FunctionView>,
 }
@@ -52,14 +39,10 @@ impl Cloud {
             FunctionView { function: running.function.clone(), mappings: queues.zip(switches).collect() }
         });
         View {
-            endpoints: self.endpoints.clone(),
+            control: self.endpoints.control.clone(),
             queues: self.stack.queues.iter().map(|queue| queue.name.clone()).collect(),
             journal: self.services.journal.clone(),
             sqs: self.services.sqs.clone(),
-            dynamodb: self.services.dynamodb.clone(),
-            mailbox: self.services.mailbox.clone(),
-            gateway: self.services.gateway.clone(),
-            s3: self.services.s3.clone(),
             functions: functions.collect(),
         }
     }

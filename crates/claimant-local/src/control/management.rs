@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::arn::{self, ACCOUNT_ID, REGION};
 use crate::endpoint::query;
-use crate::mapping::{MappingState, MappingSwitch};
+use crate::mapping::MappingSwitch;
 use crate::stack::{FunctionSpec, MappingSpec};
 
 const MAPPINGS_PATH: &str = "/2015-03-31/event-source-mappings";
@@ -169,12 +169,6 @@ fn find<'f>(functions: &'f Functions, id: &str) -> Option<Found<'f>> {
 }
 
 fn mapping_json((managed, spec, switch): Found<'_>) -> Value {
-    let state = match switch.state() {
-        MappingState::Enabling => "Enabling",
-        MappingState::Enabled => "Enabled",
-        MappingState::Disabling => "Disabling",
-        MappingState::Disabled => "Disabled",
-    };
     let types: &[&str] = if switch.reports_failures() { &[REPORTS] } else { &[] };
     let concurrency = spec.maximum_concurrency.map(|n| json!({ "MaximumConcurrency": n }));
     json!({
@@ -186,7 +180,7 @@ fn mapping_json((managed, spec, switch): Found<'_>) -> Value {
         "MaximumBatchingWindowInSeconds": spec.window.as_secs(),
         "FunctionResponseTypes": types,
         "ScalingConfig": concurrency,
-        "State": state,
+        "State": switch.state().as_str(),
         "StateTransitionReason": "USER_INITIATED",
         // Seconds, as the SDKs read them.
         "LastModified": switch.modified_ms() / 1_000,

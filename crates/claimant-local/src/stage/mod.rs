@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -155,9 +154,7 @@ impl Stage {
     /// Kills the function's processes in whatever they do, as a sandbox that is lost. The next event starts another one.
     pub fn kill(&self) {
         for id in self.function.pids() {
-            let group = i32::try_from(id).ok().and_then(Pid::from_raw);
-            // OK to fail: that means no process is left in the group.
-            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+            self.function.kill(id);
         }
     }
 
