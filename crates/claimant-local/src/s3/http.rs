@@ -199,7 +199,7 @@ fn not_here(method: &Method, what: &str) -> Response {
     refusal(StatusCode::NOT_IMPLEMENTED, "NotImplemented", &why)
 }
 
-/// An error as the SDKs read it. Nothing in it comes from a request, so nothing is escaped.
+/// An error as the SDKs read it. Names from the request may be in it: what XML would take for markup is left out.
 fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
     let message = message.replace(['&', '<', '>'], "");
     let xml = format!(

@@ -115,9 +115,9 @@ impl Summary {
 
     fn check_records(&mut self, plan: &Plan, seen: &Seen) {
         for (fate, expected, what) in [
-            (Fate::Done, &[Status::Completed][..], "are not completed in the lock table"),
-            (Fate::Refused, &[Status::Rejected], "are not rejected in the lock table"),
-            (Fate::InDoubt, &[Status::Completed, Status::Parked], "are neither completed nor parked in the lock table"),
+            (Fate::Done, &[Status::Completed][..], "are not completed by their records"),
+            (Fate::Refused, &[Status::Rejected], "are not rejected by their records"),
+            (Fate::InDoubt, &[Status::Completed, Status::Parked], "are neither completed nor parked by their records"),
         ] {
             let of_fate = plan.pieces.iter().filter(|piece| piece.fate == fate);
             let is_expected = |piece: &&Piece| seen.records.status(&piece.key).is_some_and(|s| expected.contains(&s));
