@@ -29,12 +29,22 @@ pub const DESKTOP: View = View { width: 1440, height: 900, dark: false };
 /// The most that a page may move by itself: what Web Vitals calls good. A row that learns more while it is looked at may grow.
 const SHIFTED_MAX: f64 = 0.1;
 
-/// What reaches over the right edge of the page, the innermost first.
+/// What reaches over the right edge of the page, the innermost first: as it is, and as it is tomorrow, when each time has its date.
 const TOO_WIDE: &str = "(() => {
-    const page = document.scrollingElement, over = page.scrollWidth - page.clientWidth;
-    if (over <= 0) return [];
-    const wide = [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > page.clientWidth + 0.5);
-    return [over + ' px', ...wide.reverse().slice(0, 5).map(e => e.outerHTML.slice(0, 160))];
+    const page = document.scrollingElement;
+    const wide = () => {
+        const over = page.scrollWidth - page.clientWidth;
+        if (over <= 0) return [];
+        const out = e => e.getBoundingClientRect().right > page.clientWidth + 0.5;
+        const found = [...document.body.querySelectorAll('*')].filter(out).reverse();
+        return [over + ' px', ...found.slice(0, 5).map(e => e.outerHTML.slice(0, 160))];
+    };
+    const today = [...document.querySelectorAll('time')].filter(e => !e.textContent.includes('-')).map(e => [e, e.textContent]);
+    const now = wide();
+    today.forEach(([e]) => e.textContent = e.dateTime.replace('T', ' ').replace('Z', ''));
+    const tomorrow = wide().map(fault => 'tomorrow: ' + fault);
+    today.forEach(([e, clock]) => e.textContent = clock);
+    return now.concat(tomorrow);
 })()";
 
 /// What axe finds against the rules of WCAG 2.2 A and AA, and its best practices.
