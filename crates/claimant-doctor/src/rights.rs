@@ -45,6 +45,8 @@ pub struct Statement {
     pub targets: Vec<Target>,
     /// Of tables: the keys that it is kept to, with `*` and `?`; all where there are none.
     pub keys: Vec<String>,
+    /// Whether its policy is certain to be there.
+    pub certain: bool,
 }
 
 /// What a statement is about.
@@ -83,15 +85,15 @@ impl Rights {
             Self::Unknown => Fact::Unknown,
             Self::Simulated(answers) => answers.get(&(action.to_owned(), id.to_owned())).copied().into(),
             Self::Stated { allowed, complete, bounded } => {
+                let is_it = |target: &Target| *target == Target::Any || *target == Target::Here(id.to_owned());
+                let allows = |statement: &Statement| match statement.targets.iter().any(is_it) {
+                    true => Some(statement.certain),
+                    // An ARN by name can be that of the one meant: whether it is, only AWS knows.
+                    false => statement.targets.contains(&Target::Other).then_some(false),
+                };
                 let wanted = action.to_ascii_lowercase();
                 let statements = allowed.iter().filter(|statement| statement.names(&wanted) && keys(&statement.keys));
-                let targets: Vec<_> = statements.flat_map(|statement| &statement.targets).collect();
-                if targets.iter().any(|target| **target == Target::Any || **target == Target::Here(id.to_owned())) {
-                    return if *bounded { Fact::Unknown } else { Fact::Known(true) };
-                }
-                // An ARN by name can be that of the one meant: whether it is, only AWS knows.
-                let may_match = targets.iter().any(|target| **target == Target::Other);
-                if may_match || !complete { Fact::Unknown } else { Fact::Known(false) }
+                decided(statements.filter_map(allows), *complete, *bounded)
             }
         }
     }
@@ -100,22 +102,27 @@ impl Rights {
     pub fn allow_somewhere(&self, action: &str) -> Fact<bool> {
         let Self::Stated { allowed, complete, bounded } = self else { return Fact::Unknown };
         let action = action.to_ascii_lowercase();
-        match allowed.iter().any(|statement| statement.names(&action)) {
-            true if *bounded => Fact::Unknown,
-            true => Fact::Known(true),
-            false if *complete => Fact::Known(false),
-            false => Fact::Unknown,
-        }
+        let statements = allowed.iter().filter(|statement| statement.names(&action));
+        decided(statements.map(|statement| statement.certain), *complete, *bounded)
     }
 
     /// Returns whether a statement names the action itself, and what has this id itself: it is meant, not only allowed.
     pub fn mean(&self, action: &str, id: &str) -> Fact<bool> {
         let Self::Stated { allowed, .. } = self else { return Fact::Unknown };
         let action = action.to_ascii_lowercase();
-        let means = |statement: &Statement| {
+        let means = |statement: &&Statement| {
             statement.actions.contains(&action) && statement.targets.contains(&Target::Here(id.to_owned()))
         };
-        Fact::Known(allowed.iter().any(means))
+        decided(allowed.iter().filter(means).map(|statement| statement.certain), true, false)
+    }
+}
+
+/// Returns what statements come to that each allow the action, for certain or not.
+fn decided(statements: impl Iterator<Item = bool>, complete: bool, bounded: bool) -> Fact<bool> {
+    match statements.reduce(|one, other| one || other) {
+        Some(true) if !bounded => Fact::Known(true),
+        None if complete => Fact::Known(false),
+        _ => Fact::Unknown,
     }
 }
 
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn what_a_name_may_mean_is_unknown() {
         let stated = |targets, complete| Rights::Stated {
-            allowed: vec![Statement { actions: vec!["sqs:*".to_owned()], targets, keys: Vec::new() }],
+            allowed: vec![Statement { actions: vec!["sqs:*".to_owned()], targets, keys: Vec::new(), certain: true }],
             complete,
             bounded: false,
         };

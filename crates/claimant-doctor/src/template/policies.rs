@@ -22,7 +22,7 @@ fn statement(resources: &Resources<'_>, part: &Part<'_>) -> Option<Statement> {
     let targets = part.at("Resource").items();
     let targets = targets.known()?.iter().map(|target| self::target(resources, target)).collect();
     let actions = actions.iter().map(|action| action.to_ascii_lowercase()).collect();
-    Some(Statement { actions, targets, keys: leading_keys(&part.at("Condition")) })
+    Some(Statement { actions, targets, keys: leading_keys(&part.at("Condition")), certain: true })
 }
 
 /// The keys that a statement is kept to; none where it is not, or where they cannot be read.

@@ -103,12 +103,15 @@ impl<'r, 's> Roles<'r, 's> {
             match self.resources.link(&part, &["AWS::IAM::Role"]) {
                 Fact::Known(Some(link)) => {
                     let role = self.resources.get(link.text());
-                    let is_there = role.is_some_and(|role| policy.is_there_with(role));
-                    let document = is_there.then(|| properties.at("PolicyDocument").unpacked());
-                    let statements = document.and_then(|document| policies::statements(self.resources, &document));
+                    // What is not certain to be there is not known to allow anything.
+                    let certain = role.is_some_and(|role| policy.is_there_with(role));
+                    let document = properties.at("PolicyDocument").unpacked();
+                    let statements = policies::statements(self.resources, &document);
                     let known = self.attached.entry(link.text().to_owned()).or_insert_with(|| Some(Vec::new()));
                     match (known, statements) {
-                        (Some(known), Some(statements)) => known.extend(statements),
+                        (Some(known), Some(statements)) => {
+                            known.extend(statements.into_iter().map(|statement| Statement { certain, ..statement }));
+                        }
                         (known, _) => *known = None,
                     }
                 }
@@ -191,7 +194,12 @@ impl<'r, 's> Roles<'r, 's> {
             Fact::Known(Some(Link::Here(id))) => Target::Here(id),
             _ => Target::Other,
         };
-        Statement { actions: vec!["sqs:sendmessage".to_owned()], targets: vec![target], keys: Vec::new() }
+        Statement {
+            actions: vec!["sqs:sendmessage".to_owned()],
+            targets: vec![target],
+            keys: Vec::new(),
+            certain: true,
+        }
     }
 
     /// What an entry of SAM's `Policies` allows: a name, a policy template or a document.
@@ -217,7 +225,12 @@ impl<'r, 's> Roles<'r, 's> {
                     _ => Some(Target::Other),
                 };
                 let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-                Some(vec![Statement { actions, targets: target.into_iter().collect(), keys: Vec::new() }])
+                Some(vec![Statement {
+                    actions,
+                    targets: target.into_iter().collect(),
+                    keys: Vec::new(),
+                    certain: true,
+                }])
             }
             // The others are about other services.
             None if name.ends_with("Policy")
@@ -246,7 +259,7 @@ fn of_aws(name: &str) -> Option<Vec<Statement>> {
     }
     let (_, actions) = KNOWN.iter().find(|(known, _)| *known == name)?;
     let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-    Some(vec![Statement { actions, targets: vec![Target::Any], keys: Vec::new() }])
+    Some(vec![Statement { actions, targets: vec![Target::Any], keys: Vec::new(), certain: true }])
 }
 
 /// Statements that are gathered from several policies.

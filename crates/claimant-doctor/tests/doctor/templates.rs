@@ -532,19 +532,20 @@ fn a_fix_can_be_written_as_it_stands() {
 /// A boundary takes away, and adds nothing; what a policy adds that may not be there is not known.
 #[test]
 fn what_may_be_taken_away_from_a_role_is_not_known() {
-    let policy = |more: &str| {
+    let policy = |more: &str, action: &str| {
         format!(
             "  More:
     Type: AWS::IAM::Policy
     {more}
     Properties:
       Roles: [!Ref Role]
-      PolicyDocument: {{Statement: [{{Effect: Allow, Action: 'sqs:*', Resource: '*'}}]}}
+      PolicyDocument: {{Statement: [{{Effect: Allow, Action: '{action}', Resource: '*'}}]}}
   Logs:
 "
         )
     };
-    let (may, always, with_it) = (policy("Condition: IsAny"), policy(""), policy("Condition: IsAny"));
+    let (may, always) = (policy("Condition: IsAny", "sqs:*"), policy("", "sqs:*"));
+    let of_another_service = policy("Condition: IsAny", "s3:GetObject");
     let of_role = (
         "    Type: AWS::IAM::Role\n    Properties:",
         "    Type: AWS::IAM::Role\n    Properties:\n      PermissionsBoundary: !Ref Any",
@@ -564,8 +565,9 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
         (&[of_sam, in_globals], (0, 0, 2)),
         (&[of_sam, none, in_globals], (0, 1, 1)),
         (&[lacks, ("  Logs:\n", &may)], (1, 0, 1)),
+        (&[lacks, ("  Logs:\n", &of_another_service)], (1, 1, 0)),
         (&[lacks, ("  Logs:\n", &always)], (2, 0, 0)),
-        (&[lacks, role_too, ("  Logs:\n", &with_it)], (2, 0, 0)),
+        (&[lacks, role_too, ("  Logs:\n", &may)], (2, 0, 0)),
     ] {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
         let tally = report.tallies[&18];
