@@ -164,7 +164,7 @@ fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
     let queue = mapping.queue.known().and_then(|link| system.queue(link));
     let unknown = (Fact::Unknown, Fact::Unknown, Fact::Unknown);
     let (fifo, by_group, visibility) = queue.map_or(unknown, |queue| (queue.fifo, queue.by_group, queue.visibility_s));
-    let pollers = noting.or_unset("ProvisionedPollerConfig", &mapping.pollers);
+    let pollers = noting.or_unset("ProvisionedPollerConfig", &mapping.scaling.pollers);
     let fifo = noting.or("FifoQueue", &fifo, false);
     if fifo && by_group == Fact::Unknown {
         noting.note("FifoThroughputLimit: perQueue");
@@ -174,9 +174,9 @@ fn polled(system: &System, mapping: &Mapping, noting: &mut Noting) -> Polled {
         by_group: by_group.known() == Some(&(true, true)),
         // OK, as below, because these are small numbers.
         visibility_s: noting.or("VisibilityTimeout", &visibility, 30) as f64,
-        batch: noting.or("BatchSize", &mapping.batch.0, 10) as f64,
-        window_s: noting.or("MaximumBatchingWindowInSeconds", &mapping.batch.1, 0) as f64,
-        concurrency: noting.or_unset("MaximumConcurrency", &mapping.concurrency).map(|limit| limit as f64),
+        batch: noting.or("BatchSize", &mapping.batch.size, 10) as f64,
+        window_s: noting.or("MaximumBatchingWindowInSeconds", &mapping.batch.window_s, 0) as f64,
+        concurrency: noting.or_unset("MaximumConcurrency", &mapping.scaling.concurrency).map(|limit| limit as f64),
         pollers: pollers.map(|(least, most)| {
             let least = noting.or("MinimumPollers", &least, POLLERS_DEFAULT.0);
             (least as f64, noting.or("MaximumPollers", &most, POLLERS_DEFAULT.1) as f64)

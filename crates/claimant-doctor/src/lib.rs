@@ -11,6 +11,7 @@
 //! | `access` | keys and policies of queues and tables |
 //! | `alarm` | alarms on queues |
 //! | `environment` | a function's variables |
+//! | `history` | what the last day's metrics say |
 //! | `rights` | what a role may do |
 //! | `checks` | the checks: pure functions from the model to answers |
 //! | `finding` | findings and the report |
@@ -26,6 +27,7 @@ mod checks;
 mod environment;
 pub mod fact;
 mod finding;
+mod history;
 mod link;
 pub mod model;
 mod output;

@@ -7,6 +7,7 @@ pub use crate::access::{Access, Key};
 pub use crate::alarm::{Alarm, Watching};
 pub use crate::environment::Environment;
 use crate::fact::Fact;
+pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
 pub use crate::link::Link;
 use crate::rights::{QueuePolicy, Rights};
 
@@ -25,7 +26,7 @@ pub struct System {
     pub functions: Vec<Function>,
     /// From queues to functions; of other sources none.
     pub mappings: Vec<Mapping>,
-    /// Of the queues that these read, those to other functions, which are not described here; none in a template.
+    /// Of the queues that these read, those to functions, versions and aliases that are not described here; none in a template.
     pub mappings_elsewhere: Vec<Mapping>,
     /// The lock tables, and all other tables.
     pub tables: Vec<Table>,
@@ -148,24 +149,42 @@ pub struct Logs {
 pub struct Mapping {
     /// Where it stands.
     pub place: Place,
+    /// What Lambda calls it; empty in a template.
+    pub uuid: String,
     /// The queue that it reads.
     pub queue: Fact<Link>,
     /// The function that it invokes.
     pub function: Fact<Link>,
-    /// Messages of a batch at most, and seconds that a batch is waited for.
-    pub batch: (Fact<u64>, Fact<u64>),
-    /// Whether it has `ReportBatchItemFailures`.
-    pub reports: Fact<bool>,
-    /// `MaximumConcurrency`, if set.
-    pub concurrency: Fact<Option<u64>>,
-    /// `MinimumPollers` and `MaximumPollers` of provisioned pollers, if there are any.
-    pub pollers: Fact<Option<(Fact<u64>, Fact<u64>)>>,
+    /// Its batches.
+    pub batch: Batch,
+    /// How far it scales.
+    pub scaling: Scaling,
     /// Whether it has filters.
     pub filters: Fact<bool>,
     /// Whether it is enabled.
     pub enabled: Fact<bool>,
     /// Whether its own metrics are on.
     pub metrics: Fact<bool>,
+}
+
+/// A mapping's batches.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// Messages at most.
+    pub size: Fact<u64>,
+    /// Seconds that one is waited for.
+    pub window_s: Fact<u64>,
+    /// Whether those that failed are reported: `ReportBatchItemFailures`.
+    pub reports: Fact<bool>,
+}
+
+/// How far a mapping scales.
+#[derive(Debug, Clone, Default)]
+pub struct Scaling {
+    /// `MaximumConcurrency`, if set.
+    pub concurrency: Fact<Option<u64>>,
+    /// `MinimumPollers` and `MaximumPollers` of provisioned pollers, if there are any.
+    pub pollers: Fact<Option<(Fact<u64>, Fact<u64>)>>,
 }
 
 /// A table of DynamoDB.
@@ -206,56 +225,6 @@ pub struct Capacity {
     pub warm_write_units: Fact<u64>,
     /// Whether Contributor Insights are on.
     pub insights: Fact<bool>,
-}
-
-/// What the last day's metrics say, by the ids of queues, functions, mappings and tables.
-#[derive(Debug, Clone, Default)]
-pub struct History {
-    /// Of each queue.
-    pub queues: BTreeMap<String, QueueHistory>,
-    /// Of each function.
-    pub functions: BTreeMap<String, FunctionHistory>,
-    /// Of each mapping: events that it deleted; none where its metrics are off.
-    pub deleted: BTreeMap<String, u64>,
-    /// Of each table.
-    pub tables: BTreeMap<String, TableHistory>,
-}
-
-/// A queue's last day.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct QueueHistory {
-    /// Messages in flight at most.
-    pub in_flight_max: f64,
-    /// Messages sent in the busiest minute.
-    pub sent_per_minute_max: f64,
-    /// Age of the oldest message at most, in seconds.
-    pub oldest_s_max: f64,
-    /// FIFO: groups with messages in flight at most.
-    pub groups_max: f64,
-}
-
-/// A function's last day.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct FunctionHistory {
-    /// Invocations that were refused for want of concurrency.
-    pub throttles: f64,
-    /// The longest invocation, in milliseconds.
-    pub duration_ms_max: f64,
-    /// Invocations that were stopped as part of a loop.
-    pub loops_stopped: f64,
-    /// Executions at once at most.
-    pub concurrent_max: f64,
-    /// Messages that claimant reported as done; none if it reports nothing.
-    pub done: Option<f64>,
-}
-
-/// A table's last day.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct TableHistory {
-    /// Requests that were throttled.
-    pub throttled: f64,
-    /// Write units of the busiest minute.
-    pub write_units_per_minute_max: f64,
 }
 
 impl System {

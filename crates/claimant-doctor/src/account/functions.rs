@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::names::{function_of, here, mapping_id, name_of, partition_of, queue_arn, table_id};
+use super::names::{function_of, here, mapping_id, name_of, partition_of, queue_arn, table_id, version_of};
 use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Home, Link, Logs, Mapping, POLLERS_DEFAULT, Place, System};
+use crate::model::{Batch, Environment, Function, Home, Link, Logs, Mapping, POLLERS_DEFAULT, Place, Scaling, System};
 use crate::rights::{ON_MOVED, ON_TABLES, Rights};
 
 const ON_QUEUES: [&str; 5] = [
@@ -66,7 +66,7 @@ pub(super) async fn read<A: Account>(
         own_dead_letters: Fact::Known(found["DeadLetterConfig"]["TargetArn"].is_string()),
         rights: Rights::Unknown,
         environment: environment(asker, name, found),
-        // Whether one can be is not seen from here.
+        // Not asked for: check 21 goes by metrics here.
         loops_allowed: Fact::Unknown,
         logs: Logs {
             json: Fact::Known(text(logging, "LogFormat") == Some("JSON")),
@@ -94,13 +94,14 @@ pub(super) async fn read<A: Account>(
     Ok(Read { role: text(found, "Role").map(str::to_owned), partition: partition_of(arn).to_owned() })
 }
 
-/// Adds those of these mappings that lead from the queues of the functions that were read to others.
+/// Adds those of these mappings that lead elsewhere from the queues of the functions that were read: to other functions, or to other versions
+/// and aliases of the same where one was asked for.
 pub(super) fn elsewhere(mappings: &[Value], system: &mut System) {
     for found in mappings {
-        let Some(name) = text(found, "FunctionArn").and_then(function_of) else { continue };
+        let Some(name) = text(found, "FunctionArn").and_then(version_of) else { continue };
         let Some(mapping) = mapping(found, name) else { continue };
         let is_of = |queue: &Fact<Link>| system.mappings.iter().any(|one| one.queue == *queue);
-        if system.function(&here(name)).is_none() && is_of(&mapping.queue) {
+        if system.mappings.iter().all(|one| one.uuid != mapping.uuid) && is_of(&mapping.queue) {
             system.mappings_elsewhere.push(mapping);
         }
     }
@@ -167,20 +168,24 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
     let pollers = &found["ProvisionedPollerConfig"];
     let reports = &found["FunctionResponseTypes"];
     let reports = reports.as_array().is_some_and(|types| types.iter().any(|one| one == "ReportBatchItemFailures"));
+    let uuid = text(found, "UUID").unwrap_or(source);
     Some(Mapping {
-        place: place(&mapping_id(function, source, text(found, "UUID").unwrap_or(source))),
+        place: place(&mapping_id(function, source, uuid)),
+        uuid: uuid.to_owned(),
         queue: Fact::Known(here(source)),
         function: Fact::Known(here(function)),
-        batch: (
-            found["BatchSize"].as_u64().into(),
-            Fact::Known(found["MaximumBatchingWindowInSeconds"].as_u64().unwrap_or(0)),
-        ),
-        reports: Fact::Known(reports),
-        concurrency: Fact::Known(found["ScalingConfig"]["MaximumConcurrency"].as_u64()),
-        pollers: Fact::Known(pollers.is_object().then(|| {
-            let of = |name: &str, default| Fact::Known(pollers[name].as_u64().unwrap_or(default));
-            (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1))
-        })),
+        batch: Batch {
+            size: found["BatchSize"].as_u64().into(),
+            window_s: Fact::Known(found["MaximumBatchingWindowInSeconds"].as_u64().unwrap_or(0)),
+            reports: Fact::Known(reports),
+        },
+        scaling: Scaling {
+            concurrency: Fact::Known(found["ScalingConfig"]["MaximumConcurrency"].as_u64()),
+            pollers: Fact::Known(pollers.is_object().then(|| {
+                let of = |name: &str, default| Fact::Known(pollers[name].as_u64().unwrap_or(default));
+                (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1))
+            })),
+        },
         // A list has none that are encrypted.
         filters: match found["KMSKeyArn"].is_string() && found["FilterCriteria"].is_null() {
             true => Fact::Unknown,

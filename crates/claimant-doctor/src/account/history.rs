@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text, texts};
-use super::names::{name_of, uuid_of};
+use super::names::name_of;
 use crate::fact::Fact;
 use crate::model::{FunctionHistory, History, QueueHistory, System, Table, TableHistory};
 
@@ -49,7 +49,10 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &System, unti
         });
         match asker.pages(Service::CloudWatch, "GetMetricData", input, "NextToken").await {
             Ok(pages) => take(&pages, some, &mut history),
-            Err(refused) => asker.note(refused.to_string()),
+            Err(refused) => {
+                history.is_refused = true;
+                asker.note(refused.to_string());
+            }
         }
     }
     history
@@ -123,7 +126,7 @@ fn of_functions(system: &System, queries: &mut Vec<Query>) {
 fn of_mappings(system: &System, queries: &mut Vec<Query>) {
     for mapping in system.mappings.iter().filter(|mapping| mapping.metrics.known() == Some(&true)) {
         let id = mapping.place.id.to_string();
-        let dimensions = vec![("EventSourceMappingUUID", uuid_of(&id).to_owned())];
+        let dimensions = vec![("EventSourceMappingUUID", mapping.uuid.clone())];
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of events")]
         let put: Put = Box::new(move |history, value| {
             history.deleted.insert(id.clone(), value as u64);

@@ -20,14 +20,14 @@ pub(super) fn mapping_id(function: &str, queue: &str, uuid: &str) -> String {
     format!("{function} ({}, {uuid})", name_of(queue))
 }
 
-/// The UUID in what a mapping is called.
-pub(super) fn uuid_of(mapping: &str) -> &str {
-    mapping.rsplit(' ').next().unwrap_or(mapping).trim_end_matches(')')
-}
-
 /// The name of the function with this ARN, without the version or alias behind it.
 pub(super) fn function_of(arn: &str) -> Option<&str> {
     arn.split(':').nth(6)
+}
+
+/// As [`function_of`], with the version or alias.
+pub(super) fn version_of(arn: &str) -> Option<&str> {
+    arn.splitn(7, ':').nth(6)
 }
 
 /// The ARN of the queue with this URL; what the URL does not say is as in the ARN of the function that has it.

@@ -36,7 +36,7 @@ pub(super) fn visibility(pair: &Pair<'_>) -> Option<Answer> {
 
 /// The batching window, as far as it is known.
 fn window_s(pair: &Pair<'_>) -> u64 {
-    pair.mapping.batch.1.known().copied().unwrap_or_default()
+    pair.mapping.batch.window_s.known().copied().unwrap_or_default()
 }
 
 pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
@@ -48,13 +48,13 @@ pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
         if visibility < timeout {
             return FINE;
         }
-        let window_is_known = pair.mapping.batch.1.known().is_some();
+        let window_is_known = pair.mapping.batch.window_s.known().is_some();
         if visibility >= advised {
             return window_is_known.then_some(None);
         }
         let more = if window_is_known { "" } else { " or more" };
         // No throttling, so nothing for which the time would be needed.
-        if pair.mapping.concurrency.known()?.is_some() || pair.mapping.pollers.known()?.is_some() {
+        if pair.mapping.scaling.concurrency.known()?.is_some() || pair.mapping.scaling.pollers.known()?.is_some() {
             return FINE;
         }
         found(
@@ -74,10 +74,10 @@ pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
-        if *pair.mapping.reports.known()? {
+        if *pair.mapping.batch.reports.known()? {
             return FINE;
         }
-        let batch = *pair.mapping.batch.0.known()?;
+        let batch = *pair.mapping.batch.size.known()?;
         if batch == 1 {
             return FINE;
         }
@@ -98,9 +98,9 @@ pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
-        let batch = pair.mapping.batch.0.known().copied();
+        let batch = pair.mapping.batch.size.known().copied();
         let is_over = batch.map(|batch| batch > BATCH_PLAIN_MAX);
-        let waits = pair.mapping.batch.1.known().map(|window| *window > 0);
+        let waits = pair.mapping.batch.window_s.known().map(|window| *window > 0);
         if (is_over, waits) == (Some(false), Some(false)) {
             return FINE;
         }

@@ -107,11 +107,9 @@ fn beside<'s>(system: &'s System, function: &Function) -> (Vec<(&'s str, u64, u6
 }
 
 fn are_limited(mappings: &[&Mapping]) -> Option<bool> {
-    fact::all(
-        mappings
-            .iter()
-            .map(|mapping| Some(mapping.concurrency.known()?.is_some() || mapping.pollers.known()?.is_some())),
-    )
+    fact::all(mappings.iter().map(|mapping| {
+        Some(mapping.scaling.concurrency.known()?.is_some() || mapping.scaling.pollers.known()?.is_some())
+    }))
 }
 
 fn json(function: &Function) -> Answer {

@@ -161,7 +161,7 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
         }
         // Of what is deployed, neither other variables than claimant's nor what the role's policies name is asked for.
         if function.place.file.is_none() {
-            return pair.system.history.as_ref().and(FINE);
+            return pair.system.history.as_ref().filter(|history| !history.is_refused).and(FINE);
         }
         let queue = pair.queue?;
         let knows_it = function

@@ -23,7 +23,7 @@ const PER_POLLER: u64 = 10;
 const NEAR: f64 = 0.8;
 
 pub(super) fn own_limit(pair: &Pair<'_>) -> Option<Answer> {
-    let answer = || match *pair.mapping.concurrency.known()? {
+    let answer = || match *pair.mapping.scaling.concurrency.known()? {
         Some(limit) if !CONCURRENCY.contains(&limit) => found(
             Level::Error,
             format!("MaximumConcurrency is {limit}: Lambda takes {} to {}", CONCURRENCY.start(), CONCURRENCY.end()),
@@ -35,7 +35,7 @@ pub(super) fn own_limit(pair: &Pair<'_>) -> Option<Answer> {
 }
 
 pub(super) fn pollers(pair: &Pair<'_>) -> Option<Answer> {
-    let answer = || match (pair.mapping.pollers.known()?, pair.mapping.concurrency.known()?) {
+    let answer = || match (pair.mapping.scaling.pollers.known()?, pair.mapping.scaling.concurrency.known()?) {
         (Some(_), Some(limit)) => found(
             Level::Error,
             format!("the mapping has ProvisionedPollerConfig and MaximumConcurrency ({limit})"),
@@ -48,10 +48,10 @@ pub(super) fn pollers(pair: &Pair<'_>) -> Option<Answer> {
 
 /// The executions at once that a mapping has at most: `None` if that is not known, `Some(None)` if it has no limit.
 pub(super) fn at_once(mapping: &Mapping) -> Option<Option<u64>> {
-    if let Some(limit) = *mapping.concurrency.known()? {
+    if let Some(limit) = *mapping.scaling.concurrency.known()? {
         return Some(Some(limit));
     }
-    let Some((_, pollers)) = mapping.pollers.known()? else { return Some(None) };
+    let Some((_, pollers)) = mapping.scaling.pollers.known()? else { return Some(None) };
     Some(Some(pollers.known()?.saturating_mul(PER_POLLER)))
 }
 
@@ -69,7 +69,7 @@ pub(super) fn in_flight(pair: &Pair<'_>) -> Option<Answer> {
                 "a shorter visibility timeout or backoff, or a second queue",
             );
         }
-        let batch = *pair.mapping.batch.0.known()?;
+        let batch = *pair.mapping.batch.size.known()?;
         let at_once = match at_once(pair.mapping)? {
             Some(limit) => limit,
             None => match *pair.function?.reserved.known()? {
@@ -96,7 +96,7 @@ pub(super) fn groups(pair: &Pair<'_>) -> Option<Answer> {
     let queue = pair.queue.filter(|queue| queue.fifo.known() == Some(&true))?;
     let seen = pair.system.history.as_ref()?.queues.get(&*queue.place.id)?;
     let answer = || {
-        let limit = (*pair.mapping.concurrency.known()?).unwrap_or(*CONCURRENCY.end());
+        let limit = (*pair.mapping.scaling.concurrency.known()?).unwrap_or(*CONCURRENCY.end());
         #[allow(clippy::cast_precision_loss, reason = "checked to be a thousand or so")]
         let is_capped = seen.groups_max > 0.0 && seen.groups_max < limit as f64;
         #[allow(clippy::cast_precision_loss, reason = "seconds of days")]
@@ -148,14 +148,15 @@ pub(super) fn agreed(all: &[&Mapping], answer: impl Fn(&[&Mapping]) -> Answer) -
 /// `None` if a limit is not known, `Some(None)` if a mapping has none.
 fn sum_of(mappings: &[&Mapping]) -> Option<Option<u64>> {
     mappings.iter().try_fold(Some(0_u64), |sum, mapping| {
-        let limit = *mapping.concurrency.known()?;
+        let limit = *mapping.scaling.concurrency.known()?;
         Some(sum.and_then(|sum| limit.map(|limit| sum.saturating_add(limit))))
     })
 }
 
 /// Whether the mappings may run more at once than this; those whose limits are known may be enough.
 fn exceed(mappings: &[&Mapping], few: u64) -> Option<bool> {
-    let known: Vec<_> = mappings.iter().copied().filter(|mapping| mapping.concurrency.known().is_some()).collect();
+    let known: Vec<_> =
+        mappings.iter().copied().filter(|mapping| mapping.scaling.concurrency.known().is_some()).collect();
     match sum_of(&known)? {
         Some(sum) if sum <= few => (known.len() == mappings.len()).then_some(false),
         _ => Some(true),

@@ -1,13 +1,11 @@
 //! The event source mappings of a template, from queues.
 
-use std::sync::Arc;
-
 use super::functions::FUNCTION;
 use super::part::Part;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources, hole};
 use crate::fact::Fact;
-use crate::model::{Link, Mapping, POLLERS_DEFAULT, Place};
+use crate::model::{Batch, Link, Mapping, POLLERS_DEFAULT, Place, Scaling};
 
 const BATCH_SIZE: u64 = 10;
 
@@ -121,22 +119,25 @@ fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, proper
         Some(types?.iter().any(|one| one == "ReportBatchItemFailures"))
     });
     Mapping {
-        place: Place { id: Arc::clone(&place.id), ..place },
+        place,
+        uuid: String::new(),
         queue: match queue {
             Fact::Known(Some(link)) => Fact::Known(link),
             _ => Fact::Unknown,
         },
         function,
-        batch: (
-            properties.at("BatchSize").number_or(BATCH_SIZE),
-            properties.at("MaximumBatchingWindowInSeconds").number_or(0),
-        ),
-        reports: reports.into(),
-        concurrency: properties.under(&["ScalingConfig", "MaximumConcurrency"]).number(),
-        pollers: pollers.is_given().map(|is_given| {
-            let of = |name, default| pollers.at(name).number_or(default);
-            is_given.then(|| (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1)))
-        }),
+        batch: Batch {
+            size: properties.at("BatchSize").number_or(BATCH_SIZE),
+            window_s: properties.at("MaximumBatchingWindowInSeconds").number_or(0),
+            reports: reports.into(),
+        },
+        scaling: Scaling {
+            concurrency: properties.under(&["ScalingConfig", "MaximumConcurrency"]).number(),
+            pollers: pollers.is_given().map(|is_given| {
+                let of = |name, default| pollers.at(name).number_or(default);
+                is_given.then(|| (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1)))
+            }),
+        },
         filters: properties.under(&["FilterCriteria", "Filters"]).has_items(1),
         enabled: properties.at("Enabled").boolean_or(true),
         metrics: properties.under(&["MetricsConfig", "Metrics"]).has_items(1),

@@ -397,7 +397,7 @@ fn a_finding_names_what_people_know_and_can_write() {
 #[test]
 fn a_reader_that_is_not_examined_is_found() {
     for (queue, state, says) in [
-        (QUEUE, "Enabled", Some("also go to worker-old: each message to one of them")),
+        (QUEUE, "Enabled", Some("also go to worker-old:live: each message to one of them")),
         (QUEUE, "Disabled", None),
         (LETTERS, "Enabled", None),
     ] {
@@ -422,6 +422,34 @@ fn a_reader_that_is_not_examined_is_found() {
             _ => false,
         };
         assert!(is_expected, "{queue} {state}: {report:#?}");
+    }
+}
+
+/// One version was asked for, by its alias; `GetFunction` then has the alias in the function's ARN.
+#[test]
+fn another_version_of_the_function_is_another_reader() {
+    let arn = |of: &str| json!(format!("arn:aws:lambda:eu-west-1:123456789012:function:{of}"));
+    for (other, says) in [
+        ("worker:blue", Some("also go to worker:blue: each")),
+        ("worker", Some("also go to worker: each")),
+        ("worker:live", None),
+    ] {
+        let mut answers = changed(&[
+            ("GetFunction/Configuration/FunctionArn", arn("worker:live")),
+            (&format!("{MAPPING}/FunctionArn"), arn("worker:live")),
+        ]);
+        let mappings = answers["ListEventSourceMappings"]["EventSourceMappings"].as_array_mut().unwrap();
+        if other != "worker:live" {
+            let mut second = mappings[0].clone();
+            (second["UUID"], second["FunctionArn"]) = (json!("m-2"), arn(other));
+            mappings.push(second);
+        }
+        let scope = Scope { functions: vec!["worker:live".to_owned()], ..Scope::default() };
+        let (system, _) = ready(examine(&Script::new(answers), &scope)).unwrap();
+        let report = run(&system);
+        let found: Vec<_> = report.findings.iter().map(|finding| (finding.check.number, &*finding.what)).collect();
+        assert_eq!(found.len(), usize::from(says.is_some()), "{other}: {report:#?}");
+        assert!(found.iter().all(|(check, what)| *check == 16 && what.contains(says.unwrap())), "{found:?}");
     }
 }
 
@@ -773,6 +801,9 @@ fn what_is_refused_is_unknown_and_said() {
     ] {
         let report = examined(changed(&[(operation, json!("AccessDeniedException"))])).unwrap();
         assert!(report.findings.is_empty(), "{operation}: {:#?}", report.findings);
+        if operation == "GetMetricData" {
+            assert_eq!((report.tallies[&21].fine, report.tallies[&21].unknown), (0, 1), "nobody looked for loops");
+        }
         let note = report.not_looked_at.first().unwrap_or_else(|| panic!("{operation} is not said to be refused"));
         assert!(note.contains("lack the permission") && !note.contains("s3cret"), "{note}");
     }
