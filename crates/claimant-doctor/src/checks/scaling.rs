@@ -1,6 +1,7 @@
 //! Concurrency: limits, what is reserved, what is in flight, FIFO groups.
 
 use super::pair::Pair;
+use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, Link, Mapping, Queue, System};
 
@@ -145,20 +146,29 @@ pub(super) fn agreed(all: &[&Mapping], answer: impl Fn(&[&Mapping]) -> Answer) -
     if each.all(|answer| agrees(&answer)) { first } else { None }
 }
 
-/// `None` if a limit is not known, `Some(None)` if a mapping has none.
-fn sum_of(mappings: &[&Mapping]) -> Option<Option<u64>> {
-    mappings.iter().try_fold(Some(0_u64), |sum, mapping| {
-        let limit = *mapping.scaling.concurrency.known()?;
-        Some(sum.and_then(|sum| limit.map(|limit| sum.saturating_add(limit))))
-    })
+/// The sum of limits: `None` if one is not known, `Some(None)` if there is none of one.
+pub(super) fn sum_of(limits: impl IntoIterator<Item = Option<Option<u64>>>) -> Option<Option<u64>> {
+    limits
+        .into_iter()
+        .try_fold(Some(0_u64), |sum, limit| Some(sum.zip(limit?).map(|(sum, limit)| sum.saturating_add(limit))))
 }
 
-/// Whether the mappings may run more at once than this; those whose limits are known may be enough.
+/// As [`at_once`], of the pollers that Lambda begins with: none where they are provisioned.
+fn begun(mapping: &Mapping) -> Option<Option<u64>> {
+    match (&mapping.scaling.concurrency, &mapping.scaling.pollers) {
+        (Fact::Known(Some(limit)), _) => Some(Some(*limit)),
+        (_, Fact::Known(Some(_))) => Some(Some(0)),
+        (Fact::Known(None), Fact::Known(None)) => Some(None),
+        _ => None,
+    }
+}
+
+/// Whether the pollers that Lambda begins with may run more at once than this; those whose limits are known may be enough.
 fn exceed(mappings: &[&Mapping], few: u64) -> Option<bool> {
-    let known: Vec<_> =
-        mappings.iter().copied().filter(|mapping| mapping.scaling.concurrency.known().is_some()).collect();
-    match sum_of(&known)? {
-        Some(sum) if sum <= few => (known.len() == mappings.len()).then_some(false),
+    let known: Vec<_> = mappings.iter().map(|mapping| begun(mapping)).filter(Option::is_some).collect();
+    let are_all = known.len() == mappings.len();
+    match sum_of(known)? {
+        Some(sum) if sum <= few => are_all.then_some(false),
         _ => Some(true),
     }
 }
@@ -166,8 +176,10 @@ fn exceed(mappings: &[&Mapping], few: u64) -> Option<bool> {
 /// How to reserve so many, or to have limits that fit into what is reserved: Lambda takes none under two.
 fn reserve(many: u64, mappings: &[&Mapping], reserved: u64) -> String {
     let least = CONCURRENCY.start().saturating_mul(mappings.len() as u64);
+    // Lambda refuses both.
+    let have_pollers = mappings.iter().any(|mapping| mapping.scaling.pollers != Fact::Known(None));
     let or = match mappings {
-        _ if many <= least => String::new(),
+        _ if many <= least || have_pollers => String::new(),
         _ if reserved < least => {
             format!(", or {least} with MaximumConcurrency: {} on each of its mappings", CONCURRENCY.start())
         }
@@ -178,7 +190,8 @@ fn reserve(many: u64, mappings: &[&Mapping], reserved: u64) -> String {
 }
 
 fn sum_fits(function: &Function, mappings: &[&Mapping]) -> Answer {
-    let (Some(sum), Some(reserved)) = (sum_of(mappings)?, *function.reserved.known()?) else { return FINE };
+    let limits = mappings.iter().map(|mapping| mapping.scaling.concurrency.known().copied());
+    let (Some(sum), Some(reserved)) = (sum_of(limits)?, *function.reserved.known()?) else { return FINE };
     if sum <= reserved || reserved == 0 {
         return FINE;
     }
@@ -207,7 +220,7 @@ fn reserved(system: &System, function: &Function, mappings: &[&Mapping]) -> Answ
         _ if throttled > 0.0 => found(
             Level::Warning,
             format!("{throttled:.0} invocations were throttled within the last day: each used up receives"),
-            "MaximumConcurrency on its mappings, at most what is reserved or free in the account",
+            "MaximumConcurrency (of provisioned pollers MaximumPollers, times 10) on its mappings, at most what is reserved or free in the account",
         ),
         _ => FINE,
     }

@@ -490,6 +490,13 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
 #[test]
 fn a_fix_can_be_written_as_it_stands() {
     const NO_LIMIT: (&str, &str) = ("ScalingConfig: {MaximumConcurrency: 10}", "");
+    const POLLERS: (&str, &str) = (
+        "  Logs:\n",
+        "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Letters.Arn, FunctionName: !Ref Worker, ProvisionedPollerConfig: {MaximumPollers: 2}}
+  Logs:\n",
+    );
     let reserved = |reserved: &'static str| ("ReservedConcurrentExecutions: 20", reserved);
     type Case<'c> = (&'c [(&'c str, &'c str)], u8, &'c str);
     let cases: &[Case<'_>] = &[
@@ -521,6 +528,8 @@ fn a_fix_can_be_written_as_it_stands() {
             12,
             "ReservedConcurrentExecutions: 5, or 2 with MaximumConcurrency: 2 on each of its mappings",
         ),
+        // Lambda takes no MaximumConcurrency beside provisioned pollers.
+        (&[reserved("ReservedConcurrentExecutions: 3"), NO_LIMIT, POLLERS], 12, "ReservedConcurrentExecutions: 5"),
     ];
     for (changes, number, fix) in cases {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
@@ -771,6 +780,16 @@ fn what_cannot_be_known_is_never_a_finding() {
     let pollers = ("ScalingConfig: {MaximumConcurrency: 10}", "ProvisionedPollerConfig: {MaximumPollers: 2}");
     let report = examine(&changed(GOOD, &[DATABASE, pollers]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "two pollers are a limit: {report:#?}");
+    let few = ("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 3");
+    for (pollers, fine) in [("{MinimumPollers: 2, MaximumPollers: 2}", 1), ("!Ref Any", 0)] {
+        let pollers = format!("ProvisionedPollerConfig: {pollers}");
+        let report = examine(
+            &changed(GOOD, &[few, ("ScalingConfig: {MaximumConcurrency: 10}", &pollers)]),
+            &in_region("eu-west-1"),
+        );
+        let tally = report.tallies[&12];
+        assert_eq!((tally.fine, tally.unknown), (fine, 1 - fine), "it begins with its own pollers: {report:#?}");
+    }
     let formula = ("max_connections: \"400\"", "max_connections: '{DBInstanceClassMemory/9531392}'");
     let report = examine(&changed(GOOD, &[DATABASE, formula]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].unknown == 1, "{report:#?}");
