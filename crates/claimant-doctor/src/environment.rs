@@ -10,6 +10,8 @@ use crate::link::Link;
 pub struct Environment {
     /// Those whose names are known, with their values.
     pub variables: BTreeMap<String, Fact<Link>>,
+    /// The server of the database, if there is one; not looked at in an account.
+    pub database: Option<Server>,
     /// Whether there can be others.
     pub is_open: bool,
     /// Whether claimant's variables in it are SAM's globals, and none is the function's own.
@@ -17,6 +19,18 @@ pub struct Environment {
     /// What claimant has against its own variables, and does not start with.
     pub faults: Fact<Vec<String>>,
 }
+
+/// Where a database's URL leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its host and port, with holes for what resources have; nothing if they cannot be known.
+    pub address: Option<String>,
+    /// The whole value as its template has it, which is the same for the same text.
+    pub written: String,
+}
+
+/// Set where claimant's records are in a database.
+pub(crate) const DATABASE: &str = "CLAIMANT_DATABASE_URL";
 
 /// Set where an open breaker pauses the event source mapping.
 pub(crate) const RESUME_ROLE: &str = "CLAIMANT_RESUME_ROLE_ARN";
@@ -40,6 +54,21 @@ pub(crate) fn faults(variables: &[(String, Fact<String>)], is_open: bool) -> Fac
 /// Returns whether a variable is one of claimant's own.
 pub(crate) fn is_own(name: &str) -> bool {
     name.starts_with("CLAIMANT_")
+}
+
+impl Server {
+    /// Returns whether this is the other one.
+    pub fn is(&self, other: &Self) -> Fact<bool> {
+        let Some((own, of_other)) = self.address.as_ref().zip(other.address.as_ref()) else {
+            return if self.written == other.written { Fact::Known(true) } else { Fact::Unknown };
+        };
+        match own == of_other {
+            true => Fact::Known(true),
+            // Two resources can have one address, as a cluster and the instance that writes have.
+            false if own.contains("${") || of_other.contains("${") => Fact::Unknown,
+            false => Fact::Known(false),
+        }
+    }
 }
 
 impl Environment {

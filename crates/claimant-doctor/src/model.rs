@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 pub use crate::access::{Access, Key};
 pub use crate::alarm::{Alarm, Watching};
-pub use crate::environment::Environment;
+pub use crate::environment::{Environment, Server};
 use crate::fact::Fact;
 pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
 pub use crate::link::Link;

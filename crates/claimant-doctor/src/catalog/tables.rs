@@ -124,7 +124,7 @@ pub(super) const CHECKS: [Check; 14] = [
         title: "claimant knows each CLAIMANT_ variable of the function, and takes its value",
         why: "A function reads them when it starts, and ends with an error where a name is misspelt or a value out of bounds. \
               Nothing is handled, and every message uses up its receives.",
-        fine: "Where the function is built with another version of claimant, which takes them.",
+        fine: "Where the function is built with another version or other features of claimant, which take them.",
         source: "docs/settings.md",
     },
 ];

@@ -1,12 +1,10 @@
 //! Connections, logs, architecture, and concurrency without a limit.
 
-use super::scaling::{agreed, at_once};
+use super::scaling::{agreed, at_once, sum_of};
+use crate::environment::DATABASE;
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, Mapping, System};
-
-/// Set where claimant's records are in a database.
-const DATABASE: &str = "CLAIMANT_DATABASE_URL";
 
 /// Connections of a process, unless set.
 const CONNECTIONS_DEFAULT: u64 = 10;
@@ -45,11 +43,8 @@ fn of_each(function: &Function) -> Option<u64> {
 
 /// Processes of a function at most, for these mappings: `None` if that is not known, `Some(None)` if there is no limit.
 fn processes(function: &Function, mappings: &[&Mapping]) -> Option<Option<u64>> {
-    let of_all = mappings.iter().try_fold(Some(0_u64), |sum, mapping| {
-        let limit = at_once(mapping)?;
-        Some(sum.zip(limit).map(|(sum, limit)| sum.saturating_add(limit)))
-    });
-    Some(match (of_all?, *function.reserved.known()?) {
+    let of_all = sum_of(mappings.iter().map(|mapping| at_once(mapping)))?;
+    Some(match (of_all, *function.reserved.known()?) {
         (Some(limit), Some(reserved)) => Some(limit.min(reserved)),
         (limit, reserved) => limit.or(reserved),
     })
@@ -75,35 +70,51 @@ fn connections(system: &System, function: &Function, mappings: &[&Mapping]) -> A
         return are_all.then_some(None);
     }
     let names: Vec<_> = others.iter().map(|(name, ..)| *name).collect();
-    let with = if names.is_empty() { String::new() } else { format!(", with those of {},", names.join(", ")) };
+    let (with, in_each) = match names.join(", ") {
+        names if names.is_empty() => (String::new(), String::new()),
+        names => (format!(", with those of {names},"), format!(" in each of {}, {names}", function.place.id)),
+    };
     let all = others.iter().fold(own, |all, (_, more, _)| all.saturating_add(*more));
+    let fix = match allowed.checked_div(all) {
+        Some(each @ 1..) => {
+            format!("CLAIMANT_DATABASE_CONNECTIONS: {each} or less{in_each}, or less MaximumConcurrency")
+        }
+        // Not even with one connection each.
+        _ => format!(
+            "CLAIMANT_DATABASE_CONNECTIONS: 1{in_each}, and MaximumConcurrency (of provisioned pollers MaximumPollers, times 10) \
+             of {allowed} in all; or a pooler such as RDS Proxy"
+        ),
+    };
     found(
         Level::Warning,
         format!("{own} processes of {each} connections{with} are {sum}, and the database takes {allowed}"),
-        format!("CLAIMANT_DATABASE_CONNECTIONS: {} or less, or less MaximumConcurrency", (allowed / all.max(1)).max(1)),
+        fix,
     )
 }
 
-/// What opens connections beside a function, where it is not known to do so in another database: names, processes and connections of each,
-/// as far as these are certain; and whether that is all.
+/// What opens connections to the same server beside a function: names, processes and connections of each, as far as these are certain; and
+/// whether that is all that can do so.
 fn beside<'s>(system: &'s System, function: &Function) -> (Vec<(&'s str, u64, u64)>, bool) {
-    let database = |of: &Function| of.environment.get(DATABASE).and_then(Fact::known).cloned();
-    let own = database(function);
     let (mut found, mut are_all) = (Vec::new(), true);
-    for other in system.functions.iter().filter(|other| has_database(other) == Fact::Known(true)) {
-        let is_another = own.as_ref().zip(database(other)).is_some_and(|(own, other)| *own != other);
+    for other in system.functions.iter().filter(|other| has_database(other) != Fact::Known(false)) {
         let (certain, perhaps): (Vec<_>, Vec<_>) =
             system.mappings_of(other).partition(|mapping| other.place.certain && mapping.place.certain);
-        if other.place.id == function.place.id || is_another || certain.len() + perhaps.len() == 0 {
+        let is_same = is_same(function, other);
+        if other.place.id == function.place.id || is_same == Fact::Known(false) || certain.len() + perhaps.len() == 0 {
             continue;
         }
-        are_all &= perhaps.is_empty();
-        match processes(other, &certain).flatten().zip(of_each(other)) {
-            Some((processes, each)) if !certain.is_empty() => found.push((&*other.place.id, processes, each)),
-            _ => are_all = false,
-        }
+        let opened = processes(other, &certain).flatten().zip(of_each(other));
+        let opened = opened.filter(|_| is_same == Fact::Known(true) && !certain.is_empty());
+        are_all &= perhaps.is_empty() && opened.is_some();
+        found.extend(opened.map(|(processes, each)| (&*other.place.id, processes, each)));
     }
     (found, are_all)
+}
+
+/// Whether two functions' databases are of one server.
+fn is_same(function: &Function, other: &Function) -> Fact<bool> {
+    let servers = function.environment.database.as_ref().zip(other.environment.database.as_ref());
+    servers.map_or(Fact::Unknown, |(own, other)| own.is(other))
 }
 
 fn are_limited(mappings: &[&Mapping]) -> Option<bool> {

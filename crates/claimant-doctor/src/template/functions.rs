@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::database;
 use super::globals;
 use super::part::Part;
 use super::queues::QUEUE;
@@ -40,6 +41,7 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
         rights: roles.of(resource, &properties),
         environment: Environment {
             is_inherited: !own.known().into_iter().flatten().any(|(name, _)| is_own(name)),
+            database: database::server(resource, &properties.under(&VARIABLES)),
             ..environment(resources, &variables(&properties))
         },
         loops_allowed: properties.at("RecursiveLoop").text_is("Allow", "Terminate"),
@@ -61,10 +63,13 @@ fn architecture(part: &Part<'_>) -> Fact<bool> {
     }
 }
 
+/// Where a function's variables stand.
+const VARIABLES: [&str; 2] = ["Environment", "Variables"];
+
 type Variables<'s> = Fact<Vec<(Rc<str>, Part<'s>)>>;
 
 fn variables<'s>(properties: &Part<'s>) -> Variables<'s> {
-    properties.under(&["Environment", "Variables"]).entries()
+    properties.under(&VARIABLES).entries()
 }
 
 fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environment {
@@ -84,6 +89,7 @@ fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environm
     let own = there.iter().filter(|(name, _)| is_own(name));
     let own: Vec<_> = own.map(|(name, part)| (name.to_string(), as_given(resources, part))).collect();
     Environment {
+        database: None,
         variables: there.iter().map(|(name, part)| (name.to_string(), value(name, part))).collect(),
         is_open,
         is_inherited: false,

@@ -9,8 +9,10 @@
 //! | `nested` | stacks that a template includes |
 //! | `globals` | what SAM makes of a function's properties and of those that are global |
 //! | `keys`, `policies` | keys of KMS, and what policies say |
+//! | `database` | where the URL of a database leads |
 //! | `queues`, `functions`, `mappings`, `tables`, `roles`, `watching` | what the model has of each |
 
+mod database;
 mod functions;
 mod globals;
 mod keys;

@@ -530,6 +530,18 @@ fn a_fix_can_be_written_as_it_stands() {
         ),
         // Lambda takes no MaximumConcurrency beside provisioned pollers.
         (&[reserved("ReservedConcurrentExecutions: 3"), NO_LIMIT, POLLERS], 12, "ReservedConcurrentExecutions: 5"),
+        (
+            &[DATABASE, ("max_connections: \"400\"", "max_connections: \"30\"")],
+            33,
+            "CLAIMANT_DATABASE_CONNECTIONS: 3 or less, or less MaximumConcurrency",
+        ),
+        // One connection each is too many.
+        (
+            &[DATABASE, ("max_connections: \"400\"", "max_connections: \"9\"")],
+            33,
+            "CLAIMANT_DATABASE_CONNECTIONS: 1, and MaximumConcurrency (of provisioned pollers MaximumPollers, times 10) of 9 in all; \
+             or a pooler such as RDS Proxy",
+        ),
     ];
     for (changes, number, fix) in cases {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
@@ -599,10 +611,6 @@ fn connections_add_up() {
 ";
     let (of_other, of_worker) = (SECOND.replace("Ref Of", "Ref Other"), SECOND.replace("Ref Of", "Ref Worker"));
     let perhaps = ("# condition", "Condition: IsAny");
-    let apart = [
-        ("CLAIMANT_DATABASE_URL: !Ref Any", "CLAIMANT_DATABASE_URL: 'postgres://a/b'"),
-        ("{CLAIMANT_DATABASE_URL: 'postgres://a/b', ", "{CLAIMANT_DATABASE_URL: 'postgres://c/d', "),
-    ];
     let takes = |second: &str, most: &str, changes: &[(&str, &str)]| {
         let most = format!("max_connections: \"{most}\"");
         let all = [&[DATABASE, ("  Logs:\n", second), ("max_connections: \"400\"", &most)], changes].concat();
@@ -611,14 +619,39 @@ fn connections_add_up() {
         let what = what.map(|finding| format!("{}: {}", finding.place.id, finding.what)).collect::<Vec<_>>();
         (what, report.tallies[&33].unknown)
     };
+    // The URLs of both, in their order.
+    let urls = |own: &str, other: &str| {
+        let (own, other) = (format!("CLAIMANT_DATABASE_URL: {own}\n"), format!("{{CLAIMANT_DATABASE_URL: {other}, "));
+        takes(
+            &of_other,
+            "71",
+            &[("CLAIMANT_DATABASE_URL: !Ref Any\n", &own), ("{CLAIMANT_DATABASE_URL: !Ref Any, ", &other)],
+        )
+    };
     let none = (Vec::<String>::new(), 0);
     assert_eq!(takes(&of_other, "72", &[]), none);
     let both = [
         "Worker: 10 processes of 4 connections, with those of Other, are 72, and the database takes 71",
         "Other: 8 processes of 4 connections, with those of Worker, are 72, and the database takes 71",
     ];
-    assert_eq!(takes(&of_other, "71", &[]), (both.map(str::to_owned).to_vec(), 0));
-    assert_eq!(takes(&of_other, "71", &apart), none, "each has a database of its own");
+    let both = (both.map(str::to_owned).to_vec(), 0);
+    assert_eq!(takes(&of_other, "71", &[]), both);
+    let unknown = (Vec::new(), 2);
+    for (own, other, expected) in [
+        ("'postgres://a/b'", "'postgres://c/d'", &none),
+        ("'postgres://shop@db/orders'", "'postgres://stock@db:5432/stock'", &both),
+        ("'postgres://db/orders'", "'mysql://db/orders'", &none),
+        ("!Sub 'postgres://${Any}@${DbA.Endpoint.Address}/a'", "!Sub 'postgres://${DbA.Endpoint.Address}/b'", &both),
+        ("!Sub 'postgres://${DbA.Endpoint.Address}/a'", "!Sub 'postgres://${DbB.Endpoint.Address}/a'", &unknown),
+        ("!Sub 'postgres://${Any}/a'", "!Sub 'postgres://${Any}/a'", &both),
+        ("!Sub 'postgres://${Any}/a'", "!Sub 'postgres://db/a'", &unknown),
+        ("'{{resolve:secretsmanager:a}}'", "'{{resolve:secretsmanager:a}}'", &both),
+        ("'{{resolve:secretsmanager:a}}'", "'{{resolve:secretsmanager:b}}'", &unknown),
+    ] {
+        assert_eq!(&urls(own, other), expected, "{own} {other}");
+    }
+    let open = ("Variables: {CLAIMANT_DATABASE_URL: !Ref Any, ", "Variables: {'Fn::Transform': {Name: AWS::Include}, ");
+    assert_eq!(takes(&of_other, "71", &[open]), unknown, "the other may have a database");
     assert_eq!(takes(&of_other, "71", &[perhaps]).1, 1, "the other may open none");
     assert_eq!(takes(&of_worker, "72", &[]), none);
     let one = "Worker: 18 processes of 4 connections are 72, and the database takes 71";
