@@ -7,7 +7,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | `credentials` | credentials that take too long to be had |
+//! | `credentials` | credentials that take too long to be had, and the failure that all who wait for them share |
 //! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
 //! | `later` | clients that are made at their first use, or while the function waits for its first message |
 //! | `people` | with the feature of that name: the configuration of a command that a person gives |

@@ -13,8 +13,9 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, Result, SharedCredentialsProvider, future};
 use claimant_core::{Clock as _, SystemClock};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
+use crate::credentials::Failure;
 use crate::loaded;
 
 /// For how long a person may be asked for something before a command goes on without credentials.
@@ -79,7 +80,7 @@ struct Person {
 struct Kept {
     found: Option<Credentials>,
     /// When the AWS CLI gave none, and why: a request whose time is short is told that.
-    failed: Option<(Instant, String)>,
+    failed: Option<Failure>,
 }
 
 impl OfPerson {
@@ -95,15 +96,12 @@ impl Person {
         if let Some(found) = kept.found.as_ref().filter(|found| found.expiry().is_none_or(|expiry| expiry > soon)) {
             return Ok(found.clone());
         }
-        if let Some((_, why)) = kept.failed.as_ref().filter(|(at, _)| at.elapsed() < FAILED_FOR) {
-            return Err(CredentialsError::invalid_configuration(why.clone()));
+        if let Some(error) = kept.failed.as_ref().and_then(|failure| failure.within(FAILED_FOR)) {
+            return Err(error);
         }
         let found = match self.sdk.provide_credentials().await {
             Err(error) if self.profile.is_some() || matches!(error, CredentialsError::InvalidConfiguration(_)) => {
-                self.exported(&error).await.map_err(|why| {
-                    kept.failed = Some((Instant::now(), why.clone()));
-                    CredentialsError::invalid_configuration(why)
-                })?
+                self.exported(&error).await.inspect_err(|error| kept.failed = Some(Failure::of(error)))?
             }
             found => found?,
         };
@@ -111,17 +109,17 @@ impl Person {
     }
 
     /// Returns the credentials that the AWS CLI has for the profile that the SDK took, or why it has none.
-    async fn exported(&self, alone: &CredentialsError) -> std::result::Result<Credentials, String> {
+    async fn exported(&self, alone: &CredentialsError) -> Result {
         let command = exports(self.profile.as_deref().unwrap_or("default"));
         let exported = CredentialProcessProvider::new(command.clone()).provide_credentials().await;
         exported.map_err(|cli| {
-            format!(
+            CredentialsError::invalid_configuration(format!(
                 "`{command}`, which is asked where a profile signs in with IAM Identity Center (SSO), `aws login` or MFA, gave no \
                  credentials: {}. Sign in with `aws sso login`, or set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and \
                  AWS_SESSION_TOKEN (without the AWS CLI: {})",
                 told(&cli),
                 told(alone),
-            )
+            ))
         })
     }
 }
