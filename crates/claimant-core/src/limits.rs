@@ -287,6 +287,8 @@ const _: () = assert!(CANCEL_GRACE_MS * 2 <= SETTLE_RESERVE_MAX_MS);
 const _: () = assert!(BLOCKED_MAX + RUNTIMES_MAX * THREADS_MAX <= PROCESS_THREADS_MAX / 2);
 const _: () = assert!(BACKOFF_BASE_MS >= 2 && BACKOFF_BASE_MS <= BACKOFF_MAX_MS);
 const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
+// A renewal hides a message for so long at most: never longer than a queue allows, which would answer as of one that is gone.
+const _: () = assert!(LEASE_MAX_MS + LEASE_MARGIN_MS + SKEW_MAX_MS <= VISIBILITY_MAX_S * 1_000);
 const _: () = assert!(MARGIN_DEFAULT_MS <= MARGIN_MAX_MS);
 const _: () = assert!(BREAKER_WINDOW_S >= WINDOW_MIN_S && BREAKER_CALLS_MAX == u64::BITS);
 const _: () = assert!(LIMIT_WINDOW_S >= WINDOW_MIN_S && LIMIT_SLOTS_DEFAULT <= LIMIT_SLOTS_MAX);
