@@ -64,7 +64,8 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// Returns what an answer to so many entries does not name as done, `done` of them: one that it does not name at all is not known to be.
+    /// Returns how many of `asked` entries an answer does not name as done, where it names `done` of them: what it does not name at all
+    /// counts as failed.
     pub(crate) fn of(asked: usize, done: usize, failed: &[BatchResultErrorEntry]) -> Self {
         Self { entries: asked.saturating_sub(done), code: failed.first().map(|entry| entry.code().to_owned()) }
     }

@@ -69,8 +69,8 @@ impl Outgoing {
     /// Returns a message that was received, as it was sent: its body, attributes, group and trace, and the id by which its work is
     /// known.
     ///
-    /// For a FIFO queue it is a message of its own: its deduplication id is the id of the one that was received. With the one that that
-    /// had, such as the hash of its body, two that came back within five minutes would be one, although they were sent further apart.
+    /// For a FIFO queue it is a message of its own: its deduplication id is the id of the one that was received. With its old
+    /// deduplication id, such as the hash of its body, SQS would drop the second of two that come back within five minutes.
     #[cfg(feature = "scheduler")]
     pub(crate) fn received(message: &Message) -> Self {
         let mut attributes = message.attributes().clone();
