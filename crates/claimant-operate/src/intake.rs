@@ -7,6 +7,7 @@ use aws_config::SdkConfig;
 use claimant_aws::intake::{Api, Return, Returns};
 use claimant_aws::mapping::{EventSourceMapping, is_on};
 use claimant_core::{Error, SystemClock, Timestamp};
+use claimant_doctor::account::queue_arn;
 use futures_util::future::{Either, select};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -68,6 +69,8 @@ pub struct Mapping {
     pub function_arn: String,
     /// The queue's name.
     pub queue: String,
+    /// The queue's ARN: another account can have a queue of the same name.
+    pub queue_arn: String,
     /// What it does, as Lambda names it: `Enabled`, `Disabled`, `Enabling`, `Disabling`, `Updating`, …; `unknown` where that is not known.
     pub state: String,
     /// Whether a message that the function names as failed stays, and the others of its batch do not: `ReportBatchItemFailures`.
@@ -92,6 +95,7 @@ impl Mapping {
             function: function_name(&function_arn).to_owned(),
             function_arn,
             queue: arn.rsplit(':').next().unwrap_or(arn).to_owned(),
+            queue_arn: arn.to_owned(),
             state: String::new(),
             reports_failures: false,
         };
@@ -109,6 +113,12 @@ impl Mapping {
         let Some((named, _)) = function.split_once(":function:") else { return true };
         let own = self.function_arn.split_once(":function:").map_or("", |(own, _)| own);
         named == own || own.rsplit(':').next() == Some(named)
+    }
+
+    /// Returns whether it is of this queue, by its name, URL or ARN. What a URL does not say of its account and Region is the function's.
+    #[must_use]
+    pub fn reads(&self, queue: &str) -> bool {
+        self.queue == queue || queue_arn(queue, &self.function_arn).is_some_and(|arn| arn == self.queue_arn)
     }
 
     /// Returns this mapping as Lambda has it now.
@@ -333,6 +343,19 @@ mod tests {
             ("live", false),
         ] {
             assert_eq!(read.is_of(function), its, "{function}");
+        }
+        for (queue, its) in [
+            ("orders", true),
+            ("order", false),
+            ("arn:aws:sqs:eu-west-1:1:orders", true),
+            ("arn:aws:sqs:eu-west-1:2:orders", false),
+            ("http://127.0.0.1:9324/queue/orders", true),
+            ("https://sqs.eu-west-1.amazonaws.com/1/orders", true),
+            ("https://sqs.eu-west-1.amazonaws.com/222222222222/orders", false),
+            ("https://sqs.us-east-1.amazonaws.com/1/orders", false),
+            ("https://us-east-1.queue.amazonaws.com/1/orders", false),
+        ] {
+            assert_eq!(read.reads(queue), its, "{queue}");
         }
         assert_eq!(Mapping::read(&mapping("arn:aws:kinesis:eu-west-1:1:stream/x")), None);
         for (change, has) in [

@@ -56,17 +56,20 @@ pub(crate) struct OnFunction {
 
 /// Has the function's mappings poll, or not.
 pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Error> {
-    let place = options.target.open().await?;
+    let place = options.target.open_unchecked().await?;
     let intake = Intake::of(&place);
     let (name, mut mappings) = intake.list_called(&place, &options.function).await?;
     let named = &options.target.queues;
-    if !named.is_empty() {
-        mappings.retain(|mapping| place.queue(&mapping.queue).is_some());
-    }
-    if mappings.is_empty() {
-        let of =
-            if named.is_empty() { "an SQS queue".to_owned() } else { format!("the SQS queue {}", named.join(", ")) };
+    let of_none = |queue: &&String| !mappings.iter().any(|mapping| mapping.reads(queue));
+    let none = match named.iter().find(of_none) {
+        Some(queue) => Some(format!("the SQS queue {queue}")),
+        None => mappings.is_empty().then(|| "an SQS queue".to_owned()),
+    };
+    if let Some(of) = none {
         return Err(Error::invalid(format!("{name} has no event source mapping of {of}")));
+    }
+    if !named.is_empty() {
+        mappings.retain(|mapping| named.iter().any(|queue| mapping.reads(queue)));
     }
     let wanted = if enabled { "Enabled" } else { "Disabled" };
     if options.write.dry_run {
@@ -77,7 +80,9 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     let stop = Stop::listen("Not waiting any longer. Ctrl-C again ends at once.");
     let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
     let asks = if enabled { "Let messages in to" } else { "Stop messages to" };
-    match confirm::answered(&format!("{asks} {name}, from {}?", queues.join(", ")), &options.write, &stop).await? {
+    let reports = if options.report_failures { ", and have it report failures" } else { "" };
+    let question = format!("{asks} {name}, from {}{reports}?", queues.join(", "));
+    match confirm::answered(&question, &options.write, &stop).await? {
         Some(true) => {}
         Some(false) => return Ok(Ended::WithFaults),
         None => return Ok(Ended::Interrupted),

@@ -44,11 +44,11 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub(crate) skew: Option<Duration>,
 
-    /// The profile of the AWS configuration; of an account alone [default: as the environment says]
+    /// The profile of the AWS configuration; with a local cloud it is refused [default: as the environment says]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
 
-    /// The AWS Region; of an account alone [default: as the environment or the profile says]
+    /// The AWS Region; with a local cloud it is refused [default: as the environment or the profile says]
     #[arg(long, value_name = "NAME")]
     pub(crate) region: Option<String>,
 }
@@ -71,17 +71,26 @@ impl TargetOptions {
     /// # Errors
     /// As those of `open`.
     pub(crate) async fn open_whole(&self) -> Result<Place, Error> {
-        let account = Account { profile: self.profile.clone(), region: self.region.clone() };
-        let mut place = self.target()?.open(&account).await?;
-        place.left_out.iter().for_each(|one| note(harmless(one)));
-        if let Some(table) = &self.table {
-            place.choose_table(table)?;
-        }
+        let place = self.open_unchecked().await?;
         for asked in &self.queues {
             if place.queue(asked).is_none() {
                 let known: Vec<_> = place.queues.iter().map(|queue| queue.name.clone()).collect();
                 return Err(Error::invalid(format!("{} has no queue {asked}: it has {}", place.name, all(&known))));
             }
+        }
+        Ok(place)
+    }
+
+    /// As [`open_whole`](Self::open_whole), whatever queues were asked for: a function reads one that is gone, too.
+    ///
+    /// # Errors
+    /// As those of `open`, but for queues.
+    pub(crate) async fn open_unchecked(&self) -> Result<Place, Error> {
+        let account = Account { profile: self.profile.clone(), region: self.region.clone() };
+        let mut place = self.target()?.open(&account).await?;
+        place.left_out.iter().for_each(|one| note(harmless(one)));
+        if let Some(table) = &self.table {
+            place.choose_table(table)?;
         }
         Ok(place)
     }

@@ -317,6 +317,8 @@ async fn a_function_is_paused_and_resumed() {
     );
     let (code, _, err) = world.claimant(&["resume", "Confirm"]).await;
     assert!(code == 2 && err.contains("Let messages in to Confirm, from Orders?"), "{err}");
+    let (_, _, err) = world.claimant(&["resume", "Confirm", "--report-failures"]).await;
+    assert!(err.contains("Let messages in to Confirm, from Orders, and have it report failures?"), "{err}");
     let (code, mappings) = world.json(&["resume", "Confirm", "--report-failures", "--yes"]).await;
     let mapping = &mappings["mappings"][0];
     assert_eq!((code, &mapping["state"], &mapping["reports_failures"]), (0, &json!("Enabled"), &json!(true)));

@@ -35,6 +35,7 @@ use answers::Asker;
 pub use answers::{Account, Refused, Request, Service};
 #[cfg(feature = "aws")]
 pub use aws::Aws;
+pub use names::queue_arn;
 pub use stacks::{StackFunction, functions_of_stack};
 
 /// Functions that are examined at most.

@@ -30,8 +30,9 @@ pub(super) fn version_of(arn: &str) -> Option<&str> {
     arn.splitn(7, ':').nth(6)
 }
 
-/// The ARN of the queue with this URL; what the URL does not say is as in the ARN of the function that has it.
-pub(super) fn queue_arn(url: &str, function: &str) -> Option<String> {
+/// Returns the ARN of the queue with this URL; what the URL does not say is as in the ARN of the function that has it.
+#[must_use]
+pub fn queue_arn(url: &str, function: &str) -> Option<String> {
     if url.starts_with("arn:") {
         return Some(url.to_owned());
     }

@@ -222,26 +222,61 @@ fn a_function_of_another_stack_is_left_alone() {
     assert_eq!(count(&server, "PUT "), 0);
 }
 
-/// A mapping that somebody else has paused on purpose is none of those that are resumed.
+/// A mapping that somebody else has paused on purpose is none of those that are resumed; nor is one of another account's queue of this name. The
+/// queue may be gone, or not for this role to ask about.
 #[test]
 fn the_mapping_of_a_queue_that_is_named_is_the_only_one_that_is_switched() {
-    const PARCELS: &str = "https://sqs.eu-west-1.amazonaws.com/1/parcels";
+    let url = |home: &str| format!("https://sqs.{home}/parcels");
+    let (own, other) = (url("eu-west-1.amazonaws.com/123456789012"), url("eu-west-1.amazonaws.com/999999999999"));
+    let elsewhere = url("us-east-1.amazonaws.com/123456789012");
     for act in ["pause", "resume"] {
-        for queue in [&["--queue", "parcels", "--stack", "shop"][..], &["--queue", PARCELS]] {
-            let server = Server::start(|request| {
-                let is_asked = request.contains("AmazonSQS.GetQueueUrl") && request.contains("\"parcels\"");
-                if is_asked { (200, json!({ "QueueUrl": PARCELS }).to_string()) } else { shop(request) }
-            });
-            let (_, out, err) = server.claimant(&[&[act, "worker", "--yes", "--json", "--wait", "0"], queue].concat());
-            let mappings = shown(&out, &err)["mappings"].take();
-            assert_eq!(
-                (mappings.as_array().map(Vec::len), &mappings[0]["queue"]),
-                (Some(1), &json!("parcels")),
-                "{out}{err}"
-            );
-            assert_eq!(count(&server, &format!("PUT {MAPPINGS}/m-1")), 0, "{act} {queue:?}");
+        for (queues, ids) in [
+            (&["--queue", "parcels", "--stack", "shop"][..], &["m-2", "m-5"][..]),
+            (&["--queue", &own], &["m-2"]),
+            (&["--queue", &other, "--stack", "shop"], &["m-5"]),
+            (&["--queue", &elsewhere], &[]),
+            (&["--queue", "orders", "--queue", "returns", "--stack", "shop"], &[]),
+        ] {
+            let server = Server::start(with_parcels_of_another);
+            let args = [&[act, "worker", "--yes", "--json", "--wait", "0"], queues].concat();
+            let (code, out, err) = server.claimant(&args);
+            let switched: Vec<_> = ["m-1", "m-2", "m-5"]
+                .into_iter()
+                .filter(|id| count(&server, &format!("PUT {MAPPINGS}/{id}")) > 0)
+                .collect();
+            let is_on = act == "resume";
+            assert_eq!(switched, if is_on { &[] } else { ids }, "{args:?}: {out}{err}");
+            if ids.is_empty() {
+                let says =
+                    format!("worker has no event source mapping of the SQS queue {}", queues[queues.len().min(4) - 1]);
+                assert!(code == Some(2) && err.contains(&says), "{args:?}: {out}{err}");
+                continue;
+            }
+            let mut shown = shown(&out, &err)["mappings"].take();
+            let shown: Vec<_> = shown.as_array_mut().unwrap().iter_mut().map(|one| one["id"].take()).collect();
+            assert_eq!(shown, ids, "{args:?}: {out}{err}");
         }
     }
+}
+
+/// Answers as [`without_parcels`] does, of a worker that reads the queue `parcels` of another account, too.
+fn with_parcels_of_another(request: &str) -> (u16, String) {
+    let line = request.split(" HTTP/1.1").next().unwrap();
+    let other = |state: &str| {
+        let mut other = mapping("m-5", "parcels", state);
+        other["EventSourceArn"] = "arn:aws:sqs:eu-west-1:999999999999:parcels".into();
+        other
+    };
+    if line == "PUT /2015-03-31/event-source-mappings/m-5" {
+        return (200, other("Disabled").to_string());
+    }
+    let (status, answer) = without_parcels(request);
+    if line != "GET /2015-03-31/event-source-mappings?Marker=page%2F2%3D" {
+        return (status, answer);
+    }
+    let mut answer: Value = serde_json::from_str(&answer).unwrap();
+    answer["EventSourceMappings"].as_array_mut().unwrap().push(other("Enabled"));
+    (status, answer.to_string())
 }
 
 /// Functions with fixed names are called alike in each Region and account.
