@@ -169,8 +169,8 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, st
             let report = dead.read(&Selection::default(), most, &mut each, &mut |progress| watch.step(progress)).await;
             watch.end();
             let report = report?;
-            let is_limit = is_received && report.more && report.progress.looked_at >= most;
-            Ok::<_, Error>((!report.more, is_limit))
+            let is_limit = is_received && report.unseen.cut && report.progress.looked_at >= most;
+            Ok::<_, Error>((!report.unseen.any(), is_limit))
         };
         match read.await {
             Ok((true, _)) => {}

@@ -616,11 +616,20 @@ fn letters_of_a_cause_are_read_where_that_was_asked_for() {
 /// Whether [`growing`] has its second letter.
 static GROWN: AtomicBool = AtomicBool::new(false);
 
-/// Answers as [`shop`] does, of letters that SQS moved, hidden while they are read: one, and later one more, which was sent before it.
+/// Answers as [`shop`] does, of letters that SQS moved, hidden while they are read: one, and later one more, which was sent before it, and which
+/// something else reads until then.
 fn growing(request: &str) -> (u16, String) {
     static HIDDEN: AtomicBool = AtomicBool::new(false);
     if request.contains("AmazonSQS.ChangeMessageVisibility") {
         HIDDEN.store(false, Ordering::SeqCst);
+    }
+    if request.contains("AmazonSQS.GetQueueAttributes")
+        && request.contains("orders-dead")
+        && request.contains("\"All\"")
+    {
+        // One that is read here, and one that something else reads.
+        let hidden = if HIDDEN.load(Ordering::SeqCst) { "2" } else { "1" };
+        return (200, json!({"Attributes": {"ApproximateNumberOfMessagesNotVisible": hidden}}).to_string());
     }
     if !request.contains("AmazonSQS.ReceiveMessage") {
         return shop(request);
@@ -644,6 +653,11 @@ fn letters_that_no_page_has_shown_stay() {
     let group = console.first_cause();
     let page = console.page(&format!("/dead/{group}?queue=orders-dead&read=true"));
     assert!(page.contains("Every letter that is shown here is deleted."), "{page}");
+    assert!(page.contains("1 letter is hidden now: something else reads it"), "{page}");
+    // Nor is a letter said to be gone that may be the hidden one.
+    let (status, other) = console.ask("GET", &format!("/dead/{group}?queue=orders-dead&edit=none"), "text/html", "");
+    let says = "It is not among the 1 letter that was read. 1 letter is hidden now";
+    assert!(status == 404 && other.contains(says) && !other.contains("any more"), "{other}");
     GROWN.store(true, Ordering::SeqCst);
     let forms: Vec<_> = page.split("action=\"/dead/discard\"").skip(1).collect();
     let hidden = forms[0].split("<button").next().unwrap().split("name=\"").skip(1).map(|field| {

@@ -157,8 +157,27 @@ async fn a_letter_that_another_took_meanwhile_is_told() {
     assert_eq!((hidden.len(), taken.len()), (1, 1));
     assert_eq!(world.cloud.sqs().depth("Orders").unwrap().visible, 2, "{shown}");
     assert!(shown.contains("Send back 3 dead letters") && shown.contains("was not seen again"), "{shown}");
-    assert!(shown.contains("1 were hidden when it began: something else reads them"), "{shown}");
+    assert!(shown.contains("2 letters are hidden now: something else reads them"), "{shown}");
     assert_eq!(code, Some(1), "{shown}");
+    world.cloud.stop().await;
+}
+
+/// Of a FIFO queue, too, and where others were hidden all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_of_a_group_that_another_took_meanwhile_is_told() {
+    let world = World::of(FIFO).await;
+    for n in 0..3 {
+        let (group_id, deduplication_id) = (Some(format!("g{n}")), Some(n.to_string()));
+        let letter = NewMessage { group_id, deduplication_id, ..NewMessage::new(n.to_string()) };
+        world.cloud.sqs().send("Gone.fifo", letter).unwrap();
+    }
+    let hidden = world.cloud.sqs().receive("Gone.fifo", 1, Duration::ZERO).await.unwrap();
+    let mut terminal = Terminal::start(&world, "dead discard --all --queue Points.fifo");
+    terminal.asks().await;
+    let taken = world.cloud.sqs().receive("Gone.fifo", 1, Duration::ZERO).await.unwrap();
+    let (code, shown) = terminal.types("y\n").await;
+    assert_eq!((hidden.len(), taken.len(), code), (1, 1, Some(1)), "{shown}");
+    assert!(shown.contains("Discard 2 dead letters") && shown.contains("was not seen again"), "{shown}");
     world.cloud.stop().await;
 }
 

@@ -50,7 +50,7 @@ impl DeadLetterQueue {
                 report.progress.looked_at = walk.looked_at();
                 letters.into_iter().for_each(&mut *each);
                 if observer(report.progress).is_break() {
-                    report.more = true;
+                    report.unseen.cut = true;
                     break;
                 }
             }
@@ -99,7 +99,7 @@ impl DeadLetterQueue {
                     }
                 }
                 if observer(report.progress).is_break() {
-                    report.more = true;
+                    report.unseen.cut = true;
                     break;
                 }
             }

@@ -9,7 +9,7 @@ use aws_sdk_sqs::types::QueueAttributeName as Name;
 pub struct Depth {
     /// Those that can be read now.
     pub visible: u64,
-    /// Those that are hidden now: somebody reads them, or a reader died within the last minutes.
+    /// Those that are hidden now: something reads them, or a reader died within the last minutes.
     pub hidden: u64,
     /// Those that were sent with a delay.
     pub delayed: u64,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::letter::DeadLetter;
 use super::queue::DeadLetterQueue;
-use super::report::{Observer, Report};
+use super::report::{Observer, Report, Unseen};
 use super::selection::Selection;
 use super::walk::LOOKED_AT_MAX;
 use crate::attribute::Attribute;
@@ -27,8 +27,8 @@ pub struct Page {
     pub looked_at: usize,
     /// Where the next page begins; none on the last, and where the queue has no pages.
     pub next: Option<u64>,
-    /// Whether there may be more letters that fit and no page of them.
-    pub more: bool,
+    /// What may be left that fits, and no page of it.
+    pub unseen: Unseen,
 }
 
 /// What an SQS endpoint of a local cloud answers to a look.
@@ -89,7 +89,7 @@ impl DeadLetterQueue {
             let bounds = (selection, limit, looks);
             let mut each = |letter| page.letters.push(letter);
             let report = self.receive_letters(bounds, &mut each, &mut |_| ControlFlow::Continue(())).await?;
-            return Ok(Page { looked_at: report.progress.looked_at, more: report.more, ..page });
+            return Ok(Page { looked_at: report.progress.looked_at, unseen: report.unseen, ..page });
         }
         let mut place = after;
         while page.looked_at < looks {
@@ -135,7 +135,7 @@ impl DeadLetterQueue {
             }
             let full = report.progress.selected >= limit || report.progress.looked_at >= LOOKED_AT_MAX;
             let ended = observer(report.progress).is_break();
-            report.more = (full && selection.ids.named.is_empty()) || (ended && next.is_some());
+            report.unseen.cut = (full && selection.ids.named.is_empty()) || (ended && next.is_some());
             match next {
                 Some(next) if !full && !ended => place = Some(next),
                 _ => return Ok(report),

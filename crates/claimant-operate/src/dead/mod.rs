@@ -51,7 +51,7 @@ pub use named::find_dead_letter_queues;
 pub use outgoing::Edit;
 pub use pace::RATE_MAX_PER_S;
 pub use queue::DeadLetterQueue;
-pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report};
+pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report, Unseen};
 pub use save::SaveFile;
 pub use selection::{Ids, Selection};
 pub use walk::LOOKED_AT_MAX;

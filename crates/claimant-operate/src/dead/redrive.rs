@@ -52,7 +52,7 @@ impl DeadLetterQueue {
             while let Some(letters) = walk.next().await? {
                 redrive.page(&mut walk, letters).await;
                 if observer(redrive.report.progress).is_break() {
-                    redrive.report.more = true;
+                    redrive.report.unseen.cut = true;
                     break;
                 }
             }

@@ -19,8 +19,8 @@ const MISSED: &str = "it was not seen again: it was sent back or discarded meanw
 /// Why there may be more letters, of a FIFO queue and of another.
 const MORE_BEHIND: &str = "There may be more: SQS shows ten of a message group at a time, and none behind those that stay or that something \
     else reads; or the limit was reached, or it was ended.";
-const MORE: &str = "There may be more: the limit was reached, it was ended, something else reads them, or SQS went on showing what it had \
-    shown before.";
+const MORE: &str =
+    "There may be more: the limit was reached, it was ended, or SQS went on showing what it had shown before.";
 
 /// How far an act is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,13 +67,44 @@ pub struct Report {
     pub parked: usize,
     /// The ids that were asked for and of which no letter was read that fits; empty where the limit was reached.
     pub missing: BTreeSet<String>,
-    /// Whether there may be more letters that fit: the limit was reached, the observer ended it, SQS went on showing only what it
-    /// had shown before, or it failed; something else hid some when the queue was opened, and not all were met; or, of a FIFO queue that
-    /// holds more than was shown, letters that stay may have others of their message group behind them, which SQS does not show meanwhile.
-    /// Of the last two a dry run of a FIFO queue says nothing.
-    pub more: bool,
+    /// What may be left that fits and was not met.
+    pub unseen: Unseen,
     /// Why it ended early, if something had been done by then. Otherwise that is the act's error.
     pub failed: Option<String>,
+}
+
+/// What may be left of a queue's letters that was not met.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unseen {
+    /// Whether it ended before all was looked at: the limit was reached, the observer ended it, SQS went on showing only what it had shown
+    /// before, or it failed; or, of a FIFO queue that holds more than was shown, letters that stay may have others of their message group
+    /// behind them, which SQS does not show meanwhile (of that a dry run says nothing).
+    pub cut: bool,
+    /// Letters that something else hid at the end, as SQS counts them: about, and up to a minute late. Known where all was looked at that
+    /// SQS showed.
+    pub hidden: u64,
+}
+
+impl Unseen {
+    /// Returns whether there may be any.
+    #[must_use]
+    pub const fn any(self) -> bool {
+        self.cut || self.hidden > 0
+    }
+
+    /// Says how many letters are hidden, where some are, and why that may be.
+    #[must_use]
+    pub fn hidden_in_words(self) -> Option<String> {
+        let (letters, them) = match self.hidden {
+            0 => return None,
+            1 => ("1 letter is".to_owned(), "it"),
+            many => (format!("{many} letters are"), "them"),
+        };
+        Some(format!(
+            "{letters} hidden now: something else reads {them}, or something has just read {them}, such as the look before this one, or a \
+             reader died within minutes"
+        ))
+    }
 }
 
 /// A letter that was sent back or discarded.
@@ -114,7 +145,8 @@ impl Report {
             "problem_count": self.problem_count,
             "came_back": self.came_back,
             "parked": self.parked,
-            "more": self.more,
+            "more": self.unseen.any(),
+            "hidden": self.unseen.hidden,
             "failed": self.failed,
         })
     }
@@ -122,15 +154,22 @@ impl Report {
     /// Says that there may be more letters that fit, and why, where that is so and it did not fail. `looked_for` are the ids that
     /// were named where it was a dry run: of a FIFO queue's letters that were named, and were all met, there are no more.
     #[must_use]
-    pub fn more_in_words(&self, is_fifo: bool, looked_for: Option<&BTreeSet<String>>) -> Option<&'static str> {
+    pub fn more_in_words(&self, is_fifo: bool, looked_for: Option<&BTreeSet<String>>) -> Option<String> {
         // Where the limit was reached, those that are left do not count as missing.
         let is_all = |named: &BTreeSet<String>| self.missing.is_empty() && self.progress.selected >= named.len();
         let may_hide = looked_for.is_some_and(|named| named.is_empty() || !is_all(named));
-        match (self.more, is_fifo) {
-            _ if self.failed.is_some() => None,
-            (more, true) if more || may_hide => Some(MORE_BEHIND),
-            (true, false) => Some(MORE),
-            _ => None,
+        let more = match is_fifo {
+            _ if self.failed.is_some() => return None,
+            true => Some(MORE_BEHIND).filter(|_| self.unseen.any() || may_hide),
+            false => Some(MORE).filter(|_| self.unseen.cut),
+        };
+        match (more, self.unseen.hidden_in_words()) {
+            (None, None) => None,
+            (Some(more), None) => Some(more.to_owned()),
+            // Of letters that were named, those that are missing may be among them.
+            (None, Some(hidden)) if !self.missing.is_empty() => Some(format!("{hidden}.")),
+            (None, Some(hidden)) => Some(format!("There may be more. {hidden}.")),
+            (Some(more), Some(hidden)) => Some(format!("{more} {hidden}.")),
         }
     }
 
@@ -148,7 +187,7 @@ impl Report {
     /// go and was not met again is a problem.
     #[must_use]
     pub fn after(mut self, look: Self) -> Self {
-        if !self.more && self.failed.is_none() {
+        if !self.unseen.cut && self.failed.is_none() {
             let done: HashSet<_> = self.done.iter().map(|done| done.message_id.clone()).collect();
             let is_met = |id: &String| done.contains(id) || self.problem_ids.contains(id);
             let missed: Vec<_> = look.done.into_iter().filter(|done| !is_met(&done.message_id)).collect();
@@ -161,7 +200,8 @@ impl Report {
         self.problems.truncate(PROBLEMS_MAX);
         self.problem_ids.extend(look.problem_ids);
         self.missing = look.missing;
-        self.more |= look.more;
+        self.unseen.cut |= look.unseen.cut;
+        self.unseen.hidden = self.unseen.hidden.max(look.unseen.hidden);
         self
     }
 
@@ -177,7 +217,7 @@ impl Report {
     pub(super) fn ended(mut self, result: Result<(), Error>, dry_run: bool) -> Result<Self, Error> {
         match result {
             Err(error) if !dry_run && (!self.done.is_empty() || self.problem_count > 0) => {
-                self.more = true;
+                self.unseen.cut = true;
                 self.failed = Some(Chain(&error).to_string());
                 Ok(self)
             }
@@ -204,24 +244,33 @@ mod tests {
 
     #[test]
     fn what_stays_is_said() {
-        let report = |more, failed: bool, came_back| Report {
-            more,
+        let report = |(cut, hidden), failed: bool, came_back| Report {
+            unseen: Unseen { cut, hidden },
             came_back,
             failed: failed.then(|| "why".to_owned()),
             ..Report::default()
         };
         let everything = BTreeSet::new();
-        for (more, failed, is_fifo, is_look, says) in [
-            (false, false, false, true, None),
-            (false, false, true, false, None),
-            (false, false, true, true, Some("ten of a message group")),
-            (true, false, true, false, Some("ten of a message group")),
-            (true, false, false, false, Some("SQS went on showing")),
+        for (unseen, failed, is_fifo, is_look, says) in [
+            ((false, 0), false, false, true, None),
+            ((false, 0), false, true, false, None),
+            ((false, 0), false, true, true, Some("ten of a message group")),
+            ((true, 0), false, true, false, Some("ten of a message group")),
+            ((true, 0), false, false, false, Some("SQS went on showing")),
+            (
+                (false, 1),
+                false,
+                false,
+                false,
+                Some("There may be more. 1 letter is hidden now: something else reads it"),
+            ),
+            ((false, 2), false, true, true, Some("was ended. 2 letters are hidden now: something else reads them")),
             // That it failed says so already.
-            (true, true, true, false, None),
+            ((true, 0), true, true, false, None),
         ] {
-            let said = report(more, failed, 0).more_in_words(is_fifo, is_look.then_some(&everything));
-            assert!(said.is_some() == says.is_some() && said.unwrap_or("").contains(says.unwrap_or("")), "{said:?}");
+            let said = report(unseen, failed, 0).more_in_words(is_fifo, is_look.then_some(&everything));
+            let is_so = said.is_some() == says.is_some();
+            assert!(is_so && said.as_deref().unwrap_or("").contains(says.unwrap_or("")), "{said:?}");
         }
         // Of two that were named: both were met, one was not, and a limit left one.
         for (missing, selected, is_said) in [(&[][..], 2, false), (&["b".to_owned()], 1, true), (&[], 1, true)] {
@@ -231,8 +280,8 @@ mod tests {
             assert_eq!(said.is_some(), is_said, "{missing:?} {selected}");
         }
         for (came_back, says) in [(1, "1 was given up on again"), (2, "2 were given up on again")] {
-            assert!(report(false, false, came_back).came_back_in_words().unwrap().starts_with(says));
+            assert!(report((false, 0), false, came_back).came_back_in_words().unwrap().starts_with(says));
         }
-        assert_eq!(report(false, false, 0).came_back_in_words(), None);
+        assert_eq!(report((false, 0), false, 0).came_back_in_words(), None);
     }
 }

@@ -8,7 +8,7 @@ use claimant_core::Error;
 
 use super::letter::DeadLetter;
 use super::queue::{DeadLetterQueue, REQUEST_MAX};
-use super::report::Report;
+use super::report::{Report, Unseen};
 use super::selection::Selection;
 
 /// The most letters that one walk looks at. SQS lets 120,000 be in flight.
@@ -54,7 +54,9 @@ struct Tally {
     missing: BTreeSet<String>,
     /// Letters sent back that are here again.
     came_back: usize,
-    /// Whether SQS went on showing letters, and none that was new.
+    /// Whether letters were deleted.
+    deleted: bool,
+    /// Whether SQS went on showing letters, and none that was new, or none could be received.
     gave_up: bool,
 }
 
@@ -83,7 +85,7 @@ impl<'a> Walk<'a> {
             let count = if quiet == 0 { self.page } else { REQUEST_MAX };
             // Without a condition nothing is read that is not wanted.
             let count = if self.selection.is_everything() { count.min(self.left) } else { count };
-            let messages = self.queue.receive(count, wait).await?;
+            let messages = self.queue.receive(count, wait).await.inspect_err(|_| self.tally.gave_up = true)?;
             self.note_cut(&messages, count);
             let nothing = messages.is_empty();
             let mut news = 0;
@@ -136,21 +138,23 @@ impl<'a> Walk<'a> {
         self.tally.in_front.extend(of_last.filter_map(|message| message.message_id.clone()));
     }
 
-    /// Returns whether letters may be left that were never shown: something else hid some when the queue was opened, and not all were met
-    /// that it held then; or others of their message group are hidden by this walk, and the queue says that it holds more than these.
-    async fn misses_some(&self) -> bool {
-        let ids = &self.selection.ids;
-        let is_found = !ids.named.is_empty() && self.tally.missing.is_empty();
-        if is_found || self.is_over() {
-            return false;
-        }
+    /// Returns what may be left that was never shown: what something else hides, and, of a FIFO queue that holds more than this walk does, what
+    /// is in the message groups of letters that this walk hides. Of the latter a look before an act takes nothing out of the way.
+    async fn unseen(&self, is_look: bool) -> Unseen {
+        let (now, held) = (self.queue.depth_now().await, self.held.len() as u64);
         let opened = self.queue.depth();
-        // Of letters that a look has shown, those that are missing say it one by one.
-        if opened.hidden > 0 && opened.total() > self.looked_at() as u64 && !ids.only_now {
-            return true;
-        }
-        let is_full = self.tally.in_front.iter().any(|id| self.held.contains_key(id));
-        is_full && self.queue.depth_now().await.map_or(true, |depth| depth.total() != self.held.len() as u64)
+        let hidden = now.as_ref().map_or(opened.hidden, |now| now.hidden.saturating_sub(held));
+        // SQS's counts lag: what this walk has deleted can be among them. Of these no more count than the queue held at first and the walk has
+        // not met.
+        let unmet = opened.total().saturating_sub(self.looked_at() as u64);
+        let hidden = if self.tally.deleted { hidden.min(unmet) } else { hidden };
+        let hides = !is_look && self.tally.in_front.iter().any(|id| self.held.contains_key(id));
+        Unseen { cut: hides && now.map_or(true, |now| now.total() != held), hidden }
+    }
+
+    /// Returns whether every letter is found that was asked for by its id.
+    fn is_all_found(&self) -> bool {
+        !self.selection.ids.named.is_empty() && self.tally.missing.is_empty()
     }
 
     /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
@@ -182,6 +186,7 @@ impl<'a> Walk<'a> {
     /// Forgets a letter that is deleted.
     pub(super) fn forget(&mut self, message_id: &str) {
         self.held.remove(message_id);
+        self.tally.deleted = true;
     }
 
     /// Shows again all that it has read and that is still there.
@@ -191,9 +196,12 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Shows what is left again, whatever happened. A look before an act takes nothing out of the way of what is behind it in its message group.
+/// Shows what is left again, whatever happened, and says what a walk to the end of the queue has not met.
 pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) -> Report {
-    report.more |= walk.was_cut() || (!(is_look && walk.queue.is_fifo()) && walk.misses_some().await);
+    report.unseen.cut |= walk.was_cut();
+    if !report.unseen.cut && !walk.is_over() && !walk.is_all_found() {
+        report.unseen = walk.unseen(is_look).await;
+    }
     report.progress.looked_at = walk.looked_at();
     report.came_back = walk.tally.came_back;
     if walk.left > 0 {

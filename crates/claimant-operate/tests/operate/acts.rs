@@ -20,7 +20,7 @@ async fn letters_are_grouped_by_cause_and_stay() {
     let queue = local.open("dead").await;
     assert_eq!((queue.depth().visible, queue.sources(), queue.name()), (28, &[local.url("orders")][..], "dead"));
     let (letters, report) = read(&queue, &Selection::default(), 1_000).await;
-    assert_eq!((letters.len(), report.progress.looked_at, report.more), (28, 28, false));
+    assert_eq!((letters.len(), report.progress.looked_at, report.unseen.any()), (28, 28, false));
     assert_eq!(local.depth("dead"), (28, 0));
     let origins = |origin: &Origin| letters.iter().filter(|letter| letter.origin == *origin).count();
     assert_eq!(origins(&Origin::Copied), 26);
@@ -62,10 +62,10 @@ async fn a_limit_and_an_id_end_the_reading_early() {
     }
     let queue = local.open("dead").await;
     let (letters, report) = read(&queue, &Selection::default(), 5).await;
-    assert_eq!((letters.len(), report.progress.looked_at, report.more), (5, 5, true));
+    assert_eq!((letters.len(), report.progress.looked_at, report.unseen.any()), (5, 5, true));
     let id = letters[0].message_id.clone();
     let (found, report) = read(&queue, &Selection::ids([id.clone()]), 1_000).await;
-    assert_eq!((found[0].message_id.as_str(), report.more), (id.as_str(), false));
+    assert_eq!((found[0].message_id.as_str(), report.unseen.any()), (id.as_str(), false));
     let (since, _) =
         read(&queue, &Selection { sent_since: Some(Timestamp::from_millis(u64::MAX)), ..Selection::default() }, 1_000)
             .await;
@@ -73,8 +73,73 @@ async fn a_limit_and_an_id_end_the_reading_early() {
     let mut pages = 0;
     let report =
         queue.read(&Selection::default(), 1_000, &mut |_| pages += 1, &mut |_| ControlFlow::Break(())).await.unwrap();
-    assert!(report.more && pages < 31);
+    assert!(report.unseen.any() && pages < 31);
     assert_eq!(local.depth("dead"), (30, 0));
+}
+
+/// What becomes of a queue once it is opened.
+#[derive(Debug, Clone, Copy)]
+enum Then {
+    Stays,
+    OthersCome,
+    IsHidden,
+    IsDeleted,
+}
+
+/// What counts is what is hidden at the end, beside what the walk itself holds: letters that come meanwhile make up for none.
+#[tokio::test]
+async fn what_something_else_hides_at_the_end_is_told() {
+    let dry_run = Bounds { dry_run: true, ..ALL };
+    let mut all = JoinSet::new();
+    for (queue, act, is_hidden, then, met, hidden) in [
+        ("dead", None, true, Then::Stays, 5, 10),
+        ("dead", None, false, Then::Stays, 15, 0),
+        ("dead", None, true, Then::OthersCome, 17, 10),
+        ("dead", None, true, Then::IsDeleted, 5, 0),
+        ("dead", None, false, Then::IsHidden, 5, 10),
+        ("dead", Some(ALL), true, Then::Stays, 5, 10),
+        ("dead", Some(ALL), false, Then::Stays, 15, 0),
+        ("dead", Some(ALL), false, Then::IsHidden, 5, 10),
+        ("dead.fifo", Some(dry_run), true, Then::Stays, 5, 10),
+        ("dead.fifo", Some(dry_run), false, Then::Stays, 15, 0),
+    ] {
+        all.spawn(async move {
+            let report = after(queue, act, is_hidden, then).await;
+            let what = format!("{queue} {act:?} {is_hidden} {then:?}: {report:?}");
+            assert_eq!((report.progress.looked_at, report.unseen.hidden), (met, hidden), "{what}");
+            assert_eq!(report.unseen.any(), hidden > 0, "{what}");
+        });
+    }
+    all.join_all().await;
+}
+
+/// Reads or discards a queue's 15 letters, of which something else may hide ten.
+async fn after(queue: &str, act: Option<Bounds>, is_hidden: bool, then: Then) -> Report {
+    let local = Local::start().await;
+    let put = |count: usize| {
+        for n in 0..count {
+            let group = queue.ends_with(".fifo").then(|| format!("g{n}"));
+            let message = NewMessage { group_id: group.clone(), deduplication_id: group, ..NewMessage::new("x") };
+            local.sqs.send(queue, message).unwrap();
+        }
+    };
+    put(15);
+    let held = if is_hidden { local.receive(queue, 60).await } else { Vec::new() };
+    let opened = local.open(queue).await;
+    match then {
+        Then::Stays => {}
+        Then::OthersCome => put(12),
+        Then::IsHidden => assert_eq!(local.receive(queue, 60).await.len(), 10),
+        Then::IsDeleted => {
+            for message in &held {
+                local.sqs.delete(queue, message.receipt_handle().unwrap()).unwrap();
+            }
+        }
+    }
+    match act {
+        None => read(&opened, &Selection::default(), 1_000).await.1,
+        Some(bounds) => opened.discard(&Selection::default(), bounds, None, &mut go_on).await.unwrap(),
+    }
 }
 
 #[tokio::test]
@@ -123,7 +188,7 @@ async fn what_is_not_there_is_said() {
     assert!(error.to_string().contains("there is no queue at") && error.to_string().contains("none"), "{error}");
     let queue = local.open("dead").await;
     let (letters, report) = read(&queue, &Selection::default(), 10).await;
-    assert_eq!((letters.len(), report.more), (0, false));
+    assert_eq!((letters.len(), report.unseen.any()), (0, false));
     let error = queue.read(&Selection::groups(["x"]), 10, &mut |_| (), &mut go_on).await.unwrap_err();
     assert!(error.to_string().contains("4 to 8 of the digits"), "{error}");
 }

@@ -133,7 +133,7 @@ async fn an_act_that_fails_midway_says_what_it_has_done() {
     let queue = local.open("dead").await;
     let mut full = Full(0);
     let report = queue.discard(&Selection::default(), ALL, Some(&mut full), &mut go_on).await.unwrap();
-    assert_eq!((report.progress.done, report.more, local.depth("dead")), (10, true, (5, 0)));
+    assert_eq!((report.progress.done, report.unseen.any(), local.depth("dead")), (10, true, (5, 0)));
     assert!(report.failed.as_ref().is_some_and(|why| why.contains("could not be saved")), "{report:?}");
     // Nothing was done this time.
     queue.discard(&Selection::default(), ALL, Some(&mut full), &mut go_on).await.unwrap_err();

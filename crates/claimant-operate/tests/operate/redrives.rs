@@ -24,7 +24,7 @@ async fn one_group_goes_back_and_the_others_stay() {
     assert_eq!((dry.progress.done, dry.done[0].queue.as_deref(), &dry.done[0].new_id), (23, Some("orders"), &None));
     assert_eq!((local.depth("dead"), local.depth("orders")), ((46, 0), (0, 0)));
     let some = redrive(&queue, &group, None, Bounds { limit: 3, ..ALL }).await;
-    assert_eq!((some.progress.done, some.more), (3, true));
+    assert_eq!((some.progress.done, some.unseen.any()), (3, true));
 
     let report = redrive(&queue, &group, None, ALL).await;
     assert_eq!((report.progress.done, report.problem_count, report.came_back), (20, 0, 0));
@@ -218,16 +218,20 @@ async fn what_is_behind_letters_that_stay_may_fit() {
     let that_fit = Selection { fields: vec![field], ..Selection::default() };
     // A look before an act takes none away, and says nothing of it.
     let look = redrive(&queue, &that_fit, None, Bounds { dry_run: true, ..ALL }).await;
-    assert_eq!((look.progress.done, look.more), (1, false), "{look:?}");
+    assert_eq!((look.progress.done, look.unseen.any()), (1, false), "{look:?}");
     let report = redrive(&queue, &that_fit, None, ALL).await;
-    assert_eq!((report.progress.done, report.more, local.depth("dead.fifo")), (1, true, (12, 0)), "{report:?}");
+    assert_eq!((report.progress.done, report.unseen.any(), local.depth("dead.fifo")), (1, true, (12, 0)), "{report:?}");
     let report = queue.discard(&that_fit, ALL, None, &mut go_on).await.unwrap();
-    assert_eq!((report.progress.done, report.more), (0, true), "{report:?}");
+    assert_eq!((report.progress.done, report.unseen.any()), (0, true), "{report:?}");
     let (letters, report) = read(&queue, &Selection::default(), 100).await;
-    assert_eq!((letters.len(), report.more), (10, true), "{report:?}");
+    assert_eq!((letters.len(), report.unseen.any()), (10, true), "{report:?}");
     // Where all are taken away, what is behind them comes; and where all were shown, there is no more.
     let report = redrive(&queue, &Selection { fields: Vec::new(), ..that_fit }, None, ALL).await;
-    assert_eq!((report.progress.done, report.more, local.depth("dead.fifo")), (12, false, (0, 0)), "{report:?}");
+    assert_eq!(
+        (report.progress.done, report.unseen.any(), local.depth("dead.fifo")),
+        (12, false, (0, 0)),
+        "{report:?}"
+    );
 }
 
 /// A full receive may have shown all there is.
@@ -242,11 +246,11 @@ async fn where_all_letters_were_shown_there_are_no_more_behind_those_that_stay()
     local.moved("moves.fifo", (0..10).map(message)).await;
     let queue = local.open("dead.fifo").await;
     let (letters, report) = read(&queue, &Selection::default(), 100).await;
-    assert_eq!((letters.len(), report.more), (10, false), "{report:?}");
+    assert_eq!((letters.len(), report.unseen.any()), (10, false), "{report:?}");
     let field = (FieldPath::parse("fits").unwrap(), "true".to_owned());
     let that_fit = Selection { fields: vec![field], ..Selection::default() };
     let report = redrive(&queue, &that_fit, None, ALL).await;
-    assert_eq!((report.progress.done, report.more, local.depth("dead.fifo")), (9, false, (1, 0)), "{report:?}");
+    assert_eq!((report.progress.done, report.unseen.any(), local.depth("dead.fifo")), (9, false, (1, 0)), "{report:?}");
 }
 
 /// What comes after a letter that stayed does not overtake it.

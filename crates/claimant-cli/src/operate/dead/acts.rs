@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use claimant_core::error::Chain;
 use claimant_core::{Clock as _, Error, SystemClock};
-use claimant_operate::dead::{Bounds, DeadLetterQueue, LOOKED_AT_MAX, Observer, RATE_MAX_PER_S, Report, Selection};
+use claimant_operate::dead::{
+    Bounds, DeadLetterQueue, LOOKED_AT_MAX, Observer, RATE_MAX_PER_S, Report, Selection, Unseen,
+};
 use serde_json::{Value, json};
 
 use super::which::{self, Watch, Which};
@@ -94,8 +96,6 @@ pub(super) struct Acts {
 /// What came of one queue.
 struct Acted {
     queue: String,
-    /// Letters that were hidden when it was opened, about.
-    hidden: u64,
     /// Whether the question was answered with no.
     declined: bool,
     report: Report,
@@ -103,13 +103,12 @@ struct Acted {
 
 impl Acted {
     fn of(queue: &DeadLetterQueue, report: Report) -> Self {
-        Self { queue: queue.name().to_owned(), hidden: queue.depth().hidden, declined: false, report }
+        Self { queue: queue.name().to_owned(), declined: false, report }
     }
 
     fn to_json(&self) -> Value {
         let mut json = self.report.to_json();
         json["dead_letter_queue"] = self.queue.as_str().into();
-        json["hidden"] = self.hidden.into();
         json["declined"] = self.declined.into();
         json
     }
@@ -155,7 +154,8 @@ impl Acts {
                 Err(error) => {
                     let why = Chain(&error).to_string();
                     note(format!("error: {}: {why}", queue.name()));
-                    let report = Report { failed: Some(why), more: true, ..Report::default() };
+                    let report =
+                        Report { failed: Some(why), unseen: Unseen { cut: true, hidden: 0 }, ..Report::default() };
                     self.done.push(Acted::of(&queue, report));
                 }
                 Ok(true) => {}
@@ -212,7 +212,7 @@ impl Acts {
             let answer = confirm::answered(&self.question(queue, &report), &what.write, stop).await?;
             if answer != Some(true) {
                 self.declined = true;
-                let report = Report { more: true, ..Report::default() };
+                let report = Report { unseen: Unseen { cut: true, ..report.unseen }, ..Report::default() };
                 self.done.extend(answer.map(|_| Acted { declined: true, ..Acted::of(queue, report) }));
                 return Ok(answer.is_some());
             }
@@ -257,10 +257,6 @@ impl Acts {
         if let Some(said) = report.more_in_words(queue.is_fifo(), what.write.dry_run.then_some(&selection.ids.named)) {
             say(said);
         }
-        let hidden = queue.depth().hidden;
-        if report.more && hidden > 0 {
-            say(format!("{hidden} were hidden when it began: {}.", which::HIDDEN_BY));
-        }
     }
 
     /// Returns the ids that were named and that no letter has which fits.
@@ -296,7 +292,10 @@ impl Acts {
         // A limit that was asked for is no reason.
         let limited = what.limit.is_some() && what.bounds(self.letters_done(), false).limit == 0;
         let good = |report: &Report| {
-            report.problem_count == 0 && report.came_back == 0 && report.failed.is_none() && (!report.more || limited)
+            report.problem_count == 0
+                && report.came_back == 0
+                && report.failed.is_none()
+                && (!report.unseen.any() || limited)
         };
         let good = !self.declined && self.letters_done() > 0 && missing.is_empty() && self.reports().all(good);
         if good { Ended::Well } else { Ended::WithFaults }

@@ -100,7 +100,7 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
             documents.push(document(&queue, &report, "groups", groups));
             continue;
         }
-        say(headline(&queue, report.progress.selected, report.more));
+        say(headline(&queue, &report));
         let columns = [
             ("GROUP", Fit::Whole),
             ("LETTERS", Fit::Number),
@@ -146,7 +146,7 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
             documents.push(document(&queue, &report, "letters", letters));
             continue;
         }
-        say(headline(&queue, report.progress.selected, report.more));
+        say(headline(&queue, &report));
         let columns = [
             ("ID", Fit::Whole),
             ("GROUP", Fit::Whole),
@@ -182,7 +182,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     for queue in queues {
         let mut each = |letter| letters.push((queue.name().to_owned(), letter));
         let report = read(&queue, &selection, dead::LOOKED_AT_MAX, &mut each, &stop).await?;
-        all &= !report.more;
+        all &= !report.unseen.any();
         if stop.is_asked() {
             all = false;
             break;
@@ -274,12 +274,12 @@ async fn read(
 }
 
 /// One line about a queue and what was read of it.
-fn headline(queue: &DeadLetterQueue, letters: usize, more: bool) -> String {
-    let mut line =
-        format!("{}: {}{}", queue.name(), which::letters(letters), if more { ", and perhaps more" } else { "" });
-    let hidden = queue.depth().hidden;
-    if hidden > 0 {
-        line.push_str(&format!("; {hidden} are hidden now: {}", which::HIDDEN_BY));
+fn headline(queue: &DeadLetterQueue, report: &Report) -> String {
+    let letters = which::letters(report.progress.selected);
+    let more = if report.unseen.any() { ", and perhaps more" } else { "" };
+    let mut line = format!("{}: {letters}{more}", queue.name());
+    if let Some(hidden) = report.unseen.hidden_in_words() {
+        line.push_str(&format!("; {hidden}"));
     }
     if queue.is_fifo() && !queue.is_only_looked_at() {
         line.push_str("; of a message group SQS shows ten at a time");
@@ -295,8 +295,8 @@ fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Val
         "queue": queue.name(),
         name: items,
         "looked_at": report.progress.looked_at,
-        "more": report.more,
-        "hidden": queue.depth().hidden,
+        "more": report.unseen.any(),
+        "hidden": report.unseen.hidden,
     })
 }
 
@@ -312,7 +312,7 @@ struct Seen {
 impl Seen {
     fn add(&mut self, report: &Report) {
         self.some |= report.progress.selected > 0;
-        self.more |= report.more;
+        self.more |= report.unseen.any();
     }
 }
 

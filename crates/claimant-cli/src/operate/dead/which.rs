@@ -12,9 +12,6 @@ use crate::operate::options::TargetOptions;
 use crate::operate::{parse, table};
 use crate::progress::Display;
 
-/// What hides letters.
-pub(crate) const HIDDEN_BY: &str = "something else reads them, or a reader died within minutes";
-
 /// Which dead letters: those that fit every option that is given.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Which dead letters")]

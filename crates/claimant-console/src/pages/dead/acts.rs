@@ -167,18 +167,18 @@ fn done(
         said.push_str(&format!(" It ended early: {why}."));
     }
     let more = report.more_in_words(dead.is_fifo(), looked_for);
-    let more = match more.filter(|_| report.more && console.is_stopping()) {
-        Some(_) => Some("The console was stopped: there may be more of them, which stayed."),
+    let more = match more.as_deref().filter(|_| report.unseen.cut && console.is_stopping()) {
+        Some(_) => Some("The console was stopped: there may be more of them, which stayed.".to_owned()),
         None => more,
     };
-    for sentence in report.came_back_in_words().as_deref().into_iter().chain(more) {
+    for sentence in report.came_back_in_words().into_iter().chain(more) {
         said.push_str(&format!(" {sentence}"));
     }
     if !report.missing.is_empty() {
         said.push_str(&format!(
             " {} not met: {}sent back or discarded meanwhile, or read by something else.",
             text::counted(report.missing.len() as u64, "letter was", "letters were"),
-            if report.more { "not reached, " } else { "" }
+            if report.unseen.cut { "not reached, " } else { "" }
         ));
     }
     let is_done = report.progress.done > 0;
@@ -193,20 +193,16 @@ fn done(
 
 /// Says why no letter was met that was meant.
 fn none(console: &Console, dead: &DeadLetterQueue, report: &Report) -> String {
-    if report.more && (console.is_stopping() || dead.depth().hidden == 0) {
+    if report.unseen.cut {
         let among = text::counted(report.progress.looked_at as u64, "letter", "letters");
         return match console.is_stopping() {
             true => format!("The console was stopped before a letter was met that fits: the {among} looked at stayed."),
             false => format!("No letter fits among the {among} looked at, and there are more."),
         };
     }
-    match dead.depth().hidden {
-        0 => format!("No letter fits: it was {} meanwhile.", letters::gone(dead)),
-        hidden => format!(
-            "No letter fits that can be read now. {}: something else reads {}, or a reader died within minutes. Try again.",
-            text::counted(hidden, "letter is hidden", "letters are hidden"),
-            if hidden == 1 { "it" } else { "them" }
-        ),
+    match report.unseen.hidden_in_words() {
+        None => format!("No letter fits: it was {} meanwhile.", letters::gone(dead)),
+        Some(hidden) => format!("No letter fits that can be read now. {hidden}. Try again."),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The letters of one cause, drawn with what can be done with them, and one of them that is edited.
 
+use claimant_operate::dead::Unseen;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -43,6 +44,9 @@ pub(super) struct Found {
     pub(super) next: Option<u64>,
     /// Whether there may be more, and no page of them.
     pub(super) more: bool,
+    /// Which may be more.
+    #[serde(skip)]
+    pub(super) unseen: Unseen,
     /// Whether letters were read: those of a deployed queue are read only on demand, since SQS counts it as a receive.
     pub(super) read: bool,
     /// Where this page begins, if not with the first letter.
@@ -130,7 +134,7 @@ impl Cause {
     }
 
     fn list(&self) -> Markup {
-        let Found { letters, next, more, read, after, .. } = &self.found;
+        let Found { letters, next, more, unseen, read, after, .. } = &self.found;
         let all = html! { a href="/dead" { "All dead letters" } };
         html! {
             (letters::careful(self.moves_on.after))
@@ -146,8 +150,11 @@ impl Cause {
                 @if let Some(drawn) = &self.drawn { (self.acts(drawn)) }
                 @for letter in letters { (self.letter(letter)) }
             }
-            @if *more && !letters.is_empty() {
+            @if unseen.cut && !letters.is_empty() {
                 p .soft { "The first " (letters.len()) " letters of this cause; there may be more." }
+            }
+            @if let Some(hidden) = unseen.hidden_in_words() {
+                p .soft { (hidden) ". Some may be of this cause, and none is among those that are shown." }
             }
             @if let Some(next) = next {
                 p { a rel="next" href={ (letters::path(&self.group, &self.queue)) "&" (AFTER) "=" (next) } { "Later letters" } }
@@ -155,10 +162,10 @@ impl Cause {
         }
     }
 
-    /// Whether an act on all names each letter, so that it hits no other. A page that is drawn again shows what comes, and by then the act
-    /// on it may be under way.
+    /// Whether an act on all names each letter, so that it hits no other: what something else hides now was not shown. A page that is drawn
+    /// again shows what comes, and by then the act on it may be under way.
     fn names_all(&self) -> bool {
-        !self.is_local && !self.found.more && self.found.next.is_none()
+        !self.is_local && !self.found.unseen.cut && self.found.next.is_none()
     }
 
     /// What can be done with all of them.

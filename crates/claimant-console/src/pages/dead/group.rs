@@ -68,7 +68,8 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
             cause: page.letters.first().map(|letter| letter.cause()),
             letters,
             next: page.next,
-            more: page.more,
+            more: page.unseen.any(),
+            unseen: page.unseen,
             read,
             after: after.map(|after| after.to_string()),
         },
@@ -80,9 +81,12 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
 
 /// Says that a letter is not among those that were looked at.
 fn not_there(page: &Letters, dead: &DeadLetterQueue) -> String {
-    if page.more || page.next.is_some() {
-        let read = text::counted(page.looked_at as u64, "letter that was read", "letters that were read");
+    let read = text::counted(page.looked_at as u64, "letter that was read", "letters that were read");
+    if page.unseen.cut || page.next.is_some() {
         return format!("It is not among the {read}, and there are more: claimant dead show finds it by its id.");
     }
-    format!("There is no such dead letter any more: it was {}.", letters::gone(dead))
+    match page.unseen.hidden_in_words() {
+        Some(hidden) => format!("It is not among the {read}. {hidden}. Try again."),
+        None => format!("There is no such dead letter any more: it was {}.", letters::gone(dead)),
+    }
 }
