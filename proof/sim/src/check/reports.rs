@@ -113,9 +113,13 @@ fn acknowledged(
         states.any(|r| r.is_some_and(|r| r.status == "COMPLETED" && same(&r.message_id)))
     });
     let done = timeline.scenario.accepts(spec) && (completed || spec.shape == Shape::Stray);
-    if !lettered && !scheduled && !done {
-        let what =
-            format!("invocation {no} reports {id} done, which is neither completed nor dead-lettered nor scheduled");
+    // A message of which a run failed in its last attempt has nothing to come but its rejection.
+    let is_over = |run: &Run| run.invocation == no && run.message_id == id && is_last(timeline, run);
+    let over = || timeline.runs.values().any(|run| is_over(run) && matches!(run.end, Some((_, End::Failed))));
+    if !lettered && !done && (!scheduled || over()) {
+        let what = format!(
+            "invocation {no} reports {id} done, which is neither completed nor dead-lettered nor rightly scheduled"
+        );
         found.add("S4", at, what);
     }
 }
@@ -172,6 +176,11 @@ fn not_in_vain(
     }
 }
 
+/// Whether no other run follows this one, should it fail.
+fn is_last(timeline: &Timeline<'_>, run: &Run) -> bool {
+    timeline.scenario.consumer.attempts_max.is_some_and(|max| run.attempt >= max)
+}
+
 /// For how many seconds the message of a run that failed is hidden, where nothing but that run decides it.
 fn hidden_for(timeline: &Timeline<'_>, run: &Run) -> Option<u64> {
     let consumer = &timeline.scenario.consumer;
@@ -182,13 +191,12 @@ fn hidden_for(timeline: &Timeline<'_>, run: &Run) -> Option<u64> {
     let away = timeline.scenario.faults.iter().any(|fault| matches!(fault, Fault::Away { .. }));
     let keeps_claim = consumer.guarantee != Guarantee::Optimistic && timeline.scenario.clocks_agree();
     let is_asked = keeps_claim && !away && matches!(run.end, Some((_, End::Failed)));
-    let is_last = consumer.attempts_max.is_some_and(|max| run.attempt >= max);
     match run.work {
         // Nothing is to come but its rejection.
-        Work::Fail(_) | Work::Panic(_) if is_last => Some(0),
+        Work::Fail(_) | Work::FailFor(_) | Work::Panic(_) if is_last(timeline, run) => Some(0),
         // Beside a panic in the same call, or while what it calls is away, it does not come to ask for that; and what has lost its claim
         // asks in vain.
-        Work::FailFor(s) if is_asked && !is_last => Some(s.min(VISIBILITY_MAX_S)),
+        Work::FailFor(s) if is_asked => Some(s.min(VISIBILITY_MAX_S)),
         Work::Fail(_) | Work::Panic(_) => {
             let delay = backoff::delay(run.attempt, &MessageId::new(run.message_id.as_str()).ok()?);
             Some(delay.as_millis().div_ceil(1_000).try_into().ok()?)
