@@ -84,6 +84,8 @@ impl HandlerError {
     /// [`VISIBILITY_MAX_S`](crate::limits::VISIBILITY_MAX_S) at most. What is to wait longer is sent to its queue again at its time, where the
     /// function has schedules (the `Queue`'s [`has_schedules`](crate::Queue::has_schedules)) and the consumer's window is a day longer than
     /// the delay, and else comes back after that. Earlier, too, where the process dies before the message is deleted.
+    ///
+    /// After the last attempt that [`attempts_max`](crate::Consumer::attempts_max) allows there is no next try: the message is rejected.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);

@@ -1,4 +1,4 @@
-//! When a message comes back: after a failure, when it was held back, for its turn, or at the end of a lease.
+//! When a message comes back: after a failure, when it was held back or not started, when its key is busy, or at the end of a lease.
 
 use std::time::Duration;
 
@@ -6,17 +6,19 @@ use super::context::BatchContext;
 use super::shared_limit::now;
 use crate::backoff;
 use crate::clock::Timestamp;
+use crate::deadline::until;
 use crate::key::MessageId;
 use crate::limits::{RECEIVES_MAX_DEFAULT, VISIBILITY_MAX_S};
 use crate::message::Message;
+use crate::options::Lease;
 
 impl BatchContext<'_> {
     /// Returns after how long a message whose handler failed is shown again. At once on its last receive, where that is known, and after
     /// its last attempt: it is dead-lettered or rejected then, and until then it is in flight, and its group waits, for nothing. A
     /// message that was received more often than its queue's maxReceiveCount shows that the setting is wrong: it backs off as usual.
     ///
-    /// Where its handler asked for nothing, what it calls `is_away`, and the breaker is not closed, it comes back as late as one that was
-    /// held back.
+    /// Where its handler asked for nothing, or in vain in its last attempt, what it calls `is_away`, and the breaker is not closed, it comes
+    /// back as late as one that was held back.
     pub(crate) fn retry_delay(
         &self,
         message: &Message,
@@ -25,31 +27,37 @@ impl BatchContext<'_> {
         asked: Option<Duration>,
     ) -> Duration {
         let is_last_attempt = self.options().attempts_max.is_some_and(|max| attempt >= max);
-        let is_last_receive = self.shared.receives_max == Some(message.receive_count());
         let holds_back = self.holds_back();
         // While its breaker is not closed, no claim is made that could reject it.
         if is_last_attempt && !holds_back {
             return Duration::ZERO;
         }
         let held = (is_away && holds_back).then(|| self.held_delay(message));
-        // A schedule would send it again only to be rejected.
-        let asked = asked.filter(|asked| !is_last_attempt || !backoff::is_long(*asked));
-        let delay = asked.or(held).map(|asked| self.bounded(message.id(), asked));
+        // What is still to come is its rejection: there is nothing to wait for but the breaker.
+        let delay = asked.filter(|_| !is_last_attempt).or(held);
         // What is sent again has all its receives before it, and one attempt at least.
-        if is_last_receive && !delay.is_some_and(backoff::is_long) {
+        let is_dead_lettered_next = self.shared.receives_max == Some(message.receive_count());
+        if is_dead_lettered_next && !delay.is_some_and(|delay| self.is_sent_again(delay)) {
             return Duration::ZERO;
         }
-        delay.unwrap_or_else(|| backoff::delay(attempt, message.id()))
+        match delay {
+            Some(delay) => self.bounded(message.id(), delay),
+            None => backoff::delay(attempt, message.id()),
+        }
     }
 
-    /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again: without
-    /// schedules, or where its key's window would be over by then. An earlier delivery of it may do its work meanwhile, which is remembered
-    /// for as long as that.
+    /// Returns whether a schedule sends a message again that comes back after this long. An earlier delivery of it may do its work meanwhile,
+    /// which its key's window has to outlast.
+    fn is_sent_again(&self, delay: Duration) -> bool {
+        backoff::is_long(delay) && self.queue().has_schedules() && backoff::is_remembered(self.policy().window, delay)
+    }
+
+    /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again.
     fn bounded(&self, message_id: &MessageId, asked: Duration) -> Duration {
-        let has_schedules = self.queue().has_schedules();
-        if !backoff::is_long(asked) || has_schedules && backoff::is_remembered(self.policy().window, asked) {
+        if !backoff::is_long(asked) || self.is_sent_again(asked) {
             return asked;
         }
+        let has_schedules = self.queue().has_schedules();
         let (asked_s, window_s) = (asked.as_secs(), self.policy().window.as_secs());
         tracing::warn!(consumer = %self.name(), message_id = %message_id, asked_s, window_s, has_schedules, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, and a window that is a day longer than the delay. It comes back earlier");
         Duration::from_secs(VISIBILITY_MAX_S)
@@ -72,6 +80,32 @@ impl BatchContext<'_> {
     pub(crate) fn turn_promised(&self) -> Option<Duration> {
         let limit = self.shared.limit.as_ref()?;
         limit.with(|slots| slots.promise(now(self.shared.clock.as_ref())))
+    }
+
+    /// Returns after how long a message is shown again that waited for its limit: at its `turn`, where it was promised one, and else the later
+    /// the more often it was received.
+    pub(crate) fn limited_delay(&self, message: &Message, turn: Option<Duration>) -> Duration {
+        let (receives, id) = (message.receive_count(), message.id());
+        turn.unwrap_or_else(|| backoff::limited_delay(receives, self.schedule.total(), id))
+    }
+
+    /// Returns after how long a message is shown again for which there was no time; `None` is the queue's own visibility timeout.
+    pub(crate) fn unstarted_delay(&self, message: &Message) -> Option<Duration> {
+        let delay = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id())?;
+        // Where other invocations of the process have the slots, as long as this one would have waited for them.
+        let slots = if self.shared.slots.invocations() > 1 { until(self.schedule.cancel_at) } else { Duration::ZERO };
+        Some(delay.max(slots))
+    }
+
+    /// Returns after how long a message is shown again whose key another owner holds until then, or longer.
+    pub(crate) fn busy_delay(&self, message: &Message, until: Timestamp, same_message: bool) -> Duration {
+        // A lease that is renewed can last as long as an invocation, and each delivery meanwhile costs a copy a receive. No
+        // other message waits for the copy: if the owner dies, its own message comes back.
+        let back = match self.options().lease {
+            Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.schedule.longest_lease())),
+            Lease::Renewed(_) | Lease::UntilDeadline => until,
+        };
+        self.after_lease(message.id(), back)
     }
 
     /// Returns when a key that is held until `until` can be claimed: then, and up to a second later, so that waiting copies

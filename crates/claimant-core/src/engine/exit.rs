@@ -13,7 +13,6 @@ use crate::deadline::until;
 use crate::error::Chain;
 use crate::key::Key;
 use crate::message::Message;
-use crate::options::Lease;
 use crate::protocol::Refusal;
 use crate::rejection::Rejection;
 use crate::report::{DeadLetterReason, Outcome};
@@ -96,12 +95,10 @@ impl BatchContext<'_> {
 
     /// Returns the answer for a message for which there was no time.
     pub(crate) fn not_started(&self, message: &Message) -> Answer {
-        let Some(delay) = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id()) else {
-            return Answer::unchanged(Outcome::NotStarted);
-        };
-        // Where other invocations of the process have the slots, as long as this one would have waited for them.
-        let slots = if self.shared.slots.invocations() > 1 { until(self.schedule.cancel_at) } else { Duration::ZERO };
-        Answer::failure(Outcome::NotStarted, delay.max(slots))
+        match self.unstarted_delay(message) {
+            Some(delay) => Answer::failure(Outcome::NotStarted, delay),
+            None => Answer::unchanged(Outcome::NotStarted),
+        }
     }
 
     /// Returns the answer for a message whose handler is not started: held back, where the breaker is open, or by the limit.
@@ -120,9 +117,7 @@ impl BatchContext<'_> {
     }
 
     fn rate_limited(&self, message: &Message, turn: Option<Duration>) -> Answer {
-        let (receives, id) = (message.receive_count(), message.id());
-        let delay = turn.unwrap_or_else(|| backoff::limited_delay(receives, self.schedule.total(), id));
-        Answer::failure(Outcome::RateLimited, delay)
+        Answer::failure(Outcome::RateLimited, self.limited_delay(message, turn))
     }
 
     /// Returns the answer for a message whose claim the store did not answer.
@@ -171,13 +166,7 @@ impl BatchContext<'_> {
         if self.receives_end(message.receive_count()) {
             tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
         }
-        // A lease that is renewed can last as long as an invocation, and each delivery meanwhile costs a copy a receive. No
-        // other message waits for the copy: if the owner dies, its own message comes back.
-        let back = match self.options().lease {
-            Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.schedule.longest_lease())),
-            Lease::Renewed(_) | Lease::UntilDeadline => until,
-        };
-        Answer::failure(Outcome::Busy { until }, self.after_lease(message.id(), back))
+        Answer::failure(Outcome::Busy { until }, self.busy_delay(message, until, same_message))
     }
 
     /// Returns after how long the key of a message is asked for again in this invocation; `None` where it is not.

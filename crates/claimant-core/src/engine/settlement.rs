@@ -81,7 +81,7 @@ impl<'a> Unsettled {
 
     /// Settles a claim whose handler was cut off, and may have had its effect.
     pub(crate) fn cut_off(cx: BatchContext<'a>, claimed: Claimed<()>, why: &str, then: Then) -> Self {
-        let (ending, then) = in_doubt(cx, claimed.claim.attempt, why.to_owned(), then);
+        let (ending, then) = in_doubt(cx, claimed.claim.attempt, why.to_owned(), || then);
         Self { claimed, ending, then }
     }
 
@@ -120,7 +120,7 @@ fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) 
     let (name, message_id) = (cx.name(), message.id());
     let is_away = cx.shared.breaker.as_ref().is_some_and(|breaker| breaker.is_of(&failure));
     let Failure { why: error, kind, retry_after, .. } = failure;
-    let delay = cx.retry_delay(message, attempt, is_away, retry_after);
+    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(message, attempt, is_away, retry_after));
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
@@ -131,19 +131,19 @@ fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) 
         }
         FailureKind::Uncertain => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed, and its work may be done");
-            in_doubt(cx, attempt, error, Then::answer(Outcome::Retry, delay))
+            in_doubt(cx, attempt, error, retry)
         }
         FailureKind::Retry => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed");
-            (Ending::Failed { error }, Then::answer(Outcome::Retry, delay))
+            (Ending::Failed { error }, retry())
         }
     }
 }
 
 /// Returns the ending of work that may have had its effect: with at most once, an operator decides.
-fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: Then) -> (Ending, Then) {
+fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: impl FnOnce() -> Then) -> (Ending, Then) {
     match cx.policy().abandoned {
-        Abandoned::Rerun => (Ending::Failed { error }, then),
+        Abandoned::Rerun => (Ending::Failed { error }, then()),
         Abandoned::Park => (Ending::Parked { error: error.clone() }, Then::Park { error, attempt }),
     }
 }

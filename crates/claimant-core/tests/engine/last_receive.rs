@@ -3,19 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use claimant_core::limits::VISIBILITY_MAX_S;
 use claimant_core::{Breaker, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
 use claimant_testkit::outcomes::World;
 use claimant_testkit::queue::DeadLetterQueue;
 
+use super::support::Logs;
 use super::{TIMEOUT, words};
+
+const HOURS: Duration = Duration::from_secs(36_000);
+
+const DAYS: Duration = Duration::from_secs(259_200);
 
 async fn run(payload: String, cx: Context) -> Result<(), HandlerError> {
     match payload.as_str() {
         "asks" => Err(HandlerError::retry("later").after(Duration::from_secs(3_600))),
         "away" => Err(HandlerError::retry("it is away").downstream("mail")),
-        "away for days" => {
-            Err(HandlerError::retry("it is away").downstream("mail").after(Duration::from_secs(259_200)))
-        }
+        "away for hours" => Err(HandlerError::retry("it is away").downstream("mail").after(HOURS)),
+        "away for days" => Err(HandlerError::retry("it is away").downstream("mail").after(DAYS)),
+        "days" => Err(HandlerError::retry("later").after(DAYS)),
+        "never" => Err(HandlerError::terminal("never").after(DAYS)),
+        "uncertain" => Err(HandlerError::uncertain("who knows").after(DAYS)),
         "hangs" => std::future::pending().await,
         _ => Err(HandlerError::retry(format!("attempt {}", cx.attempt()))),
     }
@@ -23,7 +31,11 @@ async fn run(payload: String, cx: Context) -> Result<(), HandlerError> {
 
 /// After how many seconds a message is shown again that fails on this receive, where the function was told this `maxReceiveCount`.
 async fn shown_after(payload: &str, receive_count: u32, told: Option<u32>) -> (&'static str, u64) {
-    let mut engine = Engine::with_defaults(Consumer::new("c", MemoryStore::new(), run)).unwrap();
+    let mut consumer = Consumer::new("c", MemoryStore::new(), run);
+    if payload == "uncertain" {
+        consumer = consumer.key_of(String::clone).at_most_once();
+    }
+    let mut engine = Engine::with_defaults(consumer).unwrap();
     if let Some(receives) = told {
         engine = engine.receives_max(receives);
     }
@@ -49,6 +61,22 @@ async fn what_fails_on_its_last_receive_is_shown_at_once() {
     assert_eq!(shown_after("asks", 3, Some(4)).await.1, 3_600);
 }
 
+/// What is dead-lettered, rejected or parked does not come back earlier than its handler asked for.
+#[tokio::test(start_paused = true)]
+async fn a_delay_that_is_cut_is_logged_where_it_counts() {
+    let logs = Logs::record();
+    for (payload, receive_count, wanted, lines) in [
+        ("days", 3, ("retry", VISIBILITY_MAX_S), 1),
+        ("days", 4, ("retry", 0), 0),
+        ("never", 1, ("rejected", 0), 0),
+        ("uncertain", 1, ("parked", 0), 0),
+    ] {
+        let before = logs.with("It comes back earlier").len();
+        assert_eq!(shown_after(payload, receive_count, Some(4)).await, wanted, "{payload}");
+        assert_eq!(logs.with("It comes back earlier").len() - before, lines, "{payload} at {receive_count}");
+    }
+}
+
 /// What is still to come is a rejection, as long as no breaker keeps it from being claimed.
 #[tokio::test(start_paused = true)]
 async fn what_fails_in_its_last_attempt_is_shown_at_once() {
@@ -71,7 +99,7 @@ async fn what_fails_in_its_last_attempt_is_shown_at_once() {
 /// An open breaker holds back what comes: at once, it would lose a receive for each look.
 #[tokio::test(start_paused = true)]
 async fn what_fails_in_its_last_attempt_waits_for_its_breaker() {
-    for payload in ["away", "away for days"] {
+    for payload in ["away", "away for hours", "away for days"] {
         let consumer = Consumer::new("c", MemoryStore::new(), run).concurrency(1).breaker(Breaker::new("mail"));
         let engine = Engine::with_defaults(consumer.attempts_max(1)).unwrap();
         let message = |n| Message::new(format!("m{n}"), format!("{payload:?}")).unwrap().with_receive_count(1);
