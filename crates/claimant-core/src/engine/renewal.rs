@@ -1,5 +1,5 @@
-//! Who renews a lease, and when: before a handler starts whose claim came late, while it runs, and after it for as long as the batch takes.
-//! With the lease goes the time for which its message is hidden.
+//! Who renews a lease, and when: before a handler starts whose claim came late, and while it runs. Its message is hidden for as long, and after
+//! the run until its batch is reported.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const RENEWALS_PER_LEASE: u32 = 3;
 const RENEWAL_TRIES: u32 = 6;
 
 /// Returns the lease for which a claim is renewed before it is decided whether its handler starts, if there is little left of it.
-pub(crate) fn renews_first(cx: &BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
+pub(crate) fn lease_to_renew_first(cx: BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
     let decides_late = cx.shared.limit.is_some() || cx.shared.breaker.is_some();
     match cx.options().lease {
         Lease::Renewed(lease)
@@ -35,9 +35,9 @@ pub(crate) fn renews_first(cx: &BatchContext<'_>, claimed: &Claimed) -> Option<D
     }
 }
 
-/// Renews the lease of a claim that has little left of it.
+/// Renews that lease.
 pub(crate) async fn renew_first(cx: BatchContext<'_>, mut claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
-    let renewed = renew_late(&cx, &claimed.work.delivery, &mut claimed.claim, lease).await;
+    let renewed = renew(&cx, &claimed.work.delivery, &mut claimed.claim, lease, None).await;
     (claimed, renewed)
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn renew_late(
     claim: &mut Claim,
     lease: Duration,
 ) -> Renewed {
-    if is_little(cx, claim, lease) { renew(cx, delivery, claim, lease, None).await } else { Renewed::Held }
+    if is_little(*cx, claim, lease) { renew(cx, delivery, claim, lease, None).await } else { Renewed::Held }
 }
 
 /// Renews a lease as long as it can be, while its handler runs; returns when it is lost.
@@ -88,7 +88,7 @@ pub(crate) async fn stay_hidden(cx: &BatchContext<'_>, delivery: &Delivery, bega
 }
 
 /// Returns whether a claim has little left of its lease, or nothing.
-fn is_little(cx: &BatchContext<'_>, claim: &Claim, lease: Duration) -> bool {
+fn is_little(cx: BatchContext<'_>, claim: &Claim, lease: Duration) -> bool {
     claim.lease_until < cx.now().plus(lease / RENEWALS_PER_LEASE * 2)
 }
 

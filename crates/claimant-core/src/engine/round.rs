@@ -59,7 +59,7 @@ pub(crate) async fn round<'a>(
     let (cancel_at, why) = cancellation(cx);
     let item = |(member, payload): (&Claimed<()>, Payload)| Item {
         payload,
-        cx: context(&cx, &member.work, (member.claim.fence, member.claim.attempt), cancel_at),
+        cx: context(cx, &member.work, (member.claim.fence, member.claim.attempt), cancel_at),
     };
     let items = Items::new(members.iter().zip(payloads).map(item).collect());
     let (steps, span) = open_spans(cx, members);

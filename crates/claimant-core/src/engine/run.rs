@@ -112,6 +112,8 @@ impl Ran {
     }
 }
 
+// The context by reference, here and in `renewal`: each future within a future would keep a copy of it.
+
 /// Runs the handler until it ends or is cancelled. Dropping the future cancels the handler.
 pub(crate) async fn to_end(
     cx: &BatchContext<'_>,
@@ -166,8 +168,8 @@ async fn run_under(
     let (cancel_at, why) = cancellation(*cx);
     let step = spans::open(*cx, &work.delivery, Step::Handle { attempt });
     // So that what a tracing layer makes of the span of the logs is in that of the step.
-    let logs = spans::within(&step, || span(cx, &work.delivery.message, attempt));
-    let run = start(context(cx, work, (fence, attempt), cancel_at)).instrument(logs);
+    let logs = spans::within(&step, || span(*cx, &work.delivery.message, attempt));
+    let run = start(context(*cx, work, (fence, attempt), cancel_at)).instrument(logs);
     let end = supervise(*cx, spans::run_within(&step, Box::pin(run)), (cancel_at, why), lost).await;
     if let Some(step) = step {
         let (word, failed) = end.word(spans::returned);
@@ -178,7 +180,7 @@ async fn run_under(
 
 /// Returns what the handler is told about its run.
 pub(crate) fn context(
-    cx: &BatchContext<'_>,
+    cx: BatchContext<'_>,
     work: &Work<()>,
     (fence, attempt): (Fence, u32),
     cancelled_at: Instant,
@@ -189,7 +191,7 @@ pub(crate) fn context(
 
 /// Returns the span of the handler's run: what is logged in it says which message it is about, and a tracing layer can
 /// continue the producer's trace from it.
-fn span(cx: &BatchContext<'_>, message: &Message, attempt: u32) -> Span {
+fn span(cx: BatchContext<'_>, message: &Message, attempt: u32) -> Span {
     tracing::info_span!("message", consumer = %cx.name(), message_id = %message.id(), attempt, trace = message.trace())
 }
 

@@ -11,7 +11,7 @@ use super::admission;
 use super::call::{self, CallRan};
 use super::context::BatchContext;
 use super::limiting::Starts;
-use super::renewal::{renew_first, renews_first};
+use super::renewal::{lease_to_renew_first, renew_first};
 use super::run::{Ran, RunEnd, to_end};
 use super::shared_breaker::SharedBreaker;
 use super::tenants::TenantQueue;
@@ -35,9 +35,9 @@ pub(crate) struct Running<'a> {
     ready: TenantQueue<Claimed>,
     /// When those have waited long enough for others.
     linger_until: Option<Instant>,
-    /// Those for which a batch handler is called alone.
+    /// Claims for which a batch handler is called alone.
     alone: VecDeque<Claimed>,
-    /// Those that were granted late, or have waited for long, and are renewed before it is decided whether their handlers start: by a
+    /// Claims that were granted late, or have waited for long, and are renewed before it is decided whether their handlers start: by a
     /// limit, since what begins late would be too near to the next one, or by a breaker, which may open meanwhile.
     renewing: FuturesUnordered<BoxFuture<'a, (Claimed, Renewed)>>,
     runs: FuturesUnordered<BoxFuture<'a, Ended>>,
@@ -62,7 +62,7 @@ impl<'a> Running<'a> {
     }
 
     pub(crate) fn push(&mut self, claimed: Claimed) {
-        match renews_first(&self.cx, &claimed) {
+        match lease_to_renew_first(self.cx, &claimed) {
             Some(lease) => self.renewing.push(Box::pin(renew_first(self.cx, claimed, lease))),
             None => self.make_ready(claimed),
         }
@@ -187,7 +187,7 @@ impl<'a> Running<'a> {
             if !claimed.permits.has_slot() {
                 claimed.permits.take_slot_of(starts.slots.take(cx.slot_by())?);
             }
-            let late = renews_first(&cx, claimed).filter(|_| starts.limit.may_begin());
+            let late = lease_to_renew_first(cx, claimed).filter(|_| starts.limit.may_begin());
             if late.is_none() {
                 claimed.permits.limit_permit = starts.limit.begin()?.map(Box::new);
                 if let Some(in_hand) = &mut claimed.permits.in_hand {
@@ -220,7 +220,7 @@ impl<'a> Running<'a> {
 
     fn after_renewal(&mut self, mut claimed: Claimed, renewed: Renewed) -> Option<Ended> {
         if renewed == Renewed::Held {
-            claimed.permits.renewal_failed = renews_first(&self.cx, &claimed).is_some();
+            claimed.permits.renewal_failed = lease_to_renew_first(self.cx, &claimed).is_some();
             self.make_ready_first(claimed);
             return None;
         }
