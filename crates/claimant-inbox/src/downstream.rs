@@ -29,12 +29,12 @@ impl Downstream {
     /// Checks the settings for the worker of this consumer, and begins with them.
     pub(crate) fn begin(&self, consumer: &str, clock: &Arc<dyn Clock>, timeout: Duration) -> Result<(), Error> {
         if let Some((breaker, store)) = &self.breaker {
-            let known = WorkerBreaker::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), timeout)?;
-            self.worker_breaker.get_or_init(|| known);
+            let breaker = WorkerBreaker::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), timeout)?;
+            self.worker_breaker.get_or_init(|| breaker);
         }
         if let Some((limit, store)) = &self.limit {
-            let known = WorkerLimit::new(limit, consumer, Arc::clone(store), Arc::clone(clock))?;
-            self.worker_limit.get_or_init(|| known);
+            let limit = WorkerLimit::new(limit, consumer, Arc::clone(store), Arc::clone(clock))?;
+            self.worker_limit.get_or_init(|| limit);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::learned::DeliveryKind;
 use super::slots::Permits;
 use super::spans::{self, Within};
 use super::tenants::TenantQueue;
-use super::work::{Claimed, Delivery, Work, add};
+use super::work::{Claimed, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
 use crate::deadline::until;
@@ -93,8 +93,9 @@ impl<'a> Claiming<'a> {
     /// Returns whether the next message came back: it was delivered, or its key was claimed, before.
     pub(crate) fn next_came_back(&self) -> bool {
         let next = self.waiting.next_claim(&self.cx.shared.slots.tenants);
-        next.and_then(|next| self.waiting.get(next))
-            .is_some_and(|work| had_a_record(work) || matches!(kind(&work.delivery), DeliveryKind::Later))
+        next.and_then(|next| self.waiting.get(next)).is_some_and(|work| {
+            had_a_record(work) || matches!(DeliveryKind::of(&work.delivery.message), DeliveryKind::Later)
+        })
     }
 
     /// Returns the message to see with whether a system is back: one on its last receive, which has nothing to lose, else the one
@@ -161,7 +162,7 @@ impl<'a> Claiming<'a> {
         if had_a_record(work) {
             return Likely::Known;
         }
-        let kind = kind(&work.delivery);
+        let kind = DeliveryKind::of(&work.delivery.message);
         match kind {
             _ if self.cx.shared.learned.repeats.are_usual(kind) => Likely::Done,
             DeliveryKind::First => Likely::New,
@@ -210,7 +211,7 @@ impl<'a> Claiming<'a> {
             add(&mut pending.work.delivery.details.claim, took);
             if let Ok(BatchedClaim::Answered(answer)) = &answer {
                 let done = matches!(answer, ClaimAnswer::Refused(Refusal::Completed { .. }));
-                self.cx.shared.learned.repeats.learn(kind(&pending.work.delivery), done);
+                self.cx.shared.learned.repeats.learn(DeliveryKind::of(&pending.work.delivery.message), done);
             }
             match answer {
                 Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) => {
@@ -293,10 +294,6 @@ async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> Cal
 /// Returns whether its key had a record that was not done: it waited for it, or has its turn as a suspect.
 fn had_a_record(work: &Work<Payload>) -> bool {
     work.its_turn || work.delivery.waited.is_some()
-}
-
-fn kind(delivery: &Delivery) -> DeliveryKind {
-    if delivery.message.receive_count() <= 1 { DeliveryKind::First } else { DeliveryKind::Later }
 }
 
 fn request(cx: BatchContext<'_>, pending: &Pending) -> ClaimRequest {

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::limits::{CLAIM_AHEAD_MAX, CLAIM_AHEAD_MAX_MS, STORE_BATCH_MAX};
+use crate::message::Message;
 
 /// What an engine has learned, shared by its invocations.
 #[derive(Debug, Default)]
@@ -72,6 +73,12 @@ impl Repeats {
 pub(crate) enum DeliveryKind {
     First,
     Later,
+}
+
+impl DeliveryKind {
+    pub(crate) fn of(message: &Message) -> Self {
+        if message.receive_count() <= 1 { Self::First } else { Self::Later }
+    }
 }
 
 /// How long handlers take, learned from those that returned and did not say that the system they call is away.

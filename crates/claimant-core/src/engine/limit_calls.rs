@@ -46,15 +46,15 @@ impl<'a> LimitCalls<'a> {
         let changed = Box::pin(self.limit.changed());
         self.wake_at = loop {
             match self.limit.next(self.now(), waiting, self.seed) {
-                Ok(step) => self.ask(step, asker()),
+                Ok(request) => self.ask(request, asker()),
                 Err(at) => break at,
             }
         };
         self.changed = waits(self).then_some(changed);
     }
 
-    fn ask(&self, step: SlotRequest, asker: Asker<'a>) {
-        self.calls.push(Box::pin(self.limit.go(step, asker)));
+    fn ask(&self, request: SlotRequest, asker: Asker<'a>) {
+        self.calls.push(Box::pin(self.limit.go(request, asker)));
     }
 
     /// Lets those slots go; returns whether there was one.

@@ -129,11 +129,11 @@ impl SharedLimit {
     }
 
     /// Asks it.
-    pub(crate) fn go<'a>(&'a self, step: SlotRequest, asker: Asker<'a>) -> impl Future<Output = ()> + 'a {
+    pub(crate) fn go<'a>(&'a self, request: SlotRequest, asker: Asker<'a>) -> impl Future<Output = ()> + 'a {
         // From now on, and not from the first poll, which what is dropped may never see.
-        let asking = Asking(matches!(step, SlotRequest::Read | SlotRequest::Claim(_)).then_some(self));
+        let asking = Asking(matches!(request, SlotRequest::Read | SlotRequest::Claim(_)).then_some(self));
         async move {
-            match step {
+            match request {
                 SlotRequest::Read => self.read(asking, asker).await,
                 SlotRequest::Claim(number) => self.claim(number, asking, asker).await,
                 SlotRequest::Renew(number) => self.renew(number, asker).await,

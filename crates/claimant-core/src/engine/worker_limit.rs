@@ -60,8 +60,8 @@ impl WorkerLimit {
     #[must_use]
     pub fn line(&self) -> Line<'_> {
         self.known.lines.fetch_add(1, Ordering::SeqCst);
-        let slots = LimitCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
-        Line { limit: self, slots }
+        let calls = LimitCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
+        Line { owner: self, calls }
     }
 
     fn asker(&self) -> Asker<'_> {
@@ -77,75 +77,75 @@ impl fmt::Debug for WorkerLimit {
 
 /// One worker's way to its turns. Dropped before it has [ended](Self::end), the slots that it holds end with their leases.
 pub struct Line<'a> {
-    limit: &'a WorkerLimit,
-    slots: LimitCalls<'a>,
+    owner: &'a WorkerLimit,
+    calls: LimitCalls<'a>,
 }
 
 impl Line<'_> {
     fn unstarted(&self) -> usize {
-        self.limit.known.unstarted.load(Ordering::SeqCst)
+        self.owner.known.unstarted.load(Ordering::SeqCst)
     }
 
     /// Returns how many messages may be taken, since their turns are soon.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.slots.room(self.unstarted(), AHEAD)
+        self.calls.room(self.unstarted(), AHEAD)
     }
 
     /// Asks the store for what is needed where so many messages wait that are not taken, and for those that are; `free` is how many more
     /// the worker can have in hand.
     pub fn go_on(&mut self, waiting: usize, free: usize) {
-        let (limit, unstarted) = (self.limit, self.unstarted());
+        let (owner, unstarted) = (self.owner, self.unstarted());
         // While a call can begin, or all that the worker has in hand run, it is not the limit that the others wait for.
-        let is_short = self.slots.limit.is_short(limit.worker.clock.as_ref()) && unstarted.max(free) > 0;
+        let is_short = self.calls.limit.is_short(owner.worker.clock.as_ref()) && unstarted.max(free) > 0;
         let needed = if is_short { waiting.saturating_add(unstarted) } else { unstarted };
-        self.slots.go_on(needed, || limit.asker(), |_| waiting + unstarted > 0);
+        self.calls.go_on(needed, || owner.asker(), |_| waiting + unstarted > 0);
     }
 
     /// Returns the turn of a message that is taken, which it waits for.
     #[must_use]
     pub fn turn(&self) -> LimitTurn {
-        self.limit.known.unstarted.fetch_add(1, Ordering::SeqCst);
-        LimitTurn { known: Arc::clone(&self.limit.known), waits: true, permit: None }
+        self.owner.known.unstarted.fetch_add(1, Ordering::SeqCst);
+        LimitTurn { known: Arc::clone(&self.owner.known), waits: true, permit: None }
     }
 
     /// Returns when there may be something to be done.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
-        self.slots.wake_at(AHEAD)
+        self.calls.wake_at(AHEAD)
     }
 
     /// Waits until something has changed; for ever where nothing will. Cancel safe.
     pub async fn next(&mut self) {
-        self.slots.next().await;
+        self.calls.next().await;
     }
 
     /// Lets slots go as at the end of an invocation, where nothing waits to be taken.
     pub fn rest(&mut self) {
         if self.unstarted() == 0 && self.is_last() {
-            self.slots.leave(|known, now| known.leave(now), || self.limit.asker());
+            self.calls.leave(|known, now| known.leave(now), || self.owner.asker());
         }
     }
 
     /// Returns whether no other worker of the process uses the limit.
     fn is_last(&self) -> bool {
-        self.limit.known.lines.load(Ordering::SeqCst) == 1
+        self.owner.known.lines.load(Ordering::SeqCst) == 1
     }
 
     /// Ends the worker's way: slots that no other one of its process uses are free for other processes.
     pub async fn end(mut self) {
         // What is renewed cannot be let go.
-        self.slots.finish().await;
+        self.calls.finish().await;
         if self.is_last() {
-            self.slots.leave(|known, _| known.leave_all(), || self.limit.asker());
+            self.calls.leave(|known, _| known.leave_all(), || self.owner.asker());
         }
-        self.slots.finish().await;
+        self.calls.finish().await;
     }
 }
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        self.limit.known.lines.fetch_sub(1, Ordering::SeqCst);
+        self.owner.known.lines.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

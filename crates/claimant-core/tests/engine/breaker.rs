@@ -152,8 +152,8 @@ async fn it_is_open_for_its_own_time_and_not_for_as_long_as_a_handler_may_take()
     let world = World::new(true);
     let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
     // The worker of an inbox, whose attempts may take 5 minutes.
-    let watch = WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap();
-    let mut passage = watch.passage();
+    let worker = WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap();
+    let mut passage = worker.passage();
     for runs in [5, 1] {
         (0..runs).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
         while passage.room(0) == 0 {

@@ -15,7 +15,7 @@ fn limit() -> Limit {
     Limit::new("ses").per_second(20)
 }
 
-fn share(world: &World, limit: &Limit) -> WorkerLimit {
+fn worker_limit(world: &World, limit: &Limit) -> WorkerLimit {
     WorkerLimit::new(limit, "orders", Arc::new(world.store.clone()), Arc::new(world.clock.clone())).unwrap()
 }
 
@@ -81,9 +81,9 @@ async fn held(world: &World) -> Vec<u32> {
 #[tokio::test(start_paused = true)]
 async fn workers_and_consumers_of_queues_have_one_rate_and_each_its_part() {
     let world = World::new(30);
-    let (share, process) = (share(&world, &limit()), world.process(2, limit()));
-    let worker = take(&world, share.line(), 1, rows(10_000, 10, 180));
-    tokio::join!(worker, world.work(process, "m".into(), (25, 30, 180)));
+    let (worker, process) = (worker_limit(&world, &limit()), world.process(2, limit()));
+    let run = take(&world, worker.line(), 1, rows(10_000, 10, 180));
+    tokio::join!(run, world.work(process, "m".into(), (25, 30, 180)));
     world.check(20.0, 10);
     let runs = world.between(5, 180);
     println!("{runs} of {} in 175 s", 20 * 175);
@@ -98,9 +98,9 @@ async fn workers_and_consumers_of_queues_have_one_rate_and_each_its_part() {
 async fn so_many_run_at_once_in_workers_and_consumers_together() {
     let world = World::new(700);
     let limit = || Limit::new("ses").at_once(7).slots(4);
-    let (share, process) = (share(&world, &limit()), world.process(2, limit()));
-    let worker = take(&world, share.line(), 1, rows(10_000, 10, 90));
-    tokio::join!(worker, world.work(process, "m".into(), (20, 20, 90)));
+    let (worker, process) = (worker_limit(&world, &limit()), world.process(2, limit()));
+    let run = take(&world, worker.line(), 1, rows(10_000, 10, 90));
+    tokio::join!(run, world.work(process, "m".into(), (20, 20, 90)));
     assert_eq!(world.at_once.load(Ordering::SeqCst), 7);
     assert!(world.between(5, 90) > 85 * 10 * 85 / 100, "{}", world.between(5, 90));
 }
@@ -108,20 +108,20 @@ async fn so_many_run_at_once_in_workers_and_consumers_together() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_stops_leaves_its_slots_to_others_and_does_not_wait_for_leases() {
     let world = World::new(10);
-    let share = share(&world, &limit());
-    assert_eq!(take(&world, share.line(), 1, rows(60, 10, 60)).await, 0);
+    let worker = worker_limit(&world, &limit());
+    assert_eq!(take(&world, worker.line(), 1, rows(60, 10, 60)).await, 0);
     let stopped = Instant::now();
     assert_eq!(held(&world).await, Vec::<u32>::new());
     // One of two runs of a process leaves them to the other one.
-    let line = share.line();
+    let line = worker.line();
     tokio::join!(take(&world, line, 1, rows(40, 10, 60)), async {
-        let line = share.line();
+        let line = worker.line();
         sleep(Duration::from_secs(1)).await;
         line.end().await;
         assert_ne!(held(&world).await, Vec::<u32>::new());
     });
     assert_eq!(held(&world).await, Vec::<u32>::new());
-    let other = self::share(&world, &limit());
+    let other = worker_limit(&world, &limit());
     let before = world.runs().len();
     assert_eq!(take(&world, other.line(), 2, rows(1, 1, 60)).await, 0);
     assert_eq!(world.runs().len(), before + 1);
@@ -133,29 +133,29 @@ async fn a_worker_that_stops_leaves_its_slots_to_others_and_does_not_wait_for_le
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_is_dropped_while_it_asks_holds_up_no_other_one() {
     let world = World::new(10);
-    let share = share(&world, &limit());
-    let mut dropped = share.line();
+    let worker = worker_limit(&world, &limit());
+    let mut dropped = worker.line();
     dropped.go_on(1, 1);
     drop(dropped);
-    assert_eq!(take(&world, share.line(), 1, rows(1, 1, 60)).await, 0);
+    assert_eq!(take(&world, worker.line(), 1, rows(1, 1, 60)).await, 0);
     // The other one waits already. Slots that were let go are left to others for a moment.
     sleep(Duration::from_secs(1)).await;
     world.store.fail_next(claimant_testkit::Call::Claim, claimant_testkit::Fault::Hangs);
     let begun = Instant::now();
     let dropped = async {
-        let mut line = share.line();
+        let mut line = worker.line();
         line.go_on(1, 1);
         let _ = tokio::time::timeout(Duration::from_millis(100), line.next()).await;
     };
-    tokio::join!(dropped, take(&world, share.line(), 1, rows(1, 1, 60)));
+    tokio::join!(dropped, take(&world, worker.line(), 1, rows(1, 1, 60)));
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_while_nothing_waits() {
     let world = World::new(10);
-    let share = share(&world, &limit());
-    let mut line = share.line();
+    let worker = worker_limit(&world, &limit());
+    let mut line = worker.line();
     for _ in 0..60 {
         line.go_on(0, 1);
         line.rest();
@@ -170,20 +170,20 @@ async fn nothing_is_asked_while_nothing_waits() {
 async fn a_worker_takes_what_its_concurrency_can_use_and_no_slot_more() {
     // Two at once need one slot of those with two each.
     let world = World::new(1_000);
-    let share = share(&world, &Limit::new("ses").at_once(20));
-    let worker = take(&world, share.line(), 1, rows(10_000, 2, 30));
+    let worker = worker_limit(&world, &Limit::new("ses").at_once(20));
+    let run = take(&world, worker.line(), 1, rows(10_000, 2, 30));
     let look = async {
         sleep(Duration::from_secs(20)).await;
         held(&world).await.len()
     };
-    assert_eq!(tokio::join!(worker, look).1, 1);
+    assert_eq!(tokio::join!(run, look).1, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_has_waited_longest_has_the_next_turn_and_who_has_none_in_time_gives_up() {
     let world = World::new(10);
-    let share = share(&world, &Limit::new("ses").per_second(2).slots(1));
-    let mut line = share.line();
+    let worker = worker_limit(&world, &Limit::new("ses").per_second(2).slots(1));
+    let mut line = worker.line();
     line.go_on(1, 3);
     while line.room() == 0 {
         let wake_at = line.wake_at().unwrap_or_else(|| Instant::now() + Duration::from_secs(1));
