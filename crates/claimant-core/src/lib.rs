@@ -92,7 +92,7 @@ pub use envelope::Envelope;
 pub use error::{Error, ErrorKind};
 pub use failure::{Failure, FailureKind, HandlerError, Terminal};
 pub use fingerprint::Fingerprint;
-/// What the methods of stores, queues, intakes and payload sources return: object safe, so that a consumer can hold any of them.
+/// A future in a box: what the methods of stores, queues and their like return, so that any of them can be behind a `dyn`.
 pub use futures_util::future::BoxFuture;
 pub use handler::{Handler, TransactionalHandler};
 pub use intake::{Intake, Paused};

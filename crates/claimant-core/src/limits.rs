@@ -65,7 +65,8 @@ pub(crate) const STORE_TRY_BASE_MS: u64 = 24;
 /// With less time than this left, a call to a store is not tried again.
 pub(crate) const STORE_RETRY_LEFT_MIN_MS: u64 = 20;
 
-/// The most events that one message may hold. All of them are worked on in one invocation, or the message comes back.
+/// The most events that the envelopes of a message's routes may open, and those of a consumer in each of them. All are worked on in one
+/// invocation, or the message comes back.
 pub const EVENTS_MAX: usize = 100;
 
 /// How much larger the contents of a batch get when they are unpacked, all together: they are in memory at once. What finds no room

@@ -24,7 +24,7 @@ use crate::limits::{BLOCKED_MAX, RUNTIMES_MAX, THREADS_LOOK_MS};
 /// What the threads are given to poll.
 pub(crate) type HandlerTask = BoxFuture<'static, ()>;
 
-/// A runtime, shut down without waiting for what blocks its threads where it is ours.
+/// A runtime of ours, shut down without waiting for what blocks its threads; or what spawns tasks elsewhere.
 enum Threads {
     Ours(Option<Runtime>),
     Spawned(Spawn),
