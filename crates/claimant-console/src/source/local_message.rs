@@ -68,8 +68,13 @@ fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Ve
         let mut of_message = before.rev().filter(|event| event.message_id.is_some());
         let claimed = of_message.find(|event| matches!(event.what, What::Claimed(_)))?;
         let message_id = claimed.message_id.clone();
+        let receive = events.range(..claimed.seq).rev().find_map(|(_, event)| match event.what {
+            What::Received { count, .. } if event.message_id == message_id => Some(count),
+            _ => None,
+        });
         let ended = events.values().any(|event| {
-            matches!(event.what, What::Done(_))
+            // A process that was frozen tells the outcome of an earlier receive late.
+            matches!(&event.what, What::Done(done) if done.receive.is_none_or(|of| Some(of) >= receive))
                 && event.message_id == message_id
                 && event.seq > claimed.seq
                 && event.at_ms < effect.at_ms
@@ -102,4 +107,33 @@ fn of_processes(journal: &Journal, own: &[Event], id: &str, all_of_them: bool) -
         all.extend(later.filter(done).map(|event| event.message(id)));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_local::journal::lines;
+
+    use super::*;
+
+    /// What a process that was frozen tells late of its own receive ends no work of the next one.
+    #[test]
+    fn an_effect_is_of_the_message_that_was_worked_on_then() {
+        let claimed = "INFO message claimed consumer=order message_id=a owner=o fence=2 lease_until=59000 attempt=2 taken_over=true";
+        for (of, is_told) in [(1, true), (2, false)] {
+            let done = format!("INFO message done consumer=order message_id=a outcome=lease_lost receive_count={of}");
+            let journal = Journal::new();
+            for (at_ms, what) in [
+                (1_000, What::Received { count: 1, hidden_until_ms: 31_000 }),
+                (31_000, What::Received { count: 2, hidden_until_ms: 61_000 }),
+                (31_000, lines::read(claimed).what),
+                (33_000, lines::read(&done).what),
+            ] {
+                journal.write(|| Event::new(at_ms, what).message("a"));
+            }
+            journal.write(|| Event::new(35_000, What::Mail { key: Some("k".into()), answer: "accepted" }));
+            let events = journal.of_message("a").into_iter().map(|event| (event.seq, event)).collect();
+            let told = effects(&journal, "order#k", &events);
+            assert_eq!(told.iter().any(|effect| effect.message_id.as_deref() == Some("a")), is_told, "{of}");
+        }
+    }
 }

@@ -91,6 +91,11 @@ impl<'a> Receive<'a> {
         self.finished.is_some_and(|(_, finished)| finished.is_done())
     }
 
+    /// Returns whether a schedule sends it again.
+    pub(super) fn is_scheduled(&self) -> bool {
+        self.failed.is_none() && self.finished.is_some_and(|(_, finished)| finished.is_scheduled())
+    }
+
     /// Returns whether the engine reports the message as done.
     pub(super) fn succeeded(&self) -> bool {
         self.failed.is_none() && self.finished.is_some_and(|(_, finished)| finished.is_success())

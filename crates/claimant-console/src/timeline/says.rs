@@ -198,7 +198,7 @@ impl Told<'_> {
                 Some(last) if last.finished.is_none() && last.failed.is_none() => {
                     format!("deleted at {at}: its function reported it as done, and logged nothing of it")
                 }
-                Some(last) if last.succeeded() => {
+                Some(last) if last.is_scheduled() => {
                     format!("deleted at {at}: a schedule sends it again, as a new message")
                 }
                 Some(_) => format!("deleted by hand at {at}"),

@@ -114,19 +114,36 @@ fn process(process: &Process) -> String {
     }
 }
 
+/// Returns what happened to a message since it was received last, or was sent, the newest first and that itself as the last one; without
+/// the outcome of an earlier receive, which a process that was frozen tells late.
+fn of_last_receive<'a>(before: &'a [Fact], message: &str) -> Vec<&'a Fact> {
+    let mut own = Vec::new();
+    for fact in before.iter().rev().filter(|fact| fact.message == message) {
+        own.push(fact);
+        if let What::Received { count, .. } = fact.what {
+            own.retain(
+                |fact| !matches!(&fact.what, What::Finished(finished) if finished.receive.is_some_and(|of| of < count)),
+            );
+        }
+        if matches!(fact.what, What::Received { .. } | What::Sent { .. }) {
+            break;
+        }
+    }
+    own
+}
+
 /// Whether a worker had claimed a message, and had not ended.
 fn is_worked_on(before: &[Fact], message: &str) -> bool {
-    let mut own = before.iter().rev().filter(|fact| fact.message == message);
+    let mut own = of_last_receive(before, message).into_iter();
     let last = own.find(|fact| matches!(fact.what, What::Claimed(_) | What::Finished(_) | What::BatchFailed(_)));
     last.is_some_and(|fact| matches!(fact.what, What::Claimed(_)))
 }
 
 /// From when a message was waiting to be received again, and for what.
 fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
-    let mut own = before.iter().rev().filter(|fact| fact.message == message);
     let mut outcome = None;
     let mut from = None;
-    for fact in own.by_ref() {
+    for fact in of_last_receive(before, message) {
         match &fact.what {
             What::Finished(finished) => outcome = Some(finished.outcome.as_str()),
             What::BatchFailed(BatchEnd::Died(_) | BatchEnd::TimedOut) => outcome = Some("died"),
@@ -156,8 +173,7 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
 
 /// Whether a message was claimed already in this receive: then that claim was given back.
 fn claimed_before(before: &[Fact], message: &str) -> bool {
-    let own = before.iter().rev().filter(|fact| fact.message == message);
-    own.take_while(|fact| !matches!(fact.what, What::Received { .. })).any(|fact| matches!(fact.what, What::Claimed(_)))
+    of_last_receive(before, message).iter().any(|fact| matches!(fact.what, What::Claimed(_)))
 }
 
 fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {

@@ -1,5 +1,7 @@
 //! What the sentences say, of each way that a message can go.
 
+use claimant_core::report::OUTCOME_WORDS;
+
 use super::*;
 
 /// A day on which the clock reads `12:00:SS`.
@@ -733,6 +735,65 @@ fn what_a_message_waits_for_is_its_last_step() {
     let last = told.steps.last().expect("it has steps");
     assert_eq!((last.kind, last.what.as_str(), last.after_ms), (Kind::Wait, "Waits until 12:00:31", 3_000));
     assert!(last.detail.as_deref().is_some_and(|why| why.starts_with("for the end of its visibility timeout")));
+}
+
+/// A process that was frozen tells the outcome of its receive after the next one has begun.
+#[test]
+fn a_late_outcome_ends_no_later_receive() {
+    let late = || What::Finished(Finished { receive: Some(1), ..finished("lease_lost") });
+    let second = || story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).received(31, "a", 2);
+    let worked_on = || second().took_over(31, "a", 2, 59).add(33, "a", late()).hidden(45, "a", 75);
+    for (story, step, detail) in [
+        (worked_on(), "Hidden until 12:01:15", "so that no other worker receives it while this one works"),
+        (
+            worked_on().finished(50, "a", "stuck").received(80, "a", 3),
+            "Waited 30 s",
+            "for the end of the lease of its claim",
+        ),
+        (
+            second().finished(32, "a", "stuck").add(33, "a", late()).received(62, "a", 3),
+            "Waited 30 s",
+            "for the end of the lease of its claim",
+        ),
+    ] {
+        let told = story.told("a", 90);
+        let step =
+            told.steps.iter().rfind(|told| told.what == step).unwrap_or_else(|| panic!("{step}: {:?}", told.steps));
+        assert_eq!(step.detail.as_deref(), Some(detail));
+    }
+}
+
+/// Deleted, each outcome of a single receive says why: what the engine does not report as done was deleted by hand.
+#[test]
+fn only_what_the_engine_reports_as_done_is_not_deleted_by_hand() {
+    // A new outcome belongs to one of these.
+    let done = ["completed", "duplicate", "empty", "ignored"];
+    let dead_lettered = ["conflict", "rejected", "parked"];
+    let undone = [
+        "busy",
+        "retry",
+        "cancelled",
+        "stuck",
+        "not_started",
+        "breaker_open",
+        "rate_limited",
+        "blocked",
+        "lease_lost",
+        "settle_unknown",
+        "store_failed",
+        "fetch_failed",
+    ];
+    for word in OUTCOME_WORDS {
+        let told = story().sent(0, "a").received(1, "a", 1).finished(2, "a", word).deleted(2, "a").told("a", 9);
+        let wanted = match word {
+            "scheduled" => "Deleted at 12:00:02: a schedule sends it again, as a new message.",
+            _ if done.contains(&word) => "Done",
+            _ if dead_lettered.contains(&word) => "In the dead-letter queue.",
+            _ if undone.contains(&word) => "Deleted by hand at 12:00:02.",
+            _ => panic!("is {word} a success?"),
+        };
+        assert!(told.says[0].starts_with(wanted), "{word}: {:?}", told.says);
+    }
 }
 
 /// Without a line of the engine nobody knows what was started; and an error of the function kills nothing.
