@@ -15,7 +15,7 @@ use futures_util::StreamExt as _;
 use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::done::Done;
-use crate::fields::{BODY, FIELDS_MAX, Fields, too_many};
+use crate::fields::{BODY, FIELDS_MAX, Fields, shown, too_many};
 use crate::ui::nav::Tab;
 
 /// The most bytes of a form: a message is 1 MiB at most, and of it every line end is escaped as two bytes, which are six.
@@ -24,12 +24,12 @@ const FORM_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most bytes of a form that are read: a browser that is not heard to the end shows no answer.
 const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
 
+/// The content type of an act that is no form.
+const JSON: &str = "application/json";
+
 /// The fields of a form that change where its page is drawn again, while the form stays the same: when that was, and what its button does
 /// then.
 const DRAWN_ANEW: [&str; 2] = ["until", "enabled"];
-
-/// The most bytes of the name of a field that is none.
-const NAME_SHOWN: usize = 32;
 
 /// A request to do something: a form, or a JSON object with the same fields.
 pub(crate) struct Act {
@@ -37,6 +37,9 @@ pub(crate) struct Act {
     pub(crate) fields: Fields,
     /// The request that it came with.
     pub(crate) ask: Ask,
+    /// Whether a person typed it in a browser: it is a form, and a program does not ask for it. Then lines end as the browser ends them, and
+    /// what is empty was emptied. A program means what it sends.
+    pub(crate) is_typed: bool,
 }
 
 impl FromRequest<Console> for Act {
@@ -45,8 +48,9 @@ impl FromRequest<Console> for Act {
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let ask = Ask::of(&parts);
+        let is_json = kind(&parts.headers) == JSON;
         match read(body).await.and_then(|body| fields(&parts.headers, &body)) {
-            Ok(fields) => Ok(Self { fields, ask }),
+            Ok(fields) => Ok(Self { fields, is_typed: !is_json && ask.reader != Reader::Program, ask }),
             Err(error) => Err(ask.refused(console, Tab::Overview, &error)),
         }
     }
@@ -77,8 +81,8 @@ impl Act {
         lost.try_for_each(|name| self.fields.narrowing(name).map(drop))
     }
 
-    /// Returns the body, if one came. What a program sends is what it means, to the last byte; a browser's form has lines that end as in
-    /// mail, and these end as they were typed.
+    /// Returns the body, if one came. What a program sends is what it means, to the last byte; what was typed in a browser has lines that
+    /// end as in mail, and these end as they were typed.
     ///
     /// # Errors
     /// When it came and is empty: SQS takes none that is, and what was lost does not mean that nothing is changed. A program is told to leave
@@ -86,11 +90,11 @@ impl Act {
     pub(crate) fn body(&self, has_own: bool) -> Result<Option<String>, Error> {
         match self.fields.all(BODY).next() {
             None | Some("") if self.fields.came(BODY) => {
-                let leave_out = has_own && self.ask.reader == Reader::Program;
+                let leave_out = has_own && !self.is_typed;
                 let or = if leave_out { ", or leave body out to send what is there" } else { "" };
                 Err(Error::invalid(format!("SQS takes no empty body: fill it in{or}")))
             }
-            Some(body) if self.ask.reader != Reader::Program => Ok(Some(body.replace("\r\n", "\n"))),
+            Some(body) if self.is_typed => Ok(Some(body.replace("\r\n", "\n"))),
             body => Ok(body.map(str::to_owned)),
         }
     }
@@ -126,13 +130,6 @@ impl Act {
     }
 }
 
-/// Returns the name of a field that is refused. What is no name may be a body, which is not repeated.
-fn shown(name: &str) -> &str {
-    let is_name = (1..=NAME_SHOWN).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if is_name { name } else { "what was sent" }
-}
-
 /// Reads the body of a request.
 async fn read(body: Body) -> Result<Vec<u8>, Error> {
     let (mut chunks, mut form, mut bytes) = (body.into_data_stream(), Vec::new(), 0);
@@ -153,11 +150,15 @@ async fn read(body: Body) -> Result<Vec<u8>, Error> {
     Ok(form)
 }
 
-fn fields(headers: &HeaderMap, body: &[u8]) -> Result<Fields, Error> {
+/// Returns the content type, without its parameters.
+fn kind(headers: &HeaderMap) -> &str {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    match kind {
-        "application/json" => Fields::of_json(body),
+    kind.split(';').next().unwrap_or_default().trim()
+}
+
+fn fields(headers: &HeaderMap, body: &[u8]) -> Result<Fields, Error> {
+    match kind(headers) {
+        JSON => Fields::of_json(body),
         "application/x-www-form-urlencoded" | "" => {
             let form = String::from_utf8_lossy(body);
             if form.split('&').count() > FIELDS_MAX { Err(too_many()) } else { Ok(Fields::of_form(&form)) }

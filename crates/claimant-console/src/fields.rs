@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 /// Fields of one request at most: a page has 100 rows, each with a box to tick.
 pub(crate) const FIELDS_MAX: usize = 1_000;
 
+/// The most bytes of the name of a field that is none.
+const NAME_SHOWN: usize = 32;
+
 /// The field of a body: one value, to its last byte.
 pub(crate) const BODY: &str = "body";
 
@@ -33,10 +36,9 @@ impl Fields {
     /// # Errors
     /// When it is no JSON object, or has more than a thousand fields.
     pub(crate) fn of_json(body: &[u8]) -> Result<Self, Error> {
-        let no_json = |e: serde_json::Error| Error::invalid("the body is no JSON").caused_by(e);
-        let Object(object) = serde_json::from_slice(body).map_err(|e| match e.is_data() {
+        let Object(object) = serde_json::from_slice(body).map_err(|e: serde_json::Error| match e.is_data() {
             true => Error::invalid("the body is JSON, but no object: {…}"),
-            false => no_json(e),
+            false => Error::invalid("the body is no JSON").caused_by(e),
         })?;
         let mut fields = Vec::new();
         for (name, written) in object {
@@ -44,6 +46,8 @@ impl Fields {
                 fields.push((name, Some(Box::<str>::from(written).into_string())));
                 continue;
             }
+            // It is read by itself: the place in it is no place in what was sent.
+            let no_json = |e| Error::invalid(format!("the value of {} is no JSON", shown(&name))).caused_by(e);
             let values = match serde_json::from_str(written.get()).map_err(no_json)? {
                 Value::Array(values) if values.is_empty() => vec![Value::Null],
                 Value::Array(values) if values.iter().all(Value::is_string) => values,
@@ -159,6 +163,13 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
+/// Returns the name of a field that is refused. What is no name may be a body, which is not repeated.
+pub(crate) fn shown(name: &str) -> &str {
+    let is_name = (1..=NAME_SHOWN).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_name { name } else { "what was sent" }
+}
+
 /// Returns that a request has too many fields.
 pub(crate) fn too_many() -> Error {
     Error::invalid(format!("the request has more than {FIELDS_MAX} fields: send fewer at a time"))
@@ -205,7 +216,9 @@ mod tests {
         let twice = Fields::of_json(br#"{"dry_run": true, "dry_run": false}"#).unwrap();
         assert_eq!(twice.all("dry_run").collect::<Vec<_>>(), ["true", "false"]);
         assert!(Fields::of_json(format!(r#"{{"id": [{}"x"]}}"#, r#""x","#.repeat(FIELDS_MAX)).as_bytes()).is_err());
-        for (json, wanted) in [("[1]", "but no object"), ("{", "is no JSON"), (r#"{"n": 1e999}"#, "is no JSON")] {
+        for (json, wanted) in
+            [("[1]", "but no object"), ("{", "is no JSON"), (r#"{"n": 1e999}"#, "the value of n is no JSON")]
+        {
             assert!(Fields::of_json(json.as_bytes()).err().unwrap().to_string().contains(wanted), "{json}");
         }
     }

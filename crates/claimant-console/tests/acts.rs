@@ -497,11 +497,15 @@ async fn a_body_that_is_not_edited_keeps_its_line_ends() {
     for body in [untouched, &untouched.replace("0Ad", "0Ae")] {
         world.form("/send", &format!("queue=Orders&message={message}&{body}")).await;
     }
-    // What a program leaves out is as it was, and it may mean nothing but the space in a body.
+    // A program may leave the queue out; and it may mean a change of white space or line ends alone, also where it does not say what it
+    // accepts.
     for body in ["a\nb\nc\nd", " a"] {
         assert_eq!(world.post("/send", &json!({ "message": message, "body": body })).await.0, 200);
     }
-    assert_eq!(world.bodies("Orders")[3..], [lines, "a\nb\nc\ne", "a\nb\nc\nd", " a"]);
+    let json = "Content-Type: application/json\r\n";
+    let same_lines = json!({ "message": message, "body": "a\r\nb\nc\nd" }).to_string();
+    assert_eq!(world.ask("POST", "/send", json, &same_lines).await.0, 303);
+    assert_eq!(world.bodies("Orders")[3..], [lines, "a\nb\nc\ne", "a\nb\nc\nd", " a", "a\r\nb\nc\nd"]);
     world.cloud.stop().await;
 }
 
@@ -1290,24 +1294,27 @@ async fn a_message_is_sent_again_with_its_attributes() {
     // Where they are no longer kept, nothing is sent without them that was not asked for so.
     let gone = json!({ "queue": "Orders", "message": "00000000-0000", "body": "c" });
     let (status, refused) = world.post("/send", &gone).await;
-    assert_eq!((status, &refused["notice"]["done"]), (200, &json!(false)), "{refused}");
+    let said = refused["error"].as_str().unwrap();
+    assert!(status == 400 && said.contains("Without the field message it is sent"), "{refused}");
     let page = world.html(&world.form("/send", "queue=Orders&message=00000000-0000&body=c&delay=7").await).await;
     assert!(
-        page.contains("Nothing was sent: the attributes of the message") && page.contains("c</textarea>"),
+        page.contains("Nothing was sent: the attributes of the message")
+            && page.contains("Sent again, as it is here, it is a new message without them.")
+            && page.contains("c</textarea>"),
         "{page}"
     );
     assert!(page.contains(r#"name="delay" min="0" max="900" value="7""#), "{page}");
     assert!(!page.contains(r#"name="message""#) && !page.contains("are sent with it, without"), "{page}");
     assert_eq!(world.cloud.sqs().counters("Orders").unwrap().sent, 4);
 
-    // So with its group, which a form always has, and a program leaves out.
+    // So with its group, which a form always has, and a program leaves out or empty.
     let message = NewMessage { message_attributes: theirs.clone(), ..NewMessage::new("a") };
     let id = world.cloud.sqs().send("Points.fifo", grouped("ada", message)).unwrap().message_id;
     assert_eq!(world.post("/send", &json!({ "message": id, "body": "b" })).await.0, 200);
+    assert_eq!(world.post("/send", &json!({ "message": id, "body": "d", "group": "" })).await.0, 200);
     let fields = format!("queue=Points.fifo&message={id}&body=c&group=");
     let said = world.notice("/send", &fields).await;
     assert!(said.0.starts_with("A FIFO queue needs a message group") && said.1, "{said:?}");
-    let sent = world.cloud.sqs().messages("Points.fifo").unwrap();
-    assert_eq!(sent.iter().map(|message| message.body.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(world.bodies("Points.fifo"), ["a", "b", "d"]);
     world.cloud.stop().await;
 }

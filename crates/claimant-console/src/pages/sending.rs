@@ -53,10 +53,13 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     let (place, body) = (console.place(), act.body(fields.came(MESSAGE))?);
     fields.narrowing(MESSAGE)?;
     let before = match before(place, fields).await {
-        // What was typed stays, in a form that begins with no message.
         Err(error) if body.is_some() && error.kind() == ErrorKind::Invalid => {
-            let see = form(console, &fields.without(&[MESSAGE]));
-            return Ok(Done::refused(attributes_gone(&error), see, Value::Null));
+            let why = attributes_gone(act, &error);
+            if act.ask.reader == Reader::Program {
+                return Err(Error::invalid(why));
+            }
+            // What was typed stays, in a form that begins with no message.
+            return Ok(Done::refused(why, form(console, &fields.without(&[MESSAGE])), Value::Null));
         }
         before => before?,
     };
@@ -71,10 +74,16 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     let fresh = if is_as_before { NUMBER.to_owned() } else { fresh_number(now) };
     let number = fields.get("number").map_or(fresh, str::to_owned);
     let body = match &before {
-        Some(before) if is_as_shown(act, before) => Some(before.body.clone()),
+        Some(before) if body.is_none() || is_as_shown(act, before) => Some(before.body.clone()),
         _ => body,
     };
-    let batch = batch(fields, body, before)?;
+    let mut batch = batch(fields, body)?;
+    if let Some(before) = before {
+        // A group that a person took out stays so.
+        let taken_out = act.is_typed && fields.came("group");
+        batch.group = batch.group.or(before.group.filter(|_| !taken_out));
+        batch.before = before.attributes;
+    }
     let messages = batch.plan(&number, now, sender.is_fifo())?;
     let report = sender.send_while(&batch, &messages, &mut || console.go_on()).await?;
     let said = in_words(&report, messages.len(), &queue.name);
@@ -124,23 +133,25 @@ pub(super) async fn before(place: &Place, fields: &Fields) -> Result<Option<Sent
     }
 }
 
-/// Returns whether a person left the body as a form shows it: JSON in lines, and a browser has line ends of its own. A program means what it
-/// sends.
+/// Returns whether a person left the body as a form shows it: JSON in lines, and a browser has line ends of its own.
 fn is_as_shown(act: &Act, before: &SentBefore) -> bool {
     let is_shown = |typed: &str| has_same_lines(typed, &text::to_edit(&before.body));
-    act.ask.reader != Reader::Program && act.fields.all(BODY).next().is_some_and(is_shown)
+    act.is_typed && act.fields.all(BODY).next().is_some_and(is_shown)
 }
 
 /// Says why nothing was sent where the message that a form began with is not to be had.
-fn attributes_gone(error: &Error) -> String {
+fn attributes_gone(act: &Act, error: &Error) -> String {
+    let how = match act.ask.reader {
+        Reader::Program => "Without the field message it is sent as a new one, without them.",
+        Reader::Browser | Reader::OpenPage => "Sent again, as it is here, it is a new message without them.",
+    };
     format!(
-        "Nothing was sent: the attributes of the message that it began with are not to be had ({}). Sent again, as it is here, it is a new \
-         message without them; a program leaves {MESSAGE} out.",
+        "Nothing was sent: the attributes of the message that it began with are not to be had ({}). {how}",
         Chain(error)
     )
 }
 
-fn batch(fields: &Fields, body: Option<String>, before: Option<SentBefore>) -> Result<Batch, Error> {
+fn batch(fields: &Fields, body: Option<String>) -> Result<Batch, Error> {
     let most = MESSAGES_MAX as u64;
     let number = |name: &str| fields.number(name, 1, 1..=most);
     let mut batch = Batch {
@@ -161,14 +172,6 @@ fn batch(fields: &Fields, body: Option<String>, before: Option<SentBefore>) -> R
         Some("bulk") => (batch.count, batch.copies, batch.shuffle) = (20, 2, Some(1)),
         _ => {}
     }
-    if let Some(before) = before {
-        if !fields.came(BODY) {
-            batch.body = before.body;
-        }
-        // A group that was taken out stays so.
-        batch.group = batch.group.or(before.group.filter(|_| !fields.came("group")));
-        batch.before = before.attributes;
-    }
     Ok(batch)
 }
 
@@ -187,7 +190,7 @@ mod tests {
             ("body=x&preset=bulk&envelope=sns", 20, 2, true, Envelope::Sns),
             ("body=x&count=3&copies=2&shuffle=true", 3, 2, true, Envelope::Plain),
         ] {
-            let batch = batch(&Fields::of_form(form), None, None).unwrap();
+            let batch = batch(&Fields::of_form(form), None).unwrap();
             assert_eq!(
                 (batch.count, batch.copies, batch.shuffle.is_some(), batch.envelope),
                 (count, copies, shuffled, envelope),
@@ -195,7 +198,7 @@ mod tests {
             );
         }
         for bad in ["body=x&count=0", "body=x&envelope=owl", "body=x&delay=901"] {
-            assert!(batch(&Fields::of_form(bad), None, None).is_err(), "{bad}");
+            assert!(batch(&Fields::of_form(bad), None).is_err(), "{bad}");
         }
     }
 }

@@ -10,7 +10,6 @@ use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, Ids, LOOKED_AT_MAX, 
 
 use super::letters::{self, AFTER, UNTIL};
 use crate::act::Act;
-use crate::ask::Reader;
 use crate::console::{Console, DRAFT};
 use crate::done::Done;
 use crate::fields::{BODY, Fields};
@@ -72,11 +71,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
         }
         name => name.map(|name| letters::destination(place, &dead, name)).transpose()?,
     };
-    let edit = act.body(true)?.map(|body| match act.ask.reader {
-        Reader::Program => Edit::Body(body),
-        Reader::Browser | Reader::OpenPage => Edit::Typed(body),
-    });
-    let edit = edit.unwrap_or_default();
+    let edit = act.body(true)?.map(if act.is_typed { Edit::Typed } else { Edit::Body }).unwrap_or_default();
     let report = dead.redrive(&selection, to.as_deref(), &edit, bounds, &mut |_| console.go_on()).await?;
     let mut said = format!("{} {}sent back", counted(&report), would_be(bounds));
     let queues: BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
