@@ -18,6 +18,7 @@ use crate::event::{KIND, Several, kind};
 use crate::mutant::Mutant;
 use crate::payloads::Payloads;
 use crate::process::Process;
+use crate::queue_api::{SCHEDULE_ROLE_ARN, UNSENT_ARN};
 use crate::scenario::{BreakerSpec, Guarantee, LimitSpec, Scenario};
 use crate::work::{Actor, DOWNSTREAM, Payload};
 use crate::world::World;
@@ -87,8 +88,8 @@ fn settings(scenario: &Scenario) -> Settings {
         vars.push(("CLAIMANT_DEAD_LETTER_QUEUE_URL", url));
     }
     if scenario.queue.schedules {
-        vars.push(("CLAIMANT_SCHEDULE_ROLE_ARN", "arn:aws:iam::123456789012:role/schedules"));
-        vars.push(("CLAIMANT_SCHEDULE_DEAD_LETTER_ARN", "arn:aws:sqs:us-east-1:123456789012:unsent"));
+        vars.push(("CLAIMANT_SCHEDULE_ROLE_ARN", SCHEDULE_ROLE_ARN));
+        vars.push(("CLAIMANT_SCHEDULE_DEAD_LETTER_ARN", UNSENT_ARN));
     }
     Settings::from_variables(Variables::new(vars).refuse_unknown()).expect("these variables are all known")
 }

@@ -15,6 +15,12 @@ const EXPIRED: &str = "InvalidParameterValue";
 /// How many entries SQS takes in one request.
 const ENTRIES_MAX: usize = 10;
 
+/// The role that schedules take on.
+pub const SCHEDULE_ROLE_ARN: &str = "arn:aws:iam::123456789012:role/schedules";
+
+/// The dead-letter queue of schedules.
+pub const UNSENT_ARN: &str = "arn:aws:sqs:us-east-1:123456789012:unsent";
+
 /// Carries out one request, but for these of its entries (by the bits), which are refused for want of capacity.
 ///
 /// # Panics
@@ -134,8 +140,13 @@ fn schedule(world: &World, request: &Value) -> (u16, Value) {
     if world.mutant == Some(Mutant::SchedulesUnconfirmed) {
         return (200, json!({ "ScheduleArn": "none" }));
     }
+    // Every schedule has what the settings say, or there is none, and the coverage lacks it.
+    let target = &request["Target"];
+    if target["RoleArn"] != SCHEDULE_ROLE_ARN || target["DeadLetterConfig"]["Arn"] != UNSENT_ARN {
+        return (400, refusal("ValidationException"));
+    }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let input: Value = serde_json::from_str(&text(&request["Target"]["Input"])).unwrap_or_default();
+    let input: Value = serde_json::from_str(&text(&target["Input"])).unwrap_or_default();
     let group = input["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
     let id = text(&input["MessageAttributes"][MESSAGE_ID]["StringValue"]);
     let name = text(&request["Name"]);
