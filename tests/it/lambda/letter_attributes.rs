@@ -12,8 +12,8 @@ fn text(value: &str) -> MessageAttribute {
     MessageAttribute { data_type: "String".to_owned(), value: AttributeValue::Text(value.to_owned()) }
 }
 
-fn binary(value: &str) -> MessageAttribute {
-    MessageAttribute { data_type: "Binary".to_owned(), value: AttributeValue::Binary(value.as_bytes().to_vec()) }
+fn binary(value: &[u8]) -> MessageAttribute {
+    MessageAttribute { data_type: "Binary".to_owned(), value: AttributeValue::Binary(value.to_vec()) }
 }
 
 /// The same with another type.
@@ -25,15 +25,15 @@ fn typed(data_type: &str, attribute: MessageAttribute) -> MessageAttribute {
 #[tokio::test]
 async fn a_dead_letter_that_would_be_too_large_stays_in_its_queue() {
     for (bytes, own, attribute, copied) in [
-        (1_047_000, 1_000, text as fn(&str) -> _, true),
-        (1_047_000, 1_500, text, false),
-        (1_047_000, 1_500, binary, false),
-        (1_048_500, 1, text, false),
+        (1_047_000, 1_000, (|bytes| text(&"1".repeat(bytes))) as fn(usize) -> _, true),
+        (1_047_000, 1_500, |bytes| text(&"1".repeat(bytes)), false),
+        (1_047_000, 1_500, |bytes| binary(&vec![255; bytes]), false),
+        (1_048_500, 1, |bytes| text(&"1".repeat(bytes)), false),
     ] {
         let world = World::start(&["dead"]).await;
         let url = world.sqs.queue_url("dead");
         let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url), ("CLAIMANT_VISIBILITY", "off")]);
-        let message_attributes = [("big", attribute(&"1".repeat(own))), ("little", text("2"))];
+        let message_attributes = [("big", attribute(own)), ("little", text("2"))];
         let message_attributes = message_attributes.map(|(name, value)| (name.to_owned(), value)).into();
         let message = NewMessage { message_attributes, ..NewMessage::new("x".repeat(bytes)) };
         let batch = world.batch(QUEUE, vec![message]).await;
@@ -72,7 +72,7 @@ async fn a_copy_has_all_attributes_of_its_own_or_is_not_made() {
         let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
         let name = |n: usize| ["claimant-id", "b", "c", "d", "page", "job", "type", "tenant"][n].to_owned();
         let theirs = |n| match n {
-            1 => typed("Binary.png", binary("\0\u{ff}")),
+            1 => typed("Binary.png", binary(&[0, 255])),
             2 => typed("Number.eur", text("1.50")),
             _ => text("theirs"),
         };
