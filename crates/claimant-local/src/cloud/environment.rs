@@ -7,7 +7,7 @@ use crate::arn::REGION;
 use crate::faults::hidden_by;
 use crate::stack::{FunctionSpec, GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
 
-/// Variables of this process that its functions get too, where set.
+/// Variables of this process that its functions get too, where set; a function takes an empty one for none.
 const PASSED_ON: [&str; 4] = [RUST_LOG, "AWS_LAMBDA_LOG_FORMAT", LOG_LEVEL, LOG_MESSAGES];
 
 /// The variable by which Lambda tells a function the level of its `LoggingConfig`; it beats [`RUST_LOG`].
@@ -52,8 +52,8 @@ pub(super) fn of_function(
     endpoints: &Endpoints,
     own: impl Fn(&str) -> Option<String>,
 ) -> Vec<(String, String)> {
-    let mut environment: BTreeMap<String, String> =
-        PASSED_ON.into_iter().filter_map(|name| Some((name.to_owned(), own(name)?))).collect();
+    let passed_on = |name: &str| Some((name.to_owned(), own(name).filter(|value| !value.trim().is_empty())?));
+    let mut environment: BTreeMap<String, String> = PASSED_ON.into_iter().filter_map(passed_on).collect();
     // A level that is asked for here beats the template's.
     let is_asked_for = [RUST_LOG, LOG_LEVEL].iter().any(|name| environment.contains_key(*name));
     if let Some(level) = log_level.filter(|_| !is_asked_for) {
@@ -154,8 +154,10 @@ mod tests {
         assert_eq!(environment["AWS_ENDPOINT_URL_SCHEDULER"], "http://t");
         assert_eq!(environment["AWS_ENDPOINT_URL_S3"], "http://o");
         assert!(!environment.contains_key(LOG_LEVEL), "RUST_LOG is asked for here");
-        let not_asked = of_function(&template, Some("WARN"), &endpoints, |_| None);
-        assert!(not_asked.contains(&(LOG_LEVEL.to_owned(), "WARN".to_owned())), "{not_asked:?}");
+        for value in [None, Some(" ")] {
+            let not_asked = of_function(&template, Some("WARN"), &endpoints, |_| value.map(str::to_owned));
+            assert!(not_asked.contains(&(LOG_LEVEL.to_owned(), "WARN".to_owned())), "{not_asked:?}");
+        }
         assert!(!variables(&Endpoints { s3: None, ..endpoints }).iter().any(|(name, _)| name == "AWS_ENDPOINT_URL_S3"));
         assert!(!environment.contains_key("AWS_LAMBDA_LOG_FORMAT"));
         assert_eq!(environment["CLAIMANT_METRICS"], "off");

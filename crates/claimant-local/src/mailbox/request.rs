@@ -88,24 +88,23 @@ pub(super) fn parse(body: &[u8], message_id: String) -> Result<Mail, String> {
         }
         _ => return Err("Content must hold exactly one of Simple and Raw".into()),
     };
-    // Only a raw mail can have one of its own.
-    let from = request.from_email_address.or_else(|| mail.header("From").map(str::to_owned)).unwrap_or_default();
-    check_address("FromEmailAddress", &from)?;
-    if to.is_empty() {
-        to = mail.header("To").map(split_addresses).unwrap_or_default();
+    if let Some(from) = request.from_email_address {
+        mail.from = from;
     }
-    if to.is_empty() || to.len() > RECIPIENTS_MAX {
+    check_address("FromEmailAddress", &mail.from)?;
+    if !to.is_empty() {
+        mail.to = to;
+    }
+    let recipients = mail.to.len();
+    if !(1..=RECIPIENTS_MAX).contains(&recipients) {
         return Err(format!(
-            "Destination holds {} recipients: give 1 to {RECIPIENTS_MAX}, counting to, cc and bcc",
-            to.len()
+            "Destination holds {recipients} recipients: give 1 to {RECIPIENTS_MAX}, counting to, cc and bcc"
         ));
     }
-    for address in &to {
+    for address in &mail.to {
         check_address("Destination", address)?;
     }
     mail.message_id = message_id;
-    mail.from = from;
-    mail.to = to;
     mail.tags = request.email_tags;
     Ok(mail)
 }
@@ -119,6 +118,7 @@ fn from_simple(simple: Simple) -> Result<Mail, String> {
     Ok(mail(subject, simple.headers, &text))
 }
 
+/// A raw mail, whose own sender and recipients count where the request has none.
 fn from_raw(raw: &Raw) -> Result<Mail, String> {
     let bytes = BASE64.decode(&raw.data).map_err(|e| format!("Content.Raw.Data is not base64: {e}"))?;
     let message = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
@@ -134,8 +134,9 @@ fn from_raw(raw: &Raw) -> Result<Mail, String> {
         let (name, value) = line.split_once(':').ok_or("Content.Raw.Data is not a mail: a header line has no colon")?;
         headers.push(Field { name: name.trim().into(), value: value.trim().into() });
     }
-    let subject = value_of(&headers, "subject").unwrap_or_default().to_owned();
-    Ok(mail(subject, headers, text))
+    let value = |name| value_of(&headers, name).unwrap_or_default();
+    let (subject, from, to) = (value("subject").to_owned(), value("from").to_owned(), split_addresses(value("to")));
+    Ok(Mail { from, to, ..mail(subject, headers, text) })
 }
 
 /// A mail without its envelope.
@@ -255,6 +256,14 @@ mod tests {
                     "Headers": [{"Name": "X-Claimant-Key", "Value": "a\nb"}]}}}),
             Err("X-Claimant-Key"),
         );
+        // Headers of a simple mail are no envelope.
+        for (given, missing) in [("Destination", "FromEmailAddress"), ("FromEmailAddress", "0 recipients")] {
+            let own = json!([{"Name": "From", "Value": from}, {"Name": "To", "Value": "ada@example.com"}]);
+            let mut request = json!({"Content": {"Simple": simple["Simple"]}});
+            request["Content"]["Simple"]["Headers"] = own;
+            request[given] = if given == "Destination" { to.clone() } else { json!(from) };
+            check(request, Err(missing));
+        }
         check(json!([1]), Err("not the JSON"));
     }
 

@@ -60,7 +60,7 @@ pub(super) struct Schedule {
     pub(super) input: String,
     pub(super) dead_letter_arn: Option<String>,
     pub(super) enabled: bool,
-    /// It runs once.
+    /// Whether it has run: it does so once.
     pub(super) ran: bool,
     pub(super) deletes_itself: bool,
     /// The request that made it, as it is shown.

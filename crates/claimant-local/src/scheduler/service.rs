@@ -134,7 +134,7 @@ impl Scheduler {
         self.schedules().get(name).map(|schedule| schedule.request.clone())
     }
 
-    /// The names of a group's schedules that begin so, and whether each is enabled, which one that ran stays.
+    /// The names of a group's schedules that begin so, and whether each is enabled; one that ran stays so.
     pub(super) fn names(&self, group: Option<&str>, prefix: &str) -> Vec<(Name, bool)> {
         let schedules = self.schedules();
         let asked = |(of, name): &&Name| group.is_none_or(|group| group == of) && name.starts_with(prefix);

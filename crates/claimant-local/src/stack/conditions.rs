@@ -44,7 +44,10 @@ fn why_false(template: &Template<'_>, condition: &str) -> String {
     };
     let options: Vec<_> = named.iter().map(|name| format!("--parameter {name}=…")).collect();
     let (named, options) = (named.join(", "), options.join(" "));
-    format!("{because} {named}{here}: give {options} to include it")
+    // No value may be enough, where the account or the Region has a say.
+    let advice =
+        if here.is_empty() { format!("give {options} to include it") } else { format!("{options} may include it") };
+    format!("{because} {named}{here}: {advice}")
 }
 
 impl LeftOut {
@@ -68,7 +71,9 @@ impl Template<'_> {
             || format!("names the condition {name}, which is not under `Conditions`: add it or correct its name");
         let condition = condition.ok_or_else(missing)?;
         let (is_secret, known_before) = (self.secret.get(), self.unknown.borrow().len());
+        let is_within = self.in_condition.replace(true);
         let holds = self.holds(condition, depth + 1);
+        self.in_condition.set(is_within);
         // What is chosen by a secret is none, and what is chosen by a stand-in is no stand-in.
         self.secret.set(is_secret);
         for why in self.unknown.borrow_mut().split_off(known_before) {

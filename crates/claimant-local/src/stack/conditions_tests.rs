@@ -83,7 +83,8 @@ fn what_is_left_out_is_told_in_a_line() {
         (
             "!And [!Equals [!Sub '${AWS::AccountId}', '1'], !Equals [!Ref Stage, prod]]",
             &[],
-            "is false with the values of Stage here, where AWS::AccountId is 000000000000: give --parameter Stage=…",
+            "is false with the values of Stage here, where AWS::AccountId is 000000000000: \
+             --parameter Stage=… may include it",
         ),
     ];
     for (condition, parameters, expected) in table {
@@ -117,7 +118,8 @@ fn faulty_conditions_say_what_is_wrong() {
         ("!And [!Condition HasDatabase]", "!And and !Or 2 to 10"),
         ("!If [HasDatabase, a, b]", "uses !If"),
         ("true", "is no function"),
-        ("!Equals [!Ref Nobody, a]", "Nobody"),
+        ("!Equals [!Ref Nobody, a]", "refers to Nobody, which is no parameter"),
+        ("!Equals [!Ref Stock, a]", "Inventory: has a condition that refers to Stock, which is no parameter"),
     ];
     for (condition, expected) in table {
         let error = read(condition, &[]).expect_err(condition);

@@ -40,7 +40,8 @@ pub(super) fn sqs_event(function_id: &str, event_id: &str, event: &Section<'_>) 
         event.not_run("macro", "the events that it would add are not known here");
         return None;
     }
-    if !event.is_given() {
+    // `AWS::NoValue` takes it away; a name alone is refused.
+    if !event.is_given() && !event.is_blank() {
         return None;
     }
     let kind = event.section("Type").required_text("say what it is, such as SQS")?;

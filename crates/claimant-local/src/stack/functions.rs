@@ -188,7 +188,7 @@ fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>,
 /// mapping, or another function of CloudFormation does, all of them. With the names of those that are secret.
 fn environment(properties: &Properties<'_>) -> (BTreeMap<String, String>, BTreeSet<String>) {
     let own = properties.own.section("Environment");
-    let is_replaced = [&own, &own.section("Variables")].iter().any(|one| one.is_written() && !one.is_written_out());
+    let is_replaced = [&own, &own.section("Variables")].iter().any(|one| one.replaces_globals());
     let globals = properties.globals.as_ref().filter(|_| !is_replaced);
     let mut all = globals.map(variables).unwrap_or_default();
     all.extend(variables(&properties.own));
@@ -199,12 +199,22 @@ fn environment(properties: &Properties<'_>) -> (BTreeMap<String, String>, BTreeS
 
 /// The level in `LoggingConfig`; SAM merges that of the function into the global one.
 fn log_level(properties: &Properties<'_>) -> Option<String> {
-    let in_order = [Some(&properties.own), properties.globals.as_ref()].into_iter().flatten();
-    let mut levels = in_order.map(|place| place.section("LoggingConfig").section("ApplicationLogLevel"));
-    let level = levels.find(Section::is_written)?;
+    let own = properties.own.section("LoggingConfig");
+    let globals = properties.globals.as_ref().filter(|_| !own.replaces_globals());
+    let in_order = [Some(own), globals.map(|globals| globals.section("LoggingConfig"))];
+    let merged = |key| in_order.iter().flatten().map(|config| config.section(key)).find(Section::is_written);
+    let level = merged("ApplicationLogLevel")?;
     let text = level.text()?;
     if !LOG_LEVELS.contains(&text.as_str()) {
         level.fault(format!("must be one of {}, not `{text}`", LOG_LEVELS.join(", ")));
+    }
+    let is_text = match merged("LogFormat").filter(|format| !format.is_missing()) {
+        Some(format) => format.text().is_some_and(|format| format != "JSON"),
+        // On managed instances, JSON is the default.
+        None => !properties.get("CapacityProviderConfig").is_written(),
+    };
+    if is_text {
+        level.fault("is for `LogFormat: JSON` only: set that, or remove it");
     }
     Some(text)
 }

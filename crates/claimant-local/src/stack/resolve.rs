@@ -87,7 +87,10 @@ pub(super) fn pseudo_parameter(id: &str) -> Option<String> {
         "AWS::AccountId" => ACCOUNT_ID.to_owned(),
         "AWS::Partition" => "aws".to_owned(),
         "AWS::StackName" => "local".to_owned(),
-        "AWS::StackId" => format!("arn:aws:cloudformation:{REGION}:{ACCOUNT_ID}:stack/local/local"),
+        // Parts of its UUID are taken for names that are unique.
+        "AWS::StackId" => {
+            format!("arn:aws:cloudformation:{REGION}:{ACCOUNT_ID}:stack/local/00000000-0000-0000-0000-000000000000")
+        }
         "AWS::URLSuffix" => "amazonaws.com".to_owned(),
         _ => return None,
     })
@@ -104,6 +107,11 @@ impl Template<'_> {
 
     /// The resource of this id; an error if there is none, or if it is left out.
     pub(super) fn find(&self, id: &str, depth: u32) -> Result<Referred, String> {
+        if self.in_condition.get() {
+            return Err(format!(
+                "has a condition that refers to {id}, which is no parameter: a condition takes nothing of resources"
+            ));
+        }
         // SAM makes these of a function with `AutoPublishAlias`; both lead to the function.
         let id = match id.strip_suffix(".Alias").or_else(|| id.strip_suffix(".Version")) {
             Some(function) => function,
@@ -142,7 +150,7 @@ impl Template<'_> {
         self.unknown.borrow_mut().truncate(known_before);
         let name = match name.as_ref().and_then(Node::as_text).filter(|_| is_known) {
             Some(name) => name.to_owned(),
-            None => self.default_name(kind, id, properties),
+            None => self.default_name(kind, id, properties, depth),
         };
         Ok(Referred::Known(Known { kind, name }))
     }
@@ -178,10 +186,10 @@ impl Template<'_> {
 
     /// SQS refuses a FIFO queue whose name lacks the suffix, so a queue named by default gets it. Of an id that is too long for a name
     /// the end is taken, which has CDK's hash. S3 takes no capitals.
-    fn default_name(&self, kind: Kind, id: &str, properties: Option<&Node>) -> String {
+    fn default_name(&self, kind: Kind, id: &str, properties: Option<&Node>, depth: u32) -> String {
         let fifo = properties
             .and_then(|properties| properties.get("FifoQueue"))
-            .and_then(|flag| self.text(flag, 0).ok())
+            .and_then(|flag| self.text(flag, depth + 1).ok())
             .is_some_and(|flag| flag.eq_ignore_ascii_case("true"));
         let tail = |max: usize| &id[id.ceil_char_boundary(id.len().saturating_sub(max))..];
         match kind {

@@ -187,25 +187,27 @@ fn redrive_allow(policy: &Section<'_>) -> RedriveAllow {
     if !policy.is_given() {
         return RedriveAllow::All;
     }
-    let permission = policy.section("redrivePermission");
-    match permission.required_text("give allowAll, denyAll or byQueue").as_deref() {
-        Some("allowAll") | None => RedriveAllow::All,
-        Some("denyAll") => RedriveAllow::None,
-        Some("byQueue") => {
-            let arns = policy.section("sourceQueueArns");
-            let count = arns.json().and_then(|list| Some(list.as_array()?.len()));
-            if !arns.is_written() || count.is_some_and(|count| !(1..=SOURCES_MAX).contains(&count)) {
-                arns.fault(format!("must be 1 to {SOURCES_MAX} ARNs of queues, since redrivePermission is byQueue"));
-            }
-            let known: Vec<_> = arns.items().iter().filter_map(Section::text).collect();
-            // One that only AWS knows may be any queue's.
-            if count == Some(known.len()) { RedriveAllow::Queues(known) } else { RedriveAllow::All }
-        }
-        Some(other) => {
-            permission.fault(format!("must be allowAll, denyAll or byQueue, not `{other}`"));
-            RedriveAllow::All
-        }
+    let (permission, sources) = (policy.section("redrivePermission"), policy.section("sourceQueueArns"));
+    let asked = permission.required_text("give allowAll, denyAll or byQueue");
+    match asked.as_deref() {
+        Some("byQueue") => return sources_allowed(&sources),
+        None => {}
+        Some("allowAll" | "denyAll") if sources.is_missing() => {}
+        Some("allowAll" | "denyAll") => sources.fault("is for `redrivePermission: byQueue` only: remove it"),
+        Some(other) => permission.fault(format!("must be allowAll, denyAll or byQueue, not `{other}`")),
     }
+    if asked.as_deref() == Some("denyAll") { RedriveAllow::None } else { RedriveAllow::All }
+}
+
+/// The queues of a list; all where only AWS knows one, which may be any.
+fn sources_allowed(sources: &Section<'_>) -> RedriveAllow {
+    let Some(list) = sources.plain_json() else { return RedriveAllow::All };
+    let arns = list.as_array().into_iter().flatten().filter(|arn| !arn.is_null());
+    match arns.map(|arn| arn.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>() {
+        Some(arns) if (1..=SOURCES_MAX).contains(&arns.len()) => return RedriveAllow::Queues(arns),
+        _ => sources.fault(format!("must be a list of 1 to {SOURCES_MAX} ARNs, since redrivePermission is byQueue")),
+    }
+    RedriveAllow::All
 }
 
 fn redrive(policy: &Section<'_>) -> Option<Redrive> {

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde_json::Value;
+
 use super::template::{Template, condition_of, type_of};
 use super::yaml::{Kind, Node};
 
@@ -67,9 +69,20 @@ impl<'t> Section<'t> {
         self.node.is_some()
     }
 
-    /// Whether a mapping is written here, and not a function that comes to one.
-    pub(super) fn is_written_out(&self) -> bool {
-        self.node.as_ref().is_some_and(Node::is_map)
+    /// Whether a name is written here, and nothing after it.
+    pub(super) fn is_blank(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.kind == Kind::Null)
+    }
+
+    /// Whether nothing is left here on AWS: absent, null, or `AWS::NoValue`.
+    pub(super) fn is_missing(&self) -> bool {
+        let comes_to_null = |node| self.template.evaluate(node, 0).is_ok_and(|value| value.kind == Kind::Null);
+        self.node.as_ref().is_none_or(comes_to_null)
+    }
+
+    /// Whether what is written here replaces a global mapping. SAM merges only a mapping into it, and no function that comes to one.
+    pub(super) fn replaces_globals(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| !node.is_map())
     }
 
     pub(super) fn line(&self) -> usize {
@@ -204,14 +217,26 @@ impl<'t> Section<'t> {
         text.map(str::to_owned)
     }
 
-    /// The value as JSON: what a text of JSON holds, or else the value itself, whose scalars are as JSON has them.
-    pub(super) fn json(&self) -> Option<serde_json::Value> {
-        let value = self.value()?;
-        let read = match value.as_text() {
-            Some(text) => serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}")),
-            None => self.template.json(&value),
-        };
-        read.map_err(|why| self.fault(why)).ok()
+    /// The value as JSON: what a text of JSON holds, or else [itself](Self::plain_json).
+    pub(super) fn json(&self) -> Option<Value> {
+        match self.plain_json()? {
+            Value::Null => None,
+            Value::String(text) => {
+                serde_json::from_str(&text).map_err(|e| self.fault(format!("is not JSON: {e}"))).ok()
+            }
+            value => Some(value),
+        }
+    }
+
+    /// The value itself, whose scalars are as JSON has them; null if absent, `None` if only AWS knows a part.
+    pub(super) fn plain_json(&self) -> Option<Value> {
+        let Some(node) = &self.node else { return Some(Value::Null) };
+        self.template.unknown.take();
+        let read = self.template.json(node).map_err(|why| self.fault(why)).ok();
+        let unknown = self.template.unknown.take();
+        let is_known = unknown.is_empty();
+        self.note_unknown(unknown, DEFAULT_COUNTS);
+        read.filter(|_| is_known)
     }
 
     /// As [`text`](Self::text); absence is a fault.
@@ -221,10 +246,11 @@ impl<'t> Section<'t> {
 
     /// As [`required_text`](Self::required_text); `without` says what follows where only AWS knows the value.
     pub(super) fn required_text_or(&self, fix: &str, without: &str) -> Option<String> {
-        if self.node.is_none() {
+        let text = self.text_or(without);
+        if text.is_none() && self.is_missing() {
             self.fault(format!("is missing: {fix}"));
         }
-        self.text_or(without)
+        text
     }
 
     /// As [`text`](Self::text); `without` says what follows where only AWS knows the value.

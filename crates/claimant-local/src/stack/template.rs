@@ -28,6 +28,8 @@ pub(super) struct Template<'a> {
     pub(super) unknown: RefCell<Vec<String>>,
     /// Whether the evaluation that is under way has the value of a parameter with `NoEcho`.
     pub(super) secret: Cell<bool>,
+    /// Whether the evaluation that is under way is of a condition, which may not refer to resources: their conditions could refer to it.
+    pub(super) in_condition: Cell<bool>,
     /// What was evaluated so far; see [`Template::count_steps`].
     pub(super) steps: Cell<usize>,
 }
@@ -35,8 +37,15 @@ pub(super) struct Template<'a> {
 impl<'a> Template<'a> {
     /// Also checks that every parameter given is one the template has.
     pub(super) fn new(root: Node, parameters: &'a BTreeMap<String, String>, findings: &'a Findings) -> Self {
-        let (unknown, secret, steps) = (RefCell::default(), Cell::default(), Cell::default());
-        let template = Self { root, parameters, findings, unknown, secret, steps };
+        let template = Self {
+            root,
+            parameters,
+            findings,
+            unknown: RefCell::default(),
+            secret: Cell::default(),
+            in_condition: Cell::default(),
+            steps: Cell::default(),
+        };
         for name in parameters.keys() {
             if template.parameter(name).is_none() {
                 findings.fault(

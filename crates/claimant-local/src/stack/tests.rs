@@ -154,7 +154,15 @@ fn faults_name_resource_property_and_fix() {
     );
     check("Queue: !GetAtt Orders.Arn", "Queue: !Ref Orders", &["Properties.Queue", "must be the ARN of a queue"]);
     check("Queue: !GetAtt Orders.Arn", "Other: x", &["Events.Orders.Properties.Queue", "is missing"]);
-    check("          Type: SQS\n", "          type: SQS\n", &["Confirm.Properties.Events.Orders.Type: is missing"]);
+    for no_type in ["type: SQS", "Type:", "Type: !Ref AWS::NoValue"] {
+        let no_type = format!("          {no_type}\n");
+        check("          Type: SQS\n", &no_type, &["Confirm.Properties.Events.Orders.Type: is missing"]);
+    }
+    check(
+        "        Nightly: {",
+        "        Blank:\n        Nightly: {",
+        &["Confirm.Properties.Events.Blank.Type: is missing"],
+    );
     check("BatchSize: 100", "BatchSize: 10001", &["BatchSize", "1 to 10000", "10001"]);
     check("MaximumBatchingWindowInSeconds: 1", "Enabled: true", &["ConfirmOrders", "over 10 needs a window"]);
     check("Enabled: false", "BatchSize: 11", &["ConfirmSteps", "FIFO queue allows 10"]);
@@ -189,19 +197,21 @@ fn faults_name_resource_property_and_fix() {
         &["Orders.Properties.DeduplicationScope", "FIFO queues only"],
     );
     check("VisibilityTimeout: 31", "MaximumMessageSize: 1023", &["MaximumMessageSize", "1024 to 1048576"]);
-    check(
-        "VisibilityTimeout: 31",
-        "RedriveAllowPolicy: {redrivePermission: some}",
-        &["RedriveAllowPolicy.redrivePermission", "some"],
-    );
-    check(
-        "VisibilityTimeout: 31",
-        "RedriveAllowPolicy: {redrivePermission: byQueue}",
-        &["Orders.Properties.RedriveAllowPolicy.sourceQueueArns: must be 1 to 10 ARNs"],
-    );
+    let no_list = "Orders.Properties.RedriveAllowPolicy.sourceQueueArns: must be a list of 1 to 10 ARNs";
+    for (policy, expected) in [
+        ("some", "RedriveAllowPolicy.redrivePermission: must be allowAll, denyAll or byQueue, not `some`"),
+        ("byQueue", no_list),
+        ("byQueue, sourceQueueArns: !Ref AWS::NoValue", no_list),
+        ("byQueue, sourceQueueArns: [!Ref AWS::NoValue]", no_list),
+        ("byQueue, sourceQueueArns: !GetAtt Steps.Arn", no_list),
+        ("denyAll, sourceQueueArns: [!GetAtt Steps.Arn]", "sourceQueueArns: is for `redrivePermission: byQueue` only"),
+    ] {
+        let policy = format!("RedriveAllowPolicy: {{redrivePermission: {policy}}}");
+        check("VisibilityTimeout: 31", &policy, &[expected]);
+    }
     check(
         "{MessageRetentionPeriod: 1209600}",
-        "{RedriveAllowPolicy: {redrivePermission: byQueue, sourceQueueArns: [!GetAtt Steps.Arn]}}",
+        "{RedriveAllowPolicy: {redrivePermission: byQueue, sourceQueueArns: [!GetAtt Steps.Arn, !Ref AWS::NoValue]}}",
         &["Orders.Properties.RedrivePolicy.deadLetterTargetArn", "`Failed` refuses this queue"],
     );
     check("${Prefix}-orders", "${Prefix}.orders", &[":13: Orders: its name is `shop.orders`: Can only include"]);
@@ -214,9 +224,15 @@ fn faults_name_resource_property_and_fix() {
     check(
         "MemorySize: 256",
         "LoggingConfig: {ApplicationLogLevel: LOUD}",
-        &["Globals.Function.LoggingConfig.ApplicationLogLevel: must be one of TRACE", "`LOUD`"],
+        &[
+            "Globals.Function.LoggingConfig.ApplicationLogLevel: must be one of TRACE",
+            "`LOUD`",
+            "`LogFormat: JSON` only",
+        ],
     );
-    check("FifoQueue: true", "FifoQueue: perhaps", &["Steps.Properties.FifoQueue", "true or false"]);
+    for flag in ["perhaps", "!Ref Steps"] {
+        check("FifoQueue: true", &format!("FifoQueue: {flag}"), &["Steps.Properties.FifoQueue", "true or false"]);
+    }
     check("FifoQueue: true", "QueueName: x.fifo", &["Steps: its name is `x.fifo`", "ContentBasedDeduplication"]);
     check("!GetAtt Failed.Arn", "!GetAtt Steps.Arn", &["deadLetterTargetArn", "FIFO exactly if"]);
     check("!GetAtt Failed.Arn", "!GetAtt Orders.Arn", &["deadLetterTargetArn", "is the queue itself"]);
@@ -256,15 +272,16 @@ fn a_queue_with_a_long_id_is_called_by_its_end() {
 #[test]
 fn a_function_has_the_log_level_of_its_own_or_the_global_logging_config() {
     for (own, expected) in [
-        ("", "WARN"),
-        ("LoggingConfig: {LogGroup: x}", "WARN"),
-        ("LoggingConfig: {ApplicationLogLevel: DEBUG}", "DEBUG"),
+        ("", Some("WARN")),
+        ("LoggingConfig: {LogGroup: x}", Some("WARN")),
+        ("LoggingConfig: {ApplicationLogLevel: DEBUG}", Some("DEBUG")),
+        ("LoggingConfig: !Ref AWS::NoValue", None),
     ] {
         let yaml = TEMPLATE
             .replace("    MemorySize: 256", "    LoggingConfig: {LogFormat: JSON, ApplicationLogLevel: WARN}")
             .replace("      FunctionName:", &format!("      {own}\n      FunctionName:"));
         let stack = Stack::parse(&yaml, &parameters(&[("Sender", "ada")])).expect("sound");
-        assert_eq!(stack.functions[0].log_level.as_deref(), Some(expected), "{own}");
+        assert_eq!(stack.functions[0].log_level.as_deref(), expected, "{own}");
     }
 }
 

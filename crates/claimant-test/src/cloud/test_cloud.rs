@@ -113,7 +113,8 @@ fn shorten(stack: &mut Stack, function: &str, timeout: Duration, variables: &BTr
     }
     for spec in stack.functions.iter_mut().filter(|spec| spec.is_called(function)) {
         spec.timeout = timeout;
-        // A test sees every line, those for each message too.
+        // A test sees every line, those for each message too, whatever the template's `LoggingConfig`.
+        spec.log_level = None;
         for (name, value) in [("AWS_LAMBDA_LOG_LEVEL", "TRACE"), ("CLAIMANT_LOG_MESSAGES", "on")] {
             spec.environment.insert(name.to_owned(), value.to_owned());
         }
@@ -248,5 +249,27 @@ fn outgoing(message: &TestMessage) -> NewMessage {
         message_attributes: attributes.collect(),
         trace_header: parts.trace().map(str::to_owned),
         ..NewMessage::new(message.body())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_is_that_of_the_test_whatever_the_templates() {
+        let template = "
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties: {Runtime: provided.al2023, LoggingConfig: {LogFormat: JSON, ApplicationLogLevel: WARN}}
+";
+        let debug = BTreeMap::from([("AWS_LAMBDA_LOG_LEVEL".to_owned(), "DEBUG".to_owned())]);
+        for (variables, expected) in [(BTreeMap::new(), "TRACE"), (debug, "DEBUG")] {
+            let mut stack = Stack::parse(template, &BTreeMap::new()).unwrap();
+            shorten(&mut stack, "F", SHORT, &variables);
+            let spec = &stack.functions[0];
+            assert_eq!((spec.environment["AWS_LAMBDA_LOG_LEVEL"].as_str(), &spec.log_level), (expected, &None));
+        }
     }
 }
