@@ -143,7 +143,7 @@ Resources:
         ("{\"Fn::Base64\": ab}", Some("YWI=")),
         ("!GetAtt Q.QueueName", Some("Q")),
         ("012", Some("012")),
-        ("!Select [4, !Split [-, !Select [2, !Split [/, !Ref AWS::StackId]]]]", Some("000000000000")),
+        ("!Select [4, !Split ['-', !Select [2, !Split ['/', !Ref AWS::StackId]]]]", Some("000000000000")),
     ];
     for (expression, expected) in table {
         assert_eq!(value(expression).as_deref(), expected, "{expression}");
