@@ -162,6 +162,7 @@ impl Mapping {
             "id": self.id,
             "function": self.function,
             "queue": self.queue,
+            "queue_arn": self.queue_arn,
             "state": self.state,
             "reports_failures": self.reports_failures,
         })
@@ -320,11 +321,11 @@ mod tests {
     #[test]
     fn mappings_of_queues_are_read() {
         let mapping = |source: &str| {
-            let function = "arn:aws:lambda:eu-west-1:1:function:confirm:live";
+            let function = "arn:aws:lambda:eu-west-1:111111111111:function:confirm:live";
             let found = json!({"UUID": "u", "EventSourceArn": source, "FunctionArn": function, "State": "Disabling"});
             serde_json::from_value::<EventSourceMapping>(found).unwrap()
         };
-        let read = Mapping::read(&mapping("arn:aws:sqs:eu-west-1:1:orders")).unwrap();
+        let read = Mapping::read(&mapping("arn:aws:sqs:eu-west-1:111111111111:orders")).unwrap();
         assert_eq!(
             (read.function.as_str(), read.queue.as_str(), read.reports_failures),
             ("confirm:live", "orders", false)
@@ -333,11 +334,11 @@ mod tests {
         for (function, its) in [
             ("confirm", true),
             ("confirm:live", true),
-            ("arn:aws:lambda:eu-west-1:1:function:confirm", true),
-            ("1:function:confirm", true),
-            ("arn:aws:lambda:us-east-1:1:function:confirm", false),
-            ("arn:aws:lambda:eu-west-1:2:function:confirm:live", false),
-            ("2:function:confirm", false),
+            ("arn:aws:lambda:eu-west-1:111111111111:function:confirm", true),
+            ("111111111111:function:confirm", true),
+            ("arn:aws:lambda:us-east-1:111111111111:function:confirm", false),
+            ("arn:aws:lambda:eu-west-1:222222222222:function:confirm:live", false),
+            ("222222222222:function:confirm", false),
             ("confirm:next", false),
             ("conf", false),
             ("live", false),
@@ -347,13 +348,17 @@ mod tests {
         for (queue, its) in [
             ("orders", true),
             ("order", false),
-            ("arn:aws:sqs:eu-west-1:1:orders", true),
-            ("arn:aws:sqs:eu-west-1:2:orders", false),
+            ("arn:aws:sqs:eu-west-1:111111111111:orders", true),
+            ("arn:aws:sqs:eu-west-1:222222222222:orders", false),
             ("http://127.0.0.1:9324/queue/orders", true),
-            ("https://sqs.eu-west-1.amazonaws.com/1/orders", true),
+            ("https://sqs.eu-west-1.amazonaws.com/111111111111/orders", true),
             ("https://sqs.eu-west-1.amazonaws.com/222222222222/orders", false),
-            ("https://sqs.us-east-1.amazonaws.com/1/orders", false),
-            ("https://us-east-1.queue.amazonaws.com/1/orders", false),
+            ("https://sqs.eu-west-1.amazonaws.com/11111111111/orders", false),
+            ("https://sqs.eu-west-1.amazonaws.com/orders", false),
+            ("http://claimant-local:9324/000000000000/orders", false),
+            ("http://claimant-local:9324/111111111111/orders", true),
+            ("https://sqs.us-east-1.amazonaws.com/111111111111/orders", false),
+            ("https://us-east-1.queue.amazonaws.com/111111111111/orders", false),
         ] {
             assert_eq!(read.reads(queue), its, "{queue}");
         }

@@ -30,7 +30,8 @@ pub(super) fn version_of(arn: &str) -> Option<&str> {
     arn.splitn(7, ':').nth(6)
 }
 
-/// Returns the ARN of the queue with this URL; what the URL does not say is as in the ARN of the function that has it.
+/// Returns the ARN of the queue with this URL, if it is one; what the URL of an endpoint does not say is as in the ARN of the function that
+/// has it.
 #[must_use]
 pub fn queue_arn(url: &str, function: &str) -> Option<String> {
     if url.starts_with("arn:") {
@@ -41,7 +42,11 @@ pub fn queue_arn(url: &str, function: &str) -> Option<String> {
     let mut parts = url.rsplit('/');
     let name = parts.next()?;
     let is_account = |part: &&str| part.len() == 12 && part.bytes().all(|b| b.is_ascii_digit());
-    let account = parts.next().filter(is_account).unwrap_or(account);
+    let account = match parts.next().filter(is_account) {
+        Some(account) => account,
+        None if url.contains(".amazonaws.com") => return None,
+        None => account,
+    };
     let region = parts.next().and_then(region_in).unwrap_or(region);
     Some(format!("arn:{}:sqs:{region}:{account}:{name}", partition_of(function)))
 }
@@ -49,9 +54,11 @@ pub fn queue_arn(url: &str, function: &str) -> Option<String> {
 /// The Region that a host names: `sqs.eu-west-1.amazonaws.com`, `eu-west-1.queue.amazonaws.com`, or an endpoint of a VPC.
 fn region_in(host: &str) -> Option<&str> {
     let is_region = |label: &&str| {
-        label.contains('-') && label.ends_with(|last: char| last.is_ascii_digit()) && !label.starts_with("vpce-")
+        label.matches('-').count() > 1
+            && label.ends_with(|last: char| last.is_ascii_digit())
+            && !label.starts_with("vpce-")
     };
-    host.split('.').find(is_region)
+    host.split(':').next()?.split('.').find(is_region)
 }
 
 /// What a table is called, which a function with this ARN knows by a name or an ARN: its name if it is of the function's account and

@@ -80,8 +80,8 @@ pub struct Unseen {
     /// before, or it failed; or, of a FIFO queue that holds more than was shown, letters that stay may have others of their message group
     /// behind them, which SQS does not show meanwhile (of that a dry run says nothing).
     pub cut: bool,
-    /// Letters that something else hid at the end, as SQS counts them: about, and up to a minute late. Known where all was looked at that
-    /// SQS showed.
+    /// Letters that something else hid at the end, as SQS counts them: about, and up to a minute late. Not asked for where all that were named
+    /// by their ids were found, nor of a local cloud's queue that was looked at, where these are shown, too.
     pub hidden: u64,
 }
 

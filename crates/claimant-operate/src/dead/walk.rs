@@ -140,16 +140,19 @@ impl<'a> Walk<'a> {
 
     /// Returns what may be left that was never shown: what something else hides, and, of a FIFO queue that holds more than this walk does, what
     /// is in the message groups of letters that this walk hides. Of the latter a look before an act takes nothing out of the way.
-    async fn unseen(&self, is_look: bool) -> Unseen {
+    async fn unseen(&self, is_look: bool, was_cut: bool) -> Unseen {
         let (now, held) = (self.queue.depth_now().await, self.held.len() as u64);
         let opened = self.queue.depth();
-        let hidden = now.as_ref().map_or(opened.hidden, |now| now.hidden.saturating_sub(held));
-        // SQS's counts lag: what this walk has deleted can be among them. Of these no more count than the queue held at first and the walk has
-        // not met.
+        // SQS's counts lag: what this walk holds can still be counted as visible. At the end of a queue without groups, others hide all the rest.
+        let is_rest = !was_cut && !self.queue.is_fifo();
+        let counted = now.as_ref().map(|now| if is_rest { now.total() } else { now.hidden });
+        let hidden = counted.map_or(opened.hidden, |counted| counted.saturating_sub(held));
+        // What this walk has deleted can be counted, too. Of all that is counted then, no more is hidden than was at first, or than the walk has
+        // not met of what the queue held then.
         let unmet = opened.total().saturating_sub(self.looked_at() as u64);
-        let hidden = if self.tally.deleted { hidden.min(unmet) } else { hidden };
+        let hidden = if self.tally.deleted { hidden.min(unmet.max(opened.hidden)) } else { hidden };
         let hides = !is_look && self.tally.in_front.iter().any(|id| self.held.contains_key(id));
-        Unseen { cut: hides && now.map_or(true, |now| now.total() != held), hidden }
+        Unseen { cut: was_cut || (hides && now.map_or(true, |now| now.total() != held)), hidden }
     }
 
     /// Returns whether every letter is found that was asked for by its id.
@@ -198,9 +201,10 @@ impl<'a> Walk<'a> {
 
 /// Shows what is left again, whatever happened, and says what a walk to the end of the queue has not met.
 pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) -> Report {
-    report.unseen.cut |= walk.was_cut();
-    if !report.unseen.cut && !walk.is_over() && !walk.is_all_found() {
-        report.unseen = walk.unseen(is_look).await;
+    let was_cut = report.unseen.cut || walk.was_cut();
+    report.unseen.cut = was_cut;
+    if was_cut || !walk.is_over() && !walk.is_all_found() {
+        report.unseen = walk.unseen(is_look, was_cut).await;
     }
     report.progress.looked_at = walk.looked_at();
     report.came_back = walk.tally.came_back;

@@ -100,6 +100,7 @@ async fn what_something_else_hides_at_the_end_is_told() {
         ("dead", Some(ALL), true, Then::Stays, 5, 10),
         ("dead", Some(ALL), false, Then::Stays, 15, 0),
         ("dead", Some(ALL), false, Then::IsHidden, 5, 10),
+        ("dead", Some(ALL), true, Then::OthersCome, 17, 10),
         ("dead.fifo", Some(dry_run), true, Then::Stays, 5, 10),
         ("dead.fifo", Some(dry_run), false, Then::Stays, 15, 0),
     ] {
