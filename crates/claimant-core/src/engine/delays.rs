@@ -1,4 +1,4 @@
-//! When a message comes back: after a failure, when it was held back or not started, when its key is busy, or at the end of a lease.
+//! When an event comes back: after a failure, when it was held back, waited for its limit or was not started, or when its key is busy.
 
 use std::time::Duration;
 

@@ -193,7 +193,7 @@ fn hidden_for(timeline: &Timeline<'_>, run: &Run) -> Option<u64> {
     let is_asked = keeps_claim && !away && matches!(run.end, Some((_, End::Failed)));
     match run.work {
         // Nothing is to come but its rejection.
-        Work::Fail(_) | Work::FailFor(_) | Work::Panic(_) if is_last(timeline, run) => Some(0),
+        Work::Fail(_) | Work::FailFor(_) | Work::Panic(_) if is_last(timeline, run) => keeps_claim.then_some(0),
         // Beside a panic in the same call, or while what it calls is away, it does not come to ask for that; and what has lost its claim
         // asks in vain.
         Work::FailFor(s) if is_asked => Some(s.min(VISIBILITY_MAX_S)),
