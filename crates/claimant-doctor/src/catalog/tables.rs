@@ -87,7 +87,7 @@ pub(super) const CHECKS: [Check; 14] = [
         name: "too-many-connections",
         title: "Connections of all processes fit into the database",
         why: "Each process opens its own. Beyond max_connections the database refuses them, also those of other programs.",
-        fine: "Behind a pooler such as RDS Proxy, or where each function has a database of its own.",
+        fine: "Behind a pooler such as RDS Proxy, or where each function has a database server of its own.",
         source: "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Limits.html",
     },
     Check {

@@ -23,7 +23,7 @@ pub(super) const CHECKS: [Check; 13] = [
         title: "Reserved concurrency is 5 or more, or none is reserved",
         why: "Lambda begins with five pollers. With less concurrency, batches are throttled even at low load, and their \
               messages end in the dead-letter queue. With 0, the function does not run.",
-        fine: "Where MaximumConcurrency is not above it, or the pollers are provisioned (neither is reported); 0 for as long as the function is to stand still.",
+        fine: "Where MaximumConcurrency, or MinimumPollers of provisioned pollers, is not above it (neither is reported); 0 for as long as the function is to stand still.",
         source: CONFIGURE,
     },
     Check {

@@ -2,7 +2,7 @@
 
 use super::fix;
 use super::pair::{Pair, home};
-use crate::fact::Fact;
+use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, found, worst};
 use crate::model::{Function, Key, Queue};
 
@@ -169,10 +169,9 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
             .variables
             .values()
             .any(|value| value.known().is_some_and(|link| link.is(&queue.place.id)));
-        if !knows_it
-            || !*function.rights.mean("sqs:SendMessage", &queue.place.id).known()?
-            || *function.loops_allowed.known()?
-        {
+        let may_send = function.rights.mean("sqs:SendMessage", &queue.place.id).known().copied();
+        let is_stopped = function.loops_allowed.known().map(|allowed| !allowed);
+        if !fact::all([Some(knows_it), may_send, is_stopped])? {
             return FINE;
         }
         found(

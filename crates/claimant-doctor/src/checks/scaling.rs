@@ -153,23 +153,13 @@ pub(super) fn sum_of(limits: impl IntoIterator<Item = Option<Option<u64>>>) -> O
         .try_fold(Some(0_u64), |sum, limit| Some(sum.zip(limit?).map(|(sum, limit)| sum.saturating_add(limit))))
 }
 
-/// As [`at_once`], of the pollers that Lambda begins with: none where they are provisioned.
-fn begun(mapping: &Mapping) -> Option<Option<u64>> {
+/// The pollers that Lambda begins with, as far as they may run at once: the least ones where they are provisioned.
+fn begun(mapping: &Mapping) -> Option<u64> {
     match (&mapping.scaling.concurrency, &mapping.scaling.pollers) {
-        (Fact::Known(Some(limit)), _) => Some(Some(*limit)),
-        (_, Fact::Known(Some(_))) => Some(Some(0)),
-        (Fact::Known(None), Fact::Known(None)) => Some(None),
+        (Fact::Known(Some(limit)), _) => Some(RESERVED_MIN.min(*limit)),
+        (_, Fact::Known(Some((least, _)))) => least.known().copied(),
+        (Fact::Known(None), Fact::Known(None)) => Some(RESERVED_MIN),
         _ => None,
-    }
-}
-
-/// Whether the pollers that Lambda begins with may run more at once than this; those whose limits are known may be enough.
-fn exceed(mappings: &[&Mapping], few: u64) -> Option<bool> {
-    let known: Vec<_> = mappings.iter().map(|mapping| begun(mapping)).filter(Option::is_some).collect();
-    let are_all = known.len() == mappings.len();
-    match sum_of(known)? {
-        Some(sum) if sum <= few => are_all.then_some(false),
-        _ => Some(true),
     }
 }
 
@@ -205,18 +195,21 @@ fn sum_fits(function: &Function, mappings: &[&Mapping]) -> Answer {
 fn reserved(system: &System, function: &Function, mappings: &[&Mapping]) -> Answer {
     let throttled = system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
     let throttled = throttled.map_or(0.0, |seen| seen.throttles);
-    let reserved = *function.reserved.known()?;
-    match reserved {
+    let begun: Vec<_> = mappings.iter().map(|mapping| begun(mapping)).collect();
+    let pollers = begun.iter().flatten().fold(0_u64, |sum, pollers| sum.saturating_add(*pollers));
+    match *function.reserved.known()? {
         Some(0) => found(
             Level::Warning,
             "no concurrency is reserved for it (0): it does not run, and its messages use up receives",
             "remove ReservedConcurrentExecutions, and disable the mapping for a pause",
         ),
-        Some(few) if few < RESERVED_MIN && exceed(mappings, few)? => found(
+        // Those that are known may be enough.
+        Some(few) if few < RESERVED_MIN && few < pollers => found(
             Level::Warning,
-            format!("{few} are reserved, and Lambda begins with {RESERVED_MIN} pollers"),
-            reserve(RESERVED_MIN, mappings, few),
+            format!("{few} are reserved, and Lambda begins with {pollers} pollers"),
+            reserve(pollers.max(RESERVED_MIN), mappings, few),
         ),
+        Some(few) if few < RESERVED_MIN && begun.contains(&None) => None,
         _ if throttled > 0.0 => found(
             Level::Warning,
             format!("{throttled:.0} invocations were throttled within the last day: each used up receives"),

@@ -26,11 +26,15 @@ fn address(url: &str) -> Option<String> {
     let url = url.replace(HOLE, "${}");
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
+    // Stacks have values of their own, and the reference to a secret can have a slash.
+    if authority.contains("${@") || authority.contains("{{") {
+        return None;
+    }
     let host = authority.rsplit('@').next().filter(|host| !host.is_empty() && !host.contains("${}"))?;
     let has_port = host.rsplit(']').next()?.contains(':');
     let port = match scheme {
         _ if has_port => "",
-        "mysql" => ":3306",
+        "mysql" | "mariadb" => ":3306",
         "postgres" | "postgresql" => ":5432",
         _ => return None,
     };
@@ -39,9 +43,6 @@ fn address(url: &str) -> Option<String> {
 
 /// Adds a value as it is written, without its lines; nothing of one that is too long.
 fn write(node: &Node, to: &mut String) -> Option<()> {
-    if to.len() > WRITTEN_MAX {
-        return None;
-    }
     match &node.kind {
         Kind::Null => to.push('~'),
         Kind::Text(text) => to.push_str(&format!("{text:?}")),
@@ -63,7 +64,7 @@ fn write(node: &Node, to: &mut String) -> Option<()> {
             write(argument, to)?;
         }
     }
-    Some(())
+    (to.len() <= WRITTEN_MAX).then_some(())
 }
 
 #[cfg(test)]
@@ -77,6 +78,7 @@ mod tests {
             ("postgresql://db", Some("db:5432")),
             ("mysql://u:${?}@db/orders", Some("db:3306")),
             ("mysql://u@db:4000/orders", Some("db:4000")),
+            ("mariadb://u@db/${@StackName}", Some("db:3306")),
             ("postgres://u@[::1]/x@y", Some("[::1]:5432")),
             (
                 "postgres://u@${In>Db.Endpoint.Address}:${In>Db.Endpoint.Port}/x",
@@ -84,10 +86,20 @@ mod tests {
             ),
             ("postgres://u@${?}/x", None),
             ("postgres://${?}", None),
+            ("postgres://u@db-a.${@Region}.internal/x", None),
+            ("postgres://u:{{resolve:secretsmanager:prod/a:SecretString:p}}@db/x", None),
             ("${?}://db/x", None),
             ("db", None),
         ] {
             assert_eq!(address(url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_too_long_is_not_written() {
+        for (length, is_written) in [(WRITTEN_MAX / 2, true), (WRITTEN_MAX, false)] {
+            let value = Node::list(1, vec![Node::text(1, "x".repeat(length))]);
+            assert_eq!(write(&value, &mut String::new()).is_some(), is_written, "{length}");
         }
     }
 }

@@ -67,6 +67,18 @@ const FIFO: (&str, &str) = ("# fifo", "FifoQueue: true");
 const DATABASE: (&str, &str) =
     ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_DATABASE_URL: !Ref Any\n          CLAIMANT_DATABASE_CONNECTIONS: '4'");
 
+/// Another function with records in a database, and its mapping.
+const OTHER: &str = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    # condition
+    Properties: {EventSourceArn: !GetAtt Letters.Arn, FunctionName: !Ref Other, ScalingConfig: {MaximumConcurrency: 8}}
+  Other:
+    Type: AWS::Serverless::Function
+    Properties:
+      Environment: {Variables: {CLAIMANT_DATABASE_URL: !Ref Any, CLAIMANT_DATABASE_CONNECTIONS: '4'}}
+  Logs:
+";
+
 /// An alarm that stays silent where SQS moves a message.
 const ALARM_OF_SENT: &str = "  Sent:
     Type: AWS::CloudWatch::Alarm
@@ -529,11 +541,24 @@ fn a_fix_can_be_written_as_it_stands() {
             "ReservedConcurrentExecutions: 5, or 2 with MaximumConcurrency: 2 on each of its mappings",
         ),
         // Lambda takes no MaximumConcurrency beside provisioned pollers.
-        (&[reserved("ReservedConcurrentExecutions: 3"), NO_LIMIT, POLLERS], 12, "ReservedConcurrentExecutions: 5"),
+        (&[reserved("ReservedConcurrentExecutions: 3"), NO_LIMIT, POLLERS], 12, "ReservedConcurrentExecutions: 7"),
+        (
+            &[
+                reserved("ReservedConcurrentExecutions: 3"),
+                (NO_LIMIT.0, "ProvisionedPollerConfig: {MinimumPollers: 10}"),
+            ],
+            12,
+            "ReservedConcurrentExecutions: 10",
+        ),
         (
             &[DATABASE, ("max_connections: \"400\"", "max_connections: \"30\"")],
             33,
             "CLAIMANT_DATABASE_CONNECTIONS: 3 or less, or less MaximumConcurrency",
+        ),
+        (
+            &[DATABASE, ("  Logs:\n", OTHER), ("max_connections: \"400\"", "max_connections: \"71\"")],
+            33,
+            "CLAIMANT_DATABASE_CONNECTIONS: 3 or less in each of Worker, Other, or less MaximumConcurrency",
         ),
         // One connection each is too many.
         (
@@ -596,20 +621,33 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
     }
 }
 
+/// A loop that is allowed is no finding, whatever the role may do.
+#[test]
+fn a_loop_is_known_to_be_none_by_what_decides_it() {
+    let may = "  More:
+    Type: AWS::IAM::Policy
+    Condition: IsAny
+    Properties:
+      Roles: [!Ref Role]
+      PolicyDocument: {Statement: [{Effect: Allow, Action: 'sqs:SendMessage', Resource: !GetAtt Orders.Arn}]}
+  Logs:
+";
+    let (sends, own) = (("  Logs:\n", may), ("# own-queue", "OWN: !Ref Orders"));
+    for (changes, fine) in [
+        (&[own, sends, ("# dlq", "RecursiveLoop: Allow")][..], 1),
+        (&[own, sends], 0),
+        (&[own, ("# dlq", "RecursiveLoop: !Ref Any")], 1),
+    ] {
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
+        let tally = report.tallies[&21];
+        assert_eq!((tally.fine, tally.found, tally.unknown), (fine, 0, 1 - fine), "{changes:?}: {report:#?}");
+    }
+}
+
 /// Connections of all functions and of all mappings are of one database.
 #[test]
 fn connections_add_up() {
-    const SECOND: &str = "  Second:
-    Type: AWS::Lambda::EventSourceMapping
-    # condition
-    Properties: {EventSourceArn: !GetAtt Letters.Arn, FunctionName: !Ref Of, ScalingConfig: {MaximumConcurrency: 8}}
-  Other:
-    Type: AWS::Serverless::Function
-    Properties:
-      Environment: {Variables: {CLAIMANT_DATABASE_URL: !Ref Any, CLAIMANT_DATABASE_CONNECTIONS: '4'}}
-  Logs:
-";
-    let (of_other, of_worker) = (SECOND.replace("Ref Of", "Ref Other"), SECOND.replace("Ref Of", "Ref Worker"));
+    let of_worker = OTHER.replace("Ref Other", "Ref Worker");
     let perhaps = ("# condition", "Condition: IsAny");
     let takes = |second: &str, most: &str, changes: &[(&str, &str)]| {
         let most = format!("max_connections: \"{most}\"");
@@ -623,19 +661,19 @@ fn connections_add_up() {
     let urls = |own: &str, other: &str| {
         let (own, other) = (format!("CLAIMANT_DATABASE_URL: {own}\n"), format!("{{CLAIMANT_DATABASE_URL: {other}, "));
         takes(
-            &of_other,
+            OTHER,
             "71",
             &[("CLAIMANT_DATABASE_URL: !Ref Any\n", &own), ("{CLAIMANT_DATABASE_URL: !Ref Any, ", &other)],
         )
     };
     let none = (Vec::<String>::new(), 0);
-    assert_eq!(takes(&of_other, "72", &[]), none);
+    assert_eq!(takes(OTHER, "72", &[]), none);
     let both = [
         "Worker: 10 processes of 4 connections, with those of Other, are 72, and the database takes 71",
         "Other: 8 processes of 4 connections, with those of Worker, are 72, and the database takes 71",
     ];
     let both = (both.map(str::to_owned).to_vec(), 0);
-    assert_eq!(takes(&of_other, "71", &[]), both);
+    assert_eq!(takes(OTHER, "71", &[]), both);
     let unknown = (Vec::new(), 2);
     for (own, other, expected) in [
         ("'postgres://a/b'", "'postgres://c/d'", &none),
@@ -651,11 +689,27 @@ fn connections_add_up() {
         assert_eq!(&urls(own, other), expected, "{own} {other}");
     }
     let open = ("Variables: {CLAIMANT_DATABASE_URL: !Ref Any, ", "Variables: {'Fn::Transform': {Name: AWS::Include}, ");
-    assert_eq!(takes(&of_other, "71", &[open]), unknown, "the other may have a database");
-    assert_eq!(takes(&of_other, "71", &[perhaps]).1, 1, "the other may open none");
+    assert_eq!(takes(OTHER, "71", &[open]), unknown, "the other may have a database");
+    assert_eq!(takes(OTHER, "71", &[perhaps]).1, 1, "the other may open none");
     assert_eq!(takes(&of_worker, "72", &[]), none);
     let one = "Worker: 18 processes of 4 connections are 72, and the database takes 71";
     assert_eq!(takes(&of_worker, "71", &[]), (vec![one.to_owned()], 0));
+}
+
+/// The same text leads to another server in each of two stacks.
+#[test]
+fn connections_of_stacks_with_their_own_servers_do_not_add_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("outer.yaml");
+    let url = ("DATABASE_URL: !Ref Any", "DATABASE_URL: !Sub 'postgres://u@db.${AWS::StackName}.internal/a'");
+    let inner = changed(GOOD, &[DATABASE, url, ("max_connections: \"400\"", "max_connections: \"79\"")]);
+    fs::write(directory.path().join("inner.yaml"), inner).unwrap();
+    fs::write(directory.path().join("alarms.yaml"), ALARMS).unwrap();
+    let stack = "{Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: inner.yaml}}";
+    fs::write(&path, format!("Resources:\n  One: {stack}\n  Two: {stack}\n")).unwrap();
+    let (system, _) = read(&path, &in_region("eu-west-1")).unwrap();
+    let tally = run(&system).tallies[&33];
+    assert_eq!((tally.fine, tally.found, tally.unknown), (0, 0, 2));
 }
 
 /// In another account a table can have the name that this one has in its template.
