@@ -73,8 +73,8 @@ fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Ve
             _ => None,
         });
         let ended = events.values().any(|event| {
-            // A process that was frozen tells the outcome of an earlier receive late.
-            matches!(&event.what, What::Done(done) if done.receive.is_none_or(|of| Some(of) >= receive))
+            // Of several receives that are under way each tells its own outcome.
+            matches!(&event.what, What::Done(done) if done.receive.is_none() || receive.is_none() || done.receive == receive)
                 && event.message_id == message_id
                 && event.seq > claimed.seq
                 && event.at_ms < effect.at_ms
@@ -115,25 +115,31 @@ mod tests {
 
     use super::*;
 
-    /// What a process that was frozen tells late of its own receive ends no work of the next one.
+    /// The outcome of one receive ends no work of another: what a process that was frozen tells late, and that the next one finds it busy.
     #[test]
     fn an_effect_is_of_the_message_that_was_worked_on_then() {
         let claimed = "INFO message claimed consumer=order message_id=a owner=o fence=2 lease_until=59000 attempt=2 taken_over=true";
-        for (of, is_told) in [(1, true), (2, false)] {
-            let done = format!("INFO message done consumer=order message_id=a outcome=lease_lost receive_count={of}");
+        let received = |count| What::Received { count, hidden_until_ms: 61_000 };
+        let claimed = || lines::read(claimed).what;
+        for (received_and_claimed, outcome, of, is_told) in [
+            ([received(1), received(2), claimed()], "lease_lost", 1, true),
+            ([received(1), received(2), claimed()], "lease_lost", 2, false),
+            ([received(1), claimed(), received(2)], "busy", 2, true),
+        ] {
+            let done = format!("INFO message done consumer=order message_id=a outcome={outcome} receive_count={of}");
             let journal = Journal::new();
-            for (at_ms, what) in [
-                (1_000, What::Received { count: 1, hidden_until_ms: 31_000 }),
-                (31_000, What::Received { count: 2, hidden_until_ms: 61_000 }),
-                (31_000, lines::read(claimed).what),
-                (33_000, lines::read(&done).what),
-            ] {
-                journal.write(|| Event::new(at_ms, what).message("a"));
+            for what in received_and_claimed {
+                journal.write(|| Event::new(31_000, what).message("a"));
             }
+            journal.write(|| Event::new(33_000, lines::read(&done).what).message("a"));
             journal.write(|| Event::new(35_000, What::Mail { key: Some("k".into()), answer: "accepted" }));
             let events = journal.of_message("a").into_iter().map(|event| (event.seq, event)).collect();
             let told = effects(&journal, "order#k", &events);
-            assert_eq!(told.iter().any(|effect| effect.message_id.as_deref() == Some("a")), is_told, "{of}");
+            assert_eq!(
+                told.iter().any(|effect| effect.message_id.as_deref() == Some("a")),
+                is_told,
+                "{outcome} of {of}"
+            );
         }
     }
 }

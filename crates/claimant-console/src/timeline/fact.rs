@@ -11,6 +11,8 @@ pub struct Fact {
     pub message: String,
     /// The process in which it happened, where it happened in one.
     pub process: Option<Process>,
+    /// The request id of the invocation in which it happened, where it happened in one and that is known.
+    pub invocation: Option<String>,
     /// What happened.
     pub what: What,
 }

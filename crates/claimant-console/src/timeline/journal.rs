@@ -24,6 +24,7 @@ pub(crate) fn facts(events: &[Event], about: &BTreeSet<&str>) -> Vec<Fact> {
                         function: function.to_string(),
                         id: event.process.map(|id| id.to_string()),
                     }),
+                    invocation: event.invocation.as_ref().map(|id| id.to_string()),
                     what,
                 });
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use claimant_core::Timestamp;
 
-use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, Process, What};
+use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, What};
 
 /// One message, from its sending to its end.
 #[derive(Debug, Default)]
@@ -43,7 +43,8 @@ pub(super) struct Receive<'a> {
     pub(super) count: u32,
     /// Until when it was hidden last.
     pub(super) hidden_until: Timestamp,
-    pub(super) process: Option<&'a Process>,
+    /// The invocation that it was handed to.
+    pub(super) invocation: Option<&'a str>,
     pub(super) batch: usize,
     pub(super) claims: Vec<(Timestamp, &'a Claim)>,
     /// What the handler did, and whether that was refused.
@@ -157,13 +158,8 @@ impl<'a> Life<'a> {
             What::Expired => self.end = Some((fact.at, End::Expired)),
             What::Purged => self.end = Some((fact.at, End::Purged)),
             What::QueueDeleted => self.end = Some((fact.at, End::QueueDeleted)),
-            What::Finished(finished) => {
-                if let Some(receive) = self.receive_of(finished.receive) {
-                    receive.finished = Some((fact.at, finished));
-                }
-            }
             _ => {
-                if let Some(receive) = self.receives.last_mut() {
+                if let Some(receive) = self.receive_of(fact) {
                     receive.add(fact);
                 }
             }
@@ -175,9 +171,18 @@ impl<'a> Life<'a> {
         matches!((self.end, self.origin), (Some((_, End::Moved(_))), _) | (None, Some(Origin::DeadLetterOf(_))))
     }
 
-    /// The receive with this number; the last one where there is none such.
-    fn receive_of(&mut self, count: Option<u32>) -> Option<&mut Receive<'a>> {
-        let at = self.receives.iter().rposition(|receive| Some(receive.count) == count);
+    /// Returns whether the function confirmed a copy of it in the dead-letter queue, as far as the facts tell.
+    pub(super) fn has_copy(&self) -> bool {
+        self.copy.is_some()
+            || self.last().and_then(|last| last.finished).is_some_and(|(_, finished)| finished.dead_lettered)
+    }
+
+    /// The receive that a fact is of, by the number in its outcome or by its invocation; the last one where there is none such.
+    fn receive_of(&mut self, fact: &Fact) -> Option<&mut Receive<'a>> {
+        let at = self.receives.iter().rposition(|receive| match &fact.what {
+            What::Finished(finished) => finished.receive == Some(receive.count),
+            _ => fact.invocation.is_some() && fact.invocation.as_deref() == receive.invocation,
+        });
         let last = self.receives.len().checked_sub(1);
         self.receives.get_mut(at.or(last)?)
     }
@@ -211,7 +216,7 @@ impl<'a> Receive<'a> {
             at,
             count,
             hidden_until,
-            process: None,
+            invocation: None,
             batch: 1,
             claims: Vec::new(),
             effects: Vec::new(),
@@ -222,11 +227,12 @@ impl<'a> Receive<'a> {
     }
 
     fn add(&mut self, fact: &'a Fact) {
-        if fact.process.is_some() {
-            self.process = fact.process.as_ref();
-        }
         match &fact.what {
-            What::Delivered { batch } => self.batch = *batch,
+            What::Delivered { batch } => {
+                self.batch = *batch;
+                self.invocation = fact.invocation.as_deref();
+            }
+            What::Finished(finished) => self.finished = Some((fact.at, finished)),
             What::Claimed(claim) => self.claims.push((fact.at, claim)),
             What::Effect { did, refused } => self.effects.push((did, *refused)),
             What::Hidden { until } => {

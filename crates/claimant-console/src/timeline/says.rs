@@ -73,7 +73,8 @@ impl Told<'_> {
                 Some("parked") => Standing::Parked,
                 _ => Standing::DeadLettered,
             },
-            Some((_, End::Deleted)) => match last.and_then(Receive::outcome) {
+            // Without a copy it would have come back.
+            Some((_, End::Deleted)) => match last.filter(|_| self.life.has_copy()).and_then(Receive::outcome) {
                 Some("parked") => Standing::Parked,
                 Some("rejected" | "conflict") => Standing::DeadLettered,
                 _ => Standing::Deleted,

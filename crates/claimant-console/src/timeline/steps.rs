@@ -114,22 +114,30 @@ fn process(process: &Process) -> String {
     }
 }
 
-/// Returns what happened to a message since it was received last, or was sent, the newest first and that itself as the last one; without
-/// the outcome of an earlier receive, which a process that was frozen tells late.
+/// Returns what happened to a message since its last receive or its sending, newest first, with that at the end. What ends an earlier
+/// receive late is left out: what a process that was frozen tells, and the function's timeout.
 fn of_last_receive<'a>(before: &'a [Fact], message: &str) -> Vec<&'a Fact> {
     let mut own = Vec::new();
-    for fact in before.iter().rev().filter(|fact| fact.message == message) {
+    for (index, fact) in before.iter().enumerate().rev().filter(|(_, fact)| fact.message == message) {
         own.push(fact);
         if let What::Received { count, .. } = fact.what {
-            own.retain(
-                |fact| !matches!(&fact.what, What::Finished(finished) if finished.receive.is_some_and(|of| of < count)),
-            );
+            own.retain(|fact| match &fact.what {
+                What::Finished(finished) => finished.receive.is_none_or(|of| of >= count),
+                What::BatchFailed(_) => !is_delivered(&before[..index], fact),
+                _ => true,
+            });
         }
         if matches!(fact.what, What::Received { .. } | What::Sent { .. }) {
             break;
         }
     }
     own
+}
+
+/// Whether a message had been handed to the invocation of a fact about it.
+fn is_delivered(before: &[Fact], of: &Fact) -> bool {
+    let is_its = |fact: &Fact| fact.message == of.message && fact.invocation == of.invocation;
+    of.invocation.is_some() && before.iter().any(|fact| matches!(fact.what, What::Delivered { .. }) && is_its(fact))
 }
 
 /// Whether a worker had claimed a message, and had not ended.

@@ -23,9 +23,15 @@ fn s(seconds: u64) -> Timestamp {
 struct Story(Vec<Fact>);
 
 impl Story {
-    fn add(mut self, seconds: u64, message: &str, what: What) -> Self {
+    fn add(self, seconds: u64, message: &str, what: What) -> Self {
+        self.add_in(None, seconds, message, what)
+    }
+
+    /// Adds what happened in an invocation.
+    fn add_in(mut self, invocation: Option<&str>, seconds: u64, message: &str, what: What) -> Self {
         let process = Some(Process { function: "order-confirmation".into(), id: Some("41".into()) });
-        self.0.push(Fact { at: s(seconds), message: message.into(), process, what });
+        let invocation = invocation.map(str::to_owned);
+        self.0.push(Fact { at: s(seconds), message: message.into(), process, invocation, what });
         self
     }
 
@@ -40,6 +46,17 @@ impl Story {
             message,
             What::Delivered { batch: 1 },
         )
+    }
+
+    /// Received as above, and handed to an invocation.
+    fn received_in(self, invocation: &str, at: u64, message: &str, count: u32) -> Self {
+        let received = What::Received { queue: "OrderQueue".into(), count, hidden_until: s(at + 30) };
+        self.add(at, message, received).add_in(Some(invocation), at, message, What::Delivered { batch: 1 })
+    }
+
+    /// The function's timeout ends an invocation.
+    fn timed_out_in(self, invocation: &str, at: u64, message: &str) -> Self {
+        self.add_in(Some(invocation), at, message, What::BatchFailed(BatchEnd::TimedOut))
     }
 
     /// Claimed until the given second.
@@ -139,6 +156,12 @@ fn check(rows: Vec<Row>) {
 
 fn story() -> Story {
     Story::default()
+}
+
+/// Received for the second time and taken over, before the timeout of the first receive's invocation is over.
+fn late_timeout() -> Story {
+    let first = story().sent(0, "a").received_in("first", 1, "a", 1).claimed(1, "a", 1, 29);
+    first.received_in("second", 31, "a", 2).took_over(31, "a", 2, 59).timed_out_in("first", 33, "a")
 }
 
 #[test]
@@ -475,6 +498,49 @@ fn messages_that_are_on_their_way() {
             ],
         ),
         row(
+            "received again before its function timed out",
+            late_timeout(),
+            40,
+            InFlight,
+            &[
+                "Being worked on since 12:00:31: its lease ends at 12:00:59.",
+                "It was received twice: in the first receive its function timed out after the message was claimed; in the second the handler \
+                 runs now.",
+            ],
+        ),
+        row(
+            "received again, and not handed over, before its function timed out",
+            story()
+                .sent(0, "a")
+                .received_in("first", 1, "a", 1)
+                .claimed(1, "a", 1, 29)
+                .add(31, "a", What::Received { queue: "OrderQueue".into(), count: 2, hidden_until: s(61) })
+                .timed_out_in("first", 31, "a"),
+            40,
+            InFlight,
+            &[
+                "With its function since 12:00:31, and hidden from others until 12:01:01.",
+                "It was received twice: in the first receive its function timed out after the message was claimed; in the second it is with \
+                 its function now.",
+            ],
+        ),
+        row(
+            "timed out before it was handed over again",
+            story()
+                .sent(0, "a")
+                .received_in("first", 1, "a", 1)
+                .finished(1, "a", "retry")
+                .add(11, "a", What::Received { queue: "OrderQueue".into(), count: 2, hidden_until: s(41) })
+                .timed_out_in("second", 31, "a"),
+            35,
+            ComesBack,
+            &[
+                "Hidden in OrderQueue until 12:00:41: it comes back when its queue's visibility timeout ends.",
+                "It was received twice: in the first receive the handler failed; in the second its function timed out before this message was \
+                 started.",
+            ],
+        ),
+        row(
             "timed out",
             first().claimed(1, "a", 1, 29).add(29, "a", What::BatchFailed(BatchEnd::TimedOut)),
             40,
@@ -737,14 +803,20 @@ fn what_a_message_waits_for_is_its_last_step() {
     assert!(last.detail.as_deref().is_some_and(|why| why.starts_with("for the end of its visibility timeout")));
 }
 
-/// A process that was frozen tells the outcome of its receive after the next one has begun.
+/// A process that was frozen tells the outcome of its receive, or its timeout is over, after the next one has begun.
 #[test]
-fn a_late_outcome_ends_no_later_receive() {
+fn a_late_end_ends_no_later_receive() {
     let late = || What::Finished(Finished { receive: Some(1), ..finished("lease_lost") });
     let second = || story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).received(31, "a", 2);
     let worked_on = || second().took_over(31, "a", 2, 59).add(33, "a", late()).hidden(45, "a", 75);
     for (story, step, detail) in [
         (worked_on(), "Hidden until 12:01:15", "so that no other worker receives it while this one works"),
+        (
+            late_timeout().hidden(45, "a", 75),
+            "Hidden until 12:01:15",
+            "so that no other worker receives it while this one works",
+        ),
+        (late_timeout().received(61, "a", 3), "Waited 30 s", "for the end of its visibility timeout"),
         (
             worked_on().finished(50, "a", "stuck").received(80, "a", 3),
             "Waited 30 s",
@@ -768,7 +840,7 @@ fn a_late_outcome_ends_no_later_receive() {
 fn only_what_the_engine_reports_as_done_is_not_deleted_by_hand() {
     // A new outcome belongs to one of these.
     let done = ["completed", "duplicate", "empty", "ignored"];
-    let dead_lettered = ["conflict", "rejected", "parked"];
+    let done_with_copy = ["conflict", "rejected", "parked"];
     let undone = [
         "busy",
         "retry",
@@ -783,16 +855,23 @@ fn only_what_the_engine_reports_as_done_is_not_deleted_by_hand() {
         "store_failed",
         "fetch_failed",
     ];
+    let said = |finished| {
+        let story = story().sent(0, "a").received(1, "a", 1).add(2, "a", What::Finished(finished));
+        story.deleted(2, "a").told("a", 9).says[0].clone()
+    };
     for word in OUTCOME_WORDS {
-        let told = story().sent(0, "a").received(1, "a", 1).finished(2, "a", word).deleted(2, "a").told("a", 9);
-        let wanted = match word {
-            "scheduled" => "Deleted at 12:00:02: a schedule sends it again, as a new message.",
-            _ if done.contains(&word) => "Done",
-            _ if dead_lettered.contains(&word) => "In the dead-letter queue.",
-            _ if undone.contains(&word) => "Deleted by hand at 12:00:02.",
+        let (wanted, copied) = match word {
+            "scheduled" => ("Deleted at 12:00:02: a schedule sends it again, as a new message.", None),
+            _ if done.contains(&word) => ("Done", None),
+            _ if done_with_copy.contains(&word) => ("Deleted by hand at 12:00:02.", Some("In the dead-letter queue.")),
+            _ if undone.contains(&word) => ("Deleted by hand at 12:00:02.", None),
             _ => panic!("is {word} a success?"),
         };
-        assert!(told.says[0].starts_with(wanted), "{word}: {:?}", told.says);
+        let told = said(finished(word));
+        assert!(told.starts_with(wanted), "{word}: {told}");
+        if let Some(copied) = copied {
+            assert_eq!(said(Finished { dead_lettered: true, ..finished(word) }), copied, "{word}");
+        }
     }
 }
 
