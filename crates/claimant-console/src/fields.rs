@@ -47,7 +47,7 @@ impl Fields {
                 continue;
             }
             // It is read by itself: the place in it is no place in what was sent.
-            let no_json = |e| Error::invalid(format!("the value of {} is no JSON", shown(&name))).caused_by(e);
+            let no_json = |e| Error::invalid(format!("{} is no JSON that can be read", shown(&name))).caused_by(e);
             let values = match serde_json::from_str(written.get()).map_err(no_json)? {
                 Value::Array(values) if values.is_empty() => vec![Value::Null],
                 Value::Array(values) if values.iter().all(Value::is_string) => values,
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(twice.all("dry_run").collect::<Vec<_>>(), ["true", "false"]);
         assert!(Fields::of_json(format!(r#"{{"id": [{}"x"]}}"#, r#""x","#.repeat(FIELDS_MAX)).as_bytes()).is_err());
         for (json, wanted) in
-            [("[1]", "but no object"), ("{", "is no JSON"), (r#"{"n": 1e999}"#, "the value of n is no JSON")]
+            [("[1]", "but no object"), ("{", "is no JSON"), (r#"{"n": 1e999}"#, "n is no JSON that can be read")]
         {
             assert!(Fields::of_json(json.as_bytes()).err().unwrap().to_string().contains(wanted), "{json}");
         }
