@@ -177,6 +177,8 @@ pub enum Event {
     Scheduled { id: String, name: String },
     /// There was one of its name.
     ScheduledAlready { id: String },
+    /// The function asked for one without the role or the dead-letter queue of its settings.
+    ScheduledElsewhere { id: String },
     /// The schedule has sent it.
     SentAgain { id: String, name: String, again: String },
     /// An operator moved a dead letter back.

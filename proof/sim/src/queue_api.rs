@@ -140,15 +140,16 @@ fn schedule(world: &World, request: &Value) -> (u16, Value) {
     if world.mutant == Some(Mutant::SchedulesUnconfirmed) {
         return (200, json!({ "ScheduleArn": "none" }));
     }
-    // Every schedule has what the settings say, or there is none, and the coverage lacks it.
     let target = &request["Target"];
-    if target["RoleArn"] != SCHEDULE_ROLE_ARN || target["DeadLetterConfig"]["Arn"] != UNSENT_ARN {
-        return (400, refusal("ValidationException"));
-    }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let input: Value = serde_json::from_str(&text(&target["Input"])).unwrap_or_default();
     let group = input["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
     let id = text(&input["MessageAttributes"][MESSAGE_ID]["StringValue"]);
+    // Every schedule of a message has what the settings say.
+    if target["RoleArn"] != SCHEDULE_ROLE_ARN || target["DeadLetterConfig"]["Arn"] != UNSENT_ARN {
+        world.state().note(Event::ScheduledElsewhere { id });
+        return (400, refusal("ValidationException"));
+    }
     let name = text(&request["Name"]);
     let at_ms = at_ms(&text(&request["ScheduleExpression"])).unwrap_or_default();
     let body = text(&input["MessageBody"]);

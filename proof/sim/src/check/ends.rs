@@ -40,6 +40,10 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
             Event::Lettered { id, .. } if must_complete(timeline, id) => {
                 found.add("unexpected", *at, format!("{id} is rejected, though nothing is wrong with it"));
             }
+            Event::ScheduledElsewhere { id } => {
+                let what = format!("the schedule of {id} lacks the role or the dead-letter queue of the settings");
+                found.add("unexpected", *at, what);
+            }
             Event::Drained { left } => {
                 queued.retain(|id, _| !left.iter().any(|other| other == id));
                 left.iter().for_each(|id| found.add("L2", *at, format!("{id} never ends")));
