@@ -16,6 +16,10 @@ fn binary(value: &[u8]) -> MessageAttribute {
     MessageAttribute { data_type: "Binary".to_owned(), value: AttributeValue::Binary(value.to_vec()) }
 }
 
+fn digits(bytes: usize) -> MessageAttribute {
+    text(&"1".repeat(bytes))
+}
+
 /// The same with another type.
 fn typed(data_type: &str, attribute: MessageAttribute) -> MessageAttribute {
     MessageAttribute { data_type: data_type.to_owned(), ..attribute }
@@ -25,10 +29,10 @@ fn typed(data_type: &str, attribute: MessageAttribute) -> MessageAttribute {
 #[tokio::test]
 async fn a_dead_letter_that_would_be_too_large_stays_in_its_queue() {
     for (bytes, own, attribute, copied) in [
-        (1_047_000, 1_000, (|bytes| text(&"1".repeat(bytes))) as fn(usize) -> _, true),
-        (1_047_000, 1_500, |bytes| text(&"1".repeat(bytes)), false),
+        (1_047_000, 1_000, digits as fn(usize) -> _, true),
+        (1_047_000, 1_500, digits, false),
         (1_047_000, 1_500, |bytes| binary(&vec![255; bytes]), false),
-        (1_048_500, 1, |bytes| text(&"1".repeat(bytes)), false),
+        (1_048_500, 1, digits, false),
     ] {
         let world = World::start(&["dead"]).await;
         let url = world.sqs.queue_url("dead");
