@@ -44,7 +44,7 @@ fn why_false(template: &Template<'_>, condition: &str) -> String {
     };
     let options: Vec<_> = named.iter().map(|name| format!("--parameter {name}=…")).collect();
     let (named, options) = (named.join(", "), options.join(" "));
-    // No value may be enough, where the account or the Region has a say.
+    // Where the account or the Region has a say, perhaps no value is enough.
     let advice =
         if here.is_empty() { format!("give {options} to include it") } else { format!("{options} may include it") };
     format!("{because} {named}{here}: {advice}")

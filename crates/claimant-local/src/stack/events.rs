@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::section::Section;
 use super::spec::{FunctionSpec, MappingSpec};
 use super::template::Template;
@@ -31,6 +33,9 @@ const SILENT: [&str; 3] = ["KmsKeyArn", "MetricsConfig", "Tags"];
 
 /// What follows where only AWS knows the queue.
 const NOT_READ: &str = "no messages of it are read";
+
+/// What follows where only AWS knows a filter's pattern.
+const ALL_FIT: &str = "all messages fit it";
 
 const MAPPING: &str = "AWS::Lambda::EventSourceMapping";
 
@@ -133,10 +138,11 @@ fn filters(list: &Section<'_>) -> Vec<Filter> {
     }
     let filter = |item: &Section<'_>| {
         let pattern = item.section("Pattern");
-        if !pattern.is_given() {
+        if pattern.is_missing() {
             item.fault("has no Pattern: give it one, such as '{\"body\": {\"kind\": [\"order\"]}}'");
         }
-        let read = Filter::new(&pattern.json()?);
+        // One that only AWS knows fits everything: without it, Lambda's filters would delete what fits it alone.
+        let read = Filter::new(&pattern.json(ALL_FIT).unwrap_or_else(|| json!({})));
         read.map_err(|why| pattern.fault(why)).ok()
     };
     items.iter().filter_map(filter).collect()

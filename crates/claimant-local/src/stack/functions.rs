@@ -140,11 +140,20 @@ fn globals<'t>(template: &'t Template<'_>, function: &Section<'_>) -> Option<Sec
 }
 
 impl<'t> Properties<'t> {
-    fn get(&self, key: &str) -> Section<'t> {
-        let own = self.own.section(key);
-        match &self.globals {
-            Some(globals) if !own.is_written() => globals.section(key),
-            _ => own,
+    /// The function's own section at a path of names with dots, and the global one if that counts beside it.
+    fn both(&self, path: &str) -> (Section<'t>, Option<Section<'t>>) {
+        path.split('.').fold((self.own.clone(), self.globals.clone()), |(own, globals), key| {
+            let own = own.section(key);
+            let globals = globals.map(|globals| globals.section(key)).filter(|globals| own.merges(globals));
+            (own, globals)
+        })
+    }
+
+    /// The function's own section at a path of names with dots; the global one if there is none.
+    fn get(&self, path: &str) -> Section<'t> {
+        match self.both(path) {
+            (own, Some(globals)) if !own.is_written() => globals,
+            (own, _) => own,
         }
     }
 }
@@ -184,14 +193,12 @@ fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>,
     (binary.clone(), CodeSpec { directory, cargo, binary_is_named: binary.is_some() })
 }
 
-/// The variables that are global, and over them the function's own: `AWS::NoValue` takes one away, and where it stands in place of a
-/// mapping, or another function of CloudFormation does, all of them. With the names of those that are secret.
+/// The variables that are global, and over them the function's own: `AWS::NoValue` takes one away, and where it or another function of
+/// CloudFormation stands in place of either mapping, the function has its own alone. With the names of those that are secret.
 fn environment(properties: &Properties<'_>) -> (BTreeMap<String, String>, BTreeSet<String>) {
-    let own = properties.own.section("Environment");
-    let is_replaced = [&own, &own.section("Variables")].iter().any(|one| one.replaces_globals());
-    let globals = properties.globals.as_ref().filter(|_| !is_replaced);
-    let mut all = globals.map(variables).unwrap_or_default();
-    all.extend(variables(&properties.own));
+    let (own, globals) = properties.both("Environment.Variables");
+    let mut all = globals.as_ref().map(variables).unwrap_or_default();
+    all.extend(variables(&own));
     let is_secret = |value: &Option<(String, bool)>| value.as_ref().is_some_and(|(_, is_secret)| *is_secret);
     let secrets = all.iter().filter(|(_, value)| is_secret(value)).map(|(name, _)| name.clone()).collect();
     (all.into_iter().filter_map(|(name, value)| Some((name, value?.0))).collect(), secrets)
@@ -199,34 +206,34 @@ fn environment(properties: &Properties<'_>) -> (BTreeMap<String, String>, BTreeS
 
 /// The level in `LoggingConfig`; SAM merges that of the function into the global one.
 fn log_level(properties: &Properties<'_>) -> Option<String> {
-    let own = properties.own.section("LoggingConfig");
-    let globals = properties.globals.as_ref().filter(|_| !own.replaces_globals());
-    let in_order = [Some(own), globals.map(|globals| globals.section("LoggingConfig"))];
-    let merged = |key| in_order.iter().flatten().map(|config| config.section(key)).find(Section::is_written);
-    let level = merged("ApplicationLogLevel")?;
+    let level = properties.get("LoggingConfig.ApplicationLogLevel");
     let text = level.text()?;
     if !LOG_LEVELS.contains(&text.as_str()) {
         level.fault(format!("must be one of {}, not `{text}`", LOG_LEVELS.join(", ")));
     }
-    let is_text = match merged("LogFormat").filter(|format| !format.is_missing()) {
-        Some(format) => format.text().is_some_and(|format| format != "JSON"),
+    let format = properties.get("LoggingConfig.LogFormat");
+    let is_text = if format.is_missing() {
         // On managed instances, JSON is the default.
-        None => !properties.get("CapacityProviderConfig").is_written(),
+        !properties.get("CapacityProviderConfig").is_written()
+    } else {
+        format.text().is_some_and(|format| format != "JSON")
     };
     if is_text {
-        level.fault("is for `LogFormat: JSON` only: set that, or remove it");
+        // The function's own, if it has one: the level may be global, for functions whose format is JSON.
+        properties.get("LoggingConfig").fault(
+            "needs `LogFormat: JSON` for its ApplicationLogLevel: set that, or `ApplicationLogLevel: !Ref AWS::NoValue`",
+        );
     }
     Some(text)
 }
 
 /// Each variable that is written, with its value, if it has one, and whether that is secret.
-fn variables(place: &Section<'_>) -> BTreeMap<String, Option<(String, bool)>> {
-    let variables = place.section("Environment").section("Variables").entries();
+fn variables(all: &Section<'_>) -> BTreeMap<String, Option<(String, bool)>> {
     let variable = |(name, value): (String, Section<'_>)| {
         check_name(&name, &value);
         (name, value.text_or_stand_in())
     };
-    variables.into_iter().map(variable).collect()
+    all.entries().into_iter().map(variable).collect()
 }
 
 /// Lambda refuses a function with another name. Where none is given, CloudFormation makes one.
@@ -251,5 +258,40 @@ fn check_name(name: &str, value: &Section<'_>) {
         value.fault(
             "is no name that Lambda takes: a letter, then letters, digits and underscores, two characters at least",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Stack;
+    use super::super::tests::{TEMPLATE, parameters};
+
+    #[test]
+    fn a_function_has_the_log_level_of_its_own_or_the_global_logging_config() {
+        let plain = "{LogFormat: JSON, ApplicationLogLevel: WARN}";
+        let function = "{'Fn::FindInMap': [A, B, C, {DefaultValue: {LogFormat: JSON, ApplicationLogLevel: WARN}}]}";
+        for (globals, own, expected) in [
+            (plain, "", Some("WARN")),
+            (plain, "LoggingConfig: {LogGroup: x}", Some("WARN")),
+            (plain, "LoggingConfig: {ApplicationLogLevel: DEBUG}", Some("DEBUG")),
+            (plain, "LoggingConfig: !Ref AWS::NoValue", None),
+            (plain, "LoggingConfig: {LogFormat: Text, ApplicationLogLevel: !Ref AWS::NoValue}", None),
+            ("{ApplicationLogLevel: WARN}", "CapacityProviderConfig: {}", Some("WARN")),
+            // SAM does not look into a function.
+            (function, "", Some("WARN")),
+            (function, "LoggingConfig: {LogFormat: Text}", None),
+        ] {
+            let yaml = TEMPLATE
+                .replace("    MemorySize: 256", &format!("    LoggingConfig: {globals}"))
+                .replace("      FunctionName:", &format!("      {own}\n      FunctionName:"));
+            let stack = Stack::parse(&yaml, &parameters(&[("Sender", "ada")])).expect("sound");
+            assert_eq!(stack.functions[0].log_level.as_deref(), expected, "{globals} {own}");
+        }
+        let both = "LoggingConfig: {LogFormat: JSON, ApplicationLogLevel: WARN, LogGroup: x}";
+        let text = TEMPLATE
+            .replace("    MemorySize: 256", &format!("    {both}"))
+            .replace("      FunctionName:", "      LoggingConfig: {LogFormat: Text}\n      FunctionName:");
+        let error = Stack::parse(&text, &parameters(&[("Sender", "ada")])).expect_err("Lambda refuses it").to_string();
+        assert!(error.contains(":37: Confirm.Properties.LoggingConfig: needs `LogFormat: JSON`"), "{error}");
     }
 }

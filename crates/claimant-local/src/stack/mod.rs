@@ -15,7 +15,8 @@
 //! | `resolve` | what resources are called here: names, URLs and ARNs |
 //! | `parameters` | what the values of parameters must be |
 //! | `conditions` | `Conditions`, and which resources they leave out |
-//! | `resources` | queues, tables and buckets |
+//! | `queues` | queues |
+//! | `resources` | tables and buckets |
 //! | `functions` | functions, and whether their code can run here |
 //! | `events` | SQS events and event source mappings |
 //! | `relations` | what must hold between resources |
@@ -29,6 +30,7 @@ mod functions;
 mod loops;
 mod not_run;
 mod parameters;
+mod queues;
 mod read;
 mod relations;
 mod resolve;

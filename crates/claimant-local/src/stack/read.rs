@@ -10,7 +10,7 @@ use claimant_template::TEXT_BYTES_MAX;
 use super::findings::Findings;
 use super::spec::Stack;
 use super::template::Template;
-use super::{conditions, functions, loops, not_run, parameters, relations, resources, yaml};
+use super::{conditions, functions, loops, not_run, parameters, queues, relations, resources, yaml};
 use crate::Error;
 
 impl Stack {
@@ -61,7 +61,7 @@ impl Stack {
         let template = loops::written_out(Template::new(root, parameters, &findings));
         parameters::check(&template);
         let mut stack = Self {
-            queues: resources::queues(&template),
+            queues: queues::queues(&template),
             tables: resources::tables(&template),
             buckets: resources::buckets(&template),
             functions: functions::functions(&template),

@@ -80,9 +80,11 @@ impl<'t> Section<'t> {
         self.node.as_ref().is_none_or(comes_to_null)
     }
 
-    /// Whether what is written here replaces a global mapping. SAM merges only a mapping into it, and no function that comes to one.
-    pub(super) fn replaces_globals(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| !node.is_map())
+    /// Whether SAM counts the global value beside this one: where nothing is written here, or where both are written as mappings. A
+    /// function of CloudFormation is none, whatever it comes to.
+    pub(super) fn merges(&self, global: &Self) -> bool {
+        let is_map = |section: &Self| section.node.as_ref().is_some_and(Node::is_map);
+        self.node.is_none() || (is_map(self) && is_map(global))
     }
 
     pub(super) fn line(&self) -> usize {
@@ -144,6 +146,17 @@ impl<'t> Section<'t> {
         let node = self.value().and_then(|value| value.get(key).cloned());
         let line = node.as_ref().map_or(self.line, |node| node.line);
         Section { template: self.template, path: format!("{}.{key}", self.path), line, node }
+    }
+
+    /// What a text of JSON holds, at this line and those after it; anything else as it is.
+    pub(super) fn unpacked(self) -> Self {
+        let text = self.value().and_then(|value| value.as_text().map(str::to_owned));
+        let Some(text) = text.filter(|text| text.trim_start().starts_with('{')) else { return self };
+        let lines_before = "\n".repeat(self.line.saturating_sub(1));
+        match super::yaml::parse(&(lines_before + &text)) {
+            Ok(node) => Self { node: Some(node), ..self },
+            Err(_) => self,
+        }
     }
 
     /// The entries of a mapping; nothing if absent.
@@ -218,8 +231,8 @@ impl<'t> Section<'t> {
     }
 
     /// The value as JSON: what a text of JSON holds, or else [itself](Self::plain_json).
-    pub(super) fn json(&self) -> Option<Value> {
-        match self.plain_json()? {
+    pub(super) fn json(&self, without: &str) -> Option<Value> {
+        match self.plain_json(without)? {
             Value::Null => None,
             Value::String(text) => {
                 serde_json::from_str(&text).map_err(|e| self.fault(format!("is not JSON: {e}"))).ok()
@@ -228,14 +241,14 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The value itself, whose scalars are as JSON has them; null if absent, `None` if only AWS knows a part.
-    pub(super) fn plain_json(&self) -> Option<Value> {
+    /// The value itself, whose scalars are as JSON has them; null if absent. `None` if only AWS knows a part: `without` says what follows.
+    pub(super) fn plain_json(&self, without: &str) -> Option<Value> {
         let Some(node) = &self.node else { return Some(Value::Null) };
         self.template.unknown.take();
         let read = self.template.json(node).map_err(|why| self.fault(why)).ok();
         let unknown = self.template.unknown.take();
         let is_known = unknown.is_empty();
-        self.note_unknown(unknown, DEFAULT_COUNTS);
+        self.note_unknown(unknown, without);
         read.filter(|_| is_known)
     }
 

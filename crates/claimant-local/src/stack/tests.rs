@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-const TEMPLATE: &str = r#"
+pub(super) const TEMPLATE: &str = r#"
 AWSTemplateFormatVersion: "2010-09-09"
 Transform: AWS::Serverless-2016-10-31
 Parameters:
@@ -65,7 +65,7 @@ Resources:
         Nightly: {Type: Schedule, Properties: {Schedule: rate(1 day)}}
 "#;
 
-fn parameters(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub(super) fn parameters(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     let owned = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
     owned.collect()
 }
@@ -227,7 +227,7 @@ fn faults_name_resource_property_and_fix() {
         &[
             "Globals.Function.LoggingConfig.ApplicationLogLevel: must be one of TRACE",
             "`LOUD`",
-            "`LogFormat: JSON` only",
+            "needs `LogFormat: JSON`",
         ],
     );
     for flag in ["perhaps", "!Ref Steps"] {
@@ -237,6 +237,9 @@ fn faults_name_resource_property_and_fix() {
     check("!GetAtt Failed.Arn", "!GetAtt Steps.Arn", &["deadLetterTargetArn", "FIFO exactly if"]);
     check("!GetAtt Failed.Arn", "!GetAtt Orders.Arn", &["deadLetterTargetArn", "is the queue itself"]);
     check(", maxReceiveCount: 5", "", &["RedrivePolicy.maxReceiveCount", "is missing"]);
+    let as_text = "RedrivePolicy: '{\"deadLetterTargetArn\": 5}'";
+    let policy = "RedrivePolicy: {deadLetterTargetArn: !GetAtt Failed.Arn, maxReceiveCount: 5}";
+    check(policy, as_text, &[":18: Orders.Properties.RedrivePolicy.maxReceiveCount: is missing", "not `5`"]);
     check("!Ref Locks", "!Ref Nowhere", &[confirm, "neither a parameter nor a resource"]);
     check("!Ref Locks", "!If [Nowhere, a, b]", &[confirm, "names the condition Nowhere"]);
     check("!Ref Locks", "!FindInMap [a, b, c]", &[confirm, "finds nothing under Mappings.a.b.c"]);
@@ -267,22 +270,6 @@ fn a_queue_with_a_long_id_is_called_by_its_end() {
     assert!(failed.name.ends_with("NestedAB12") && failed.name.len() == 80, "{}", failed.name);
     assert!(steps.name.ends_with("NestedCD34.fifo") && steps.name.len() == 80, "{}", steps.name);
     assert_eq!(orders.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue), Some(&failed.name));
-}
-
-#[test]
-fn a_function_has_the_log_level_of_its_own_or_the_global_logging_config() {
-    for (own, expected) in [
-        ("", Some("WARN")),
-        ("LoggingConfig: {LogGroup: x}", Some("WARN")),
-        ("LoggingConfig: {ApplicationLogLevel: DEBUG}", Some("DEBUG")),
-        ("LoggingConfig: !Ref AWS::NoValue", None),
-    ] {
-        let yaml = TEMPLATE
-            .replace("    MemorySize: 256", "    LoggingConfig: {LogFormat: JSON, ApplicationLogLevel: WARN}")
-            .replace("      FunctionName:", &format!("      {own}\n      FunctionName:"));
-        let stack = Stack::parse(&yaml, &parameters(&[("Sender", "ada")])).expect("sound");
-        assert_eq!(stack.functions[0].log_level.as_deref(), expected, "{own}");
-    }
 }
 
 #[test]

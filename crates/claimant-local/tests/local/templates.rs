@@ -209,6 +209,64 @@ Resources:
     assert_eq!(environment["QUEUE"], "http://sqs.local/000000000000/Q");
 }
 
+/// AWS takes each of these: that a value is needed is no reason to refuse it.
+#[test]
+fn what_is_needed_and_only_aws_knows_is_not_missing() {
+    let template = "
+Parameters: {P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /x}}
+Resources:
+  Q: {Type: AWS::SQS::Queue, Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt D.Arn, maxReceiveCount: !Ref P}}}
+  D: {Type: AWS::SQS::Queue, Properties: {RedriveAllowPolicy: '{\"redrivePermission\": \"denyAll\"}'}}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Events: {Q: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, FilterCriteria: {Filters: [
+        {Pattern: !Sub '{\"body\": {\"a\": [\"${P}\"]}}'}, {Pattern: '{\"body\": {\"a\": [1]}}'}]}}}}
+";
+    let stack = check(
+        template,
+        &["Q", "D"],
+        &["F < Q"],
+        &[
+            "maxReceiveCount (t.yaml:4): is the SSM parameter that P names: give --parameter P=…: messages stay in the queue",
+            "Filters[0].Pattern (t.yaml:11): is the SSM parameter that P names: give --parameter P=…: all messages fit it",
+        ],
+    );
+    assert!(stack.functions[0].mappings[0].filters.iter().any(|filter| filter.matches("{}")));
+    assert_eq!(stack.queues[0].settings.redrive, None);
+    let error = Stack::parse(&template.replace("maxReceiveCount: !Ref P", "maxReceiveCount: !Ref X"), &BTreeMap::new());
+    let error = error.expect_err("no such parameter").to_string();
+    assert!(error.contains("maxReceiveCount: refers to X") && error.matches("\n  - ").count() == 1, "{error}");
+    let text = "'{\"deadLetterTargetArn\": \"${D.Arn}\", \"maxReceiveCount\": 5}'";
+    let as_text =
+        template.replace("{deadLetterTargetArn: !GetAtt D.Arn, maxReceiveCount: !Ref P}", &format!("!Sub {text}"));
+    let error = Stack::parse(&as_text, &BTreeMap::new()).expect_err("D allows none").to_string();
+    assert!(error.contains("`D` refuses this queue") && error.matches("\n  - ").count() == 1, "{error}");
+}
+
+/// SAM merges mappings, and looks into no function.
+#[test]
+fn variables_are_merged_where_both_are_mappings() {
+    let function = "!FindInMap [A, B, C, {DefaultValue: {AB: '1'}}]";
+    for (globals, own, expected) in [
+        ("{AB: '1'}", "{CD: '2'}", "AB CD"),
+        (function, "{CD: '2'}", "CD"),
+        ("{AB: '1'}", function, "AB"),
+        (function, "", "AB"),
+    ] {
+        let own = if own.is_empty() { String::new() } else { format!("Environment: {{Variables: {own}}}") };
+        let stack = read(&format!(
+            "
+Globals: {{Function: {{Environment: {{Variables: {globals}}}}}}}
+Resources: {{F: {{Type: AWS::Serverless::Function, Properties: {{Runtime: provided.al2023, {own}}}}}}}
+"
+        ));
+        let names: Vec<_> = stack.functions[0].environment.keys().map(String::as_str).collect();
+        assert_eq!(names.join(" "), expected, "{globals} {own}");
+    }
+}
+
 #[test]
 fn plain_cloudformation_and_what_cdk_synthesises_run() {
     let template = r#"{
