@@ -48,9 +48,9 @@ impl FromRequest<Console> for Act {
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let ask = Ask::of(&parts);
-        let is_json = kind(&parts.headers) == JSON;
-        match read(body).await.and_then(|body| fields(&parts.headers, &body)) {
-            Ok(fields) => Ok(Self { fields, is_typed: !is_json && ask.reader != Reader::Program, ask }),
+        let kind = kind(&parts.headers);
+        match read(body).await.and_then(|body| fields(kind, &body)) {
+            Ok(fields) => Ok(Self { fields, is_typed: kind != JSON && ask.reader != Reader::Program, ask }),
             Err(error) => Err(ask.refused(console, Tab::Overview, &error)),
         }
     }
@@ -156,8 +156,8 @@ fn kind(headers: &HeaderMap) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }
 
-fn fields(headers: &HeaderMap, body: &[u8]) -> Result<Fields, Error> {
-    match kind(headers) {
+fn fields(kind: &str, body: &[u8]) -> Result<Fields, Error> {
+    match kind {
         JSON => Fields::of_json(body),
         "application/x-www-form-urlencoded" | "" => {
             let form = String::from_utf8_lossy(body);

@@ -202,8 +202,7 @@ impl<'a> Walk<'a> {
 /// Shows what is left again, whatever happened, and says what a walk to the end of the queue has not met.
 pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) -> Report {
     let was_cut = report.unseen.cut || walk.was_cut();
-    report.unseen.cut = was_cut;
-    if was_cut || !walk.is_over() && !walk.is_all_found() {
+    if was_cut || !(walk.is_over() || walk.is_all_found()) {
         report.unseen = walk.unseen(is_look, was_cut).await;
     }
     report.progress.looked_at = walk.looked_at();

@@ -188,9 +188,10 @@ impl Acts {
         let (verb, letters, to, with) = (self.verb, which::letters(look.progress.done), self.to(look), &self.with);
         let not_known = if queue.is_known() { "" } else { NOT_KNOWN };
         let parked = match look.parked {
-            0 => String::new(),
-            _ if to.is_empty() => String::new(),
-            parked => format!(", {parked} of them parked unless their keys have been released"),
+            parked @ 1.. if !to.is_empty() => {
+                format!(", {parked} of them parked unless their keys have been released")
+            }
+            _ => String::new(),
         };
         let behind = if queue.is_fifo() { BEHIND } else { "" };
         format!("{verb} {letters} of {}{not_known}{to}{with}{parked}{behind}?", queue.name())

@@ -2,7 +2,7 @@
 
 use claimant_operate::dead::Unseen;
 use maud::{Markup, html};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::letters::{self, AFTER, DISCARD, Letter, REDRIVE, UNTIL, facts};
 use crate::answer::Page;
@@ -42,16 +42,18 @@ pub(super) struct Found {
     pub(super) letters: Vec<Letter>,
     /// Where the next page begins.
     pub(super) next: Option<u64>,
-    /// Whether there may be more, and no page of them.
-    pub(super) more: bool,
-    /// Which may be more.
-    #[serde(skip)]
+    /// What may be left, and no page of it; of that, JSON has whether there may be any.
+    #[serde(rename = "more", serialize_with = "any")]
     pub(super) unseen: Unseen,
     /// Whether letters were read: those of a deployed queue are read only on demand, since SQS counts it as a receive.
     pub(super) read: bool,
     /// Where this page begins, if not with the first letter.
     #[serde(skip)]
     pub(super) after: Option<String>,
+}
+
+fn any<S: Serializer>(unseen: &Unseen, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(unseen.any())
 }
 
 /// What becomes of letters that are read too often.
@@ -120,8 +122,8 @@ impl Page for Cause {
     }
 
     fn summary(&self) -> Option<String> {
-        let Found { letters, more, next, after, .. } = &self.found;
-        let none = letters.is_empty() && !more && next.is_none() && after.is_none();
+        let Found { letters, unseen, next, after, .. } = &self.found;
+        let none = letters.is_empty() && !unseen.any() && next.is_none() && after.is_none();
         none.then(|| "No letter of this cause is here any more.".to_owned())
     }
 }
@@ -134,13 +136,13 @@ impl Cause {
     }
 
     fn list(&self) -> Markup {
-        let Found { letters, next, more, unseen, read, after, .. } = &self.found;
+        let Found { letters, next, unseen, read, after, .. } = &self.found;
         let all = html! { a href="/dead" { "All dead letters" } };
         html! {
             (letters::careful(self.moves_on.after))
             @if !read {
                 (letters::read_them(&text::path("/dead/", &self.group), &[("queue", &self.queue)]))
-            } @else if letters.is_empty() && (*more || next.is_some()) {
+            } @else if letters.is_empty() && (unseen.any() || next.is_some()) {
                 (text::empty("None of this cause so far", &html! { "Not all letters of the queue were looked at. " (all) }))
             } @else if letters.is_empty() && after.is_some() {
                 (text::empty("No later letters of this cause", &html! { a href=(letters::path(&self.group, &self.queue)) { "From the first" } }))

@@ -68,7 +68,6 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
             cause: page.letters.first().map(|letter| letter.cause()),
             letters,
             next: page.next,
-            more: page.unseen.any(),
             unseen: page.unseen,
             read,
             after: after.map(|after| after.to_string()),
