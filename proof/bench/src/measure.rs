@@ -35,7 +35,7 @@ pub(crate) const FULL: Grid = Grid {
         (10, 50, Duration::from_secs(10)),
         (100, 12, Duration::from_secs(10)),
         (1_000, 5, Duration::from_secs(30)),
-        (10_000, 1, Duration::from_secs(22)),
+        (10_000, 3, Duration::from_secs(22)),
     ],
     concurrencies: &[1, 10, 100],
     redelivered: (5, &[10, 100, 1_000]),
