@@ -16,7 +16,7 @@ use claimant_core::{Claim, Record, RecordId, Status};
 
 use crate::item::{self, bytes, number, text, time, values};
 use crate::names::AttributeNames;
-use crate::tables::{Tables, table_name};
+use crate::tables::Tables;
 
 /// There is no record.
 const ABSENT: &str = "attribute_not_exists(#id)";
@@ -61,7 +61,7 @@ pub(crate) struct Requests {
 impl Requests {
     /// Returns the table that had this record before, if it is another one.
     pub(crate) fn before(&self, id: &RecordId) -> Option<&str> {
-        self.before.as_ref().map(|b| b.of(id)).filter(|b| table_name(b) != table_name(self.tables.of(id)))
+        self.before.as_ref().map(|b| b.of(id)).filter(|b| *b != self.tables.of(id))
     }
 
     fn update(&self, id: &RecordId) -> UpdateItemFluentBuilder {
@@ -241,5 +241,30 @@ impl Requests {
                 .expression_attribute_values(":error", text(error));
         }
         update.update_expression(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::Client;
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Config};
+    use claimant_core::{ConsumerName, Key};
+
+    use super::*;
+    use crate::table::LockTable;
+
+    /// Two ways of writing are taken for two tables: what DynamoDB refuses is seen, and records that are passed over are not.
+    #[test]
+    fn a_table_is_the_one_from_before_where_it_is_written_alike() {
+        let config = Config::builder().behavior_version(BehaviorVersion::latest()).build();
+        let elsewhere = "arn:aws:dynamodb:eu-west-1:111111111111:table/locks";
+        let id = RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new("1").unwrap());
+        for (now, before, read) in
+            [("locks", "locks", None), ("locks", "old", Some("old")), ("locks", elsewhere, Some(elsewhere))]
+        {
+            let table = LockTable::new(Client::from_conf(config.clone()), now.parse::<Tables>().unwrap());
+            let requests = table.before(before.parse::<Tables>().unwrap()).requests;
+            assert_eq!(requests.before(&id), read, "{now} after {before}");
+        }
     }
 }

@@ -142,7 +142,8 @@ impl LockTable {
 
     /// Sets the tables that records were in until now, while they are still to be moved: a claim then reads its key there first,
     /// and moves what it finds. That needs `dynamodb:GetItem`, `BatchGetItem` and `DeleteItem` on them. No process may claim
-    /// keys with another set of tables meanwhile.
+    /// keys with another set of tables meanwhile. All tables are of one account and Region, and one that is in both sets is
+    /// written alike in both: by its name or by its ARN.
     #[must_use]
     pub fn before(mut self, tables: impl Into<Tables>) -> Self {
         self.requests.before = Some(tables.into());

@@ -23,7 +23,7 @@ pub(crate) struct Rules {
 }
 
 /// PostgreSQL refuses to end a transaction from inside a function, a procedure or a DO block; these words remain, and they
-/// cannot be hidden. DDL is part of the transaction.
+/// cannot be hidden. DDL is part of the transaction. A DO block is refused since it can have a SET, which outlives the commit.
 #[cfg(feature = "postgres")]
 pub(crate) const POSTGRES: Rules = Rules {
     words: &[
@@ -33,6 +33,7 @@ pub(crate) const POSTGRES: Rules = Rules {
         "COMMIT",
         "DEALLOCATE",
         "DISCARD",
+        "DO",
         "END",
         "LISTEN",
         "LOAD",
@@ -220,7 +221,8 @@ mod tests {
             // What would stay with the connection (F16).
             ("SELECT set_config('search_path', 'other', false)", true, false, true),
             ("SELECT \"set_config\" ( 'a.b', f(1, true), $1 )", true, false, true),
-            ("DO $$ BEGIN PERFORM SET_CONFIG('a.b', '), true', false); END $$", true, false, true),
+            ("SELECT SET_CONFIG('a.b', '), true', false)", true, false, true),
+            ("DO $$ BEGIN SET search_path = other; END $$", true, false, true),
             ("SELECT set_config('a.b', '7', TRUE)", true, true, true),
             ("LOAD 'auto_explain'", true, false, false),
             ("SELECT @a := 1", true, true, false),

@@ -146,10 +146,12 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
     use std::sync::Arc;
 
     use claimant_core::MemoryStore;
 
+    use super::super::list::Query;
     use super::*;
 
     fn order(allowed: Option<Allowed>) -> LimitOrder {
@@ -177,13 +179,11 @@ mod tests {
         assert!(keys.limit("s/0").await.unwrap_err().to_string().contains("letters, digits"));
     }
 
-    #[tokio::test]
-    async fn who_has_a_slot_is_seen() {
-        let store = Arc::new(MemoryStore::new());
-        let keys = Keys::new(store);
+    /// Claims a slot, and returns when its lease ends.
+    async fn hold(keys: &Keys, number: u32) -> Timestamp {
         let (now, _) = keys.now();
         let request = ClaimRequest {
-            id: record_id("ses/3".into()).unwrap(),
+            id: record_id(format!("ses/{number}")).unwrap(),
             owner: OwnerToken::draw().unwrap(),
             message_id: MessageId::new("confirmation").unwrap(),
             fingerprint: Fingerprint::of_bytes(&[]),
@@ -193,7 +193,32 @@ mod tests {
             likely: Likely::New,
         };
         keys.store().claim(&request, keys.call()).await.unwrap();
-        let held = SlotState { number: 3, consumer: "confirmation".into(), until: now.plus(LEASE) };
+        request.lease_until
+    }
+
+    #[tokio::test]
+    async fn who_has_a_slot_is_seen() {
+        let keys = Keys::new(Arc::new(MemoryStore::new()));
+        let until = hold(&keys, 3).await;
+        let held = SlotState { number: 3, consumer: "confirmation".into(), until };
         assert_eq!(keys.limit("ses").await.unwrap().slots, [held]);
+    }
+
+    #[tokio::test]
+    async fn a_list_has_what_was_set_and_no_slots_unless_they_are_asked_for() {
+        let keys = Keys::new(Arc::new(MemoryStore::new()));
+        let twenty = Allowed { calls: Some(20), ..Allowed::default() };
+        keys.set_limit(&order(Some(twenty))).await.unwrap();
+        hold(&keys, 3).await;
+        let all = Query { states: Vec::new(), consumer: None, older_than: None, text: None, limit: 10 };
+        let of_limits = Query { consumer: Some(ConsumerName::new(LIMIT_CONSUMER).unwrap()), ..all.clone() };
+        for (query, wanted) in
+            [(all, &["claimant-rate#ses"][..]), (of_limits, &["claimant-rate#ses", "claimant-rate#ses/3"])]
+        {
+            let listed = keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap();
+            let mut ids: Vec<_> = listed.found.iter().map(|found| found.id.as_str().to_owned()).collect();
+            ids.sort_unstable();
+            assert_eq!(ids, wanted);
+        }
     }
 }

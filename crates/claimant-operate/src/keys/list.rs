@@ -96,8 +96,9 @@ impl Query {
 
     /// Returns whether a record that a store has found is meant.
     fn wants(&self, id: &RecordId, record: &Record) -> bool {
-        // Slots of limits are no work: they are listed where they are asked for.
-        let is_slot = self.consumer.is_none() && id.consumer() == LIMIT_CONSUMER;
+        // Slots of limits are no work: they are listed where they are asked for. What an operator has set for a limit, whose
+        // name has no slash, is none: it counts for years, and has to be seen before a table is deleted.
+        let is_slot = self.consumer.is_none() && id.consumer() == LIMIT_CONSUMER && id.as_str().contains('/');
         !is_slot && self.text.as_deref().is_none_or(|text| mentions(id, record, text))
     }
 }
