@@ -74,24 +74,31 @@ pub(crate) struct Way<'a> {
     line: Option<Line<'a>>,
     /// Messages that are known to wait.
     waiting: usize,
-    /// Whether it is the limit that they wait for.
+    /// Whether it is the breaker or the limit that they wait for.
     is_short: bool,
 }
 
 impl Way<'_> {
-    /// Waits where the breaker is open, see [`Passage::wait`].
+    /// Waits where the breaker is open and messages wait, see [`Passage::wait`].
     pub(crate) fn wait(&mut self, once: bool) -> bool {
-        self.passage.as_mut().is_none_or(|passage| passage.wait(once))
+        let waiting = self.waiting;
+        self.passage.as_mut().is_none_or(|passage| passage.wait(waiting, once))
     }
 
-    /// Returns how many messages the breaker lets begin while so many are under way.
+    /// Returns whether the breaker lets no message begin.
+    fn is_held(&self) -> bool {
+        self.passage.as_ref().is_some_and(|passage| passage.room(0) == 0)
+    }
+
+    /// Returns how many messages may be looked for while so many are under way: while this worker probes, one at a time.
     pub(crate) fn room(&self, under_way: usize) -> usize {
-        self.passage.as_ref().map_or(usize::MAX, |passage| passage.room(under_way))
+        let probes = self.passage.as_ref().filter(|_| !self.is_held());
+        probes.map_or(usize::MAX, |passage| passage.room(under_way))
     }
 
-    /// Returns how many messages may be taken, since the limit lets them run soon.
+    /// Returns how many messages may be taken, since the breaker and the limit let them run soon.
     pub(crate) fn soon(&self) -> usize {
-        self.line.as_ref().map_or(usize::MAX, Line::room)
+        if self.is_held() { 0 } else { self.line.as_ref().map_or(usize::MAX, Line::room) }
     }
 
     /// Takes note that so many messages wait.
@@ -99,15 +106,15 @@ impl Way<'_> {
         (self.waiting, self.is_short) = (waiting, waiting > 0 && self.soon() == 0);
     }
 
-    /// Returns whether messages wait for the limit.
+    /// Returns whether messages wait for the breaker or the limit.
     pub(crate) fn is_short(&self) -> bool {
         self.is_short
     }
 
-    /// Asks for what is needed of the limit where the worker can take so many messages more, or takes none; returns whether the limit lets
-    /// messages run soon that have waited for it.
+    /// Asks for what is needed of the limit where the worker can take so many messages more, or takes none; returns whether messages may run
+    /// soon that have waited.
     pub(crate) fn go_on(&mut self, free: Option<usize>) -> bool {
-        let waiting = if free.is_some() && self.room(0) > 0 { self.waiting } else { 0 };
+        let waiting = if free.is_some() && !self.is_held() { self.waiting } else { 0 };
         if let Some(line) = &mut self.line {
             line.go_on(waiting, free.unwrap_or(0));
         }
@@ -116,8 +123,11 @@ impl Way<'_> {
         has_come
     }
 
-    /// Lets go what is held of the limit where nothing waits.
+    /// Lets go what is held of both where nothing waits.
     pub(crate) fn rest(&mut self) {
+        if let Some(passage) = &mut self.passage {
+            passage.rest();
+        }
         if let Some(line) = &mut self.line {
             line.rest();
         }

@@ -1,6 +1,6 @@
 //! A worker's loop: takes messages, processes them, and polls again.
 
-use std::future::{Future, pending};
+use std::future::{Future, pending, ready};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,40 +119,45 @@ impl<'a> WorkerLoop<'a> {
         let (mut lacks_connection, mut starved) = (false, Starved::No);
         loop {
             open &= self.rest > 0 && self.deadlines.is_none_or(|deadlines| Instant::now() < deadlines.begin_by);
+            if !open {
+                // So it leaves the breaker's probe to others.
+                self.way.found(0);
+            }
             open &= !self.is_held_back();
             if self.way.go_on((open && !lacks_connection).then(|| self.room())) {
                 self.next_take = Instant::now();
             }
             starved = self.warn_if_starved(starved);
-            if open && self.may_take() {
-                lacks_connection = self.take_due().await.unwrap_or_else(|error| {
-                    open = !self.once() && error::may_pass(&error);
-                    tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
-                    broken = (!open).then_some(error);
-                    self.next_take = Instant::now() + self.worker.poll;
-                    self.idle = true;
-                    false
-                });
-                starved = match starved {
-                    _ if !lacks_connection || !self.in_flight.is_empty() => Starved::No,
-                    Starved::No => Starved::Since(Instant::now()),
-                    before => before,
-                };
-                continue;
-            }
             if self.in_flight.is_empty() && (!open || (self.once() && self.idle)) {
                 break;
             }
             let warn_at = if let Starved::Since(begun) = starved { Some(begun + BEGIN_MAX) } else { None };
             let wake_at = self.wake_at(open).into_iter().chain(warn_at).min();
             tokio::select! {
+                // Each is looked at before more is taken, also where that goes on at once.
+                biased;
                 Some(ended) = self.in_flight.join_next() => self.end(ended),
                 () = self.way.next() => {}
+                () = &mut shutdown, if open => open = false,
+                () = ready(()), if open && self.may_take() => {
+                    lacks_connection = self.take_due().await.unwrap_or_else(|error| {
+                        open = !self.once() && error::may_pass(&error);
+                        tracing::warn!(%error, consumer = self.worker.consumer, "no messages could be taken");
+                        broken = (!open).then_some(error);
+                        self.next_take = Instant::now() + self.worker.poll;
+                        self.idle = true;
+                        false
+                    });
+                    starved = match starved {
+                        _ if !lacks_connection || !self.in_flight.is_empty() => Starved::No,
+                        Starved::No => Starved::Since(Instant::now()),
+                        before => before,
+                    };
+                }
                 () = self.worker.shared.connections.has_one(), if open && lacks_connection => {
                     (lacks_connection, self.next_take) = (false, Instant::now());
                 }
                 () = sleep_until(wake_at.unwrap_or(self.next_take)), if wake_at.is_some() => {}
-                () = &mut shutdown, if open => open = false,
             }
         }
         if self.once() && matches!(starved, Starved::Since(_)) && self.summary == Summary::default() {
@@ -173,8 +178,8 @@ impl<'a> WorkerLoop<'a> {
         self.deadlines.is_some()
     }
 
-    /// Waits where the breaker is open. Returns whether a run that ends when nothing is due ends for that: its messages are safe, and the next
-    /// run looks again.
+    /// Waits where the breaker is open and messages are due. Returns whether a run that ends when nothing is due ends for that: its messages
+    /// are safe, and the next run looks again.
     fn is_held_back(&mut self) -> bool {
         let once = self.once();
         let ends = !self.way.wait(once);
@@ -187,7 +192,7 @@ impl<'a> WorkerLoop<'a> {
         ends
     }
 
-    /// Returns how many messages may be taken, but for the limit.
+    /// Returns how many messages may be taken, but for the limit, and for a breaker that is open.
     fn room(&self) -> usize {
         let under_way = self.in_flight.len();
         let most = if self.suspects { 1_usize.saturating_sub(under_way) } else { self.worker.concurrency - under_way };
@@ -240,8 +245,8 @@ impl<'a> WorkerLoop<'a> {
         self.idle = false;
     }
 
-    /// Takes due messages once, and begins their attempts. While the limit lets none run soon, it only looks whether there are some.
-    /// Returns whether it took none because other workers have all connections.
+    /// Takes due messages once, and begins their attempts. While the breaker or the limit lets none run soon, it only looks whether there are
+    /// some. Returns whether it took none because other workers have all connections.
     async fn take_due(&mut self) -> Result<bool, StoreError> {
         let (worker, soon) = (Arc::clone(&self.worker), self.way.soon());
         // Looking takes a connection, too. OK because the smaller of the two fits a usize.

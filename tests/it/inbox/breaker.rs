@@ -52,6 +52,29 @@ async fn nothing_is_taken_while_a_breaker_is_open() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
+async fn a_worker_that_has_no_message_due_leaves_the_probe_to_others() {
+    let world = World::start(4).await;
+    let store = PostgresStore::new(world.inbox.pool().clone());
+    store.migrate().await.unwrap();
+    let message = |n: u32| record(&format!("m{n}"), &body(&format!("k{n}"), "mail"));
+    assert_eq!(world.deliver(vec![message(1), message(2)]).await, [""; 0]);
+    let away = Arc::new(AtomicBool::new(true));
+    let worker = worker(&world, &store, &away);
+    assert_eq!(run(&worker).await.failed, 2, "then it opens");
+    // Both are due tomorrow.
+    world.sql("UPDATE claimant_inbox SET next_attempt_at = next_attempt_at + 86400000").await;
+    world.clock.advance(Duration::from_secs(12));
+    assert_eq!(run(&worker).await, claimant_inbox::Summary::default(), "half open");
+    let claims = "SELECT attempts FROM claimant_records WHERE convert_from(id, 'UTF8') = 'claimant-breaker#mail'";
+    let claims: i64 = sqlx::query_scalar(claims).fetch_one(world.inbox.pool()).await.unwrap();
+    assert_eq!(claims, 1, "of the one that opened it");
+    away.store(false, Ordering::SeqCst);
+    assert_eq!(world.deliver(vec![message(3)]).await, [""; 0]);
+    assert_eq!(run(&worker).await.done, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
 async fn runs_of_one_process_share_the_concurrency() {
     let world = World::start(12).await;
     let records = (0..40).map(|n| record(&format!("m{n}"), &body(&format!("k{n}"), "busy"))).collect();

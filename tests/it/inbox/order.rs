@@ -156,6 +156,22 @@ async fn a_long_group_that_is_stuck_holds_up_no_other_message() {
     assert_eq!(done, 1_500);
 }
 
+/// Also while it goes through what waits behind a dead message, and takes nothing.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_worker_stops_in_the_middle_of_a_long_group_that_is_stuck() {
+    let world = World::start(4).await;
+    world.deliver(vec![nth("stuck", "reject", 0)]).await;
+    assert_eq!(world.run().await.dead, 1);
+    add_like(&world, 500).await;
+    world.clock.advance(LATER);
+    // It is ready when it is asked for the second time.
+    assert_eq!(world.worker().run_until(tokio::task::yield_now()).await.unwrap(), claimant_inbox::Summary::default());
+    let parked = sqlx::query_scalar("SELECT count(*) FROM claimant_inbox WHERE waiting");
+    let parked: i64 = parked.fetch_one(world.inbox.pool()).await.unwrap();
+    assert!((1..200).contains(&parked), "{parked} of 500: more than are read at once");
+}
+
 /// What a person does about a dead message, and what of its group is done before and after that.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]

@@ -99,10 +99,13 @@ impl<'a> Passage<'a> {
         self.way.room(under_way)
     }
 
-    /// Begins to wait where nothing may begin, until that has changed. With `once`, it looks once, and then returns `false` while nothing
-    /// may begin.
-    pub fn wait(&mut self, once: bool) -> bool {
-        if self.room(0) > 0 || self.wait.is_some() {
+    /// Begins to wait where nothing may begin and so many messages wait, until that has changed. Where none does, it waits no more: who has
+    /// none leaves the probe to others. With `once`, it looks once, and then returns `false` while nothing may begin.
+    pub fn wait(&mut self, messages: usize, once: bool) -> bool {
+        if messages == 0 {
+            self.wait = None;
+        }
+        if messages == 0 || self.room(0) > 0 || self.wait.is_some() {
             return true;
         }
         if once && self.looked {
@@ -148,11 +151,16 @@ impl<'a> Passage<'a> {
         true
     }
 
-    /// Ends the worker's way: a probe that has an answer closes the breaker, and what is under way is written.
-    pub async fn end(mut self) {
-        self.wait = None;
+    /// Ends a probe, where no message is under way or waits: one that has an answer closes the breaker, and any other is left to others.
+    pub fn rest(&mut self) {
         let write = self.way.leave();
         self.write(write);
+    }
+
+    /// Ends the worker's way: its probe as where it [rests](Self::rest), and what is under way is written.
+    pub async fn end(mut self) {
+        self.wait = None;
+        self.rest();
         while self.writes.next().await.is_some() {}
     }
 }

@@ -157,11 +157,33 @@ async fn it_is_open_for_its_own_time_and_not_for_as_long_as_a_handler_may_take()
     for runs in [5, 1] {
         (0..runs).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
         while passage.room(0) == 0 {
-            passage.wait(false);
+            passage.wait(1, false);
             passage.next().await;
         }
         let probes_at = if runs == 5 { 11 } else { 72 };
         assert_eq!(world.start.elapsed().as_secs(), probes_at);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_has_no_message_neither_waits_for_a_breaker_nor_keeps_its_probe() {
+    for answers in [1, 0] {
+        let world = World::new(true);
+        let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
+        let worker = WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::ZERO).unwrap();
+        let mut passage = worker.passage();
+        (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+        passage.next().await;
+        assert!(passage.wait(1, false) && passage.wait(0, false));
+        assert!(!passage.next().await, "it waits for nothing");
+        while passage.room(0) == 0 {
+            passage.wait(1, false);
+            passage.next().await;
+        }
+        (0..answers).for_each(|_| passage.after_run(Health::Answered, Duration::ZERO));
+        passage.rest();
+        passage.next().await;
+        assert_eq!(passage.room(0), if answers == 1 { usize::MAX } else { 0 });
     }
 }
 

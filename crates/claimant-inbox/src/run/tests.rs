@@ -1,10 +1,12 @@
+use claimant_core::breaker::Health;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
-    BoxFuture, Call, Claim, ClaimAnswer, HandlerError, Limit, Record, RecordId, Renewed, Settled, Store,
-    TransactionGuard,
+    BoxFuture, Breaker, Call, Claim, ClaimAnswer, Clock, HandlerError, Limit, MemoryStore, Record, RecordId, Renewed,
+    Settled, Store, Timestamp, TransactionGuard,
 };
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
+use tokio::time::sleep;
 
 use super::*;
 use crate::connections::Connections;
@@ -36,12 +38,15 @@ async fn handler(_: u64, _: TransactionGuard<Transaction>, _: InboxContext) -> R
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_run_returns_in_its_time_where_the_store_of_its_limit_is_silent() {
+fn worker() -> Worker {
     let pool = PgPool::connect_lazy_with(PgConnectOptions::new());
     let connections = Arc::new(Connections::of(&pool));
-    let worker = Worker::new(pool, connections, "orders".to_owned()).on("ok", handler);
-    let worker = worker.limit(Limit::new("mail").per_second(1), Silent).checked().expect("it can run");
+    Worker::new(pool, connections, "orders".to_owned()).on("ok", handler)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_returns_in_its_time_where_the_store_of_its_limit_is_silent() {
+    let worker = worker().limit(Limit::new("mail").per_second(1), Silent).checked().expect("it can run");
     let (shared, begun) = (Arc::clone(&worker.shared), Instant::now());
     let deadlines = Deadlines { begin_by: begun, return_by: begun + Duration::from_secs(1) };
     let mut run = WorkerLoop::new(worker, &shared, u64::MAX, Some(deadlines));
@@ -50,4 +55,45 @@ async fn a_run_returns_in_its_time_where_the_store_of_its_limit_is_silent() {
     run.way.go_on(Some(1));
     assert_eq!(run.work(pending()).await.expect("nothing failed"), Summary::default());
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
+}
+
+/// The time of a paused test.
+struct PausedClock(Instant);
+
+impl Clock for PausedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_000_000).plus(self.0.elapsed())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_or_has_no_message_leaves_the_probe_of_its_breaker_to_others() {
+    // It is half open after 11 s.
+    for (waiting, stops_after, probes) in [(1, 20, true), (1, 5, false), (0, 20, false)] {
+        let clock = Arc::new(PausedClock(Instant::now()));
+        let worker = worker().concurrency(1).clock(clock).breaker(Breaker::new("mail"), MemoryStore::new());
+        let worker = worker.checked().expect("it can run");
+        let shared = Arc::clone(&worker.shared);
+        let mut run = WorkerLoop::new(worker, &shared, u64::MAX, None);
+        run.in_flight.spawn(async {
+            let took = Duration::from_secs(25);
+            sleep(took).await;
+            Attempt { outcome: AttemptOutcome::Done, health: Health::Unknown, took }
+        });
+        (0..5).for_each(|_| run.way.after_run(Health::Away, Duration::ZERO));
+        run.way.next().await;
+        run.way.found(waiting);
+        assert_eq!(run.work(sleep(Duration::from_secs(stops_after))).await.expect("nothing failed").done, 1);
+        let (mut other, ended) = (shared.downstream.way(), Instant::now());
+        other.found(1);
+        while other.soon() == 0 {
+            other.wait(false);
+            other.next().await;
+        }
+        assert_eq!(
+            ended.elapsed() > Duration::from_secs(1),
+            probes,
+            "{waiting} waiting, stopped after {stops_after} s"
+        );
+    }
 }
