@@ -24,8 +24,13 @@ const NESTED: [(&str, &str); 2] = [
 /// The kinds of resources of a consumer: its name comes before each.
 const KINDS: [&str; 8] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs", "Role", "Alarms", "Dashboard"];
 
-/// What a consumer's section in the template refers to.
-const SHARED: [&str; 5] = ["LockTable", "ConsumerPolicy", "MaximumConcurrency", "AlarmTopicArn", "HasDashboards"];
+/// What a consumer's section in the template refers to, each by the section of the template that has it.
+const SHARED: [(&str, &str); 4] = [
+    ("Parameters", "MaximumConcurrency"),
+    ("Parameters", "AlarmTopicArn"),
+    ("Conditions", "HasDashboards"),
+    ("Resources", "ConsumerPolicy"),
+];
 
 /// What a member takes from `[workspace.package]`.
 const PACKAGE: [&str; 4] = ["version", "edition", "rust-version", "publish"];
@@ -137,7 +142,12 @@ impl Consumer<'_> {
         words.condition("table_by_globals", matches!(tables, LockTables::Named(_)));
         match &tables {
             LockTables::Named(names) => words.word("lock_tables", arns(names)),
-            LockTables::Unset | LockTables::Unreadable => words.word("lock_tables", arns(&["LockTable"])),
+            LockTables::Unset | LockTables::Unreadable => {
+                words.word("lock_tables", arns(&["LockTable"]));
+                if !globals.has_table("LockTable") {
+                    plan.fault(lacks("Resources", "LockTable"));
+                }
+            }
         }
         if tables == LockTables::Unreadable {
             plan.note(format!(
@@ -148,6 +158,12 @@ impl Consumer<'_> {
         for (what, rights) in globals.unallowed() {
             plan.note(format!(
                 "The template's Globals have {what}, and so has the new function: before you deploy, add to {}Role {rights}. Without it, the deployment can fail, or the function not start.",
+                self.name.of_resources()
+            ));
+        }
+        for (what, property) in globals.of_roles() {
+            plan.note(format!(
+                "The template's Globals have {what}, which SAM gives only to roles that it makes itself: before you deploy, give {}Role the same, as its {property}.",
                 self.name.of_resources()
             ));
         }
@@ -164,11 +180,6 @@ impl Consumer<'_> {
             plan.fault("template.yaml cannot be read");
             return;
         };
-        for shared in SHARED.into_iter().filter(|shared| !insert::has_key(&yaml, shared)) {
-            plan.fault(format!(
-                "template.yaml has no {shared}, which consumers share: copy it from claimant's own template"
-            ));
-        }
         for kind in KINDS {
             let id = self.name.of_resources() + kind;
             if insert::has_key(&yaml, &id) {
@@ -176,7 +187,14 @@ impl Consumer<'_> {
             }
         }
         match claimant_template::parse(&yaml) {
-            Ok(template) => self.heed_globals(&Globals::of(&template), plan, &mut words),
+            Ok(template) => {
+                for (section, shared) in SHARED {
+                    if template.get(section).and_then(|section| section.get(shared)).is_none() {
+                        plan.fault(lacks(section, shared));
+                    }
+                }
+                self.heed_globals(&Globals::of(&template), plan, &mut words);
+            }
             Err(unreadable) => {
                 plan.fault(format!("template.yaml is no YAML at line {}: {}", unreadable.line, unreadable.what));
             }
@@ -202,6 +220,13 @@ fn plan_nested(plan: &mut Plan) {
             )),
         }
     }
+}
+
+/// Returns what is wrong with a template that lacks something.
+fn lacks(section: &str, shared: &str) -> String {
+    format!(
+        "template.yaml has no {shared} under {section}, which consumers share: copy it from claimant's own template"
+    )
 }
 
 /// Returns the ARNs of tables, as a role names them.

@@ -19,6 +19,13 @@ const UNALLOWED: [(&[&str], &str); 3] = [
     ),
 ];
 
+/// What SAM gives to the roles that it makes itself alone, and the property of a role that says the same.
+const OF_ROLES: [(&str, &str); 3] = [
+    ("PermissionsBoundary", "PermissionsBoundary"),
+    ("RolePath", "Path"),
+    ("AssumeRolePolicyDocument", "AssumeRolePolicyDocument"),
+];
+
 /// The lock tables that every function has.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LockTables<'a> {
@@ -76,6 +83,11 @@ impl<'a> Globals<'a> {
         UNALLOWED.into_iter().filter(move |(path, _)| is_there(path)).map(|(path, rights)| (path[0], rights))
     }
 
+    /// Returns what SAM says of roles that it makes itself, and the property that says it of another one.
+    pub(super) fn of_roles(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        OF_ROLES.into_iter().filter(|(key, _)| self.get(key).is_some())
+    }
+
     /// Returns whether a function moves records.
     pub(super) fn move_records(&self) -> bool {
         self.variable("CLAIMANT_TABLE_BEFORE").is_some()
@@ -84,14 +96,16 @@ impl<'a> Globals<'a> {
     /// Returns the tables that have a function's records.
     pub(super) fn lock_tables(&self) -> LockTables<'a> {
         let Some(value) = self.variable("CLAIMANT_TABLE") else { return LockTables::Unset };
-        let is_table = |name: &&str| {
-            let kind = self.template.get("Resources").and_then(|resources| resources.get(name)?.get("Type")?.as_text());
-            kind.is_some_and(|kind| TABLES.contains(&kind))
-        };
         match referred(value) {
-            Some(names) if names.iter().all(is_table) => LockTables::Named(names),
+            Some(names) if names.iter().all(|name| self.has_table(name)) => LockTables::Named(names),
             _ => LockTables::Unreadable,
         }
+    }
+
+    /// Returns whether the template has a table of this name.
+    pub(super) fn has_table(&self, name: &str) -> bool {
+        let kind = self.template.get("Resources").and_then(|resources| resources.get(name)?.get("Type")?.as_text());
+        kind.is_some_and(|kind| TABLES.contains(&kind))
     }
 }
 

@@ -201,13 +201,13 @@ fn a_workspace_is_one_by_its_template() {
 fn a_workspace_that_lacks_something_is_told_what() {
     let workspace = workspace();
     let template = workspace.path().join("template.yaml");
-    let without = |file: &Path, what: &str| {
+    let replace = |file: &Path, what: &str, by: &str| {
         let text = fs::read_to_string(file).unwrap();
-        fs::write(file, text.replace(what, "")).unwrap();
+        fs::write(file, text.replace(what, by)).unwrap();
     };
-    without(&template, "  ConsumerPolicy:\n");
-    without(&workspace.path().join("Cargo.toml"), "tracing = \"0.1.41\"\n");
-    without(&workspace.path().join("Cargo.toml"), ", \"functions/*\"");
+    replace(&template, "  ConsumerPolicy:\n", "  Policy:\n");
+    replace(&workspace.path().join("Cargo.toml"), "tracing = \"0.1.41\"\n", "");
+    replace(&workspace.path().join("Cargo.toml"), ", \"functions/*\"", "");
     fs::write(workspace.path().join("Cargo.lock"), "[[package]]\nname = \"serde\"\n").unwrap();
     let output = claimant_new(workspace.path(), "serde", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -219,6 +219,31 @@ fn a_workspace_that_lacks_something_is_told_what() {
     ] {
         assert!(errors.contains(wanted), "{wanted} in {errors}");
     }
+}
+
+/// Each name that consumers share is also a key elsewhere: of a nested stack's parameters, of a mapping.
+#[test]
+fn what_consumers_share_is_asked_for_where_it_has_to_be() {
+    let ours = fs::read_to_string(root().join("template.yaml")).unwrap();
+    let of_another_stack = ours.replace("\n  LockTable:\n", "\n  Locks:\n");
+    let of_another_stack = of_another_stack.replace("\nParameters:\n", "\nParameters:\n  LockTable: {Type: String}\n");
+    for (text, lacks) in [
+        (ours.replace("\n  MaximumConcurrency:\n", "\n  Other:\n"), "MaximumConcurrency under Parameters"),
+        (ours.replace("\n  AlarmTopicArn:\n", "\n  Other:\n"), "AlarmTopicArn under Parameters"),
+        (of_another_stack, "LockTable under Resources"),
+    ] {
+        let workspace = workspace();
+        fs::write(workspace.path().join("template.yaml"), text).unwrap();
+        let output = claimant_new(workspace.path(), "welcome", &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(&format!("has no {lacks},")), "{lacks} in {errors}");
+    }
+    // A table that the template's Globals name may have any name.
+    let workspace = workspace();
+    let template = workspace.path().join("template.yaml");
+    fs::write(&template, ours.replace("LockTable", "Locks")).unwrap();
+    written(workspace.path(), "welcome", &[]);
+    assert!(!fs::read_to_string(&template).unwrap().contains("LockTable"));
 }
 
 #[test]

@@ -30,6 +30,8 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
     let files = "[{Arn: arn:aws:elasticfilesystem:eu-west-1:123456789012:access-point/a, LocalMountPath: /mnt/a}]";
     let mounts =
         format!("{ours}    EventInvokeConfig: {{DestinationConfig: {destination}}}\n    FileSystemConfigs: {files}\n");
+    let of_roles = "    PermissionsBoundary: arn:aws:iam::123456789012:policy/all\n    RolePath: /functions/\n";
+    let of_roles = format!("{ours}{of_roles}    AssumeRolePolicyDocument: {{Version: '2012-10-17', Statement: []}}\n");
     let (own_store, both) = ("LockTable", "LockTable,LockTable2");
     for (globals, lines, tables) in [
         (ours, 0, own_store),
@@ -38,6 +40,7 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         (&*untraced, 0, own_store),
         (&*sends, 0, own_store),
         (&*mounts, 0, own_store),
+        (&*of_roles, 0, own_store),
         (&*two, 0, both),
         (&*joined, 0, both),
         (&*of_another, 1, own_store),
@@ -65,6 +68,15 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         ] {
             let is_said = said.contains(&format!("Globals have {what},")) && said.contains(needed);
             assert_eq!(is_said, asked, "{what}: {said}");
+        }
+        for (what, property) in [
+            ("PermissionsBoundary", "PermissionsBoundary"),
+            ("RolePath", "Path"),
+            ("AssumeRolePolicyDocument", "AssumeRolePolicyDocument"),
+        ] {
+            let is_said = said.contains(&format!("Globals have {what}, which SAM gives only to roles"))
+                && said.contains(&format!("give WelcomeRole the same, as its {property}."));
+            assert_eq!(is_said, globals.contains(what), "{what}: {said}");
         }
         let stack = Stack::load(&template, &BTreeMap::new()).unwrap();
         let function = &stack.functions[0];
