@@ -3,7 +3,7 @@
 use crate::batches::Batches;
 use crate::bill::{FunctionBill, bill};
 use crate::deployed::Deployed;
-use crate::load::Load;
+use crate::load::{Load, WINDOW_DEFAULT_DAYS};
 use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
 use crate::records::{Records, Tables};
@@ -81,7 +81,9 @@ pub(crate) fn advice(of: &FunctionBill, deployed: &Deployed, load: &Load, prices
         && !matches!(store, Store::Instance(_))
     {
         // Longer than a message can live: what is redriven after its record is over runs again.
-        let days = polled.lives_s.map(|lives| (lives / DAY_S).ceil() + 1.0);
+        // No shorter window is taken by a consumer that does its work at most once.
+        let least = if guarantee == Guarantee::AtMostOnce { WINDOW_DEFAULT_DAYS } else { 0.0 };
+        let days = polled.lives_s.map(|lives| least.max((lives / DAY_S).ceil() + 1.0));
         if let Some(days) = days.filter(|days| *days < load.window_days) {
             let shorter = Load { window_days: days, ..load.clone() };
             let price = "duplicates that come later run again";

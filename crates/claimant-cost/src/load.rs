@@ -3,6 +3,9 @@
 /// Days that a month has here.
 pub const MONTH_DAYS: f64 = 30.0;
 
+/// The window of a consumer that sets none, and the shortest of one that does its work at most once: `claimant::limits::WINDOW_DEFAULT_S`.
+pub(crate) const WINDOW_DEFAULT_DAYS: f64 = 15.0;
+
 /// How many messages come to a function, and what they are like.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
@@ -54,7 +57,7 @@ pub struct Work {
 
 impl Default for Load {
     fn default() -> Self {
-        Self { traffic: Traffic::default(), work: Work::default(), filled: None, window_days: 15.0 }
+        Self { traffic: Traffic::default(), work: Work::default(), filled: None, window_days: WINDOW_DEFAULT_DAYS }
     }
 }
 

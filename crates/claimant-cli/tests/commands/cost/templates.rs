@@ -65,6 +65,10 @@ fn a_window_is_advised_that_outlasts_each_message() {
         let bill = json(&[&["--template", &template][..], &more].concat());
         let found = advised(&bill);
         assert_eq!(found.iter().find(|setting| setting.contains("days")).copied(), window, "{to}: {found:?}");
+        // A consumer that does its work at most once takes no window below 15 days.
+        let bill = json(&[&["--template", &template, "--guarantee", "at-most-once"][..], &more].concat());
+        let found = advised(&bill);
+        assert!(!found.iter().any(|setting| setting.contains("days")), "{to}: {found:?}");
     }
 }
 
