@@ -170,9 +170,12 @@ fn the_versions_of_other_crates_are_those_of_the_manifest() {
     let (page, manifest) = (read("docs/your-own-consumer.md"), read("Cargo.toml"));
     let table = page.split_once("| crate and version |").unwrap().1.split_once("\n\n").unwrap().0;
     let cells = table.lines().skip(2).flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
-    let named = cells.map(|cell| cell.trim().trim_start_matches('`').replace("` ", " = { version = \""));
-    let (found, wrong): (Vec<_>, Vec<_>) = named.partition(|start| manifest.contains(&format!("\n{start}.")));
-    assert_eq!((found.len(), wrong), (10, vec![]), "Cargo.toml has other versions");
+    let named = cells.map(|cell| cell.trim().trim_start_matches('`').split_once("` ").unwrap());
+    // The first text of an entry is its version, with features or without.
+    let version = |name: &str| manifest.split_once(&format!("\n{name} = "))?.1.split('"').nth(1);
+    let is_there = |(name, major): &(&str, &str)| version(name).is_some_and(|it| it.starts_with(&format!("{major}.")));
+    let (found, wrong): (Vec<_>, Vec<_>) = named.partition(is_there);
+    assert_eq!((found.len(), wrong), (13, vec![]), "Cargo.toml has other versions");
 }
 
 #[test]

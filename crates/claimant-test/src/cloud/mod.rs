@@ -13,7 +13,7 @@ pub use claimant_local::Error;
 pub use claimant_local::cloud::Cloud;
 pub use claimant_local::dynamodb::Item;
 pub use claimant_local::gateway::Gateway;
-pub use claimant_local::lambda::Invocation;
+pub use claimant_local::lambda::{Function, Invocation};
 pub use claimant_local::mailbox::Mailbox;
 pub use claimant_local::stage::{Gate, Hold, LOCK_TABLE, Stage, StageConfig};
 pub use test_cloud::{PATIENCE, TestCloud, TestCloudConfig};
