@@ -65,8 +65,9 @@ static WITHOUT_RETRIES: OnceCell<SdkConfig> = OnceCell::const_new();
 /// may be repeated; the others are [without retries](config_without_retries).
 ///
 /// ```no_run
+/// # mod claimant { pub mod aws { pub use claimant_aws::*; } }
 /// # async fn example() {
-/// let config = claimant_aws::config().await;
+/// let config = claimant::aws::config().await;
 /// // aws_sdk_dynamodb::Client::new(config)
 /// # }
 /// ```
@@ -85,8 +86,9 @@ pub async fn config() -> &'static SdkConfig {
 /// connection could be made, or there were no credentials, nothing was sent: [`is_unsent`] says so of an error.
 ///
 /// ```no_run
+/// # mod claimant { pub mod aws { pub use claimant_aws::*; } }
 /// # async fn example() {
-/// let config = claimant_aws::config_without_retries().await;
+/// let config = claimant::aws::config_without_retries().await;
 /// // aws_sdk_sesv2::Client::new(config)
 /// # }
 /// ```

@@ -24,10 +24,11 @@ pub enum Unsent {
 /// nothing of those before.
 ///
 /// ```
-/// use claimant_core::HandlerError;
+/// # mod claimant { pub use claimant_core::*; pub mod aws { pub use claimant_aws::*; } }
+/// use claimant::HandlerError;
 ///
 /// fn failed(error: impl std::error::Error + Send + Sync + 'static) -> HandlerError {
-///     if claimant_aws::is_unsent(&error) { HandlerError::retry(error) } else { HandlerError::uncertain(error) }
+///     if claimant::aws::is_unsent(&error) { HandlerError::retry(error) } else { HandlerError::uncertain(error) }
 /// }
 /// ```
 #[must_use]

@@ -30,14 +30,15 @@ static UNSAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// asked for is in the error of the next one that is finished: a function does not start with a placeholder.
 ///
 /// ```
-/// use claimant_core::Variables;
+/// # use claimant_core as claimant;
+/// use claimant::Variables;
 ///
 /// struct Gateway {
 ///     url: String,
 ///     deduplicates: bool,
 /// }
 ///
-/// # fn main() -> Result<(), claimant_core::Error> {
+/// # fn main() -> Result<(), claimant::Error> {
 /// let mut variables = Variables::new([("GATEWAY_URL", "https://pay.example"), ("GATEWAY_DEDUPLICATES", "yes")]);
 /// let gateway = Gateway {
 ///     url: variables.text("GATEWAY_URL"),

@@ -25,9 +25,10 @@ const NESTING_BYTES: (usize, usize) = (3, 1);
 /// rejects the message, since it would be too large the next time too.
 ///
 /// ```
+/// # mod claimant { pub use claimant_core::*; pub mod dynamodb { pub use claimant_dynamodb::*; } }
 /// use aws_sdk_dynamodb::types::{AttributeValue, Put};
-/// use claimant_core::HandlerError;
-/// use claimant_dynamodb::Transaction;
+/// use claimant::HandlerError;
+/// use claimant::dynamodb::Transaction;
 ///
 /// fn issue(tx: &mut Transaction, card: &str) -> Result<(), HandlerError> {
 ///     let put = Put::builder().table_name("cards").item("id", AttributeValue::S(card.into()));

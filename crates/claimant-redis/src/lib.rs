@@ -14,8 +14,9 @@
 //! | `error` | maps Redis's errors to store errors |
 //!
 //! ```no_run
-//! # fn main() -> Result<(), claimant_core::Error> {
-//! let store = claimant_redis::RedisStore::from_env()?;
+//! # mod claimant { pub use claimant_core::*; pub mod redis { pub use claimant_redis::*; } }
+//! # fn main() -> Result<(), claimant::Error> {
+//! let store = claimant::redis::RedisStore::from_env()?;
 //! # drop(store);
 //! # Ok(())
 //! # }

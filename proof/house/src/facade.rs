@@ -1,5 +1,5 @@
-//! What examples in doc comments import from `claimant`, the crate that users depend on. They are compiled against the crates beneath it, under
-//! its name, so that only this sees a name that it does not have.
+//! What examples in doc comments import from `claimant`, the crate that users depend on, and what documents, comments and templates name of it.
+//! Examples are compiled against the crates beneath it, under its name, so that only this sees a name that it does not have; the others not at all.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,9 @@ use syn::{Ident, Item, ItemUse, Visibility};
 
 use crate::circles::flatten;
 use crate::source::{Crate, File};
+
+/// What a failed direct invocation is called by, with `claimant::` before it: these are no paths.
+const ERROR_TYPES: [&str; 7] = ["busy", "conflict", "error", "not_started", "parked", "rejected", "retry"];
 
 /// Returns what can be imported from the crate, by its path from there: `Consumer`, `dynamodb`, `dynamodb::LockTable`.
 #[must_use]
@@ -51,6 +54,44 @@ fn public(item: &Item) -> Option<&Ident> {
     matches!(vis, Visibility::Public(_)).then_some(name)
 }
 
+/// Returns the doc comments of a file, without the lines of examples that readers do not see.
+fn seen(file: &File) -> Vec<&str> {
+    let comments =
+        file.text.lines().map(str::trim_start).filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
+    comments.map(str::trim).filter(|line| *line != "#" && !line.starts_with("# ")).collect()
+}
+
+/// Returns the lines of a file's examples that name a crate beneath `claimant`.
+#[must_use]
+pub fn beneath(file: &File) -> Vec<&str> {
+    let is_small = |c: char| c.is_ascii_lowercase();
+    let names =
+        |line: &str| line.split("claimant_").skip(1).any(|rest| rest.trim_start_matches(is_small).starts_with("::"));
+    // What is between two fences is an example.
+    let mut is_example = false;
+    let mut lines = seen(file);
+    lines.retain(|line| {
+        is_example ^= line.starts_with("```");
+        is_example && names(line)
+    });
+    lines
+}
+
+/// Returns what a text names of `claimant` that it does not have, in code and in prose, by its path from there. What is imported in a group is
+/// not looked into.
+#[must_use]
+pub fn unknown<'a>(names: &BTreeSet<String>, text: &'a str) -> Vec<&'a str> {
+    let is_of_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let paths = text.split("claimant::").skip(1);
+    let paths = paths.map(|rest| rest[..rest.find(|c| !is_of_path(c)).unwrap_or(rest.len())].trim_end_matches(':'));
+    // What a type has is the compiler's to know: `Key::new`.
+    let is_type = |path: &str| path.rsplit("::").next().is_some_and(|name| name.starts_with(char::is_uppercase));
+    let of_type = |path: &str| path.rsplit_once("::").is_some_and(|(of, _)| is_type(of) && names.contains(of));
+    let unknown =
+        |path: &&str| !path.is_empty() && !names.contains(*path) && !of_type(path) && !ERROR_TYPES.contains(path);
+    paths.filter(unknown).collect()
+}
+
 /// Returns what the examples of a file import from `claimant`, by its path from there, without the lines that readers do not see.
 ///
 /// # Panics
@@ -58,10 +99,7 @@ fn public(item: &Item) -> Option<&Ident> {
 /// Where such a line is no import.
 #[must_use]
 pub fn imports(file: &File) -> Vec<String> {
-    let comments =
-        file.text.lines().map(str::trim_start).filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
-    let seen = comments.map(str::trim).filter(|line| *line != "#" && !line.starts_with("# "));
-    let seen = seen.collect::<Vec<_>>().join("\n");
+    let seen = seen(file).join("\n");
     let mut imports = Vec::new();
     for rest in seen.split("use claimant::").skip(1) {
         let tree = rest.split_once(';').map_or(rest, |(tree, _)| tree);

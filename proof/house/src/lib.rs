@@ -6,7 +6,7 @@
 //! | [`sizes`] | lines of files and functions, fields of types, parameters of functions |
 //! | [`contents`] | modules that the table of a `lib.rs` does not have |
 //! | [`circles`] | files of one crate that import each other |
-//! | [`facade`] | what examples import from the crate that users depend on |
+//! | [`facade`] | what examples import from the crate that users depend on, and documents name of it |
 //! | [`words`] | names of other systems in a crate that must know none |
 //! | [`loaded`] | how much of a program is loaded when it starts |
 //! | [`dependencies`] | licences, sources, and which crate may use which |

@@ -1,14 +1,16 @@
 //! The house rules, held to the crates that users depend on; files are short everywhere.
 
+mod facade;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use claimant_house::dependencies::{self, Graphed, Rules};
 use claimant_house::sizes::{self, Sized};
-use claimant_house::source::{Crate, File};
+use claimant_house::source::Crate;
 use claimant_house::{
-    FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, contents, facade, source, words,
+    FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, circles, contents, source, words,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -39,7 +41,9 @@ fn the_crates_keep_the_rules() {
     tables_of_contents_are_whole(&crates);
     files_functions_and_types_are_small(&crates);
     the_core_names_no_other_system(&crates);
-    examples_import_what_claimant_has(&crates);
+    facade::examples_import_what_claimant_has(&crates);
+    facade::texts_name_what_claimant_has(&crates);
+    facade::examples_name_no_crate_beneath_claimant(&crates);
 }
 
 fn no_files_of_a_crate_import_each_other(crates: &[Crate]) {
@@ -82,23 +86,20 @@ fn the_core_names_no_other_system(crates: &[Crate]) {
     assert!(!words::of(named("claimant-dynamodb"), words::SYSTEMS).is_empty(), "the check finds words");
 }
 
-/// Returns what examples import from `claimant` that it does not have: `path: name`.
-fn missing(names: &BTreeSet<String>, files: &[File]) -> Vec<String> {
-    let imports = files.iter().flat_map(|file| facade::imports(file).into_iter().map(move |name| (file, name)));
-    let missing = imports.filter(|(_, name)| !names.contains(name));
-    missing.map(|(file, name)| format!("{}: there is no claimant::{name}", file.path.display())).collect()
-}
-
-fn examples_import_what_claimant_has(crates: &[Crate]) {
-    let claimant = crates.iter().find(|krate| krate.name == "claimant").expect("the crate is there");
-    let names = facade::names(claimant);
-    let found: Vec<_> = crates.iter().flat_map(|krate| missing(&names, &krate.files)).collect();
-    assert!(found.is_empty(), "{}", found.join("\n"));
-    let text = "/// use claimant::{Key, MemoryStore, memory::{self, MemoryStore as Store}};\n/// # use claimant::Hidden;\n\
-        //! use claimant::lambda::run;\n// use claimant::Comment;\n//! use claimant::settings::variables;\n";
-    let file = File { path: "a.rs".into(), module: vec![], items: vec![], text: text.to_owned(), lines: 1 };
-    let wanted = ["MemoryStore", "settings::variables"].map(|name| format!("a.rs: there is no claimant::{name}"));
-    assert_eq!(missing(&names, &[file]), wanted);
+/// docs.rs builds what is on unless switched off, and users look there for the rest.
+#[test]
+fn features_are_shown_where_the_documentation_is_built() {
+    let metadata: Value = metadata(&["--no-deps"]);
+    let is_off = |package: &&Value| {
+        let features = package["features"].as_object().expect("they have features");
+        let on = package["features"]["default"].as_array().map_or(&[][..], Vec::as_slice);
+        package["publish"].is_null() && features.keys().any(|name| name != "default" && !on.contains(&json!(name)))
+    };
+    let packages: Vec<_> = metadata["packages"].as_array().expect("there are packages").iter().filter(is_off).collect();
+    assert!(packages.len() > 5, "the check finds features");
+    for package in packages {
+        assert_eq!(package["metadata"]["docs"]["rs"]["all-features"], true, "{}", package["name"]);
+    }
 }
 
 /// `cargo metadata` with these options, offline.
@@ -246,7 +247,7 @@ fn targets_without_a_test_program_have_no_tests() {
         count += 1;
         let root = Path::new(target["src_path"].as_str().expect("a target has a file"));
         let files = if root.ends_with("lib.rs") {
-            files(root.parent().expect("it is in a folder"))
+            files(root.parent().expect("it is in a folder"), "rs")
         } else {
             vec![root.to_owned()]
         };
@@ -265,7 +266,7 @@ fn libraries_without_doc_tests_have_no_examples_in_comments() {
     let libraries = targets.iter().filter(|target| target["kind"] == json!(["lib"]) && target["doctest"] == false);
     let roots: Vec<_> = libraries.map(|target| target["src_path"].as_str().expect("a target has a file")).collect();
     assert!(roots.len() > 10, "{roots:?}");
-    for file in roots.iter().flat_map(|root| files(Path::new(root).parent().expect("it is in a folder"))) {
+    for file in roots.iter().flat_map(|root| files(Path::new(root).parent().expect("it is in a folder"), "rs")) {
         let has_example = has_line(&file, ["/// ```", "//! ```"]);
         assert!(!has_example, "{} has an example, and `doctest = false` keeps it from being run", file.display());
     }
@@ -295,11 +296,11 @@ fn the_integration_tests_are_passed_over_by_the_names_of_programs_alone() {
     }
 }
 
-/// Every file of Rust below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
+/// Every file below a folder that has this extension.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries =
         std::fs::read_dir(folder).expect("a folder can be listed").map(|entry| entry.expect("an entry").path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    let rust = files.into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs"));
-    rust.chain(folders.iter().flat_map(|folder| self::files(folder))).collect()
+    let found = files.into_iter().filter(|file| file.extension().is_some_and(|of| of == extension));
+    found.chain(folders.iter().flat_map(|folder| self::files(folder, extension))).collect()
 }
