@@ -2,7 +2,7 @@
 
 use claimant_core::Timestamp;
 
-use super::fact::BatchEnd;
+use super::fact::{Answer, BatchEnd};
 use super::life::{Broken, Life, Receive};
 use super::words::{clock, lasting, short};
 
@@ -30,11 +30,27 @@ impl Told<'_> {
             }
             (None, Some((_, how))) => self.cut_off(receive, how),
             (None, None) if receive.details.filtered => "no function was called for it".to_owned(),
-            (None, None) if receive.is_open(self.now) => match receive.claim() {
-                Some(_) => "the handler runs now".to_owned(),
-                None => "it is with its function now".to_owned(),
+            (None, None) => match receive.details.answer {
+                Some(Answer::Done) => "its event source mapping took it for done".to_owned(),
+                Some(Answer::Failed) => "its function said that it failed".to_owned(),
+                None => self.unanswered(receive),
             },
-            (None, None) => format!(
+        }
+    }
+
+    /// Returns whether a receive is under way.
+    pub(super) fn is_open(&self, receive: &Receive<'_>) -> bool {
+        self.life.end.is_none() && receive.is_open(self.now)
+    }
+
+    fn unanswered(&self, receive: &Receive<'_>) -> String {
+        match receive.claim() {
+            Some(_) if self.is_open(receive) => "the handler runs now".to_owned(),
+            None if self.is_open(receive) => "it is with its function now".to_owned(),
+            _ if self.life.end.is_some_and(|(end, _)| end < receive.hidden_until) => {
+                "nothing more was heard of it".to_owned()
+            }
+            _ => format!(
                 "nothing more was heard of it until its visibility timeout ended at {}",
                 clock(receive.hidden_until, self.now)
             ),

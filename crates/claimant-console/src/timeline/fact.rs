@@ -72,6 +72,8 @@ pub enum What {
     },
     /// Its batch ended without a report.
     BatchFailed(BatchEnd),
+    /// The event source mapping applied its function's answer.
+    Answered(Answer),
     /// A fault killed its process.
     Killed,
     /// A fault met a request to the store about its key.
@@ -187,6 +189,15 @@ pub enum BatchEnd {
     TimedOut,
     /// Something else, in a few words.
     Failed(String),
+}
+
+/// What an event source mapping takes a message for, by its function's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It is done: the mapping deletes it.
+    Done,
+    /// It failed: the mapping leaves it in its queue.
+    Failed,
 }
 
 /// A line of a log.

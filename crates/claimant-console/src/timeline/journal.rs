@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use claimant_core::Timestamp;
 use claimant_local::journal::{Event, InvocationEnd, What as Happened};
 
-use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, Process, What};
+use super::fact::{Answer, BatchEnd, Claim, Fact, Finished, Origin, Process, What};
 use super::line::line;
 
 /// Returns what these events say about the messages that `about` has. An event about several messages is a fact of each.
@@ -124,7 +124,7 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
 
 /// What an event about several messages says.
 fn of_batch<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)> {
-    let each = |messages: &'a [_], what: &What| {
+    let each = |messages: &'a [_], what: &What| -> Vec<_> {
         messages.iter().map(|id: &claimant_local::journal::Text| (&**id, what.clone())).collect()
     };
     match &event.what {
@@ -146,6 +146,9 @@ fn of_batch<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
             if !event.invocation.as_deref().is_some_and(|id| ended.contains(id)) =>
         {
             each(failed, &What::BatchFailed(BatchEnd::Failed(why.to_string())))
+        }
+        Happened::Reported { succeeded, failed, why: None } => {
+            [each(succeeded, &What::Answered(Answer::Done)), each(failed, &What::Answered(Answer::Failed))].concat()
         }
         _ => Vec::new(),
     }
@@ -208,6 +211,40 @@ mod tests {
             [Happened::Filtered, Happened::Deleted].map(|what| Event::new(1, what).message("a").queue(&"q".into()));
         let told: Vec<_> = facts(&events, &BTreeSet::from(["a"])).into_iter().map(|fact| fact.what).collect();
         assert_eq!(told, [What::Filtered, What::Deleted]);
+    }
+
+    /// Without an answer, the mapping says again what is known of the invocation.
+    #[test]
+    fn what_the_mapping_makes_of_an_answer_is_a_fact_of_each_message() {
+        let ended = |how| Happened::InvocationEnded { messages: ["a", "b"].into_iter().collect(), how, detail: None };
+        let reported = |succeeded: &[&str], failed: &[&str], why: Option<&str>| Happened::Reported {
+            succeeded: succeeded.iter().copied().collect(),
+            failed: failed.iter().copied().collect(),
+            why: why.map(Into::into),
+        };
+        let invalid = || What::BatchFailed(BatchEnd::Failed("the response is not JSON".into()));
+        for (how, reported, wanted) in [
+            (
+                InvocationEnd::Returned,
+                reported(&["a"], &["b"], None),
+                [("a", What::Answered(Answer::Done)), ("b", What::Answered(Answer::Failed))],
+            ),
+            (
+                InvocationEnd::Returned,
+                reported(&[], &["a", "b"], Some("the response is not JSON")),
+                [("a", invalid()), ("b", invalid())],
+            ),
+            (
+                InvocationEnd::TimedOut,
+                reported(&[], &["a", "b"], Some("the function timed out")),
+                ["a", "b"].map(|id| (id, What::BatchFailed(BatchEnd::TimedOut))),
+            ),
+        ] {
+            let events = [ended(how), reported].map(|what| Event::new(1, what).invocation(&"i".into()));
+            let told = facts(&events, &BTreeSet::from(["a", "b"]));
+            let told: Vec<_> = told.iter().map(|fact| (fact.message.as_str(), fact.what.clone())).collect();
+            assert_eq!(told, wanted);
+        }
     }
 
     #[test]

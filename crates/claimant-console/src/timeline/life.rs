@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use claimant_core::Timestamp;
 
-use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, What};
+use super::fact::{Answer, BatchEnd, Claim, Fact, Finished, Origin, What};
 
 /// One message, from its sending to its end.
 #[derive(Debug, Default)]
@@ -67,6 +67,8 @@ pub(super) struct Details<'a> {
     pub(super) broken: Option<Broken>,
     /// Whether the mapping deletes it, since it fits no filter.
     pub(super) filtered: bool,
+    /// What the mapping takes it for, by its function's answer.
+    pub(super) answer: Option<Answer>,
 }
 
 /// What a fault did to a process.
@@ -94,12 +96,13 @@ impl<'a> Receive<'a> {
 
     /// Returns whether a schedule sends it again.
     pub(super) fn is_scheduled(&self) -> bool {
-        self.failed.is_none() && self.finished.is_some_and(|(_, finished)| finished.is_scheduled())
+        self.finished.is_some_and(|(_, finished)| finished.is_scheduled())
     }
 
-    /// Returns whether the engine reports the message as done.
+    /// Returns whether the engine reports the message as done, and nothing says that the report is lost.
     pub(super) fn succeeded(&self) -> bool {
-        self.failed.is_none() && self.finished.is_some_and(|(_, finished)| finished.is_success())
+        let is_lost = self.failed.is_some() || self.details.answer == Some(Answer::Failed);
+        !is_lost && self.finished.is_some_and(|(_, finished)| finished.is_success())
     }
 
     /// Returns how often the message was hidden for longer while it was worked on.
@@ -111,7 +114,8 @@ impl<'a> Receive<'a> {
 
     /// Returns whether it is under way: nothing has ended it, and its visibility timeout has not ended.
     pub(super) fn is_open(&self, now: Timestamp) -> bool {
-        let ended = self.finished.is_some() || self.failed.is_some() || self.details.filtered;
+        let Details { filtered, answer, .. } = self.details;
+        let ended = self.finished.is_some() || self.failed.is_some() || answer.is_some() || filtered;
         !ended && now < self.hidden_until
     }
 
@@ -152,6 +156,8 @@ impl<'a> Life<'a> {
             }
             What::Copied { to, copy } => self.copy = Some((to, copy)),
             What::Deleted if self.is_dead_letter() => self.end = Some((fact.at, End::Discarded)),
+            // Who sends a letter back deletes it then.
+            What::Deleted if matches!(self.end, Some((_, End::Redriven(..)))) => {}
             What::Deleted => self.end = Some((fact.at, End::Deleted)),
             What::Moved { to } => self.end = Some((fact.at, End::Moved(to))),
             What::Redriven { to, copy } => self.end = Some((fact.at, End::Redriven(to, copy))),
@@ -177,13 +183,24 @@ impl<'a> Life<'a> {
             || self.last().and_then(|last| last.finished).is_some_and(|(_, finished)| finished.dead_lettered)
     }
 
-    /// The receive that a fact is of, by the number in its outcome or by its invocation; the last one where there is none such.
+    /// Returns whether its work is done, or there was none to do.
+    pub(super) fn is_done(&self) -> bool {
+        self.receives.iter().any(Receive::is_done)
+    }
+
+    /// Returns whether it was parked, by the last outcome that is known.
+    pub(super) fn is_parked(&self) -> bool {
+        self.receives.iter().rev().find_map(Receive::outcome) == Some("parked")
+    }
+
+    /// The receive that a fact is of, by the number in its outcome or by its invocation; the last one where there is none such. An answer
+    /// is of no receive but its own: what reads a dead-letter queue answers, too.
     fn receive_of(&mut self, fact: &Fact) -> Option<&mut Receive<'a>> {
         let at = self.receives.iter().rposition(|receive| match &fact.what {
             What::Finished(finished) => finished.receive == Some(receive.count),
             _ => fact.invocation.is_some() && fact.invocation.as_deref() == receive.invocation,
         });
-        let last = self.receives.len().checked_sub(1);
+        let last = self.receives.len().checked_sub(1).filter(|_| !matches!(fact.what, What::Answered(_)));
         self.receives.get_mut(at.or(last)?)
     }
 
@@ -247,6 +264,7 @@ impl<'a> Receive<'a> {
             }
             What::Resumed => self.details.frozen = false,
             What::Filtered => self.details.filtered = true,
+            What::Answered(answer) => self.details.answer = Some(*answer),
             What::Line(line) => self.details.reason = line.reason.as_deref().or(self.details.reason),
             _ => {}
         }

@@ -9,11 +9,13 @@
 //! | `life` | what became of each message, receive by receive |
 //! | `clauses` | one receive, in words |
 //! | `says` | where a message is now and why, in a few sentences |
+//! | `gone` | how a message left its queue for good, in words |
 //! | `steps` | what happened, step by step |
 //! | `words` | times, numbers and lists in words |
 
 mod clauses;
 mod fact;
+mod gone;
 mod journal;
 mod life;
 mod line;
@@ -26,7 +28,7 @@ pub(crate) mod words;
 
 use claimant_core::Timestamp;
 
-pub use fact::{BatchEnd, Claim, Fact, Finished, Line, Origin, Process, What};
+pub use fact::{Answer, BatchEnd, Claim, Fact, Finished, Line, Origin, Process, What};
 pub(crate) use journal::facts as facts_of_journal;
 pub use says::Standing;
 pub use steps::{Kind, Step};

@@ -14,7 +14,7 @@ pub(super) fn ordered(mut facts: Vec<Fact>) -> Vec<Fact> {
     for at in 0..facts.len() {
         let follows = |earlier: &What| match facts[at].what {
             What::Claimed(_) => matches!(earlier, What::Effect { .. } | What::Finished(_)),
-            What::Finished(_) => matches!(earlier, What::Deleted),
+            What::Finished(_) => matches!(earlier, What::Answered(_) | What::Deleted),
             _ => false,
         };
         let this = &facts[at];

@@ -1,6 +1,5 @@
 //! Where a message is now, and why, in a few sentences.
 
-use claimant_core::Timestamp;
 use serde::Serialize;
 
 use super::clauses::Told;
@@ -63,28 +62,19 @@ impl Told<'_> {
         match self.end() {
             Some((_, End::Moved(_))) => Standing::DeadLettered,
             Some((_, End::Redriven(..))) => Standing::Redriven,
-            Some((_, End::Expired)) => Standing::Expired,
+            Some(_) if self.life.is_done() => Standing::Done,
             Some((_, End::Discarded)) => Standing::Deleted,
-            Some((_, End::Purged | End::QueueDeleted | End::Deleted)) if last.is_some_and(Receive::is_done) => {
-                Standing::Done
-            }
-            Some((_, End::Purged | End::QueueDeleted)) => Standing::Deleted,
-            None if self.life.is_dead_letter() => match self.original().and_then(|life| life.last()?.outcome()) {
-                Some("parked") => Standing::Parked,
-                _ => Standing::DeadLettered,
-            },
-            // Without a copy it would have come back.
-            Some((_, End::Deleted)) => match last.filter(|_| self.life.has_copy()).and_then(Receive::outcome) {
-                Some("parked") => Standing::Parked,
-                Some("rejected" | "conflict") => Standing::DeadLettered,
-                _ => Standing::Deleted,
-            },
+            // The copy stands for it.
+            Some(_) if self.end_of_copy().is_none() && self.life.has_copy() => dead_lettered(Some(self.life)),
+            Some((_, End::Expired)) if !last.is_some_and(Receive::is_scheduled) => Standing::Expired,
+            Some(_) => Standing::Deleted,
+            None if self.life.is_dead_letter() => dead_lettered(self.original()),
             None => match last {
                 None if self.life.delayed_until.is_some_and(|until| until > self.now) => Standing::Delayed,
                 None => Standing::Waiting,
+                Some(last) if last.hidden_until <= self.now => Standing::Waiting,
                 Some(last) if last.is_open(self.now) || last.succeeded() => Standing::InFlight,
-                Some(last) if last.hidden_until > self.now => Standing::ComesBack,
-                Some(_) => Standing::Waiting,
+                Some(_) => Standing::ComesBack,
             },
         }
     }
@@ -109,27 +99,6 @@ impl Told<'_> {
     fn original(&self) -> Option<&Life<'_>> {
         let id = self.life.made_from()?;
         self.others.iter().find(|other| other.id == id).copied()
-    }
-
-    /// How it left for good: a message whose function has confirmed a copy in the dead-letter queue leaves with that copy.
-    fn end(&self) -> Option<(Timestamp, End<'_>)> {
-        self.end_of_copy().or(self.life.end)
-    }
-
-    /// How the copy in the dead-letter queue left that queue, if it did. One that SQS moved on is a dead letter still.
-    fn end_of_copy(&self) -> Option<(Timestamp, End<'_>)> {
-        let (Some((_, End::Deleted)), Some((_, id))) = (self.life.end, self.life.copy) else { return None };
-        let copy = self.others.iter().find(|other| other.id == id)?;
-        copy.end.filter(|(_, end)| !matches!(end, End::Moved(_)))
-    }
-
-    fn at(&self) -> String {
-        self.end().map_or_else(String::new, |(at, _)| clock(at, self.now))
-    }
-
-    /// The queue that it left, in words.
-    fn left(&self) -> &'static str {
-        if self.end_of_copy().is_some() { "its dead-letter queue" } else { "its queue" }
     }
 
     fn is_where(&self, standing: Standing) -> String {
@@ -161,7 +130,7 @@ impl Told<'_> {
                 Some("empty" | "ignored") => "done: there was nothing to do".to_owned(),
                 _ => "done".to_owned(),
             },
-            Standing::DeadLettered | Standing::Parked => self.dead_lettered(standing),
+            Standing::DeadLettered | Standing::Parked => self.is_among_letters(standing == Standing::Parked),
             Standing::Redriven => match self.end() {
                 Some((_, End::Redriven(to, copy))) => {
                     let state = self.others.iter().find(|other| other.id == copy).map_or_else(String::new, |other| {
@@ -174,40 +143,16 @@ impl Told<'_> {
             },
             Standing::Expired => {
                 format!(
-                    "lost at {}: {} keeps messages no longer than that, and its work was not done",
+                    "lost at {}: {} keeps messages no longer than that, and its work is not known to be done",
                     self.at(),
                     self.left()
                 )
             }
-            Standing::Deleted => self.deleted(last),
+            Standing::Deleted => self.deleted(),
         }
     }
 
-    fn deleted(&self, last: Option<&Receive<'_>>) -> String {
-        let at = self.at();
-        match self.end() {
-            Some((_, End::Discarded)) => {
-                format!("deleted from its dead-letter queue at {at}: it was discarded, or sent back as a new message")
-            }
-            Some((_, End::Purged)) => format!("deleted at {at}: {} was emptied", self.left()),
-            Some((_, End::QueueDeleted)) => format!("deleted at {at}, with {}", self.left()),
-            _ => match last {
-                None => format!("deleted at {at}, before a function received it"),
-                Some(last) if last.details.filtered => {
-                    format!("deleted at {at}: it fits no filter of the event source mapping")
-                }
-                Some(last) if last.finished.is_none() && last.failed.is_none() => {
-                    format!("deleted at {at}: its function reported it as done, and logged nothing of it")
-                }
-                Some(last) if last.is_scheduled() => {
-                    format!("deleted at {at}: a schedule sends it again, as a new message")
-                }
-                Some(_) => format!("deleted by hand at {at}"),
-            },
-        }
-    }
-
-    fn queue(&self) -> &str {
+    pub(super) fn queue(&self) -> &str {
         self.life.queue.unwrap_or("its queue")
     }
 
@@ -237,26 +182,6 @@ impl Told<'_> {
         }
     }
 
-    fn dead_lettered(&self, standing: Standing) -> String {
-        match (self.life.end, self.life.copy) {
-            (Some((_, End::Moved(queue))), _) => format!(
-                "in the dead-letter queue {queue} since {}: SQS moved it there, as it had been received {} without success",
-                self.at(),
-                times(self.life.last().map_or(0, |last| last.count as usize).max(self.life.receives.len()))
-            ),
-            _ if self.life.is_dead_letter() => {
-                let since = self.life.sent.map_or_else(String::new, |at| format!(" since {}", clock(at, self.now)));
-                let of = self.life.made_from().map_or_else(String::new, |id| format!(" of message {}", short(id)));
-                format!("in the dead-letter queue {}{since}: the copy{of} that its function sent there", self.queue())
-            }
-            (_, Some((queue, copy))) => {
-                let parked = if standing == Standing::Parked { "parked " } else { "" };
-                format!("{parked}in the dead-letter queue {queue} since {}, as message {}", self.at(), short(copy))
-            }
-            _ => "in the dead-letter queue".to_owned(),
-        }
-    }
-
     /// What happened in the receives, in one sentence.
     fn history(&self, it: &str) -> Option<String> {
         let receives = &self.life.receives;
@@ -266,7 +191,7 @@ impl Told<'_> {
         let final_clause = self.clause(last);
         if earlier.is_empty() {
             // That it is under way was said.
-            let open = last.is_open(self.now);
+            let open = self.is_open(last);
             return (!open).then(|| format!("{events}{it} was received once: {final_clause}."));
         }
         let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
@@ -310,6 +235,14 @@ impl Told<'_> {
             ),
             _ => None,
         }
+    }
+}
+
+/// Where a message is that has a copy in the dead-letter queue, or of which one there is a copy.
+fn dead_lettered(original: Option<&Life<'_>>) -> Standing {
+    match original.is_some_and(Life::is_parked) {
+        true => Standing::Parked,
+        false => Standing::DeadLettered,
     }
 }
 

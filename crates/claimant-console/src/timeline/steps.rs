@@ -5,7 +5,7 @@ use std::time::Duration;
 use claimant_core::Timestamp;
 use serde::Serialize;
 
-use super::fact::{BatchEnd, Claim, Fact, Finished, Origin, Process, What};
+use super::fact::{Answer, BatchEnd, Claim, Fact, Finished, Origin, Process, What};
 use super::words::{clock, lasting, ordinal, sentence, short};
 
 /// A wait shorter than this is not shown as one.
@@ -123,7 +123,7 @@ fn of_last_receive<'a>(before: &'a [Fact], message: &str) -> Vec<&'a Fact> {
         if let What::Received { count, .. } = fact.what {
             own.retain(|fact| match &fact.what {
                 What::Finished(finished) => finished.receive.is_none_or(|of| of >= count),
-                What::BatchFailed(_) => !is_delivered(&before[..index], fact),
+                What::BatchFailed(_) | What::Answered(_) => !is_delivered(&before[..index], fact),
                 _ => true,
             });
         }
@@ -231,6 +231,7 @@ fn words(fact: &Fact, now: Timestamp) -> (Kind, String, Option<String>) {
             };
             (Kind::Broken, what.to_owned(), detail)
         }
+        What::Answered(answer) => (Kind::Queue, answered(*answer).to_owned(), None),
         What::Killed => (Kind::Broken, "A fault killed its process".to_owned(), None),
         What::Fault { did, times } => {
             let times = (*times > 1).then(|| format!("{times} times in a row, "));
@@ -267,6 +268,13 @@ fn claimed(claim: &Claim, now: Timestamp) -> (Kind, String, Option<String>) {
         clock(claim.lease_until, now)
     );
     (Kind::Claim, format!("{what} by {}", claim.consumer), Some(detail))
+}
+
+fn answered(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Done => "Taken for done by its event source mapping",
+        Answer::Failed => "Left in its queue by its event source mapping",
+    }
 }
 
 fn ended(finished: &Finished) -> (Kind, String, Option<String>) {

@@ -1,8 +1,8 @@
 //! What the sentences say, of each way that a message can go.
 
-use claimant_core::report::OUTCOME_WORDS;
-
 use super::*;
+
+mod ends;
 
 /// A day on which the clock reads `12:00:SS`.
 const NOON_MS: u64 = 20_000 * 86_400_000 + 12 * 3_600_000;
@@ -52,6 +52,11 @@ impl Story {
     fn received_in(self, invocation: &str, at: u64, message: &str, count: u32) -> Self {
         let received = What::Received { queue: "OrderQueue".into(), count, hidden_until: s(at + 30) };
         self.add(at, message, received).add_in(Some(invocation), at, message, What::Delivered { batch: 1 })
+    }
+
+    /// The event source mapping applies the answer of an invocation.
+    fn answered_in(self, invocation: &str, at: u64, message: &str, answer: Answer) -> Self {
+        self.add_in(Some(invocation), at, message, What::Answered(answer))
     }
 
     /// The function's timeout ends an invocation.
@@ -662,7 +667,7 @@ fn messages_that_no_function_runs_any_more() {
             40,
             Expired,
             &[
-                "Lost at 12:00:20: its dead-letter queue keeps messages no longer than that, and its work was not done.",
+                "Lost at 12:00:20: its dead-letter queue keeps messages no longer than that, and its work is not known to be done.",
                 "It was received once: its work failed for good.",
             ],
         ),
@@ -716,7 +721,7 @@ fn messages_that_no_function_runs_any_more() {
             story().sent(0, "a").add(9, "a", What::Expired),
             10,
             Expired,
-            &["Lost at 12:00:09: its queue keeps messages no longer than that, and its work was not done."],
+            &["Lost at 12:00:09: its queue keeps messages no longer than that, and its work is not known to be done."],
         ),
         row(
             "fits no filter",
@@ -832,46 +837,6 @@ fn a_late_end_ends_no_later_receive() {
         let step =
             told.steps.iter().rfind(|told| told.what == step).unwrap_or_else(|| panic!("{step}: {:?}", told.steps));
         assert_eq!(step.detail.as_deref(), Some(detail));
-    }
-}
-
-/// Deleted, each outcome of a single receive says why: what the engine does not report as done was deleted by hand.
-#[test]
-fn only_what_the_engine_reports_as_done_is_not_deleted_by_hand() {
-    // A new outcome belongs to one of these.
-    let done = ["completed", "duplicate", "empty", "ignored"];
-    let done_with_copy = ["conflict", "rejected", "parked"];
-    let undone = [
-        "busy",
-        "retry",
-        "cancelled",
-        "stuck",
-        "not_started",
-        "breaker_open",
-        "rate_limited",
-        "blocked",
-        "lease_lost",
-        "settle_unknown",
-        "store_failed",
-        "fetch_failed",
-    ];
-    let said = |finished| {
-        let story = story().sent(0, "a").received(1, "a", 1).add(2, "a", What::Finished(finished));
-        story.deleted(2, "a").told("a", 9).says[0].clone()
-    };
-    for word in OUTCOME_WORDS {
-        let (wanted, copied) = match word {
-            "scheduled" => ("Deleted at 12:00:02: a schedule sends it again, as a new message.", None),
-            _ if done.contains(&word) => ("Done", None),
-            _ if done_with_copy.contains(&word) => ("Deleted by hand at 12:00:02.", Some("In the dead-letter queue.")),
-            _ if undone.contains(&word) => ("Deleted by hand at 12:00:02.", None),
-            _ => panic!("is {word} a success?"),
-        };
-        let told = said(finished(word));
-        assert!(told.starts_with(wanted), "{word}: {told}");
-        if let Some(copied) = copied {
-            assert_eq!(said(Finished { dead_lettered: true, ..finished(word) }), copied, "{word}");
-        }
     }
 }
 
