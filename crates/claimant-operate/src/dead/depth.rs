@@ -26,9 +26,14 @@ impl Depth {
         }
     }
 
+    /// Returns how many have no delay, or none any more.
+    pub(super) const fn due(self) -> u64 {
+        self.visible + self.hidden
+    }
+
     /// Returns how many these are together.
     #[must_use]
     pub const fn total(self) -> u64 {
-        self.visible + self.hidden + self.delayed
+        self.due() + self.delayed
     }
 }

@@ -83,27 +83,37 @@ pub struct Unseen {
     /// Letters that something else hid at the end, as SQS counts them: about, and up to a minute late. Not asked for where all that were named
     /// by their ids were found, nor of a local cloud's queue that was looked at, where these are shown, too.
     pub hidden: u64,
+    /// Letters that were sent with a delay that was not over at the end, likewise: SQS shows them to nobody.
+    pub delayed: u64,
 }
 
 impl Unseen {
     /// Returns whether there may be any.
     #[must_use]
     pub const fn any(self) -> bool {
-        self.cut || self.hidden > 0
+        self.cut || self.hidden > 0 || self.delayed > 0
     }
 
-    /// Says how many letters are hidden, where some are, and why that may be.
+    /// Says how many letters are hidden and how many are delayed, where some are, and why that may be.
     #[must_use]
-    pub fn hidden_in_words(self) -> Option<String> {
-        let (letters, them) = match self.hidden {
-            0 => return None,
+    pub fn not_shown_in_words(self) -> Option<String> {
+        let letters = |count| match count {
             1 => ("1 letter is".to_owned(), "it"),
             many => (format!("{many} letters are"), "them"),
         };
-        Some(format!(
-            "{letters} hidden now: something else reads {them}, or something has just read {them}, such as the look before this one, or a \
-             reader died within minutes"
-        ))
+        let hidden = (self.hidden > 0).then(|| letters(self.hidden)).map(|(letters, them)| {
+            format!(
+                "{letters} hidden now: something else reads {them}, or something has just read {them}, such as the look before this one, \
+                 or a reader died within minutes"
+            )
+        });
+        let delayed = (self.delayed > 0).then(|| letters(self.delayed)).map(|(letters, them)| {
+            format!("{letters} delayed: SQS shows {them} once the queue's delay is over, after 15 minutes at most")
+        });
+        match (hidden, delayed) {
+            (Some(hidden), Some(delayed)) => Some(format!("{hidden}; {delayed}")),
+            (hidden, delayed) => hidden.or(delayed),
+        }
     }
 }
 
@@ -147,6 +157,7 @@ impl Report {
             "parked": self.parked,
             "more": self.unseen.any(),
             "hidden": self.unseen.hidden,
+            "delayed": self.unseen.delayed,
             "failed": self.failed,
         })
     }
@@ -160,16 +171,16 @@ impl Report {
         let may_hide = looked_for.is_some_and(|named| named.is_empty() || !is_all(named));
         let more = match is_fifo {
             _ if self.failed.is_some() => return None,
-            true => Some(MORE_BEHIND).filter(|_| self.unseen.any() || may_hide),
+            true => Some(MORE_BEHIND).filter(|_| self.unseen.cut || self.unseen.hidden > 0 || may_hide),
             false => Some(MORE).filter(|_| self.unseen.cut),
         };
-        match (more, self.unseen.hidden_in_words()) {
+        match (more, self.unseen.not_shown_in_words()) {
             (None, None) => None,
             (Some(more), None) => Some(more.to_owned()),
             // Of letters that were named, those that are missing may be among them.
-            (None, Some(hidden)) if !self.missing.is_empty() => Some(format!("{hidden}.")),
-            (None, Some(hidden)) => Some(format!("There may be more. {hidden}.")),
-            (Some(more), Some(hidden)) => Some(format!("{more} {hidden}.")),
+            (None, Some(not_shown)) if !self.missing.is_empty() => Some(format!("{not_shown}.")),
+            (None, Some(not_shown)) => Some(format!("There may be more. {not_shown}.")),
+            (Some(more), Some(not_shown)) => Some(format!("{more} {not_shown}.")),
         }
     }
 
@@ -202,6 +213,7 @@ impl Report {
         self.missing = look.missing;
         self.unseen.cut |= look.unseen.cut;
         self.unseen.hidden = self.unseen.hidden.max(look.unseen.hidden);
+        self.unseen.delayed = self.unseen.delayed.max(look.unseen.delayed);
         self
     }
 
@@ -244,29 +256,37 @@ mod tests {
 
     #[test]
     fn what_stays_is_said() {
-        let report = |(cut, hidden), failed: bool, came_back| Report {
-            unseen: Unseen { cut, hidden },
+        let report = |(cut, hidden, delayed), failed: bool, came_back| Report {
+            unseen: Unseen { cut, hidden, delayed },
             came_back,
             failed: failed.then(|| "why".to_owned()),
             ..Report::default()
         };
         let everything = BTreeSet::new();
         for (unseen, failed, is_fifo, is_look, says) in [
-            ((false, 0), false, false, true, None),
-            ((false, 0), false, true, false, None),
-            ((false, 0), false, true, true, Some("ten of a message group")),
-            ((true, 0), false, true, false, Some("ten of a message group")),
-            ((true, 0), false, false, false, Some("SQS went on showing")),
+            ((false, 0, 0), false, false, true, None),
+            ((false, 0, 0), false, true, false, None),
+            ((false, 0, 0), false, true, true, Some("ten of a message group")),
+            ((true, 0, 0), false, true, false, Some("ten of a message group")),
+            ((true, 0, 0), false, false, false, Some("SQS went on showing")),
             (
-                (false, 1),
+                (false, 1, 0),
                 false,
                 false,
                 false,
                 Some("There may be more. 1 letter is hidden now: something else reads it"),
             ),
-            ((false, 2), false, true, true, Some("was ended. 2 letters are hidden now: something else reads them")),
+            ((false, 2, 0), false, true, true, Some("was ended. 2 letters are hidden now: something else reads them")),
+            ((false, 0, 1), false, true, false, Some("There may be more. 1 letter is delayed: SQS shows it once")),
+            (
+                (false, 1, 2),
+                false,
+                false,
+                false,
+                Some("died within minutes; 2 letters are delayed: SQS shows them once"),
+            ),
             // That it failed says so already.
-            ((true, 0), true, true, false, None),
+            ((true, 0, 0), true, true, false, None),
         ] {
             let said = report(unseen, failed, 0).more_in_words(is_fifo, is_look.then_some(&everything));
             let is_so = said.is_some() == says.is_some();
@@ -280,8 +300,8 @@ mod tests {
             assert_eq!(said.is_some(), is_said, "{missing:?} {selected}");
         }
         for (came_back, says) in [(1, "1 was given up on again"), (2, "2 were given up on again")] {
-            assert!(report((false, 0), false, came_back).came_back_in_words().unwrap().starts_with(says));
+            assert!(report((false, 0, 0), false, came_back).came_back_in_words().unwrap().starts_with(says));
         }
-        assert_eq!(report((false, 0), false, 0).came_back_in_words(), None);
+        assert_eq!(report((false, 0, 0), false, 0).came_back_in_words(), None);
     }
 }

@@ -138,21 +138,22 @@ impl<'a> Walk<'a> {
         self.tally.in_front.extend(of_last.filter_map(|message| message.message_id.clone()));
     }
 
-    /// Returns what may be left that was never shown: what something else hides, and, of a FIFO queue that holds more than this walk does, what
-    /// is in the message groups of letters that this walk hides. Of the latter a look before an act takes nothing out of the way.
+    /// Returns what may be left that was never shown: what something else hides, what is delayed, and, of a FIFO queue that holds more than this
+    /// walk does, what is in the message groups of letters that this walk hides. Of the last a look before an act takes nothing out of the way.
     async fn unseen(&self, is_look: bool, was_cut: bool) -> Unseen {
         let (now, held) = (self.queue.depth_now().await, self.held.len() as u64);
         let opened = self.queue.depth();
         // SQS's counts lag: what this walk holds can still be counted as visible. At the end of a queue without groups, others hide all the rest.
         let is_rest = !was_cut && !self.queue.is_fifo();
-        let counted = now.as_ref().map(|now| if is_rest { now.total() } else { now.hidden });
+        let counted = now.as_ref().map(|now| if is_rest { now.due() } else { now.hidden });
         let hidden = counted.map_or(opened.hidden, |counted| counted.saturating_sub(held));
+        let delayed = now.as_ref().map_or(opened.delayed, |now| now.delayed);
         // What this walk has deleted can be counted, too. Of all that is counted then, no more is hidden than was at first, or than the walk has
         // not met of what the queue held then.
-        let unmet = opened.total().saturating_sub(self.looked_at() as u64);
+        let unmet = opened.due().saturating_sub(self.looked_at() as u64);
         let hidden = if self.tally.deleted { hidden.min(unmet.max(opened.hidden)) } else { hidden };
         let hides = !is_look && self.tally.in_front.iter().any(|id| self.held.contains_key(id));
-        Unseen { cut: was_cut || (hides && now.map_or(true, |now| now.total() != held)), hidden }
+        Unseen { cut: was_cut || (hides && now.map_or(true, |now| now.total() != held)), hidden, delayed }
     }
 
     /// Returns whether every letter is found that was asked for by its id.

@@ -1,7 +1,9 @@
 //! Reading, grouping and discarding.
 
 use std::io;
+use std::ops::Range;
 
+use aws_sdk_sqs::types::QueueAttributeName;
 use claimant_core::{ErrorKind, Timestamp};
 use claimant_operate::dead::{FieldPath, Groups, MOVED, Origin};
 
@@ -84,6 +86,8 @@ enum Then {
     OthersCome,
     IsHidden,
     IsDeleted,
+    /// Others come, with a delay.
+    OthersAreDelayed,
 }
 
 /// What counts is what is hidden at the end, beside what the walk itself holds: letters that come meanwhile make up for none.
@@ -91,24 +95,29 @@ enum Then {
 async fn what_something_else_hides_at_the_end_is_told() {
     let dry_run = Bounds { dry_run: true, ..ALL };
     let mut all = JoinSet::new();
-    for (queue, act, is_hidden, then, met, hidden) in [
-        ("dead", None, true, Then::Stays, 5, 10),
-        ("dead", None, false, Then::Stays, 15, 0),
-        ("dead", None, true, Then::OthersCome, 17, 10),
-        ("dead", None, true, Then::IsDeleted, 5, 0),
-        ("dead", None, false, Then::IsHidden, 5, 10),
-        ("dead", Some(ALL), true, Then::Stays, 5, 10),
-        ("dead", Some(ALL), false, Then::Stays, 15, 0),
-        ("dead", Some(ALL), false, Then::IsHidden, 5, 10),
-        ("dead", Some(ALL), true, Then::OthersCome, 17, 10),
-        ("dead.fifo", Some(dry_run), true, Then::Stays, 5, 10),
-        ("dead.fifo", Some(dry_run), false, Then::Stays, 15, 0),
+    for (queue, act, is_hidden, then, met, (hidden, delayed)) in [
+        ("dead", None, true, Then::Stays, 5, (10, 0)),
+        ("dead", None, false, Then::Stays, 15, (0, 0)),
+        ("dead", None, true, Then::OthersCome, 17, (10, 0)),
+        ("dead", None, true, Then::IsDeleted, 5, (0, 0)),
+        ("dead", None, false, Then::IsHidden, 5, (10, 0)),
+        ("dead", Some(ALL), true, Then::Stays, 5, (10, 0)),
+        ("dead", Some(ALL), false, Then::Stays, 15, (0, 0)),
+        ("dead", Some(ALL), false, Then::IsHidden, 5, (10, 0)),
+        ("dead", Some(ALL), true, Then::OthersCome, 17, (10, 0)),
+        ("dead.fifo", Some(dry_run), true, Then::Stays, 5, (10, 0)),
+        ("dead.fifo", Some(dry_run), false, Then::Stays, 15, (0, 0)),
+        ("dead", None, false, Then::OthersAreDelayed, 15, (0, 3)),
+        ("dead", None, true, Then::OthersAreDelayed, 5, (10, 3)),
+        ("dead", Some(ALL), false, Then::OthersAreDelayed, 15, (0, 3)),
+        ("dead.fifo", None, false, Then::OthersAreDelayed, 15, (0, 3)),
     ] {
         all.spawn(async move {
             let report = after(queue, act, is_hidden, then).await;
             let what = format!("{queue} {act:?} {is_hidden} {then:?}: {report:?}");
-            assert_eq!((report.progress.looked_at, report.unseen.hidden), (met, hidden), "{what}");
-            assert_eq!(report.unseen.any(), hidden > 0, "{what}");
+            let unseen = report.unseen;
+            assert_eq!((report.progress.looked_at, unseen.hidden, unseen.delayed), (met, hidden, delayed), "{what}");
+            assert_eq!(unseen.any(), hidden + delayed > 0, "{what}");
         });
     }
     all.join_all().await;
@@ -117,20 +126,25 @@ async fn what_something_else_hides_at_the_end_is_told() {
 /// Reads or discards a queue's 15 letters, of which something else may hide ten.
 async fn after(queue: &str, act: Option<Bounds>, is_hidden: bool, then: Then) -> Report {
     let local = Local::start().await;
-    let put = |count: usize| {
-        for n in 0..count {
+    let put = |numbers: Range<usize>| {
+        for n in numbers {
             let group = queue.ends_with(".fifo").then(|| format!("g{n}"));
             let message = NewMessage { group_id: group.clone(), deduplication_id: group, ..NewMessage::new("x") };
             local.sqs.send(queue, message).unwrap();
         }
     };
-    put(15);
+    put(0..15);
     let held = if is_hidden { local.receive(queue, 60).await } else { Vec::new() };
     let opened = local.open(queue).await;
     match then {
         Then::Stays => {}
-        Then::OthersCome => put(12),
+        Then::OthersCome => put(15..27),
         Then::IsHidden => assert_eq!(local.receive(queue, 60).await.len(), 10),
+        Then::OthersAreDelayed => {
+            let request = local.client.set_queue_attributes().queue_url(local.url(queue));
+            request.attributes(QueueAttributeName::DelaySeconds, "900").send().await.unwrap();
+            put(15..18);
+        }
         Then::IsDeleted => {
             for message in &held {
                 local.sqs.delete(queue, message.receipt_handle().unwrap()).unwrap();

@@ -154,8 +154,11 @@ impl Acts {
                 Err(error) => {
                     let why = Chain(&error).to_string();
                     note(format!("error: {}: {why}", queue.name()));
-                    let report =
-                        Report { failed: Some(why), unseen: Unseen { cut: true, hidden: 0 }, ..Report::default() };
+                    let report = Report {
+                        failed: Some(why),
+                        unseen: Unseen { cut: true, ..Unseen::default() },
+                        ..Report::default()
+                    };
                     self.done.push(Acted::of(&queue, report));
                 }
                 Ok(true) => {}

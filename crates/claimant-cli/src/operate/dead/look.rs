@@ -277,10 +277,8 @@ async fn read(
 fn headline(queue: &DeadLetterQueue, report: &Report) -> String {
     let letters = which::letters(report.progress.selected);
     let more = if report.unseen.any() { ", and perhaps more" } else { "" };
-    let mut line = format!("{}: {letters}{more}", queue.name());
-    if let Some(hidden) = report.unseen.hidden_in_words() {
-        line.push_str(&format!("; {hidden}"));
-    }
+    let not_shown = report.unseen.not_shown_in_words().map_or_else(String::new, |words| format!("; {words}"));
+    let mut line = format!("{}: {letters}{more}{not_shown}", queue.name());
     if queue.is_fifo() && !queue.is_only_looked_at() {
         line.push_str("; of a message group SQS shows ten at a time");
     }
@@ -297,6 +295,7 @@ fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Val
         "looked_at": report.progress.looked_at,
         "more": report.unseen.any(),
         "hidden": report.unseen.hidden,
+        "delayed": report.unseen.delayed,
     })
 }
 

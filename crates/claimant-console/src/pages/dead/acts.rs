@@ -195,9 +195,9 @@ fn none(console: &Console, dead: &DeadLetterQueue, report: &Report) -> String {
             false => format!("No letter fits among the {among} looked at, and there are more."),
         };
     }
-    match report.unseen.hidden_in_words() {
+    match report.unseen.not_shown_in_words() {
         None => format!("No letter fits: it was {} meanwhile.", letters::gone(dead)),
-        Some(hidden) => format!("No letter fits that can be read now. {hidden}. Try again."),
+        Some(not_shown) => format!("No letter fits that can be read now. {not_shown}. Try again."),
     }
 }
 

@@ -155,8 +155,8 @@ impl Cause {
             @if unseen.cut && !letters.is_empty() {
                 p .soft { "The first " (letters.len()) " letters of this cause; there may be more." }
             }
-            @if let Some(hidden) = unseen.hidden_in_words() {
-                p .soft { (hidden) ". Some may be of this cause, and none is among those that are shown." }
+            @if let Some(not_shown) = unseen.not_shown_in_words() {
+                p .soft { (not_shown) ". Some may be of this cause, and none is among those that are shown." }
             }
             @if let Some(next) = next {
                 p { a rel="next" href={ (letters::path(&self.group, &self.queue)) "&" (AFTER) "=" (next) } { "Later letters" } }

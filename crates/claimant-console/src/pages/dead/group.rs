@@ -84,8 +84,8 @@ fn not_there(page: &Letters, dead: &DeadLetterQueue) -> String {
     if page.unseen.cut || page.next.is_some() {
         return format!("It is not among the {read}, and there are more: claimant dead show finds it by its id.");
     }
-    match page.unseen.hidden_in_words() {
-        Some(hidden) => format!("It is not among the {read}. {hidden}. Try again."),
+    match page.unseen.not_shown_in_words() {
+        Some(not_shown) => format!("It is not among the {read}. {not_shown}. Try again."),
         None => format!("There is no such dead letter any more: it was {}.", letters::gone(dead)),
     }
 }
