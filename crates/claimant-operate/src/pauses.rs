@@ -21,6 +21,12 @@ impl Pause {
         &self.mapping.function
     }
 
+    /// Returns the queue that waits.
+    #[must_use]
+    pub fn queue(&self) -> &str {
+        &self.mapping.queue
+    }
+
     /// Returns it in words, without a full stop.
     #[must_use]
     pub fn in_words(&self) -> String {

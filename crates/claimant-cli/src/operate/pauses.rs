@@ -7,7 +7,7 @@ use crate::output::note;
 
 /// Returns a pause in words, with the command that ends it.
 pub(super) fn in_words(pause: &Pause) -> String {
-    format!("{}. At once: claimant resume {}", pause.in_words(), pause.function())
+    format!("{}. At once: claimant resume {} --queue {}", pause.in_words(), pause.function(), pause.queue())
 }
 
 /// Says what is not known of pauses, if anything is, with the command that looks again.

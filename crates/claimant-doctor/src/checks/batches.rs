@@ -1,5 +1,6 @@
 //! What a mapping does with batches: timeouts, partial responses, windows, filters, other readers.
 
+use super::fix;
 use super::pair::Pair;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
@@ -153,7 +154,7 @@ pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
             return found(
                 Level::Warning,
                 format!("the mapping is disabled: messages of {} wait", queue.map_or("its queue", Link::text)),
-                "Enabled: true, or `claimant resume FUNCTION`",
+                fix::enable(mapping),
             );
         }
         let queue = queue?;

@@ -1,13 +1,25 @@
 //! How a fix names what it is about, so that it can be written as it stands.
 
-use crate::model::{Function, Place};
+use crate::model::{Function, Link, Mapping, Place};
 
 /// The queue's name, as an alarm has it: in a template, in the one that describes the queue; in an account what it is called.
 pub(super) fn queue_name(queue: &Place) -> String {
     match queue.file {
         Some(_) => format!("!GetAtt {}.QueueName", within(&queue.id).1),
-        None => queue.id.rsplit(':').next().unwrap_or_default().to_owned(),
+        None => last_part(&queue.id).to_owned(),
     }
+}
+
+/// What enables a mapping: in a template its property; in an account a command, which leaves the function's other mappings as they are.
+pub(super) fn enable(mapping: &Mapping) -> String {
+    match (&mapping.place.file, mapping.function.known().map(Link::text), mapping.queue.known().map(Link::text)) {
+        (None, Some(function), Some(queue)) => format!("claimant resume {function} --queue {}", last_part(queue)),
+        _ => "Enabled: true".to_owned(),
+    }
+}
+
+fn last_part(arn: &str) -> &str {
+    arn.rsplit(':').next().unwrap_or_default()
 }
 
 /// A statement for the function's role that allows this on what has the place.

@@ -381,6 +381,13 @@ fn a_finding_names_what_people_know_and_can_write() {
     let arn = "Action: [sqs:ReceiveMessage], Resource: arn:aws:sqs:eu-west-1:123456789012:orders";
     for (path, value, number, place, fix) in [
         (&*format!("{MAPPING}/FunctionResponseTypes"), json!([]), 3, "worker (orders, m-1)", "ReportBatchItemFailures"),
+        (
+            &format!("{MAPPING}/State"),
+            json!("Disabled"),
+            16,
+            "worker (orders, m-1)",
+            "claimant resume worker --queue orders",
+        ),
         ("SimulatePrincipalPolicy", json!(["sqs:ReceiveMessage"]), 18, "worker", arn),
         ("SimulatePrincipalPolicy", json!(["dynamodb:PutItem"]), 28, "worker", "Resource: the ARN of locks"),
         ("DescribeAlarms/MetricAlarms", json!([]), 30, LETTERS, "QueueName: letters"),
