@@ -8,7 +8,6 @@ mod lock;
 mod look;
 
 use std::fmt;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,7 +43,7 @@ pub struct DynamoDb {
     /// Where it is, for messages.
     place: String,
     /// Keeps other processes out of the data directory.
-    _lock: Option<Arc<File>>,
+    _lock: Option<Arc<lock::Lock>>,
 }
 
 /// What became of a request to create a table.
