@@ -35,6 +35,10 @@ impl Verdict {
 ///
 /// Without `report` a response is not looked at. With it, an empty or null response or list means success, a sound list
 /// means that its ids failed, and everything else fails the whole batch.
+///
+/// What is empty, AWS's documents say in the same words for queues and for streams. LocalStack's AWS-validated tests have `{}` for a
+/// queue, and `{}`, `[]` and `null` for a Kinesis stream (`test_kinesis_report_batch_item_success_scenarios`; its empty text becomes a
+/// `return` without a value). No source has an empty text, or an object without `batchItemFailures`: here they fail, which is seen.
 pub fn verdict(report: bool, batch_ids: &[String], invocation: &Invocation) -> Verdict {
     let body = match invocation {
         Invocation::Response(_) if !report => return Verdict::AllSucceeded,
@@ -62,6 +66,7 @@ fn failed_ids(batch_ids: &[String], body: &[u8]) -> Result<BTreeSet<String>, &'s
     let response: Value = serde_json::from_slice(body).map_err(|_| "the response is not JSON")?;
     let list = match &response {
         Value::Null => return Ok(BTreeSet::new()),
+        Value::Array(items) if items.is_empty() => return Ok(BTreeSet::new()),
         Value::Object(fields) if fields.is_empty() => return Ok(BTreeSet::new()),
         Value::Object(fields) => fields.get("batchItemFailures").ok_or("the response has no `batchItemFailures`")?,
         _ => return Err("the response is not an object"),
@@ -122,6 +127,7 @@ mod tests {
             (" \n", Success),
             ("null", Success),
             ("{}", Success),
+            ("[]", Success),
             (r#"{"batchItemFailures": []}"#, Success),
             (r#"{"batchItemFailures": null}"#, Success),
             (r#"{"batchItemFailures": [], "more": 1}"#, Success),
@@ -135,7 +141,8 @@ mod tests {
             ("done", Failure("not JSON")),
             ("{} {}", Failure("not JSON")),
             (r#""done""#, Failure("not an object")),
-            ("[]", Failure("not an object")),
+            (r#""""#, Failure("not an object")),
+            (r#"[{"itemIdentifier": "a"}]"#, Failure("not an object")),
             ("true", Failure("not an object")),
             (r#"{"batchItemFailure": []}"#, Failure("no `batchItemFailures`")),
             (r#"{"batch_item_failures": [{"itemIdentifier": "a"}]}"#, Failure("no `batchItemFailures`")),
