@@ -1,5 +1,5 @@
-//! The documents hold: their Rust code is code that is built, linted and run, their links lead somewhere, and they have every page,
-//! setting and outcome, and the figures that were measured.
+//! The documents hold: their Rust code is code that is built, linted and run, but for blocks marked `ignore`; their links lead somewhere,
+//! and they have every page, setting and outcome, and the figures that were measured.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use std::collections::BTreeSet;
@@ -274,6 +274,29 @@ fn code_in_the_documents_is_code_that_runs() {
             assert!(has(&read(from), &block), "{document}: {from} has another text than the block at {start:?}");
         }
     }
+}
+
+/// A page is built from files, or with the doc tests of `claimant`.
+#[test]
+fn no_page_with_code_is_left_out() {
+    let sources: String = files("crates/claimant/src", ".rs").iter().map(read).collect();
+    let mut tested = 0;
+    for path in files("docs", ".md") {
+        let has_code = read(&path).lines().any(|line| {
+            let fence = line.trim_start();
+            fence.starts_with("```rust") && fence != "```rust,ignore"
+        });
+        let page = path.display().to_string();
+        if has_code && !DOCUMENTS.contains(&page.as_str()) {
+            let test = format!("#[doc = include_str!(\"../../../{page}\")]");
+            assert!(
+                sources.lines().any(|line| line.trim() == test),
+                "{page} has code that nothing builds: claimant/src/lib.rs lacks {test}"
+            );
+            tested += 1;
+        }
+    }
+    assert!(tested > 5, "the check finds pages");
 }
 
 /// Returns the cells of the row that begins so, below these headings.

@@ -317,6 +317,9 @@ mod documents {
     #[doc = include_str!("../../../docs/idempotency.md")]
     struct Idempotency;
 
+    #[doc = include_str!("../../../docs/outcomes.md")]
+    struct Outcomes;
+
     #[cfg(feature = "otel")]
     #[doc = include_str!("../../../docs/telemetry.md")]
     struct Telemetry;
