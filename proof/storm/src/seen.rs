@@ -50,7 +50,7 @@ impl Seen {
         function: &FunctionSpec,
     ) -> Result<Self, Error> {
         let mut seen = Self::default();
-        seen.completions(target, cloud.journal());
+        seen.completions(target, cloud.journal())?;
         match target {
             Target::Orders => seen.mails(cloud),
             Target::Payments => seen.charges(cloud),
@@ -67,19 +67,23 @@ impl Seen {
         Ok(seen)
     }
 
-    fn completions(&mut self, target: Target, journal: &Journal) {
+    /// Fails where the journal has dropped some: what is gone could have been completed twice.
+    fn completions(&mut self, target: Target, journal: &Journal) -> Result<(), Error> {
+        let dropped = |what: &str| Error::new(format!("the journal has dropped {what}: run a shorter storm"));
+        if journal.totals().events_dropped > 0 {
+            return Err(dropped("events"));
+        }
         let mut seq = 0;
         loop {
             let events = journal.after(seq, EVENTS_AT_ONCE);
-            let Some(last) = events.last() else { return };
+            let Some(last) = events.last() else { return Ok(()) };
             seq = last.seq;
             for event in &events {
                 let What::Done(done) = &event.what else { continue };
                 let ours = done.consumer == target.consumer() && done.outcome == "completed";
                 let Some(id) = event.message_id.as_ref().filter(|_| ours) else { continue };
-                if let Some(body) = journal.body(id) {
-                    *self.completed.entry(body).or_default() += 1;
-                }
+                let body = journal.body(id).ok_or_else(|| dropped("bodies"))?;
+                *self.completed.entry(body).or_default() += 1;
             }
         }
     }
@@ -166,4 +170,31 @@ fn table_of<'a>(function: &'a FunctionSpec, variable: &str) -> Result<&'a str, E
     function.environment.get(variable).map(String::as_str).ok_or_else(|| {
         Error::new(format!("the storm needs {variable} in the variables of {}: give it one", function.name))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_local::journal::Done;
+
+    use super::*;
+
+    #[test]
+    fn a_completion_whose_body_is_gone_is_not_passed_over() {
+        let (journal, mut seen) = (Journal::new(), Seen::default());
+        let done = Done {
+            consumer: Target::Orders.consumer().into(),
+            outcome: "completed".into(),
+            dead_lettered: false,
+            receive: Some(1),
+            events: 1,
+            busy_until_ms: None,
+            handle_ms: None,
+        };
+        journal.note(|| What::Done(Box::new(done)), |event| event.message("m"));
+        let fault = seen.completions(Target::Orders, &journal).unwrap_err().to_string();
+        assert!(fault.contains("dropped bodies"), "{fault}");
+        journal.keep_body("m", "body", "");
+        seen.completions(Target::Orders, &journal).unwrap();
+        assert_eq!(seen.completed["body"], 1);
+    }
 }
