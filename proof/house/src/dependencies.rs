@@ -1,7 +1,7 @@
 //! Licences, sources, and which crate may use which, by `deny.toml`. It is what cargo-deny checks of the same file, without the
 //! minutes of processor time in which a fresh clone would build that; `make package` runs cargo-deny itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use spdx::{Expression, ParseMode};
@@ -143,12 +143,17 @@ pub fn faults(rules: &Rules, graph: &Graphed) -> Vec<String> {
         }
     }
     let names: BTreeMap<_, _> = graph.packages.iter().map(|package| (&package.id, &package.name)).collect();
-    for node in &graph.resolve.nodes {
-        let user = names[&node.id];
-        for used in node.dependencies.iter().map(|id| names[id]) {
-            let bans = rules.bans.deny.iter().filter(|banned| banned.name == *used && !banned.wrappers.contains(user));
-            faults.extend(bans.map(|banned| format!("{user} uses {used}, which only {:?} may", banned.wrappers)));
-        }
+    let edges = graph.resolve.nodes.iter().flat_map(|node| node.dependencies.iter().map(move |used| (&node.id, used)));
+    let edges: BTreeSet<_> = edges.map(|(user, used)| (names[user], names[used])).collect();
+    for (user, used) in &edges {
+        let bans = rules.bans.deny.iter().filter(|banned| banned.name == **used && !banned.wrappers.contains(user));
+        faults.extend(bans.map(|banned| format!("{user} uses {used}, which only {:?} may", banned.wrappers)));
+    }
+    for Banned { name, wrappers } in
+        rules.bans.deny.iter().filter(|banned| names.values().any(|name| **name == banned.name))
+    {
+        let idle = wrappers.iter().filter(|user| !edges.contains(&(*user, name)));
+        faults.extend(idle.map(|user| format!("{user} may use {name}, and does not: take it off deny.toml")));
     }
     faults
 }

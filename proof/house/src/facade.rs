@@ -1,5 +1,6 @@
-//! What examples in doc comments import from `claimant`, the crate that users depend on, and what documents, comments and templates name of it.
-//! Examples are compiled against the crates beneath it, under its name, so that only this sees a name that it does not have; the others not at all.
+//! What examples import from `claimant`, the crate that users depend on, and what documents, comments and templates name of it. Examples in doc
+//! comments are compiled against the crates beneath it, under its name, and some of the pages' are not compiled, so that only this sees a name
+//! that it does not have; the others are not compiled at all.
 
 use std::collections::BTreeSet;
 
@@ -54,11 +55,10 @@ fn public(item: &Item) -> Option<&Ident> {
     matches!(vis, Visibility::Public(_)).then_some(name)
 }
 
-/// Returns the doc comments of a file, without the lines of examples that readers do not see.
+/// Returns the doc comments of a file, or the blocks of Rust of a page, without the lines of examples that readers do not see.
 fn seen(file: &File) -> Vec<&str> {
-    let comments =
-        file.text.lines().map(str::trim_start).filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
-    comments.map(str::trim).filter(|line| *line != "#" && !line.starts_with("# ")).collect()
+    let lines = if file.path.extension().is_some_and(|extension| extension == "md") { blocks } else { comments };
+    lines(&file.text).into_iter().map(str::trim).filter(|line| *line != "#" && !line.starts_with("# ")).collect()
 }
 
 /// Returns the lines of a file's examples that name a crate beneath `claimant`.
@@ -92,7 +92,7 @@ pub fn unknown<'a>(names: &BTreeSet<String>, text: &'a str) -> Vec<&'a str> {
     paths.filter(unknown).collect()
 }
 
-/// Returns what the examples of a file import from `claimant`, by its path from there, without the lines that readers do not see.
+/// Returns what the examples of a file or page import from `claimant`, by its path from there, without the lines that readers do not see.
 ///
 /// # Panics
 ///
@@ -110,4 +110,23 @@ pub fn imports(file: &File) -> Vec<String> {
         imports.extend(leaves.into_iter().map(|(_, path)| path.join("::")));
     }
     imports
+}
+
+/// Returns the lines of the doc comments of a file.
+fn comments(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim_start);
+    lines.filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!"))).collect()
+}
+
+/// Returns the lines of the blocks of Rust of a page.
+fn blocks(page: &str) -> Vec<&str> {
+    let (mut lines, mut of_rust) = (Vec::new(), false);
+    for line in page.lines() {
+        match line.trim_start().strip_prefix("```") {
+            Some(language) => of_rust = language.starts_with("rust"),
+            None if of_rust => lines.push(line),
+            None => {}
+        }
+    }
+    lines
 }

@@ -1,6 +1,7 @@
 //! What is written of the crate `claimant`: in examples, documents, comments and templates.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use claimant_house::facade;
 use claimant_house::source::{self, Crate, File};
@@ -9,6 +10,11 @@ use crate::files;
 
 fn claimant(crates: &[Crate]) -> &Crate {
     crates.iter().find(|krate| krate.name == "claimant").expect("the crate is there")
+}
+
+/// A file that is not parsed.
+fn plain(path: PathBuf, text: String) -> File {
+    File { path, module: vec![], items: vec![], text, lines: 0 }
 }
 
 /// Returns what examples import from `claimant` that it does not have: `path: name`.
@@ -20,13 +26,17 @@ fn missing(names: &BTreeSet<String>, files: &[File]) -> Vec<String> {
 
 pub(crate) fn examples_import_what_claimant_has(crates: &[Crate]) {
     let names = facade::names(claimant(crates));
-    let found: Vec<_> = crates.iter().flat_map(|krate| missing(&names, &krate.files)).collect();
+    let mut found: Vec<_> = crates.iter().flat_map(|krate| missing(&names, &krate.files)).collect();
+    let pages = files(&source::repository().join("docs"), "md");
+    let pages = pages.into_iter().map(|path| std::fs::read_to_string(&path).map(|text| plain(path, text)));
+    found.extend(missing(&names, &pages.collect::<Result<Vec<_>, _>>().expect("they are readable")));
     assert!(found.is_empty(), "{}", found.join("\n"));
     let text = "/// use claimant::{Key, MemoryStore, memory::{self, MemoryStore as Store}};\n/// # use claimant::Hidden;\n\
         //! use claimant::lambda::run;\n// use claimant::Comment;\n//! use claimant::settings::variables;\n";
-    let file = File { path: "a.rs".into(), module: vec![], items: vec![], text: text.to_owned(), lines: 1 };
-    let wanted = ["MemoryStore", "settings::variables"].map(|name| format!("a.rs: there is no claimant::{name}"));
-    assert_eq!(missing(&names, &[file]), wanted);
+    let page = "use claimant::Prose;\n```rust,ignore\nuse claimant::inbox::{\n    Nothing, Inbox};\n```\n```sh\nuse claimant::Shell;\n```\n";
+    let files = [("a.rs", text), ("a.md", page)].map(|(path, text)| plain(path.into(), text.to_owned()));
+    let wanted = ["a.rs: MemoryStore", "a.rs: settings::variables", "a.md: inbox::Nothing"];
+    assert_eq!(missing(&names, &files), wanted.map(|fault| fault.replace(": ", ": there is no claimant::")));
 }
 
 /// Documents, comments and templates are compiled in part only.
@@ -58,6 +68,5 @@ pub(crate) fn examples_name_no_crate_beneath_claimant(crates: &[Crate]) {
         assert_eq!(facade::beneath(file), Vec::<&str>::new(), "{}", file.path.display());
     }
     let text = "/// [`claimant_core::Key`]\n/// ```\n/// # use claimant_core as claimant;\n/// use claimant_core::Key;\n/// ```\n";
-    let file = File { path: "a.rs".into(), module: vec![], items: vec![], text: text.to_owned(), lines: 1 };
-    assert_eq!(facade::beneath(&file), ["use claimant_core::Key;"]);
+    assert_eq!(facade::beneath(&plain("a.rs".into(), text.to_owned())), ["use claimant_core::Key;"]);
 }

@@ -15,11 +15,18 @@ use claimant_house::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Types with more fields, each with its reason.
-const WIDE: &[(&str, &str)] = &[
-    ("AttributeNames", "one name for each attribute of a record"),
-    ("Record", "one field for each attribute that is stored"),
+/// Types with more fields, each with its file and its reason.
+const WIDE: [(&str, &str, &str); 2] = [
+    ("crates/claimant-dynamodb/src/names.rs", "AttributeNames", "one name for each attribute of a record"),
+    ("crates/claimant-core/src/record.rs", "Record", "one field for each attribute that is stored"),
 ];
+
+/// Whether this, `path:line name`, is a type that may have more fields.
+fn is_wide(what: &str) -> bool {
+    WIDE.iter().any(|(file, name, _)| {
+        what.strip_prefix(file).is_some_and(|rest| rest.starts_with(':') && rest.ends_with(&format!(" {name}")))
+    })
+}
 
 fn crates() -> Vec<Crate> {
     let root = source::repository();
@@ -66,8 +73,14 @@ fn files_functions_and_types_are_small(crates: &[Crate]) {
         found.extend(too_large([Sized { what: file.path.display().to_string(), size: file.lines }], FILE_LINES_MAX));
         found.extend(too_large(of.functions, FUNCTION_LINES_MAX));
         found.extend(too_large(of.parameters, PARAMETERS_MAX));
-        let fields = of.fields.into_iter().filter(|one| !WIDE.iter().any(|(name, _)| one.what.ends_with(name)));
-        found.extend(too_large(fields, FIELDS_MAX));
+        found.extend(too_large(of.fields.into_iter().filter(|one| !is_wide(&one.what)), FIELDS_MAX));
+    }
+    for (what, wide) in [
+        ("crates/claimant-core/src/record.rs:12 Record", true),
+        ("crates/claimant-core/src/record.rs:12 OtherRecord", false),
+        ("crates/claimant-local/src/mapping/event.rs:12 Record", false),
+    ] {
+        assert_eq!(is_wide(what), wide, "{what}");
     }
     // What checks the product, and the functions, has to be as easy to read.
     let root = source::repository();
@@ -133,17 +146,18 @@ fn dependencies_that_are_not_allowed_are_found() {
         json!([{"name": "redis", "req": "*", "path": null}, {"name": "claimant-core", "req": "*", "path": "/core"}]);
     let graph = json!({
         "packages": [
-            package("claimant-redis", both, None, json!([])),
+            package("claimant-decode", both, None, json!([])),
             package("claimant-lambda", both, None, any),
-            package("redis", Some("MIT/Apache-2.0"), Some(registry), json!([])),
+            package("claimant-otel", both, None, json!([])),
+            package("apache-avro", Some("MIT/Apache-2.0"), Some(registry), json!([])),
             package("openssl-sys", Some("MIT"), Some(registry), json!([])),
             package("copyleft", Some("MIT AND GPL-3.0-only"), Some(registry), json!([])),
             package("either", Some("GPL-3.0-only OR (MIT AND Unicode-3.0)"), Some(registry), json!([])),
             package("secret", None, Some("git+https://git.example/secret"), json!([])),
         ],
         "resolve": {"nodes": [
-            {"id": "claimant-redis", "dependencies": ["redis", "either"]},
-            {"id": "claimant-lambda", "dependencies": ["redis", "openssl-sys"]},
+            {"id": "claimant-decode", "dependencies": ["apache-avro", "either"]},
+            {"id": "claimant-lambda", "dependencies": ["apache-avro", "openssl-sys"]},
         ]},
     });
     let found = dependencies::faults(&rules(), &serde_json::from_value(graph).expect("it is metadata"));
@@ -152,8 +166,9 @@ fn dependencies_that_are_not_allowed_are_found() {
         "copyleft: the licence MIT AND GPL-3.0-only is not among those of deny.toml",
         "secret comes from git+https://git.example/secret: all dependencies come from crates.io",
         "secret: it names no licence",
-        "claimant-lambda uses redis, which only [\"claimant-redis\", \"claimant-tests\"] may",
+        "claimant-lambda uses apache-avro, which only [\"claimant-decode\"] may",
         "claimant-lambda uses openssl-sys, which only [] may",
+        "claimant may use claimant-otel, and does not: take it off deny.toml",
     ];
     assert_eq!(found, wanted);
 }
@@ -276,8 +291,12 @@ fn libraries_without_doc_tests_have_no_examples_in_comments() {
 #[test]
 fn each_night_simulates_seeds_of_its_own() {
     let workflow = std::fs::read_to_string(source::repository().join(".github/workflows/ci.yml")).expect("it is there");
-    let seeds: Vec<_> = workflow.lines().filter(|line| line.contains("make simulate")).collect();
-    assert!(!seeds.is_empty() && seeds.iter().all(|line| line.contains("FROM=$((GITHUB_RUN_NUMBER * ")), "{seeds:?}");
+    let runs: Vec<_> = workflow.split("make simulate SEEDS=").skip(1).collect();
+    assert!(!runs.is_empty() && workflow.matches("make simulate").count() == runs.len(), "{runs:?}");
+    for run in runs {
+        let (seeds, from) = run.split_once(' ').expect("seeds of its own");
+        assert!(from.starts_with(&format!("FROM=$((GITHUB_RUN_NUMBER * {seeds}))")), "{seeds} {from}");
+    }
 }
 
 /// The path of a checkout says nothing of what a program tests.
