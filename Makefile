@@ -16,7 +16,7 @@ PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
 .PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage scale growth throughput fuzz storm mutants package msrv clean tools binaries \
-	tests test-it test-cloud test-rest test-doc test-functions test-lambda test-seeds test-storm test-new test-templates test-licences
+	tests test-it test-cloud test-rest test-doc test-functions test-lambda test-seeds test-storm test-new test-templates test-licences test-doctor
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
