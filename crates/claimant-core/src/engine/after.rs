@@ -28,11 +28,11 @@ pub(crate) enum After {
 /// Decides what follows a handler's run.
 pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
     let Ran { claimed, end, .. } = ran;
-    let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
-    let (name, message_id) = (cx.name(), message.id());
+    let (delivery, attempt) = (&claimed.work.delivery, claimed.claim.attempt);
+    let (name, message_id) = (cx.name(), delivery.message.id());
     // What hangs is away: as a failure that says so.
     let hung = end.health(|_| Health::Unknown) == Health::Away;
-    let retry_delay = cx.retry_delay(message, attempt, hung, None);
+    let retry_delay = cx.retry_delay(delivery, attempt, hung, None);
     After::Settle(match end {
         RunEnd::Returned(result) => Unsettled::returned(cx, claimed, result),
         RunEnd::Panicked => {
@@ -51,23 +51,24 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
             // This attempt does not count.
-            let delay = cx.retry_delay(message, attempt.saturating_sub(1), false, None);
+            let delay = cx.retry_delay(delivery, attempt.saturating_sub(1), false, None);
             Unsettled::not_run(claimed, Then::answer(Outcome::LeaseLost, delay))
         }
         RunEnd::StillRunning(_) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
             let lease = cx.after_lease(message_id, claimed.claim.lease_until.plus(cx.policy().skew));
-            let delay = if hung && cx.holds_back() { lease.max(retry_delay) } else { lease };
+            let held = hung && cx.holds_back() && !cx.shared.is_dead_lettered_next(delivery.message.receive_count());
+            let delay = if held { lease.max(retry_delay) } else { lease };
             // Nothing is settled: the handler still runs under the claim.
             return After::Leave(claimed.work, Exit::Answered(Answer::failure(Outcome::Stuck, delay)));
         }
         RunEnd::NeverStarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
-            let then = Then::not_started(cx, message);
+            let then = Then::not_started(cx, &delivery.message);
             Unsettled::not_run(claimed, then)
         }
         RunEnd::NoTime => {
-            let then = Then::not_started(cx, message);
+            let then = Then::not_started(cx, &delivery.message);
             Unsettled::not_run(claimed, then)
         }
         RunEnd::NoTransaction => {

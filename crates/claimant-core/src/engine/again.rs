@@ -41,7 +41,7 @@ impl SentAgain {
                 tracing::info!(message_id = %message_id, at = at.as_millis(), "message is scheduled to be sent to its queue again");
                 sent.0.insert(message_id.clone(), true);
             } else {
-                tracing::warn!(message_id = %message_id, "message could not be scheduled: it comes back after the longest time that a queue can hide it, or after the queue's visibility timeout");
+                tracing::warn!(message_id = %message_id, "message could not be scheduled: it comes back after the longest time that a queue can hide it, or after the queue's visibility timeout, unless it is dead-lettered after this receive");
             }
         }
         sent
@@ -59,6 +59,6 @@ impl SentAgain {
 }
 
 /// Returns after how long the message of an entry is to be sent again, where no queue can hide it for so long.
-pub(crate) fn after(entry: &Entry) -> Option<Duration> {
+fn after(entry: &Entry) -> Option<Duration> {
     entry.visible_after.filter(|after| entry.outcome == Outcome::Retry && backoff::is_long(*after))
 }

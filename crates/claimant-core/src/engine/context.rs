@@ -9,6 +9,7 @@ use super::admission;
 use super::asker::Asker;
 use super::invocation::Part;
 use super::learned::Learned;
+use super::removing::Removals;
 use super::shared_breaker::SharedBreaker;
 use super::shared_limit::SharedLimit;
 use super::slots::Slots;
@@ -95,6 +96,12 @@ impl Shared {
         receive_count.saturating_add(1) >= self.receives_max().max(2)
     }
 
+    /// Returns whether it is known that the queue dead-letters a message after this receive. One that was received more often than its queue's
+    /// maxReceiveCount shows that the setting is wrong.
+    pub(crate) fn is_dead_lettered_next(&self, receive_count: u32) -> bool {
+        self.receives_max == Some(receive_count)
+    }
+
     /// Returns how many claims may wait for a free slot.
     pub(crate) fn ahead(&self) -> usize {
         // Each invocation for its part of the slots; while nothing is known, only where it has all of them.
@@ -117,6 +124,8 @@ pub(crate) struct BatchContext<'a> {
     pub(crate) meter: &'a Meter,
     /// How many events the invocation has, as far as is known: more than one where one of them can take others along.
     pub(crate) events: usize,
+    /// The payloads that are removed when their messages are done.
+    pub(crate) removals: Option<&'a Removals<'a>>,
 }
 
 // Derived, it would ask for `T: Copy`.

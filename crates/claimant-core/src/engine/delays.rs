@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::context::BatchContext;
 use super::shared_limit::now;
+use super::work::Delivery;
 use crate::backoff;
 use crate::clock::Timestamp;
 use crate::deadline::until;
@@ -13,53 +14,46 @@ use crate::message::Message;
 use crate::options::Lease;
 
 impl BatchContext<'_> {
-    /// Returns after how long a message whose handler failed is shown again. At once on its last receive, where that is known, and after
-    /// its last attempt: it is dead-lettered or rejected then, and until then it is in flight, and its group waits, for nothing. A
-    /// message that was received more often than its queue's maxReceiveCount shows that the setting is wrong: it backs off as usual.
+    /// Returns after how long a message whose handler failed is shown again, unless this is its
+    /// [last receive](super::Engine::finish). At once after its last attempt, while the breaker is closed: what is still to come is its
+    /// rejection, and until then it is in flight, and its group waits, for nothing.
     ///
-    /// Where its handler asked for nothing, or in vain in its last attempt, what it calls `is_away`, and the breaker is not closed, it comes
-    /// back as late as one that was held back.
+    /// After its last attempt what its handler asked for does not count. While the breaker is not closed, a message whose handler says that the
+    /// system `is_away`, and asked for no delay that counts, comes back as late as one that was held back.
     pub(crate) fn retry_delay(
         &self,
-        message: &Message,
+        delivery: &Delivery,
         attempt: u32,
         is_away: bool,
         asked: Option<Duration>,
     ) -> Duration {
         let is_last_attempt = self.options().attempts_max.is_some_and(|max| attempt >= max);
         let holds_back = self.holds_back();
-        // While its breaker is not closed, no claim is made that could reject it.
-        if is_last_attempt && !holds_back {
-            return Duration::ZERO;
-        }
-        let held = (is_away && holds_back).then(|| self.held_delay(message));
-        // What is still to come is its rejection: there is nothing to wait for but the breaker.
-        let delay = asked.filter(|_| !is_last_attempt).or(held);
-        // What is sent again has all its receives before it, and one attempt at least.
-        let is_dead_lettered_next = self.shared.receives_max == Some(message.receive_count());
-        if is_dead_lettered_next && !delay.is_some_and(|delay| self.is_sent_again(delay)) {
-            return Duration::ZERO;
-        }
-        match delay {
-            Some(delay) => self.bounded(message.id(), delay),
-            None => backoff::delay(attempt, message.id()),
+        match asked.filter(|_| !is_last_attempt) {
+            Some(asked) => self.bounded(delivery, asked),
+            // While its breaker is not closed, no claim is made that could reject it.
+            None if is_last_attempt && !holds_back => Duration::ZERO,
+            None if is_away && holds_back => self.held_delay(&delivery.message),
+            None => backoff::delay(attempt, delivery.message.id()),
         }
     }
 
-    /// Returns whether a schedule sends a message again that comes back after this long. An earlier delivery of it may do its work meanwhile,
-    /// which its key's window has to outlast.
-    fn is_sent_again(&self, delay: Duration) -> bool {
-        backoff::is_long(delay) && self.queue().has_schedules() && backoff::is_remembered(self.policy().window, delay)
-    }
-
-    /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again.
-    fn bounded(&self, message_id: &MessageId, asked: Duration) -> Duration {
-        if !backoff::is_long(asked) || self.is_sent_again(asked) {
+    /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again: that takes a
+    /// schedule. An earlier delivery of it may do its work meanwhile, which its key's window has to outlast, and remove its payload.
+    pub(crate) fn bounded(&self, delivery: &Delivery, asked: Duration) -> Duration {
+        if !backoff::is_long(asked) {
             return asked;
         }
-        let has_schedules = self.queue().has_schedules();
-        let (asked_s, window_s) = (asked.as_secs(), self.policy().window.as_secs());
-        tracing::warn!(consumer = %self.name(), message_id = %message_id, asked_s, window_s, has_schedules, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, and a window that is a day longer than the delay. It comes back earlier");
+        let (has_schedules, window) = (self.queue().has_schedules(), self.policy().window);
+        let payload_removed = self.removals.is_some_and(|removals| removals.has(delivery.index));
+        if has_schedules && backoff::is_remembered(window, asked) && !payload_removed {
+            return asked;
+        }
+        let message = &delivery.message;
+        if !self.shared.is_dead_lettered_next(message.receive_count()) {
+            let (asked_s, window_s) = (asked.as_secs(), window.as_secs());
+            tracing::warn!(consumer = %self.name(), message_id = %message.id(), asked_s, window_s, has_schedules, payload_removed, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, a window that is a day longer than the delay, and a payload that is not removed with its message. It comes back earlier");
+        }
         Duration::from_secs(VISIBILITY_MAX_S)
     }
 

@@ -1,6 +1,7 @@
 //! The end of an invocation, of one consumer or of several.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -9,12 +10,12 @@ use super::again::SentAgain;
 use super::invocation::Invocation;
 use crate::key::ConsumerName;
 use crate::message::Message;
-use crate::report::{Outcome, Report};
+use crate::report::{Entry, Outcome, Report};
 
 impl Engine {
     /// Ends an invocation, once it is known what became of `all` of its messages: sends those again that come back later than their queue can
-    /// hide them, warns of groups that end, and ends the spans. Where there are several consumers, `of_each` has a report for each, and any
-    /// engine can do this: they know the same of the queue.
+    /// hide them, shows those at once that failed on their last receive, warns of groups that end, and ends the spans. Where there are several
+    /// consumers, `of_each` has a report for each, and any engine can do this: they know the same of the queue.
     pub(crate) async fn finish(
         &self,
         invocation: &Invocation<'_>,
@@ -24,14 +25,27 @@ impl Engine {
         by: Instant,
     ) {
         let again = SentAgain::of(all.entries(), invocation.queue, self.now(), by).await;
-        again.note(all.entries_mut());
-        of_each.iter_mut().for_each(|(_, report)| again.note(report.entries_mut()));
+        for report in std::iter::once(&mut *all).chain(of_each.iter_mut().map(|(_, report)| report)) {
+            again.note(report.entries_mut());
+            self.show_last_at_once(report.entries_mut());
+        }
         if of_each.is_empty() {
             self.warn_if_groups_end(batch, [(self.name(), &*all)]);
         } else {
             self.warn_if_groups_end(batch, of_each.iter().map(|(name, report)| (name, report)));
         }
         invocation.end_spans(all.entries());
+    }
+
+    /// Shows what failed on its last receive at once, unless it is sent again: it is dead-lettered then, and until then it is in flight, and its
+    /// group waits, for nothing.
+    fn show_last_at_once(&self, entries: &mut [Entry]) {
+        for entry in entries {
+            let failed = matches!(entry.outcome, Outcome::Retry | Outcome::Cancelled | Outcome::LeaseLost);
+            if failed && self.0.is_dead_lettered_next(entry.details.receive_count) {
+                entry.visible_after = Some(Duration::ZERO);
+            }
+        }
     }
 
     /// Logs it where messages wait behind a failure of their FIFO group, and hardly come back: once for each group of an invocation.

@@ -266,10 +266,10 @@ impl Engine {
         }
         let meter = Meter::default();
         let events = part.sequence.invocation.events.max(arrivals.len());
-        let cx = BatchContext { shared, schedule, part, meter: &meter, events };
-        let (mut report, unsent) = Batch::new(cx, arrivals).drive().await;
+        let cx = BatchContext { shared, schedule, part, meter: &meter, events, removals: removals.as_ref() };
+        let (report, unsent) = Batch::new(cx, arrivals).drive().await;
         if let Some(removals) = removals {
-            removals.finish(&shared.name, &mut report, part, schedule.return_by).await;
+            removals.finish(&report, part, schedule.return_by).await;
         }
         (report, unsent)
     }

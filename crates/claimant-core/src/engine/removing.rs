@@ -7,12 +7,10 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
-use super::again;
 use super::fetching::Fetched;
 use super::invocation::Part;
 use crate::deadline::until;
-use crate::key::ConsumerName;
-use crate::limits::{DEAD_LETTERS_BATCH_MAX, REMOVALS_MAX, VISIBILITY_MAX_S};
+use crate::limits::{DEAD_LETTERS_BATCH_MAX, REMOVALS_MAX};
 use crate::payloads::{PayloadSource, Pointer};
 use crate::queue::{Confirmation, Queue};
 use crate::reader::Reader;
@@ -34,11 +32,15 @@ impl<'a> Removals<'a> {
         (!pointers.is_empty()).then_some(Self { source, pointers })
     }
 
-    /// Keeps those messages in their queue that would be sent again, and removes the payloads of those that are completed: the message
-    /// first, and its payload only once the queue has confirmed that the message is gone. What is redelivered would find no payload
-    /// otherwise, and be rejected though it is done.
-    pub(crate) async fn finish(self, name: &ConsumerName, report: &mut Report, part: &Part<'_>, return_by: Instant) {
-        self.hide_instead(name, report);
+    /// Returns whether the payload of the message with this index is one of them. Such a message is not sent again: an earlier delivery of it
+    /// may be done meanwhile, and what is sent would point to nothing.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.pointers.iter().any(|(of, _)| *of == index)
+    }
+
+    /// Removes the payloads of messages that are completed: the message first, and its payload only once the queue has confirmed that the
+    /// message is gone. What is redelivered would find no payload otherwise, and be rejected though it is done.
+    pub(crate) async fn finish(self, report: &Report, part: &Part<'_>, return_by: Instant) {
         let source = self.source;
         let finished = self.finished(report, part);
         let (total, removed) = (finished.len(), remove(source, &finished, part, return_by).await);
@@ -47,17 +49,6 @@ impl<'a> Removals<'a> {
                 payloads = total - removed,
                 "payloads of completed messages were not removed, since their deletion, or that of their messages, was not confirmed: a rule that lets them expire removes them"
             );
-        }
-    }
-
-    /// Keeps messages in their queue until their payload is removed with them: an earlier delivery of a message that is sent again may be
-    /// done meanwhile, and what is sent would point to nothing.
-    fn hide_instead(&self, name: &ConsumerName, report: &mut Report) {
-        for (index, _) in &self.pointers {
-            let entry = report.entries_mut().get_mut(*index).filter(|entry| again::after(entry).is_some());
-            let Some(entry) = entry else { continue };
-            entry.visible_after = Some(Duration::from_secs(VISIBILITY_MAX_S));
-            tracing::warn!(consumer = %name, message_id = %entry.message_id, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again, since its payload is removed when it is done. It comes back earlier");
         }
     }
 

@@ -116,11 +116,11 @@ impl<'a> Unsettled {
 }
 
 fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) -> (Ending, Then) {
-    let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
-    let (name, message_id) = (cx.name(), message.id());
+    let (delivery, attempt) = (&claimed.work.delivery, claimed.claim.attempt);
+    let (name, message_id) = (cx.name(), delivery.message.id());
     let is_away = cx.shared.breaker.as_ref().is_some_and(|breaker| breaker.is_of(&failure));
     let Failure { why: error, kind, retry_after, .. } = failure;
-    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(message, attempt, is_away, retry_after));
+    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(delivery, attempt, is_away, retry_after));
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");

@@ -13,6 +13,7 @@ use claimant_testkit::{Call, Fault, FaultyStore};
 
 use super::payloads::Shelf;
 use super::routes::Lines;
+use super::support::Logs;
 use super::{TIMEOUT, words};
 
 const DAYS: u64 = 3 * 86_400;
@@ -104,6 +105,24 @@ async fn a_message_is_a_success_once_its_schedule_is_confirmed() {
     assert_eq!(asked.iter().map(|message| message.index).collect::<Vec<_>>(), [0, 3]);
     let after = asked[0].at.since(claimant_core::Clock::now(&claimant_core::SystemClock)).as_secs();
     assert!((DAYS - 5..=DAYS).contains(&after), "{after}");
+}
+
+/// It is dead-lettered then, whether another of its events fails, for this consumer or another one, or its schedule is not confirmed.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_sent_again_is_shown_at_once_on_its_last_receive() {
+    for (receive_count, back) in [(2, Some(VISIBILITY_MAX_S)), (3, Some(0)), (4, Some(VISIBILITY_MAX_S))] {
+        let bodies = ["a 1 5\na 2 259200", "a 3 5\nb 4 259200", "a 5 259200", "a 6 259200"];
+        let message = |(number, body): (usize, &&str)| Message::new(format!("m{number}"), *body).unwrap();
+        let batch: Vec<_> =
+            bodies.iter().enumerate().map(message).map(|message| message.with_receive_count(receive_count)).collect();
+        let routes = Routes::by_kind().envelope(Lines).on("a", consumer("for-a")).on("b", consumer("for-b"));
+        let router = Router::new(routes, 10).unwrap().receives_max(3);
+        let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+        let queue = Scheduling { refused: vec![2], ..Scheduling::default() };
+        let report = router.process(&batch, schedule, &queue).await;
+        assert_eq!(words(report.all()), "retry retry retry scheduled");
+        assert_eq!(hidden(report.all()), [back, back, back, None], "{receive_count}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,14 +279,23 @@ async fn what_was_rejected_meanwhile_does_not_run_again() {
     assert_eq!(words(&process(on("c", store), &[redriven], &queue).await), "retry");
 }
 
-/// An earlier delivery of it may be done by then, and its payload gone.
+/// An earlier delivery of it may be done by then, and its payload gone: also of one that follows another message of its work.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_again_whose_payload_is_removed_when_it_is_done() {
-    for (removes, wanted, back) in [(true, "retry", Some(VISIBILITY_MAX_S)), (false, "scheduled", None)] {
-        let mut shelf = Shelf::new(&[("payload", "\"a 259200\"")]);
+    for (removes, receive_count, wanted, back) in [
+        (true, 1, "scheduled retry retry", Some(VISIBILITY_MAX_S)),
+        (true, 3, "scheduled retry retry", Some(0)),
+        (false, 3, "scheduled scheduled scheduled", None),
+    ] {
+        let mut shelf = Shelf::new(&[("a", "\"a 259200\""), ("b", "\"b 259200\"")]);
         shelf.removes = removes;
-        let (queue, batch) = (Scheduling::default(), [Message::new("m0", "at payload").unwrap()]);
+        let pointing = |name: &str| Message::new(format!("at {name}"), format!("at {name}")).unwrap();
+        let [first, a, b] = [messages(&["a 259200"]).remove(0), pointing("a"), pointing("b")];
+        let batch = [first, a, b].map(|message| message.with_receive_count(receive_count));
+        let (queue, logs) = (Scheduling::default(), Logs::record());
         let report = process(consumer("c").large_payloads(shelf), &batch, &queue).await;
-        assert_eq!((words(&report).as_str(), hidden(&report)), (wanted, vec![back]), "removes: {removes}");
+        assert_eq!((words(&report).as_str(), hidden(&report)), (wanted, vec![None, back, back]), "removes: {removes}");
+        let warned = logs.with("It comes back earlier").len();
+        assert_eq!(warned, if removes && receive_count < 3 { 2 } else { 0 }, "removes: {removes}");
     }
 }

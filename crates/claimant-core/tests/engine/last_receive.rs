@@ -61,6 +61,21 @@ async fn what_fails_on_its_last_receive_is_shown_at_once() {
     assert_eq!(shown_after("asks", 3, Some(4)).await.1, 3_600);
 }
 
+/// What follows another message of its work fails with it, on a receive of its own.
+#[tokio::test(start_paused = true)]
+async fn each_copy_of_work_that_fails_goes_by_its_own_receives() {
+    for receives in [[4, 1], [1, 4]] {
+        let consumer = Consumer::new("c", MemoryStore::new(), run).key_of(String::clone);
+        let engine = Engine::with_defaults(consumer).unwrap().receives_max(4);
+        let batch = receives.map(|n| Message::new(format!("m{n}"), "\"fails\"").unwrap().with_receive_count(n));
+        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let report = engine.process(&batch, schedule, &NoQueue).await;
+        assert_eq!(words(&report), "retry retry");
+        let at_once: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().is_zero()).collect();
+        assert_eq!(at_once, receives.map(|n| n == 4), "{receives:?}");
+    }
+}
+
 /// What is dead-lettered, rejected or parked does not come back earlier than its handler asked for.
 #[tokio::test(start_paused = true)]
 async fn a_delay_that_is_cut_is_logged_where_it_counts() {
