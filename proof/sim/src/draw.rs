@@ -54,6 +54,7 @@ pub fn draw(seed: u64) -> Scenario {
     outages::apply(&mut Rng::with_seed(seed.rotate_left(32)), &mut scenario);
     delays::apply(&mut Rng::with_seed(seed.rotate_left(16)), &mut scenario);
     limits::apply(&mut Rng::with_seed(seed.rotate_left(48)), &mut scenario);
+    delays::tell_receives(&mut Rng::with_seed(seed.rotate_left(56)), &mut scenario);
     let mut rng = Rng::with_seed(seed.rotate_left(8));
     scenario.consumer.tenants = rarely(&mut rng, 4).then(|| rng.u32(1..=3));
     redriven(&mut Rng::with_seed(seed.rotate_left(40)), &mut scenario);
@@ -139,6 +140,7 @@ fn queue(rng: &mut Rng, function: &FunctionSpec) -> QueueSpec {
         letters: rng.bool(),
         changes_visibility: !rarely(rng, 5),
         schedules: false,
+        tells_receives: false,
     }
 }
 

@@ -34,7 +34,7 @@ pub fn service(world: &World, process: &Arc<Process>, aws: &SdkConfig) -> Servic
     let table = lock_table(aws).batched(scenario.consumer.batched);
     let consumers = consumers(world, process, &table);
     // As `Service::new` has it.
-    let service = Service::with_aws(&settings(scenario), consumers, scenario.asks_aws().then_some(aws));
+    let service = Service::with_aws(&settings(scenario, world.mutant), consumers, scenario.asks_aws().then_some(aws));
     let clock: Arc<Process> = Arc::clone(process);
     let service = service.expect("scenarios keep within the bounds of the settings").clock(clock);
     let Some(thread) = process.thread() else { return service };
@@ -68,13 +68,17 @@ pub fn own_process(aws: &SdkConfig) -> SdkConfig {
     aws.clone().into_builder().region(Region::new(region)).build()
 }
 
-fn settings(scenario: &Scenario) -> Settings {
+fn settings(scenario: &Scenario, mutant: Option<Mutant>) -> Settings {
     let switch = |on: bool| if on { "on" } else { "off" };
+    let receives = scenario.queue.max_receives.to_string();
     let mut vars = vec![
         ("CLAIMANT_METRICS", "off"),
         ("CLAIMANT_VISIBILITY", switch(scenario.queue.changes_visibility)),
         ("CLAIMANT_MAPPING_CHECK", if scenario.function.mapping_reports.is_some() { "refuse" } else { "off" }),
     ];
+    if scenario.queue.tells_receives && mutant != Some(Mutant::LastReceiveHidden) {
+        vars.push(("CLAIMANT_MAX_RECEIVE_COUNT", &receives));
+    }
     if scenario.function.pauses {
         vars.push(("CLAIMANT_RESUME_ROLE_ARN", "arn:aws:iam::123456789012:role/resume"));
     }

@@ -90,6 +90,8 @@ pub enum Mutant {
     RejectedUntried,
     /// A handler is run once more under the claim under which it was done.
     RunsTwice,
+    /// A message that fails on its last receive is hidden as on any other.
+    LastReceiveHidden,
 }
 
 impl Mutant {

@@ -144,6 +144,9 @@ pub struct QueueSpec {
     /// Whether the function has schedules, for what is to wait longer than a queue can hide it.
     #[serde(default)]
     pub schedules: bool,
+    /// Whether the function is told after how many receives a message goes to the dead-letter queue.
+    #[serde(default)]
+    pub tells_receives: bool,
 }
 
 /// The function's settings.

@@ -42,7 +42,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
             })
         })
     });
-    let all: [fn(&mut Scenario); 24] = [
+    let all: [fn(&mut Scenario); 25] = [
         |s| s.consumer.items = None,
         |s| s.messages.iter_mut().for_each(|message| message.large = false),
         |s| {
@@ -59,6 +59,7 @@ fn changes(scenario: &Scenario) -> Vec<Change> {
         |s| s.queue.fifo_groups = None,
         |s| s.queue.letters = false,
         |s| s.queue.schedules = false,
+        |s| s.queue.tells_receives = false,
         |s| s.queue.batch_max = 1,
         |s| s.function.per_process = 1,
         |s| s.function.mapping_reports = None,

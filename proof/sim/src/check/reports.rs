@@ -154,7 +154,8 @@ fn not_in_vain(
             found.add("L4", at, format!("invocation {no} completed {id} and reports it failed"));
         }
         let failed = run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));
-        let healthy = invocation.disturbed == 0 && !timeline.was_frozen(invocation.process_run, invocation.began, at);
+        let healthy = invocation.disturbed == not_scheduled(timeline, no)
+            && !timeline.was_frozen(invocation.process_run, invocation.began, at);
         if !failed || !healthy || !timeline.scenario.queue.changes_visibility {
             continue;
         }
@@ -165,8 +166,8 @@ fn not_in_vain(
             _ => None,
         };
         let hidden = timeline.history.events.iter().rev().find_map(hidden);
-        let wanted = hidden_for(timeline, run);
-        if hidden.is_none() {
+        let wanted = hidden_for(timeline, invocation, run);
+        if hidden.is_none() && invocation.disturbed == 0 {
             found.add("visibility", at, format!("invocation {no} did not say when {id} is to come back"));
         } else if let (Some((for_s, true)), Some(wanted)) = (hidden, wanted)
             && for_s != wanted
@@ -181,8 +182,40 @@ fn is_last(timeline: &Timeline<'_>, run: &Run) -> bool {
     timeline.scenario.consumer.attempts_max.is_some_and(|max| run.attempt >= max)
 }
 
+/// How many of its requests to the scheduler went wrong: what could not be scheduled is hidden all the same.
+fn not_scheduled(timeline: &Timeline<'_>, no: InvocationNo) -> usize {
+    let of_scheduler = |(_, event): &&(u64, Event)| match event {
+        Event::QueueAsked { invocation: Some(of), operation, fate: Some(_), .. } => {
+            *of == no && operation.ends_with("Schedule")
+        }
+        _ => false,
+    };
+    timeline.history.events.iter().filter(of_scheduler).count()
+}
+
+/// Whether it is known of the message of a run that failed that this receive is its last one, and nothing but runs decides what becomes of it.
+fn ends_with(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> bool {
+    let (queue, id) = (&timeline.scenario.queue, &run.message_id);
+    let is_last = |receives: u32| queue.tells_receives && receives == queue.max_receives;
+    let delivered = invocation.batch.iter().find(|delivered| delivered.id == *id);
+    let ran = |key: usize| {
+        timeline.runs.values().any(|other| {
+            let ended = matches!(other.end, Some((_, End::Good | End::Failed | End::Panicked)));
+            other.invocation == run.invocation && other.message_id == *id && other.key == key && ended
+        })
+    };
+    let decides = timeline.spec(id).is_some_and(|spec| !spec.stray && spec.works().all(ran));
+    let retries = matches!(run.work, Work::Fail(_) | Work::FailFor(_) | Work::Panic(_))
+        && timeline.scenario.consumer.guarantee != Guarantee::AtMostOnce;
+    delivered.is_some_and(|delivered| is_last(delivered.receives)) && decides && retries
+}
+
 /// For how many seconds the message of a run that failed is hidden, where nothing but that run decides it.
-fn hidden_for(timeline: &Timeline<'_>, run: &Run) -> Option<u64> {
+fn hidden_for(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> Option<u64> {
+    // It is dead-lettered then, and until then it is in flight for nothing.
+    if ends_with(timeline, invocation, run) {
+        return Some(0);
+    }
     let consumer = &timeline.scenario.consumer;
     let decides = timeline.spec(&run.message_id).is_some_and(|spec| spec.more.is_empty() && !spec.stray);
     if !decides || consumer.guarantee == Guarantee::AtMostOnce || consumer.breaker.is_some() {

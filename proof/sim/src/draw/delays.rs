@@ -1,4 +1,4 @@
-//! Work that wants to be tried again later than a queue can hide its message.
+//! Work that wants to be tried again later than a queue can hide its message, and work that fails until its last receive.
 
 use fastrand::Rng;
 
@@ -28,5 +28,23 @@ pub(super) fn apply(rng: &mut Rng, scenario: &mut Scenario) {
     }
     if rarely(rng, 3) {
         scenario.faults.push(Fault::Kill { invocation: rng.u32(..2), poll: rng.u32(3..16) });
+    }
+}
+
+/// Tells half of the functions their queue's `maxReceiveCount`. Where they have schedules, their work fails until the last receive, and some of
+/// the requests of that go wrong.
+pub(super) fn tell_receives(rng: &mut Rng, scenario: &mut Scenario) {
+    scenario.queue.tells_receives = rng.bool();
+    if !scenario.queue.tells_receives || !scenario.queue.schedules {
+        return;
+    }
+    let before = scenario.queue.max_receives - 1;
+    for works in &mut scenario.keys {
+        works.splice(0..0, (0..before).map(|_| Work::Fail(0)));
+    }
+    // A request hides what failed on a receive.
+    for _ in 0..rng.u32(..3) {
+        let fate = super::fate(rng);
+        scenario.faults.push(Fault::Queue { nth: before + rng.u32(..4), fate });
     }
 }
