@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::template::{Template, condition_of, type_of};
@@ -148,10 +149,15 @@ impl<'t> Section<'t> {
         Section { template: self.template, path: format!("{}.{key}", self.path), line, node }
     }
 
-    /// What a text of JSON holds, at this line and those after it; anything else as it is.
+    /// What a text of JSON holds, at this line and those after it, and anything else as it is. Another text is a fault, and counts as absent.
     pub(super) fn unpacked(self) -> Self {
         let text = self.value().and_then(|value| value.as_text().map(str::to_owned));
-        let Some(text) = text.filter(|text| text.trim_start().starts_with('{')) else { return self };
+        let Some(text) = text else { return self };
+        // YAML takes more than JSON.
+        if let Err(error) = serde_json::from_str::<IgnoredAny>(&text) {
+            self.fault(format!("is not JSON: {error}"));
+            return Self { node: None, ..self };
+        }
         let lines_before = "\n".repeat(self.line.saturating_sub(1));
         match super::yaml::parse(&(lines_before + &text)) {
             Ok(node) => Self { node: Some(node), ..self },

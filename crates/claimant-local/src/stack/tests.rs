@@ -237,9 +237,22 @@ fn faults_name_resource_property_and_fix() {
     check("!GetAtt Failed.Arn", "!GetAtt Steps.Arn", &["deadLetterTargetArn", "FIFO exactly if"]);
     check("!GetAtt Failed.Arn", "!GetAtt Orders.Arn", &["deadLetterTargetArn", "is the queue itself"]);
     check(", maxReceiveCount: 5", "", &["RedrivePolicy.maxReceiveCount", "is missing"]);
-    let as_text = "RedrivePolicy: '{\"deadLetterTargetArn\": 5}'";
+    let as_text = "RedrivePolicy: '{\t\"deadLetterTargetArn\":5}'";
     let policy = "RedrivePolicy: {deadLetterTargetArn: !GetAtt Failed.Arn, maxReceiveCount: 5}";
     check(policy, as_text, &[":18: Orders.Properties.RedrivePolicy.maxReceiveCount: is missing", "not `5`"]);
+    for text in [
+        "{\"maxReceiveCount\": 5,}",
+        "{\"maxReceiveCount\": 5 \"deadLetterTargetArn\": 5}",
+        "{maxReceiveCount: 5}",
+        "5 or so",
+    ] {
+        check(policy, &format!("RedrivePolicy: '{text}'"), &[":18: Orders.Properties.RedrivePolicy: is not JSON: "]);
+    }
+    check(
+        policy,
+        "RedriveAllowPolicy: '{\"redrivePermission\": \"denyAll\",}'",
+        &["RedriveAllowPolicy: is not JSON: "],
+    );
     check("!Ref Locks", "!Ref Nowhere", &[confirm, "neither a parameter nor a resource"]);
     check("!Ref Locks", "!If [Nowhere, a, b]", &[confirm, "names the condition Nowhere"]);
     check("!Ref Locks", "!FindInMap [a, b, c]", &[confirm, "finds nothing under Mappings.a.b.c"]);
