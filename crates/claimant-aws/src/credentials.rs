@@ -22,8 +22,8 @@ const FAILED_FOR: Duration = Duration::from_secs(1);
 /// gives them up after 6.2 s for a client without retries, with an error that says of no request that it was not sent.
 const SDK_MAX: Duration = CREDENTIALS_MAX.saturating_mul(2);
 
-/// Returns the configuration with credentials that take as long at most whatever its clients' retries, and then fail as those that cannot be
-/// had.
+/// Returns the configuration with credentials that take [`CREDENTIALS_MAX`] at most, whatever retries its clients have, and then fail as those
+/// that cannot be had.
 pub(crate) fn in_time(config: SdkConfig) -> SdkConfig {
     let Some(credentials) = config.credentials_provider() else { return config };
     let config = config.into_builder().identity_cache(IdentityCache::lazy().load_timeout(SDK_MAX).build());

@@ -147,8 +147,9 @@ impl Scheduler {
     /// Schedules a message that was received from this queue to be sent to it again at this time, with the body, attributes, group and
     /// trace that it had. `now` is the caller's time.
     ///
-    /// The schedule's name is made from the message's id, which is also the deduplication id of what it sends to a FIFO queue. One that is there already, for this message and any time after now, is left as
-    /// it is: so a message that is received again before it was deleted is not sent twice.
+    /// The schedule's name is made from the message's id, which is also the deduplication id of what it sends to a FIFO queue. One that is there
+    /// already, for this message and any time after now, is left as it is: so a message that is received again before it was deleted is not
+    /// sent twice.
     ///
     /// # Errors
     /// As for [`schedule`](Self::schedule).

@@ -1,4 +1,5 @@
-//! What an engine has learned, as long as its process lives: how long handlers take, and what is usually done.
+//! What an engine has learned, as long as its process lives: how long handlers take, how long calls hang of a
+//! system that is away, and what is usually done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
