@@ -47,12 +47,18 @@ pub(crate) struct Dispatched {
 }
 
 /// A message of several events, all of which have ended.
-#[derive(Default)]
 struct SeveralEvents {
+    id: MessageId,
     total: u32,
     /// The shortest deduplication window of its consumers.
     window: Option<Duration>,
     progress: Progress<(Entry, DeadLetter)>,
+}
+
+impl SeveralEvents {
+    fn of(id: &MessageId) -> Self {
+        Self { id: id.clone(), total: 0, window: None, progress: Progress::default() }
+    }
 }
 
 impl Dispatch<'_> {
@@ -180,37 +186,35 @@ impl Dispatch<'_> {
     async fn finish(&self, messages: BTreeMap<usize, SeveralEvents>) -> BTreeMap<usize, Entry> {
         let mut ended = BTreeMap::new();
         let mut letters = Vec::new();
-        for (message, SeveralEvents { total, window, progress }) in messages {
-            let id = || self.events.iter().find(|event| event.message == message).map(|event| event.content.id());
-            let entry = |outcome, visible_after, details: Details| {
-                let details = Details { events: total, ..details };
-                Some(Entry { visible_after, details, ..Entry::new(id()?.clone(), outcome) })
-            };
-            let entry = match progress.combined() {
-                Some(Combined::Again(TryAgain { outcome, visible_after, details })) => {
+        for (message, SeveralEvents { id, total, window, progress }) in messages {
+            // Each has an event at least.
+            let Some(combined) = progress.combined() else { continue };
+            let (outcome, visible_after, details) = match combined {
+                Combined::Again(TryAgain { outcome, visible_after, details }) => {
                     // Sent again later than one of its consumers remembers, what that one has done would be done once more.
                     let hidden_most = Duration::from_secs(VISIBILITY_MAX_S);
                     let remembered =
                         |after: &Duration| window.is_none_or(|window| backoff::is_remembered(window, *after));
                     let visible_after =
                         visible_after.map(|after| if remembered(&after) { after } else { after.min(hidden_most) });
-                    entry(outcome, visible_after, details)
+                    (outcome, visible_after, details)
                 }
-                Some(Combined::Disposed { event, disposed: (of_event, letter), others }) => {
+                Combined::Disposed { event, disposed: (of_event, letter), others } => {
                     let error = error_of_event(&letter.error, event, total, others);
                     letters.push(DeadLetter { index: message, error, ..letter });
-                    entry(of_event.outcome, None, of_event.details)
+                    (of_event.outcome, None, of_event.details)
                 }
-                Some(Combined::Done(outcome, details)) => entry(outcome, None, details),
-                None => None,
+                Combined::Done(outcome, details) => (outcome, None, details),
             };
-            ended.extend(entry.map(|entry| (message, entry)));
+            let details = Details { events: total, ..details };
+            ended.insert(message, Entry { visible_after, details, ..Entry::new(id, outcome) });
         }
         let confirmed = self.send(self.invocation.queue, &letters).await;
         for (letter, confirmed) in letters.iter().zip(confirmed) {
-            match ended.get_mut(&letter.index) {
-                Some(entry) if !confirmed => *entry = without_dead_letter(entry),
-                _ => self.invocation.done(letter.index),
+            let Some(entry) = ended.get_mut(&letter.index) else { continue };
+            match confirmed {
+                true => self.invocation.done(letter.index),
+                false => *entry = without_dead_letter(entry),
             }
         }
         ended
@@ -245,7 +249,8 @@ impl Dispatched {
             if event.whole || !of(event.message) {
                 continue;
             }
-            let SeveralEvents { total, window, progress } = several.entry(event.message).or_default();
+            let SeveralEvents { total, window, progress, .. } =
+                several.entry(event.message).or_insert_with(|| SeveralEvents::of(event.content.id()));
             if let Destination::Consumer(number) = event.destination {
                 let of_consumer = dispatch.engines[number].window();
                 *window = Some(window.map_or(of_consumer, |window| window.min(of_consumer)));
