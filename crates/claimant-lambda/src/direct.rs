@@ -47,11 +47,21 @@ pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
     }
     let from_queue = |record: &Record| record.source.as_deref().is_none_or(|source| source == "aws:sqs");
     match serde_json::from_str::<Shape>(event.get()) {
-        Ok(shape) if shape.records.iter().all(from_queue) => serde_json::from_str(event.get())
-            .map(Incoming::Batch)
-            .map_err(|e| Error::invalid("the event is not a batch of a queue, though it has Records").caused_by(e)),
+        Ok(shape) if shape.records.iter().all(from_queue) => {
+            serde_json::from_str(event.get()).map(Incoming::Batch).map_err(|e| malformed(&e))
+        }
         _ => Ok(Incoming::Payload(event)),
     }
+}
+
+/// Says where a batch is malformed, and not what stands there: what the decoder says can quote the event.
+fn malformed(error: &serde_json::Error) -> Error {
+    Error::invalid(format!(
+        "the event has Records and is not a batch of an SQS queue (line {}, column {}): `claimant_test::event` makes one for tests; \
+         a payload of your own that has Records needs an `eventSource` in them, other than `aws:sqs`",
+        error.line(),
+        error.column()
+    ))
 }
 
 /// Why the work of an event without a queue is not done.
@@ -167,7 +177,11 @@ mod tests {
             };
             assert_eq!(found, records, "{event}");
         }
-        assert!(read(serde_json::from_str(r#"{"Records":[{"messageId":7}]}"#).unwrap()).is_err());
+        let malformed = read(serde_json::from_str(r#"{"Records":[{"messageId":"m","body":["secret"]}]}"#).unwrap());
+        let error = malformed.map(drop).unwrap_err();
+        let (said, cause) = (error.to_string(), StdError::source(&error));
+        assert!(said.contains("(line 1, column ") && said.contains("eventSource") && cause.is_none(), "{said}");
+        assert!(!said.contains("secret"), "{said}");
     }
 
     #[test]
