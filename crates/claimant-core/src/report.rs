@@ -66,9 +66,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns whether the message may be deleted: only if its key was observed completed, or a copy of it observed in the
-    /// dead-letter queue, or a schedule that sends it again was confirmed, or it has no work: by what its envelope says, or since the
-    /// function says to ignore it.
+    /// Returns whether the message may be deleted: only if its key was observed completed (which is what a committed row of an inbox
+    /// counts as), or a copy of it observed in the dead-letter queue, or a schedule that sends it again was confirmed, or it has no work:
+    /// by what its envelope says, or since the function says to ignore it.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         match self {
