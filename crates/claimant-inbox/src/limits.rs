@@ -5,7 +5,7 @@ use claimant_core::limits::CANCEL_GRACE_MS;
 /// The longest event type, in bytes.
 pub const EVENT_TYPE_MAX_BYTES: usize = 128;
 
-/// The default limit of attempts. With the backoff in between they take two hours: longer than most outages.
+/// The default limit of attempts. With the backoff in between they take one to two hours: longer than most outages.
 pub const ATTEMPTS_DEFAULT: u32 = 12;
 
 /// The largest limit of attempts that may be set.
