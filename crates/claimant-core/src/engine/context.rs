@@ -116,6 +116,7 @@ impl Shared {
 }
 
 /// One batch: what its stages need of the engine, its time, its queue.
+#[derive(Clone, Copy)]
 pub(crate) struct BatchContext<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) schedule: Schedule,
@@ -126,14 +127,6 @@ pub(crate) struct BatchContext<'a> {
     pub(crate) events: usize,
     /// The payloads that are removed when their messages are done.
     pub(crate) removals: Option<&'a Removals<'a>>,
-}
-
-// Derived, it would ask for `T: Copy`.
-impl Copy for BatchContext<'_> {}
-impl Clone for BatchContext<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
 }
 
 impl<'a> BatchContext<'a> {
