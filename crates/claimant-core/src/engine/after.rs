@@ -1,15 +1,18 @@
-//! What follows a handler's run, and what follows the settlement of its claim.
+//! What follows a handler's run: how its claim ends, and what its message gets for it; and what follows the settlement.
 
 use super::context::BatchContext;
-use super::exit::Exit;
-use super::run::{LEASE_LOST, Ran, RunEnd};
+use super::exit::{Disposal, Exit, Why};
+use super::run::{HandlerReturn, LEASE_LOST, Ran, RunEnd};
 use super::settlement::{Then, Unsettled};
 use super::settling::{SettleResult, Settling};
 use super::work::{Answer, Claimed, Work};
 use crate::backoff;
 use crate::error::Chain;
+use crate::failure::{Failure, FailureKind};
 use crate::payload::Payload;
 use crate::protocol::breaker::Health;
+use crate::protocol::{Abandoned, Ending};
+use crate::rejection::Rejection;
 use crate::report::Outcome;
 use crate::store::Settled;
 
@@ -34,19 +37,19 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
     let hung = end.health(|_| Health::Unknown) == Health::Away;
     let retry_delay = cx.retry_delay(delivery, attempt, hung, None);
     After::Settle(match end {
-        RunEnd::Returned(result) => Unsettled::returned(cx, claimed, result),
+        RunEnd::Returned(result) => returned(cx, claimed, result),
         RunEnd::Panicked => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler panicked");
-            Unsettled::cut_off(cx, claimed, "the handler panicked", Then::answer(Outcome::Retry, retry_delay))
+            cut_off(cx, claimed, "the handler panicked", Then::answer(Outcome::Retry, retry_delay))
         }
         RunEnd::Cancelled(why) => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, why, "handler cancelled");
-            Unsettled::cut_off(cx, claimed, why, Then::answer(Outcome::Cancelled, retry_delay))
+            cut_off(cx, claimed, why, Then::answer(Outcome::Cancelled, retry_delay))
         }
         RunEnd::LeaseLost => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "lease lost while the handler ran; it was cancelled");
             // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
-            Unsettled::cut_off(cx, claimed, LEASE_LOST, Then::answer(Outcome::LeaseLost, retry_delay))
+            cut_off(cx, claimed, LEASE_LOST, Then::answer(Outcome::LeaseLost, retry_delay))
         }
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
@@ -78,6 +81,57 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
     })
 }
 
+/// Settles a claim by what its handler returned, or by the failure of its transaction.
+pub(crate) fn returned(cx: BatchContext<'_>, claimed: Claimed<()>, result: HandlerReturn) -> Unsettled {
+    let (ending, then) = match result {
+        Ok(result) => {
+            let answer = Answer::success(Outcome::Completed, result.clone());
+            (Ending::Completed { result }, Then::Exit(Exit::Answered(answer)))
+        }
+        Err(failure) => after_failure(cx, &claimed, failure),
+    };
+    Unsettled { claimed, ending, then }
+}
+
+fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) -> (Ending, Then) {
+    let (delivery, attempt) = (&claimed.work.delivery, claimed.claim.attempt);
+    let (name, message_id) = (cx.name(), delivery.message.id());
+    let is_away = cx.shared.breaker.as_ref().is_some_and(|breaker| breaker.is_of(&failure));
+    let Failure { why: error, kind, retry_after, .. } = failure;
+    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(delivery, attempt, is_away, retry_after));
+    match kind {
+        FailureKind::Terminal => {
+            tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
+            // A copy of the same work in this batch gets the same dead letter.
+            let why = Why::Rejected(Rejection::new(error.clone()));
+            let disposal = Disposal { why, error: error.clone(), attempt: Some(attempt) };
+            (Ending::Rejected { error }, Then::Exit(Exit::Disposed(disposal)))
+        }
+        FailureKind::Uncertain => {
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed, and its work may be done");
+            in_doubt(cx, attempt, error, retry)
+        }
+        FailureKind::Retry => {
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed");
+            (Ending::Failed { error }, retry())
+        }
+    }
+}
+
+/// Settles a claim whose handler was cut off, and may have had its effect.
+fn cut_off(cx: BatchContext<'_>, claimed: Claimed<()>, why: &str, then: Then) -> Unsettled {
+    let (ending, then) = in_doubt(cx, claimed.claim.attempt, why.to_owned(), || then);
+    Unsettled { claimed, ending, then }
+}
+
+/// Returns the ending of work that may have had its effect: with at most once, an operator decides.
+fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: impl FnOnce() -> Then) -> (Ending, Then) {
+    match cx.policy().abandoned {
+        Abandoned::Rerun => (Ending::Failed { error }, then()),
+        Abandoned::Park => (Ending::Parked { error: error.clone() }, Then::Park { error, attempt }),
+    }
+}
+
 /// Decides what follows a settlement.
 pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> After {
     let SettleResult { settling: Settling { work, permits, then, attempt, lease_end, .. }, settled } = result;
@@ -90,7 +144,7 @@ pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> 
             Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
         },
         Settled::Aborted { claim, failure } if then.is_completion() => {
-            return After::Settle(Unsettled::returned(cx, Claimed { work, claim, permits }, Err(failure)));
+            return After::Settle(returned(cx, Claimed { work, claim, permits }, Err(failure)));
         }
         Settled::Refused(refusal) if then.is_completion() => cx.refused(&work, refusal),
         Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::after::returned;
 use super::context::BatchContext;
 use super::renewal::renew_late;
 use super::round::{RoundEnd, round};
 use super::run::{HandlerReturn, Ran, RunEnd};
-use super::settlement::Unsettled;
 use super::settling::{SettleResult, Settling, open_spans, prepare};
 use super::spans;
 use super::work::{Claimed, add};
@@ -154,7 +154,7 @@ impl BatchCall<'_> {
         let now = cx.now();
         let unsettled = members.into_iter().zip(results).map(|(mut member, result)| {
             add(&mut member.work.delivery.details.handle, took);
-            prepare(cx, Unsettled::returned(cx, member, result), now)
+            prepare(cx, returned(cx, member, result), now)
         });
         let (claims, settlings): (Vec<Claim>, Vec<Settling>) = unsettled.unzip();
         let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();

@@ -23,7 +23,7 @@
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
 //! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
-//! | `after` | what follows a run, and what follows a settlement |
+//! | `after` | what follows a run, whichever way it ends, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
 //! | `delays`, `renewal` | when a message comes back; who renews a lease, and when |
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |

@@ -1,15 +1,13 @@
-//! How a claim ends after its handler's run, and what its message gets for it.
+//! How a claim is to end, and what its message gets for it; and how one ends whose handler is not run.
 
 use std::time::Duration;
 
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
-use super::run::HandlerReturn;
 use super::work::{Answer, Claimed};
-use crate::failure::{Failure, FailureKind};
 use crate::message::Message;
 use crate::payload::Payload;
-use crate::protocol::{Abandoned, Ending};
+use crate::protocol::Ending;
 use crate::rejection::Rejection;
 use crate::report::Outcome;
 
@@ -79,12 +77,6 @@ impl<'a> Unsettled {
         Self { claimed, ending, then }
     }
 
-    /// Settles a claim whose handler was cut off, and may have had its effect.
-    pub(crate) fn cut_off(cx: BatchContext<'a>, claimed: Claimed<()>, why: &str, then: Then) -> Self {
-        let (ending, then) = in_doubt(cx, claimed.claim.attempt, why.to_owned(), || then);
-        Self { claimed, ending, then }
-    }
-
     /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
     pub(crate) fn set_aside(claimed: Claimed) -> Self {
         let (claimed, payload) = claimed.split();
@@ -100,50 +92,5 @@ impl<'a> Unsettled {
         let why = Why::Rejected(Rejection::new(error.clone()));
         let then = Then::Exit(Exit::Disposed(Disposal { why, error: error.clone(), attempt: None }));
         Self { claimed, ending: Ending::Rejected { error }, then }
-    }
-
-    /// Settles a claim by what its handler returned, or by the failure of its transaction.
-    pub(crate) fn returned(cx: BatchContext<'a>, claimed: Claimed<()>, result: HandlerReturn) -> Self {
-        let (ending, then) = match result {
-            Ok(result) => {
-                let answer = Answer::success(Outcome::Completed, result.clone());
-                (Ending::Completed { result }, Then::Exit(Exit::Answered(answer)))
-            }
-            Err(failure) => after_failure(cx, &claimed, failure),
-        };
-        Self { claimed, ending, then }
-    }
-}
-
-fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) -> (Ending, Then) {
-    let (delivery, attempt) = (&claimed.work.delivery, claimed.claim.attempt);
-    let (name, message_id) = (cx.name(), delivery.message.id());
-    let is_away = cx.shared.breaker.as_ref().is_some_and(|breaker| breaker.is_of(&failure));
-    let Failure { why: error, kind, retry_after, .. } = failure;
-    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(delivery, attempt, is_away, retry_after));
-    match kind {
-        FailureKind::Terminal => {
-            tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
-            // A copy of the same work in this batch gets the same dead letter.
-            let why = Why::Rejected(Rejection::new(error.clone()));
-            let disposal = Disposal { why, error: error.clone(), attempt: Some(attempt) };
-            (Ending::Rejected { error }, Then::Exit(Exit::Disposed(disposal)))
-        }
-        FailureKind::Uncertain => {
-            tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed, and its work may be done");
-            in_doubt(cx, attempt, error, retry)
-        }
-        FailureKind::Retry => {
-            tracing::warn!(consumer = %name, message_id = %message_id, attempt, error = %error, "handler failed");
-            (Ending::Failed { error }, retry())
-        }
-    }
-}
-
-/// Returns the ending of work that may have had its effect: with at most once, an operator decides.
-fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: impl FnOnce() -> Then) -> (Ending, Then) {
-    match cx.policy().abandoned {
-        Abandoned::Rerun => (Ending::Failed { error }, then()),
-        Abandoned::Park => (Ending::Parked { error: error.clone() }, Then::Park { error, attempt }),
     }
 }
