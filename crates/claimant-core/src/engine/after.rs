@@ -55,7 +55,7 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
             // This attempt does not count.
             let delay = cx.retry_delay(delivery, attempt.saturating_sub(1), false, None);
-            Unsettled::not_run(claimed, Then::answer(Outcome::LeaseLost, delay))
+            Unsettled::not_run(claimed, Answer::failure(Outcome::LeaseLost, delay))
         }
         RunEnd::StillRunning(_) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
@@ -67,17 +67,14 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
         }
         RunEnd::NeverStarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
-            let then = Then::not_started(cx, &delivery.message);
-            Unsettled::not_run(claimed, then)
+            let answer = cx.not_started(&delivery.message);
+            Unsettled::not_run(claimed, answer)
         }
         RunEnd::NoTime => {
-            let then = Then::not_started(cx, &delivery.message);
-            Unsettled::not_run(claimed, then)
+            let answer = cx.not_started(&delivery.message);
+            Unsettled::not_run(claimed, answer)
         }
-        RunEnd::NoTransaction => {
-            let then = Then::Exit(Exit::Answered(Answer::unchanged(Outcome::StoreFailed)));
-            Unsettled::not_run(claimed, then)
-        }
+        RunEnd::NoTransaction => Unsettled::not_run(claimed, Answer::unchanged(Outcome::StoreFailed)),
     })
 }
 

@@ -147,14 +147,14 @@ impl<'a> Batch<'a> {
                 return;
             }
             while let Some(work) = self.claiming.pop() {
-                self.not_started(work.without_payload().delivery);
+                self.without_run(work.without_payload().delivery);
             }
         }
     }
 
-    /// Ends work that gets no run for lack of time.
-    fn not_started(&mut self, delivery: Delivery) {
-        let answer = self.cx.unclaimed(&delivery);
+    /// Ends work that is not claimed for lack of time or room.
+    fn without_run(&mut self, delivery: Delivery) {
+        let answer = self.cx.without_run(&delivery);
         self.conclude(delivery, answer);
     }
 
@@ -223,7 +223,7 @@ impl<'a> Batch<'a> {
                 failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
             }
             NextSuspects::NotStarted(works) => {
-                works.into_iter().for_each(|work| self.not_started(work.without_payload().delivery))
+                works.into_iter().for_each(|work| self.without_run(work.without_payload().delivery))
             }
             NextSuspects::Later => {}
         }

@@ -101,9 +101,13 @@ impl BatchContext<'_> {
         }
     }
 
-    /// Returns the answer for a message whose handler is not started: held back, where the breaker is open, or by the limit.
-    pub(crate) fn not_run(&self, message: &Message) -> Answer {
-        if self.holds_back() {
+    /// Returns the answer for a message that gets no run for lack of time or room: busy, if its key was found so before; held back, where
+    /// the breaker is open, or by the limit.
+    pub(crate) fn without_run(&self, delivery: &Delivery) -> Answer {
+        let message = &delivery.message;
+        if let Some(waited) = delivery.waited {
+            self.busy(message, waited.until, waited.same_message)
+        } else if self.holds_back() {
             self.breaker_open(message)
         } else if self.is_limited() && !self.schedule.total().is_zero() {
             self.rate_limited(message, self.turn_promised())
@@ -130,14 +134,6 @@ impl BatchContext<'_> {
         }
         // The queue's own visibility timeout: a short outage must not use up the message's receives.
         Answer::unchanged(Outcome::StoreFailed)
-    }
-
-    /// Returns the answer for a message whose key is not claimed for lack of time or room: busy, if it was found so before.
-    pub(crate) fn unclaimed(&self, delivery: &Delivery) -> Answer {
-        match delivery.waited {
-            Some(waited) => self.busy(&delivery.message, waited.until, waited.same_message),
-            None => self.not_run(&delivery.message),
-        }
     }
 
     /// Parks a message whose key is parked, or was found abandoned by this claim.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
 use super::work::{Answer, Claimed};
-use crate::message::Message;
 use crate::payload::Payload;
 use crate::protocol::Ending;
 use crate::rejection::Rejection;
@@ -33,10 +32,6 @@ pub(crate) enum Then {
 impl Then {
     pub(crate) fn answer(outcome: Outcome, visible_after: Duration) -> Self {
         Self::Exit(Exit::Answered(Answer::failure(outcome, visible_after)))
-    }
-
-    pub(crate) fn not_started(cx: BatchContext<'_>, message: &Message) -> Self {
-        Self::Exit(Exit::Answered(cx.not_started(message)))
     }
 
     pub(crate) fn is_completion(&self) -> bool {
@@ -67,14 +62,14 @@ impl<'a> Unsettled {
 
     /// Releases a claim whose handler was not run for lack of time.
     pub(crate) fn released(cx: BatchContext<'a>, claimed: Claimed) -> Self {
-        let then = Then::Exit(Exit::Answered(cx.not_run(&claimed.work.delivery.message)));
-        Self::not_run(claimed.without_payload(), then)
+        let answer = cx.without_run(&claimed.work.delivery);
+        Self::not_run(claimed.without_payload(), answer)
     }
 
     /// Settles a claim whose handler was not started.
-    pub(crate) fn not_run(claimed: Claimed<()>, then: Then) -> Self {
+    pub(crate) fn not_run(claimed: Claimed<()>, answer: Answer) -> Self {
         let ending = if claimed.claim.taken_over { Ending::SetAside } else { Ending::Released };
-        Self { claimed, ending, then }
+        Self { claimed, ending, then: Then::Exit(Exit::Answered(answer)) }
     }
 
     /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
