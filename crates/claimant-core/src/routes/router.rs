@@ -11,7 +11,7 @@ use super::consumers::Consumers;
 use super::dispatch::{Dispatch, Dispatched};
 use super::plan::Event;
 use super::table::{Destination, Table, UNROUTED};
-use crate::clock::{Clock, SystemClock, Timestamp};
+use crate::clock::{Clock, Timestamp};
 use crate::deadline::Schedule;
 use crate::engine::Engine;
 use crate::engine::invocation::Invocation;
@@ -28,8 +28,8 @@ use crate::threads::HandlerThreads;
 /// may run at once. Each consumer has its own concurrency; all share the clock and the threads.
 pub struct Router {
     table: Table,
+    /// One at least: routes lead to a consumer.
     engines: Vec<Engine>,
-    clock: Arc<dyn Clock>,
     unrouted: ConsumerName,
     spans: Option<Arc<dyn Spans>>,
 }
@@ -44,7 +44,7 @@ impl Router {
         let spans = consumers.spans.clone();
         let (table, engines) = Table::start(consumers, concurrency)?;
         let unrouted = ConsumerName::new(UNROUTED)?;
-        Ok(Self { table, engines, clock: Arc::new(SystemClock), unrouted, spans })
+        Ok(Self { table, engines, unrouted, spans })
     }
 
     fn each(mut self, change: impl Fn(Engine) -> Engine) -> Self {
@@ -54,8 +54,7 @@ impl Router {
 
     /// Sets the clock.
     #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Arc::clone(&clock);
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         self.each(|engine| engine.clock(Arc::clone(&clock)))
     }
 
@@ -93,7 +92,8 @@ impl Router {
     /// Returns the current time by the clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        // OK because there is one at least, and all have the same clock.
+        self.engines[0].now()
     }
 
     /// Returns the consumers' names.
