@@ -10,6 +10,7 @@
 //! | `response` | the report as a partial batch response |
 //! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
 //! | `letter` | the attributes of a dead letter |
+//! | `entries` | many entries, asked for in batch requests of SQS |
 //! | `visibility` | when failed messages come back |
 //! | `schedules` | sends messages again that come back later than SQS can hide them (feature `scheduler`) |
 //! | `mapping` | checks whether the event source mapping reports failures |
@@ -32,6 +33,7 @@
 mod child;
 mod deadline;
 mod direct;
+mod entries;
 mod event;
 mod flush;
 #[cfg(test)]

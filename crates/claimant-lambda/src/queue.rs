@@ -20,10 +20,11 @@ use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, SendAga
 use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
+use crate::entries::Failed;
 use crate::event::Batch;
 use crate::letter;
 use crate::schedules::Schedules;
-use crate::visibility::{Failed, whole_seconds};
+use crate::visibility::whole_seconds;
 
 /// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
 /// ("SendMessageBatch" in the SQS API reference, since August 2025).
@@ -50,6 +51,13 @@ pub(crate) struct SqsAccess {
     pub(crate) schedules: Option<Schedules>,
 }
 
+impl SqsAccess {
+    /// Returns the client by which visibility is changed, unless it stays as it is.
+    pub(crate) fn hiding(&self) -> Option<&Later<Client>> {
+        self.client.as_ref().filter(|_| self.may_hide)
+    }
+}
+
 /// The queue of one batch.
 pub(crate) struct SqsQueue<'a> {
     batch: &'a Batch,
@@ -67,12 +75,11 @@ impl<'a> SqsQueue<'a> {
     /// Extends the visibility timeout of one message. Only SQS's word that it is gone counts as lost; on other errors the lease
     /// decides.
     async fn hide_one(&self, index: usize, period: Duration) -> HideAnswer {
-        let (Some(client), Some(source), Some(receipt), true) =
-            (&self.access.client, &self.batch.source, self.batch.receipts.get(index), self.access.may_hide)
+        let (Some(client), Some(source), Some(Some(receipt))) =
+            (self.access.hiding(), &self.batch.source, self.batch.receipts.get(index))
         else {
             return HideAnswer::Hidden;
         };
-        let Some(receipt) = receipt else { return HideAnswer::Hidden };
         let request = client.change_message_visibility().queue_url(&source.url).receipt_handle(receipt);
         match request.visibility_timeout(whole_seconds(period)).send().await {
             Ok(_) => HideAnswer::Hidden,

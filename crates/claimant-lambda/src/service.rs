@@ -249,12 +249,8 @@ impl Service {
 
     /// Returns how much time is reserved for what follows the report.
     fn after_report(&self) -> Duration {
-        let follows = self.changes_visibility() || self.mapping.as_ref().is_some_and(MappingCheck::refuses);
+        let follows = self.access.hiding().is_some() || self.mapping.as_ref().is_some_and(MappingCheck::refuses);
         Duration::from_millis(if follows { AFTER_REPORT_MS } else { 0 })
-    }
-
-    fn changes_visibility(&self) -> bool {
-        self.access.may_hide && self.access.client.is_some()
     }
 
     fn queue<'a>(&'a self, batch: &'a Batch, function: &'a str) -> SqsQueue<'a> {
@@ -293,7 +289,7 @@ impl Service {
     }
 
     async fn change_visibility(&self, batch: &Batch, report: &Report, within: Duration) {
-        if let Some(client) = self.access.client.as_ref().filter(|_| self.access.may_hide) {
+        if let Some(client) = self.access.hiding() {
             visibility::change(client, batch, report, within).await;
         }
     }

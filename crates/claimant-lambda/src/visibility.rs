@@ -1,23 +1,16 @@
 //! When failed messages come back.
 
-use std::future::ready;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata as _;
-use aws_sdk_sqs::types::{BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry as Entry};
+use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry as Entry;
 use claimant_core::{Report, limits::VISIBILITY_MAX_S};
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
+use crate::entries::Failed;
 use crate::event::Batch;
-
-/// Entries in one SQS batch request.
-const ENTRIES_MAX: usize = 10;
-
-/// Requests in flight at once: a batch of 10,000 messages takes 1,000 requests.
-const REQUESTS_MAX: usize = 32;
 
 /// Makes failed messages visible again after the delays in their entries; takes no longer than `within`.
 ///
@@ -54,31 +47,6 @@ fn entries(batch: &Batch, report: &Report) -> Vec<Entry> {
         request.receipt_handle(receipt.as_deref()?).build().ok()
     });
     entry.collect()
-}
-
-/// Entries that failed, and SQS's code for the first of them that has one.
-#[derive(Default)]
-pub(crate) struct Failed {
-    pub(crate) entries: usize,
-    pub(crate) code: Option<String>,
-}
-
-impl Failed {
-    /// Returns how many of `asked` entries an answer does not name as done, where it names `done` of them: what it does not name at all
-    /// counts as failed.
-    pub(crate) fn of(asked: usize, done: usize, failed: &[BatchResultErrorEntry]) -> Self {
-        Self { entries: asked.saturating_sub(done), code: failed.first().map(|entry| entry.code().to_owned()) }
-    }
-
-    /// Asks for these entries, ten in a request and the requests concurrently; returns what of all failed.
-    pub(crate) async fn of_all<'a, E>(entries: &'a [E], request: impl Fn(&'a [E]) -> BoxFuture<'a, Self>) -> Self {
-        let requests = stream::iter(entries.chunks(ENTRIES_MAX).map(request)).buffer_unordered(REQUESTS_MAX);
-        requests.fold(Self::default(), |all, failed| ready(all.and(failed))).await
-    }
-
-    fn and(self, more: Self) -> Self {
-        Self { entries: self.entries + more.entries, code: self.code.or(more.code) }
-    }
 }
 
 /// What is asked where SQS denies the change.
