@@ -9,7 +9,6 @@ use super::work::{Answer, Claimed, Work};
 use crate::backoff;
 use crate::error::Chain;
 use crate::failure::{Failure, FailureKind};
-use crate::payload::Payload;
 use crate::protocol::breaker::Health;
 use crate::protocol::{Abandoned, Ending};
 use crate::rejection::Rejection;
@@ -21,9 +20,9 @@ pub(crate) enum After {
     /// Its claim is settled, or settled in another way.
     Settle(Unsettled),
     /// It is claimed again when its turn comes; it was claimed this often.
-    LaterTurn(Work<Payload>, u32),
+    LaterTurn(Work, u32),
     /// It is claimed again as if it had not been.
-    Wait(Work<Payload>),
+    Wait(Work),
     /// Its message leaves the batch.
     Leave(Work<()>, Exit),
 }

@@ -18,7 +18,6 @@ use crate::deadline::until;
 use crate::error::Chain;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
-use crate::payload::Payload;
 use crate::protocol::{Abandoned, ClaimRequest, Likely, Refusal};
 use crate::spans::Step;
 use crate::store::{BatchedClaim, ClaimAnswer, StoreError, StoreErrorKind};
@@ -34,7 +33,7 @@ pub(crate) enum ClaimResult {
 /// A claim on its way. The owner is the same at each try, so that a claim which applied although its answer was lost is
 /// recognised.
 struct Pending {
-    work: Work<Payload>,
+    work: Work,
     permits: Permits,
     owner: OwnerToken,
     likely: Likely,
@@ -53,9 +52,9 @@ enum CallEnd {
 
 pub(crate) struct Claiming<'a> {
     cx: BatchContext<'a>,
-    waiting: TenantQueue<Work<Payload>>,
+    waiting: TenantQueue<Work>,
     /// Messages that wait until their keys, which others hold, are asked for again. They hold no slot.
-    busy: FuturesUnordered<BoxFuture<'a, Work<Payload>>>,
+    busy: FuturesUnordered<BoxFuture<'a, Work>>,
     /// Messages whose claims are on their way, or wait for their next try.
     in_flight: usize,
     calls: FuturesUnordered<BoxFuture<'a, CallEnd>>,
@@ -75,13 +74,13 @@ impl<'a> Claiming<'a> {
         }
     }
 
-    pub(crate) fn push(&mut self, work: Work<Payload>) {
+    pub(crate) fn push(&mut self, work: Work) {
         let is_last = self.cx.is_last_receive(&work.delivery.message);
         self.waiting.push(work.identity.tenant.clone(), is_last, work);
     }
 
     /// Returns the next message: of the tenant whose turn it is.
-    pub(crate) fn pop(&mut self) -> Option<Work<Payload>> {
+    pub(crate) fn pop(&mut self) -> Option<Work> {
         self.waiting.take(self.waiting.next_claim(&self.cx.shared.slots.tenants)?)
     }
 
@@ -100,7 +99,7 @@ impl<'a> Claiming<'a> {
 
     /// Returns the message to see with whether a system is back: one on its last receive, which has nothing to lose, else the one
     /// with the fewest.
-    pub(crate) fn pop_for_probe(&mut self) -> Option<Work<Payload>> {
+    pub(crate) fn pop_for_probe(&mut self) -> Option<Work> {
         let next = self.waiting.next_claim(&self.cx.shared.slots.tenants)?;
         let next_is_last = self.waiting.get(next).is_some_and(|work| self.cx.is_last_receive(&work.delivery.message));
         if next_is_last { self.waiting.take(next) } else { self.waiting.take_last() }
@@ -128,7 +127,7 @@ impl<'a> Claiming<'a> {
     }
 
     /// Claims these keys; those that cannot even be asked for come back.
-    pub(crate) fn start(&mut self, admitted: Vec<(Work<Payload>, Permits)>) -> Vec<(Work<()>, StoreError)> {
+    pub(crate) fn start(&mut self, admitted: Vec<(Work, Permits)>) -> Vec<(Work<()>, StoreError)> {
         let (mut new, mut done, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (work, permits) in admitted {
             let owner = match OwnerToken::draw() {
@@ -158,7 +157,7 @@ impl<'a> Claiming<'a> {
     }
 
     /// Returns what its key most likely has, by what others like it had.
-    fn likely(&self, work: &Work<Payload>) -> Likely {
+    fn likely(&self, work: &Work) -> Likely {
         if had_a_record(work) {
             return Likely::Known;
         }
@@ -292,7 +291,7 @@ async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> Cal
 }
 
 /// Returns whether its key had a record that was not done: it waited for it, or has its turn as a suspect.
-fn had_a_record(work: &Work<Payload>) -> bool {
+fn had_a_record(work: &Work) -> bool {
     work.its_turn || work.delivery.waited.is_some()
 }
 

@@ -67,7 +67,7 @@ struct Lane {
 /// The next message of a lane, and what it needs.
 pub(crate) enum Next {
     /// A claim.
-    Claim(Work<Payload>),
+    Claim(Work),
     /// Nothing: there is no work to be read in it, for this reason.
     Unread(Delivery, Unread),
     /// What an earlier message of the same work got.

@@ -14,14 +14,13 @@ use super::turns::{Reserved, Suspicion};
 use super::work::Work;
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
-use crate::payload::Payload;
 
 /// Runs of work that was claimed this often have ended without a result at least twice, and so has whatever ran beside them.
 const ATTEMPTS_POISON: u32 = 3;
 
 /// Work that waits for its turn.
 struct Suspect {
-    work: Work<Payload>,
+    work: Work,
     /// How often it was claimed.
     attempt: u32,
 }
@@ -29,9 +28,9 @@ struct Suspect {
 /// What the next turn is.
 pub(crate) enum NextSuspects {
     /// These are claimed, and nothing else meanwhile.
-    Claim(Vec<(Work<Payload>, Permits)>),
+    Claim(Vec<(Work, Permits)>),
     /// These are not started: there is no time, or another delivery is better for them.
-    NotStarted(Vec<Work<Payload>>),
+    NotStarted(Vec<Work>),
     /// Something has to be waited for first.
     Later,
 }
@@ -54,7 +53,7 @@ impl<'a> Suspects<'a> {
         Self { cx, waiting: Vec::new(), turn: false, in_all: None, before: None, taken_over: 0 }
     }
 
-    pub(crate) fn push(&mut self, work: Work<Payload>, attempt: u32) {
+    pub(crate) fn push(&mut self, work: Work, attempt: u32) {
         self.waiting.push(Suspect { work, attempt });
     }
 
@@ -68,14 +67,14 @@ impl<'a> Suspects<'a> {
 
     /// Returns whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
     /// trace. At the last two receives only, since what had no turn yet has as many.
-    pub(crate) fn is_by_receives(&self, work: &Work<Payload>) -> bool {
+    pub(crate) fn is_by_receives(&self, work: &Work) -> bool {
         let (cx, receive_count) = (self.cx, work.delivery.message.receive_count());
         let leaves_no_trace = !cx.store().claims_outlive_owners();
         leaves_no_trace && cx.events > 1 && receive_count > 1 && cx.receives_end(receive_count)
     }
 
     /// Returns whether work is set aside that an earlier owner left. An event that is alone takes nothing along.
-    pub(crate) fn is_left(&self, work: &Work<Payload>, taken_over: bool) -> bool {
+    pub(crate) fn is_left(&self, work: &Work, taken_over: bool) -> bool {
         taken_over && !work.its_turn && self.cx.events > 1
     }
 

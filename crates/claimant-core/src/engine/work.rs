@@ -37,7 +37,7 @@ pub(crate) struct Waited {
 }
 
 /// A message whose body says what its work is. With a [`Payload`], its handler has not run.
-pub(crate) struct Work<P> {
+pub(crate) struct Work<P = Payload> {
     pub(crate) delivery: Delivery,
     pub(crate) identity: Identity,
     pub(crate) payload: P,
@@ -59,7 +59,7 @@ impl<P> Work<P> {
 }
 
 impl Work<()> {
-    pub(crate) fn with<P>(self, payload: P) -> Work<P> {
+    pub(crate) fn with(self, payload: Payload) -> Work {
         let Self { delivery, identity, its_turn, .. } = self;
         Work { delivery, identity, payload, its_turn }
     }
@@ -92,7 +92,7 @@ impl<P> Claimed<P> {
 }
 
 impl Claimed<()> {
-    pub(crate) fn with<P>(self, payload: P) -> Claimed<P> {
+    pub(crate) fn with(self, payload: Payload) -> Claimed {
         let Self { work, claim, permits } = self;
         Claimed { work: work.with(payload), claim, permits }
     }
