@@ -313,6 +313,13 @@ impl Scenario {
         self.consumer.breaker.is_some() && self.faults.iter().any(away)
     }
 
+    /// Whether what the handlers call is away at this time of a run.
+    #[must_use]
+    pub fn is_away(&self, at: u64) -> bool {
+        let away = |fault: &Fault| matches!(*fault, Fault::Away { from_ms, for_ms } if (from_ms..from_ms + for_ms).contains(&at));
+        self.faults.iter().any(away)
+    }
+
     /// Whether clocks keep within what the consumer is told. An operator's is right, and goes by leases too.
     #[must_use]
     pub fn clocks_agree(&self) -> bool {

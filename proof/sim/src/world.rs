@@ -237,10 +237,7 @@ impl World {
     /// Whether what the handlers call is away.
     #[must_use]
     pub fn is_away(&self) -> bool {
-        let now = self.now_ms();
-        self.fault(
-            |fault| matches!(*fault, Fault::Away { from_ms, for_ms } if (from_ms..from_ms + for_ms).contains(&now)),
-        )
+        self.state().faults && self.scenario.is_away(self.now_ms())
     }
 
     /// What is to happen to this request.

@@ -15,7 +15,7 @@ use crate::key::{ConsumerName, MessageId, RecordId};
 use crate::meter::Meter;
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
 use crate::record::Record;
-use crate::store::{Call, ClaimAnswer, Renewed, Store, StoreError, StoreErrorKind};
+use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind};
 
 /// An invocation or a worker that asks.
 #[derive(Clone, Copy)]
@@ -71,10 +71,11 @@ impl<'a> Asker<'a> {
     }
 
     /// Releases a claim. Without an answer it ends with its lease.
-    pub(crate) async fn release(&self, claim: Claim, policy: ClaimPolicy) {
+    pub(crate) async fn release(&self, claim: Claim, policy: ClaimPolicy) -> Settled {
         let settlement = Settlement { ending: Ending::Released, now: self.clock.now(), policy };
         let (within, call) = self.call();
-        let _ = timeout(within, self.store.settle(claim, &settlement, call)).await;
+        let settled = timeout(within, self.store.settle(claim, &settlement, call)).await;
+        settled.unwrap_or_else(|_| Settled::given_up(within))
     }
 }
 

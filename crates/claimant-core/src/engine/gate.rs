@@ -9,7 +9,7 @@ use super::call::AfterCall;
 use super::context::BatchContext;
 use super::running::Ended;
 use super::shared_breaker::{Probe, SharedBreaker};
-use super::way::{Way, Write};
+use super::way::{Way, Write, Written};
 use crate::deadline::until;
 use crate::protocol::breaker::Health;
 
@@ -26,7 +26,7 @@ pub(crate) struct Gate<'a> {
 /// How a call ended.
 enum CallEnd<'a> {
     Waited(Option<Probe<'a>>),
-    Written { paused: bool },
+    Written(Written<'a>),
 }
 
 impl<'a> Gate<'a> {
@@ -80,7 +80,7 @@ impl<'a> Gate<'a> {
     fn write(&mut self, write: Option<Write<'a>>) {
         let Some(write) = write else { return };
         let asker = self.cx.asker(self.cx.schedule.return_by);
-        self.calls.push(Box::pin(async move { CallEnd::Written { paused: write.go(asker).await } }));
+        self.calls.push(Box::pin(async move { CallEnd::Written(write.go(asker).await) }));
     }
 
     /// Takes note of what a run says of the system.
@@ -90,24 +90,26 @@ impl<'a> Gate<'a> {
             Ended::One(ran) => (ran.end.health(|returned| way.breaker.health(returned)), ran.took),
             Ended::Call(call) => (seen_by_most(way.breaker, &call.items), call.took),
         };
-        let write = way.after_run(seen, took, self.cx.now());
+        let write = way.after_run(seen, took, self.cx.asker(self.cx.schedule.return_by));
         self.write(write);
     }
 
     /// Waits for a call; `false` where none is under way. Cancel safe.
     pub(crate) async fn next(&mut self) -> bool {
-        match self.calls.next().await {
-            Some(CallEnd::Waited(probe)) => {
-                if let Some(way) = &mut self.way {
-                    way.waited(probe);
-                    if way.breaker.is_closed() {
-                        // What has waited may be run now.
-                        self.cx.shared.learned.forget_hangs();
-                    }
+        let (Some(way), Some(ended)) = (&mut self.way, self.calls.next().await) else { return false };
+        match ended {
+            CallEnd::Waited(probe) => {
+                way.waited(probe);
+                if way.breaker.is_closed() {
+                    // What has waited may be run now.
+                    self.cx.shared.learned.forget_hangs();
                 }
             }
-            Some(CallEnd::Written { paused }) => self.pauses += usize::from(paused),
-            None => return false,
+            CallEnd::Written(Written::Paused) => self.pauses += 1,
+            CallEnd::Written(Written::Kept(probe)) => way.waited(Some(probe)),
+            // What has waited runs meanwhile: that can take a minute.
+            CallEnd::Written(Written::Closed(breaker)) => self.write(Some(Write::Resume(breaker))),
+            CallEnd::Written(Written::Nothing) => {}
         }
         true
     }

@@ -43,6 +43,7 @@ mod after;
 mod again;
 mod asker;
 mod batch;
+mod breaker_record;
 mod breaker_state;
 mod call;
 mod claiming;

@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::asker::{Asker, policy};
+use super::asker::Asker;
+use super::breaker_record::BreakerRecord;
 use super::breaker_state::{BreakerState, State};
-use super::pauses::Pauses;
-use crate::breaker::{BREAKER_CONSUMER, Breaker};
+use crate::breaker::Breaker;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::error::Chain;
 use crate::failure::Failure;
-use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
-use crate::limits::{BREAKER_LOOK_MS, BREAKER_WINDOW_S};
-use crate::protocol::breaker::{Effect, Health, Known, Rules, Shown, back, shown, window};
-use crate::protocol::{ClaimPolicy, Refusal, Renewal};
-use crate::store::{ClaimAnswer, Renewed, StoreError, StoreErrorKind};
+use crate::key::{ConsumerName, InvalidValue};
+use crate::limits::BREAKER_LOOK_MS;
+use crate::protocol::Refusal;
+use crate::protocol::breaker::{Effect, Health, Known, Rules, Shown};
+use crate::store::{ClaimAnswer, Renewed, Settled};
 
 /// Between two reads of the record at least.
 const LOOK_MIN: Duration = Duration::from_millis(50);
@@ -29,12 +29,8 @@ const LOOK_MIN: Duration = Duration::from_millis(50);
 pub(crate) struct SharedBreaker {
     downstream: String,
     rules: Rules,
-    id: RecordId,
-    /// In place of a message: who opened it.
-    by: MessageId,
-    policy: ClaimPolicy,
+    record: BreakerRecord,
     state: BreakerState,
-    pauses: Pauses,
     /// Whether a record was seen that a clock has made which is far off.
     warned: AtomicBool,
     /// Held by the one invocation that asks the store for all of them.
@@ -43,7 +39,7 @@ pub(crate) struct SharedBreaker {
 
 /// The probe is this process's. Dropped before it has ended, the breaker is open until its lease ends, and then another one has it.
 pub(crate) struct Probe<'a> {
-    breaker: &'a SharedBreaker,
+    pub(crate) breaker: &'a SharedBreaker,
     /// None where the store refuses to say anything: each process then has a breaker of its own.
     claim: Option<Claim>,
     open_until: Timestamp,
@@ -53,15 +49,11 @@ pub(crate) struct Probe<'a> {
 impl SharedBreaker {
     /// Returns a breaker that is closed.
     pub(crate) fn new(breaker: &Breaker, consumer: &ConsumerName, skew: Duration) -> Result<Self, InvalidValue> {
-        let record_of = ConsumerName::new(BREAKER_CONSUMER)?;
         Ok(Self {
             downstream: breaker.downstream.clone(),
             rules: breaker.rules,
-            id: RecordId::new(&record_of, &Key::new(breaker.downstream.as_str())?),
-            by: MessageId::new(consumer.as_str())?,
-            policy: policy(skew, BREAKER_WINDOW_S),
+            record: BreakerRecord::new(breaker, consumer, skew)?,
             state: BreakerState::closed(),
-            pauses: Pauses::default(),
             warned: AtomicBool::new(false),
             asks: Mutex::new(()),
         })
@@ -78,7 +70,7 @@ impl SharedBreaker {
 
     /// Returns for how long the intake is still paused, as far as is known.
     pub(crate) fn paused(&self, now: Timestamp) -> Option<Duration> {
-        self.pauses.back(now).map(|back| back.since(now))
+        self.record.pauses.back(now).map(|back| back.since(now))
     }
 
     /// Returns whether a failure says that this breaker's system is away.
@@ -159,10 +151,10 @@ impl SharedBreaker {
             // Another invocation has just looked.
             return None;
         }
-        let record = asker.get(&self.id).await;
+        let shown = self.record.look(asker).await;
         let may_probe = may_probe();
-        let record = match record {
-            Ok(record) => record,
+        let shown = match shown {
+            Ok(shown) => shown,
             // It is open as long as this process knows. The others that wait have had this answer, too.
             Err(_) if asker.clock.now() < until => {
                 self.state.set(Known::Open { until });
@@ -174,8 +166,7 @@ impl SharedBreaker {
             }
             Err(_) => return may_probe.then(|| self.probe(asker, None)),
         };
-        self.pauses.learn(record.as_ref().and_then(|record| back(record, self.policy.skew)));
-        match shown(record.as_ref(), asker.clock.now(), self.policy.skew) {
+        match shown {
             Shown::Closed => self.closed(asker),
             Shown::Open { until } => self.state.set(Known::Open { until }),
             // What others know must stay as it is: one of them may have the time.
@@ -190,7 +181,7 @@ impl SharedBreaker {
     }
 
     async fn claim_probe<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
-        match self.claim(asker, self.rules.probe_for(asker.expected)).await {
+        match self.record.claim(asker, self.rules.probe_for(asker.expected)).await {
             Ok(ClaimAnswer::Granted(claim)) => return Some(self.probe(asker, Some(claim))),
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.state.set(Known::Open { until }),
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
@@ -202,7 +193,7 @@ impl SharedBreaker {
     fn probe<'a>(&'a self, asker: Asker<'_>, claim: Option<Claim>) -> Probe<'a> {
         tracing::info!(consumer = %asker.consumer, downstream = self.downstream, "breaker is half open: messages are tried one by one");
         self.state.set(Known::Probing { answered: 0 });
-        let lease_end = claim.as_ref().map(|claim| claim.lease_until.plus(self.policy.skew));
+        let lease_end = claim.as_ref().map(|claim| self.record.end(claim.lease_until));
         let open_until = lease_end.unwrap_or_else(|| asker.clock.now().plus(self.rules.open_for));
         Probe { breaker: self, claim, open_until, ended: false }
     }
@@ -224,68 +215,52 @@ impl SharedBreaker {
         self.state.set(Known::CLOSED);
     }
 
+    /// Switches the intake on again that is paused, unless the breaker opens meanwhile.
+    pub(crate) async fn resume(&self, asker: Asker<'_>) {
+        self.record.pauses.resume(asker, &self.downstream, || self.is_closed()).await;
+    }
+
     /// Opens the breaker for all processes, or learns until when another one has opened it. Returns whether the intake was paused.
     pub(crate) async fn open(&self, asker: Asker<'_>) -> bool {
         let Some(_turn) = self.turn(asker).await else { return false };
-        match self.claim(asker, self.rules.open_for).await {
+        match self.record.claim(asker, self.rules.open_for).await {
             Ok(ClaimAnswer::Granted(claim)) => return self.lengthen(asker, claim).await,
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.state.set(Known::Open { until }),
             // By an operator.
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
             Err(error) => {
-                let why = match error.kind() {
-                    StoreErrorKind::Denied => {
-                        "the store refuses its record: the role has to be allowed keys that begin with claimant-breaker#"
-                    }
-                    kind if kind.is_transient() => "the store gave no answer",
-                    _ => "its record cannot be written",
-                };
+                let why = BreakerRecord::lacks(&error);
                 tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, error = %Chain(&error), "breaker opened for this process alone: {why}");
             }
         }
         false
     }
 
-    /// Returns the policy by which the record is kept, and tells when a paused intake comes back.
-    fn policy(&self, now: Timestamp, lease_until: Timestamp) -> ClaimPolicy {
-        let window = window(lease_until.plus(self.policy.skew), self.pauses.back(now));
-        ClaimPolicy { window, ..self.policy }
-    }
-
-    /// Claims the record for so long.
-    async fn claim(&self, asker: Asker<'_>, lasts: Duration) -> Result<ClaimAnswer, StoreError> {
-        let now = asker.clock.now();
-        let lease_until = now.plus(lasts);
-        asker.claim((&self.id, &self.by), (now, lease_until), self.policy(now, lease_until)).await
-    }
-
     /// Leaves the breaker open under this claim, for as long as its turn is, and pauses the intake where the claim is still held: a probe can
     /// have taken longer than its lease, and another process have closed the breaker since. Returns whether it did.
     async fn lengthen(&self, asker: Asker<'_>, mut claim: Claim) -> bool {
         // The first one has just been granted for its time.
-        let held = if claim.attempt == 1 { Ok(Renewed::Held) } else { self.renew(asker, &mut claim).await };
+        let (record, lasts) = (&self.record, self.rules.open_for(claim.attempt));
+        let held = if claim.attempt == 1 { Ok(Renewed::Held) } else { record.renew(asker, &mut claim, lasts).await };
         if let Ok(Renewed::Lost) = held {
-            self.state.set(Known::Open { until: asker.clock.now() });
+            self.lost(asker);
             return false;
         }
-        let paused = held.is_ok() && self.pauses.pause(asker, &self.downstream, claim.attempt).await;
+        let paused = held.is_ok() && record.pauses.pause(asker, &self.downstream, claim.attempt).await;
         if paused {
             // All have to know until when.
-            let _ = self.renew(asker, &mut claim).await;
+            let _ = record.renew(asker, &mut claim, lasts).await;
         }
-        let until = claim.lease_until.plus(self.policy.skew);
+        let until = record.end(claim.lease_until);
         let open_ms = until.since(asker.clock.now()).as_millis() as u64;
         tracing::warn!(consumer = %asker.consumer, downstream = self.downstream, attempt = claim.attempt, open_ms, "breaker opened: messages are held back");
         self.state.set(Known::Open { until });
         paused
     }
 
-    /// Renews the claim from now on for as long as its turn is; in any case it writes. Without an answer it is half open a little earlier.
-    async fn renew(&self, asker: Asker<'_>, claim: &mut Claim) -> Result<Renewed, StoreError> {
-        let now = asker.clock.now();
-        let open_until = now.plus(self.rules.open_for(claim.attempt));
-        let lease_until = open_until.max(claim.lease_until.plus(Duration::from_millis(1)));
-        asker.renew(claim, Renewal { lease_until, now, policy: self.policy(now, lease_until) }).await
+    /// Another process has the record, or had it: it is to be read.
+    fn lost(&self, asker: Asker<'_>) {
+        self.state.set(Known::Open { until: asker.clock.now() });
     }
 }
 
@@ -295,25 +270,53 @@ impl Probe<'_> {
         now < self.open_until
     }
 
-    /// Ends the probe: the breaker is closed for all processes, or open again. Returns whether the intake was paused.
-    pub(crate) async fn end(mut self, asker: Asker<'_>, closed: bool) -> bool {
-        let breaker = self.breaker;
-        self.ended = true;
-        if closed {
-            breaker.closed(asker);
+    /// Returns whether another process could probe before then.
+    pub(crate) fn is_short(&self, until: Timestamp) -> bool {
+        self.claim.is_some() && !self.lasts(until)
+    }
+
+    /// Renews the claim for the next message. Returns the probe, unless another process has the record. Without an answer it has what is left.
+    pub(crate) async fn keep(mut self, asker: Asker<'_>) -> Option<Self> {
+        let (breaker, lasts) = (self.breaker, self.breaker.rules.probe_for(asker.expected));
+        if let (Some(_turn), Some(claim)) = (breaker.turn(asker).await, &mut self.claim) {
+            match breaker.record.renew(asker, claim, lasts).await {
+                Ok(Renewed::Lost) => {
+                    breaker.lost(asker);
+                    self.ended = true;
+                    return None;
+                }
+                Ok(_) => self.open_until = breaker.record.end(claim.lease_until),
+                Err(_) => {}
+            }
         }
+        Some(self)
+    }
+
+    /// Ends a probe that was answered: the breaker is closed, without an answer of the store for this process alone. One that has lost the
+    /// record to another process changes nothing. Returns whether it is closed for all.
+    pub(crate) async fn close(mut self, asker: Asker<'_>) -> bool {
+        let breaker = self.breaker;
+        // Without its turn in time, the claim ends with its lease.
+        let Some(_turn) = breaker.turn(asker).await else { return false };
+        let released = match self.claim.take() {
+            Some(claim) => breaker.record.release(asker, claim).await,
+            None => Settled::given_up(Duration::ZERO),
+        };
+        self.ended = true;
+        match &released {
+            Settled::Done | Settled::Unknown { .. } => breaker.closed(asker),
+            _ => breaker.lost(asker),
+        }
+        matches!(released, Settled::Done)
+    }
+
+    /// Ends a probe that has failed: the breaker is open again. Returns whether the intake was paused.
+    pub(crate) async fn fail(mut self, asker: Asker<'_>) -> bool {
+        self.ended = true;
         let Some(claim) = self.claim.take() else { return false };
         // Without its turn in time, the claim ends with its lease.
-        let Some(turn) = breaker.turn(asker).await else { return false };
-        if !closed {
-            return breaker.lengthen(asker, claim).await;
-        }
-        // Without an answer, other processes then probe, too.
-        asker.release(claim, breaker.policy).await;
-        // That can take a minute, in which it may open again.
-        drop(turn);
-        breaker.pauses.resume(asker, &breaker.downstream, || breaker.is_closed()).await;
-        false
+        let Some(_turn) = self.breaker.turn(asker).await else { return false };
+        self.breaker.lengthen(asker, claim).await
     }
 }
 

@@ -216,7 +216,7 @@ impl SharedLimit {
 
     async fn release(&self, number: u32, asker: Asker<'_>) {
         if let Some(claim) = self.take_claim(number) {
-            asker.release(claim, self.policy).await;
+            _ = asker.release(claim, self.policy).await;
         }
     }
 

@@ -13,19 +13,43 @@ pub(crate) struct Way<'a> {
     probe: Option<Probe<'a>>,
 }
 
-/// What is to be written to the record of a breaker.
+/// What is to be done about a breaker that is not closed.
 pub(crate) enum Write<'a> {
     Open(&'a SharedBreaker),
-    End { probe: Probe<'a>, closed: bool },
+    Keep(Probe<'a>),
+    Fail(Probe<'a>),
+    Close(Probe<'a>),
+    Resume(&'a SharedBreaker),
 }
 
-impl Write<'_> {
-    /// Writes it; returns whether the intake was paused.
-    pub(crate) async fn go(self, asker: Asker<'_>) -> bool {
-        match self {
+/// What came of it.
+pub(crate) enum Written<'a> {
+    Nothing,
+    /// The intake is paused.
+    Paused,
+    /// The probe goes on.
+    Kept(Probe<'a>),
+    /// It is closed for all processes.
+    Closed(&'a SharedBreaker),
+}
+
+impl<'a> Write<'a> {
+    /// Does it.
+    pub(crate) async fn go(self, asker: Asker<'_>) -> Written<'a> {
+        let paused = match self {
             Write::Open(breaker) => breaker.open(asker).await,
-            Write::End { probe, closed } => probe.end(asker, closed).await,
-        }
+            Write::Fail(probe) => probe.fail(asker).await,
+            Write::Keep(probe) => return probe.keep(asker).await.map_or(Written::Nothing, Written::Kept),
+            Write::Close(probe) => {
+                let breaker = probe.breaker;
+                return if probe.close(asker).await { Written::Closed(breaker) } else { Written::Nothing };
+            }
+            Write::Resume(breaker) => {
+                breaker.resume(asker).await;
+                false
+            }
+        };
+        if paused { Written::Paused } else { Written::Nothing }
     }
 }
 
@@ -57,19 +81,24 @@ impl<'a> Way<'a> {
         self.probe = probe.or(self.probe.take());
     }
 
-    /// Takes note of a run that took so long; returns what is to be written.
-    pub(crate) fn after_run(&mut self, health: Health, took: Duration, now: Timestamp) -> Option<Write<'a>> {
+    /// Takes note of a run that took so long; returns what is to be written. After an answer, a claim that would not last for the next message
+    /// is renewed before that begins.
+    pub(crate) fn after_run(&mut self, health: Health, took: Duration, asker: Asker<'_>) -> Option<Write<'a>> {
+        let now = asker.clock.now();
         match self.breaker.after_run(health, took, self.probe.is_some(), now) {
+            Effect::Nothing if health == Health::Answered => {
+                self.probe.take_if(|probe| probe.is_short(now.plus(asker.expected))).map(Write::Keep)
+            }
             Effect::Nothing => None,
             Effect::Open => Some(Write::Open(self.breaker)),
-            effect => self.probe.take().map(|probe| Write::End { probe, closed: effect == Effect::Close }),
+            Effect::Close => self.probe.take().map(Write::Close),
+            Effect::OpenAgain => self.probe.take().map(Write::Fail),
         }
     }
 
     /// Ends a probe that has no more messages: one that has an answer closes the breaker, since where each invocation has one message none
     /// has more answers. Where nothing was learned, another one probes when the lease ends.
     pub(crate) fn leave(&mut self) -> Option<Write<'a>> {
-        let probe = self.probe.take().filter(|_| self.breaker.has_answer())?;
-        Some(Write::End { probe, closed: true })
+        self.probe.take().filter(|_| self.breaker.has_answer()).map(Write::Close)
     }
 }

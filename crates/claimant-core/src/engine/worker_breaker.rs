@@ -8,9 +8,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
-use super::asker::Worker;
+use super::asker::{Asker, Worker};
 use super::shared_breaker::{Probe, SharedBreaker};
-use super::way::{Way, Write};
+use super::way::{Way, Write, Written};
 use crate::breaker::Breaker;
 use crate::clock::Clock;
 use crate::error::Error;
@@ -89,7 +89,7 @@ pub struct Passage<'a> {
     /// The wait for the breaker.
     wait: Option<BoxFuture<'a, Option<Probe<'a>>>>,
     /// What is written to its record.
-    writes: FuturesUnordered<BoxFuture<'a, bool>>,
+    writes: FuturesUnordered<BoxFuture<'a, Written<'a>>>,
 }
 
 impl<'a> Passage<'a> {
@@ -105,7 +105,8 @@ impl<'a> Passage<'a> {
         if messages == 0 {
             self.wait = None;
         }
-        if messages == 0 || self.room(0) > 0 || self.wait.is_some() {
+        // What is being written can change that, too.
+        if messages == 0 || self.room(0) > 0 || self.wait.is_some() || !self.writes.is_empty() {
             return true;
         }
         if once && self.looked {
@@ -120,13 +121,18 @@ impl<'a> Passage<'a> {
 
     /// Takes note of a run that took so long.
     pub fn after_run(&mut self, health: Health, took: Duration) {
-        let write = self.way.after_run(health, took, self.breaker.worker.clock.now());
+        let write = self.way.after_run(health, took, self.asker());
         self.write(write);
     }
 
+    /// Returns the worker as one that writes.
+    fn asker(&self) -> Asker<'a> {
+        self.breaker.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS))
+    }
+
     fn write(&mut self, write: Option<Write<'a>>) {
-        let asker = self.breaker.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS));
-        self.writes.extend(write.map(|write| -> BoxFuture<'a, bool> { Box::pin(write.go(asker)) }));
+        let asker = self.asker();
+        self.writes.extend(write.map(|write| -> BoxFuture<'a, Written<'a>> { Box::pin(write.go(asker)) }));
     }
 
     /// Waits until something has changed; `false` where nothing will. Cancel safe.
@@ -142,7 +148,11 @@ impl<'a> Passage<'a> {
         };
         tokio::select! {
             biased;
-            Some(_) = self.writes.next() => {}
+            Some(written) = self.writes.next() => {
+                if let Written::Kept(probe) = written {
+                    self.way.waited(Some(probe));
+                }
+            }
             probe = wait => {
                 self.wait = None;
                 self.way.waited(probe);

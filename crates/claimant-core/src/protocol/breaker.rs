@@ -34,8 +34,9 @@ impl Rules {
         self.open_for.max(Duration::from_millis(BREAKER_OPEN_MAX_MS))
     }
 
-    /// Returns for how long whoever probes has the record: as long as a handler is expected to take, so that no other process probes
-    /// beside it, but not longer than it may be open, since where the probe dies, or fails, nothing is tried before that is over.
+    /// Returns for how long whoever probes has the record, for each message: as long as a handler is expected to take, so that no other
+    /// process probes beside it, but not longer than it may be open, since where the probe dies, or fails, nothing is tried before that is
+    /// over.
     pub(crate) fn probe_for(&self, expected: Duration) -> Duration {
         expected.clamp(self.open_for, self.longest())
     }
@@ -86,7 +87,8 @@ pub(crate) enum Known {
     Closed(Calls),
     /// None is run before this time; then the record is to be read.
     Open { until: Timestamp },
-    /// This process has the claim, and runs messages one after the other; so many calls were answered.
+    /// This process has the claim, and runs messages one after the other; so many calls were answered. With the last answer that it wants it
+    /// runs none, until its claim is seen to be released.
     Probing { answered: u32 },
 }
 
@@ -148,10 +150,11 @@ pub(crate) fn after_run(known: Known, seen: Health, rules: &Rules, now: Timestam
             if opens { (open, Effect::Open) } else { (Known::Closed(calls), Effect::Nothing) }
         }
         (Known::Probing { .. }, Health::Away) => (open, Effect::OpenAgain),
-        (Known::Probing { answered }, Health::Answered) if answered + 1 >= BREAKER_PROBES => {
-            (Known::CLOSED, Effect::Close)
+        (Known::Probing { answered }, Health::Answered) => {
+            let answered = answered + 1;
+            let effect = if answered >= BREAKER_PROBES { Effect::Close } else { Effect::Nothing };
+            (Known::Probing { answered }, effect)
         }
-        (Known::Probing { answered }, Health::Answered) => (Known::Probing { answered: answered + 1 }, Effect::Nothing),
     }
 }
 
@@ -234,7 +237,7 @@ mod tests {
         let probing = Known::Probing { answered: 0 };
         assert_eq!(after(probing, "..").0, Known::Probing { answered: 2 });
         assert_eq!(after(probing, "-.-."), (Known::Probing { answered: 2 }, Effect::Nothing));
-        assert_eq!(after(probing, "..."), (Known::CLOSED, Effect::Close));
+        assert_eq!(after(probing, "..."), (Known::Probing { answered: 3 }, Effect::Close));
         let open = Known::Open { until: NOW.plus(RULES.open_for) };
         for runs in ["x", "..x"] {
             assert_eq!(after(probing, runs), (open, Effect::OpenAgain), "{runs}");

@@ -61,6 +61,10 @@ impl World {
                     }
                     ("other", true) => Err(HandlerError::retry("it is away").downstream("gateway")),
                     (_, true) => Err(HandlerError::retry("it is away").downstream("mail")),
+                    ("long", false) => {
+                        sleep(Duration::from_secs(8)).await;
+                        Ok(())
+                    }
                     (_, false) => Ok(()),
                 }
             }
@@ -300,6 +304,26 @@ async fn no_process_probes_beside_a_probe_that_hangs() {
     all("b", 280).await;
     let probes: Vec<_> = world.seconds().into_iter().filter(|at| (1..150).contains(at)).collect();
     assert!(probes.len() >= 2 && probes.windows(2).all(|two| two[1] - two[0] > 30), "{probes:?}");
+}
+
+/// Three of its runs take longer than a claim on the record lasts.
+#[tokio::test(start_paused = true)]
+async fn no_process_probes_beside_one_whose_handlers_are_slow() {
+    let world = World::new(true);
+    world.back_after(5);
+    let set = |consumer: Consumer<String>| consumer.concurrency(10).breaker(Breaker::new("mail"));
+    let message = |n: usize, m| Message::new(format!("m{n}-{m}"), r#""long""#).unwrap().with_receive_count(1);
+    let batch = |n| (0..20).map(|m| message(n, m)).collect::<Vec<_>>();
+    let processes: Vec<_> = (0..4).map(|n| (world.process_with(n, set), batch(n))).collect();
+    let reports = processes.iter().map(|(process, batch)| deliver(process, batch, 120));
+    let reports = futures_util::future::join_all(reports).await;
+    let done: Vec<_> = reports.iter().map(|report| count(report, "completed")).collect();
+    assert_eq!(done, [6; 4]);
+    let runs = world.runs.lock().unwrap().split_off(80 - 24);
+    assert!(runs[..3].iter().all(|(process, _)| *process == runs[0].0), "{runs:?}");
+    let after: Vec<_> = runs.iter().map(|(_, at)| (*at - runs[0].1).as_secs()).collect();
+    assert_eq!((&after[..3], after[3]), (&[0, 8, 16][..], 24), "{after:?}");
+    assert!(after[23] < 24 + 5, "{after:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -148,10 +148,14 @@ impl World {
 
     fn process_of(&self, concurrency: usize) -> Engine {
         let (world, start) = (self.clone(), Instant::now());
-        let handler = move |_: String, _: Context| {
-            let world = world.clone();
+        let handler = move |_: String, cx: Context| {
+            let (world, is_late) = (world.clone(), cx.message_id() == "late7");
             async move {
                 world.runs.lock().unwrap().push(start.elapsed());
+                if is_late {
+                    sleep(Duration::from_secs(15)).await;
+                    return Ok(());
+                }
                 let hangs = world.away.load(Ordering::SeqCst) && world.hangs > Duration::from_secs(1);
                 sleep(if hangs { world.hangs } else { Duration::from_millis(100) }).await;
                 match hangs || world.away.load(Ordering::SeqCst) {
@@ -269,6 +273,25 @@ async fn a_probe_that_fails_when_another_process_has_closed_the_breaker_pauses_n
         let done = [&of_first, &of_second].map(|report| super::support::count(report, "completed"));
         assert_eq!(done.iter().sum::<usize>(), 19, "all but the probe: {of_first:?} {of_second:?}");
     }
+}
+
+/// Its third call answers after longer than it has the record: another process has probed, and the system is away again.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_has_lost_the_record_closes_nothing_and_switches_nothing_on() {
+    let world = World::new();
+    let (first, other) = (world.process(), world.process());
+    world.open(&first).await;
+    assert_eq!(world.mapping.log(), "is_on plan off");
+    world.away.store(false, Ordering::SeqCst);
+    let (report, _) = tokio::join!(world.deliver(&first, "late", 1, 45), async {
+        sleep(Duration::from_secs(22)).await;
+        world.away.store(true, Ordering::SeqCst);
+        world.deliver(&other, "other", 1, 40).await
+    });
+    assert_eq!(world.mapping.log(), "");
+    assert!(!world.mapping.is_letting_in());
+    let counts = ["completed", "breaker_open"].map(|word| super::support::count(&report, word));
+    assert_eq!(counts, [3, 7], "{report:?} {:?}", world.runs.lock().unwrap());
 }
 
 #[tokio::test(start_paused = true)]

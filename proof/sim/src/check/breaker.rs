@@ -11,9 +11,6 @@ use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 use crate::world::BEGIN_MS;
 
-/// So many answers close a breaker.
-const PROBES: u32 = 3;
-
 /// What a process knows, by what it has asked for and what it was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Knows {
@@ -21,8 +18,8 @@ enum Knows {
     Nothing,
     /// That it is open since then, or can be probed by whoever is granted its claim.
     Open { since: u64, half: bool },
-    /// That it is the one to probe since then.
-    Probes { since: u64, answered: u32 },
+    /// That it is the one to probe since then; and whether its last call has failed.
+    Probes { since: u64, failed: bool },
 }
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
@@ -60,9 +57,12 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
                 let knows = known.get(process_run).copied().unwrap_or(Knows::Nothing);
                 started(timeline, *at, *run, knows, found);
             }
-            Event::RunEnded { run, end: End::Good } => {
+            Event::RunEnded { run, end } => {
                 let Some(run) = timeline.runs.get(run) else { continue };
-                known.entry(run.process_run).and_modify(|knows| *knows = answered(*knows, run));
+                let failed = *end == End::Failed && scenario.is_away(run.start);
+                if *end == End::Good || failed {
+                    known.entry(run.process_run).and_modify(|knows| *knows = ended(*knows, run, failed));
+                }
             }
             _ => {
                 if let Some((process_run, no)) = asker(timeline, event)
@@ -76,10 +76,9 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     }
 }
 
-fn answered(knows: Knows, run: &Run) -> Knows {
+fn ended(knows: Knows, run: &Run, failed: bool) -> Knows {
     match knows {
-        Knows::Probes { since, answered } if run.start >= since && answered + 1 >= PROBES => Knows::Nothing,
-        Knows::Probes { since, answered } if run.start >= since => Knows::Probes { since, answered: answered + 1 },
+        Knows::Probes { since, .. } if run.start >= since => Knows::Probes { since, failed },
         knows => knows,
     }
 }
@@ -87,7 +86,8 @@ fn answered(knows: Knows, run: &Run) -> Knows {
 /// The process of the function that a request for a breaker's record is of, and the request.
 fn asker(timeline: &Timeline<'_>, event: &Event) -> Option<(u32, RequestNo)> {
     let no = match event {
-        Event::Asked { request, .. } | Event::Refused { request, .. } | Event::Answered { request, .. } => *request,
+        Event::Asked { request, .. } | Event::Refused { request, .. } => *request,
+        Event::Answered { request, .. } | Event::Unanswered { request } => *request,
         Event::Changed { request: Some(request), .. } => *request,
         _ => return None,
     };
@@ -115,12 +115,20 @@ fn after(
     let claims = is_of(request, &[Kind::Claim, Kind::Replace]);
     match (event, knows) {
         (Event::Asked { .. }, Knows::Nothing) if claims => Knows::Open { since: at, half: false },
-        (Event::Asked { .. }, Knows::Probes { .. }) if is_of(request, &[Kind::Renew]) => {
+        // Else it keeps the probe for its next message.
+        (Event::Asked { .. }, Knows::Probes { failed: true, .. }) if is_of(request, &[Kind::Renew]) => {
             Knows::Open { since: at, half: false }
         }
-        (Event::Asked { .. }, _) if is_of(request, &[Kind::Settle]) => Knows::Nothing,
+        (Event::Answered { .. }, Knows::Probes { .. }) if is_of(request, &[Kind::Renew]) && is_lost(request) => {
+            Knows::Open { since: at, half: false }
+        }
+        // Nothing begins before it is seen to be released, and nothing then where another process has the record.
+        (Event::Asked { .. }, _) if is_of(request, &[Kind::Settle]) => Knows::Open { since: at, half: false },
+        (Event::Answered { .. } | Event::Unanswered { .. }, _) if is_of(request, &[Kind::Settle]) => {
+            if is_lost(request) { knows } else { Knows::Nothing }
+        }
         (Event::Changed { after: Some(_), .. }, Knows::Open { half: true, .. }) if claims => {
-            Knows::Probes { since: at, answered: 0 }
+            Knows::Probes { since: at, failed: false }
         }
         // Whoever reads does not probe any more: it had no answer in time.
         (Event::Answered { good: true, .. }, Knows::Open { since, .. } | Knows::Probes { since, .. })
@@ -137,6 +145,12 @@ fn after(
         }
         _ => knows,
     }
+}
+
+/// Whether its sender was answered that another process has the record.
+fn is_lost(request: &Request) -> bool {
+    let held = |(_, seen): &(usize, Option<Record>)| seen.as_ref().is_some_and(|record| record.status == "IN_PROGRESS");
+    request.answered.is_some() && request.refused.iter().any(held)
 }
 
 /// Whether it may be over: clocks differ by as much as the margin.
