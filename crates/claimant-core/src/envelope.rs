@@ -11,7 +11,8 @@ pub trait Envelope: Send + Sync + 'static {
     /// Returns the message with what its [`content`](Message::content) holds, by [`Message::opened`].
     ///
     /// Several where it holds several events, at most [`EVENTS_MAX`]: each has a key of its own, and the
-    /// message is done when all of them are. An event without an id of its own gets that of what is around it, and its number.
+    /// message is done when all of them are. An event without an id of its own gets that of what is around it, and its number;
+    /// without a kind, a source or a subject of its own a copy of that around it, however long that is.
     ///
     /// None where there is nothing to do: the message is done, and its outcome is `empty`.
     ///
@@ -38,7 +39,9 @@ fn with_own_id(around: &Message, one: Message, number: usize) -> Message {
         return one;
     }
     let own = around.first_id();
-    let event = Event { id: Some(format!("{}#{number}", id(around).unwrap_or(own.as_str()))), ..Event::default() };
+    // An empty id is none: messages that have nothing in common would share their keys.
+    let of = id(around).filter(|id| !id.is_empty()).unwrap_or(own.as_str());
+    let event = Event { id: Some(format!("{of}#{number}")), ..Event::default() };
     let content = one.content().to_vec();
     one.opened(content, event)
 }
@@ -52,4 +55,22 @@ pub fn check_count(events: usize) -> Result<(), Rejection> {
         return Ok(());
     }
     Err(Rejection::new(format!("the message holds {events} events or more; at most {EVENTS_MAX} are allowed")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_without_an_id_get_that_of_what_is_around_them_unless_it_is_empty() {
+        let with = |id: &str| Event { id: Some(id.to_owned()), ..Event::default() };
+        for (id, own, wanted) in
+            [("e", None, ["e#1", "e#2"]), ("", None, ["m#1", "m#2"]), ("", Some("own"), ["own", "own"])]
+        {
+            let around = Message::new("m", "body").unwrap().opened("both", with(id));
+            let inside = vec![around.clone().opened("one", own.map(with).unwrap_or_default()); 2];
+            let ids = numbered(&around, inside).into_iter().map(|one| one.event().unwrap().id.clone().unwrap());
+            assert_eq!(ids.collect::<Vec<_>>(), wanted);
+        }
+    }
 }

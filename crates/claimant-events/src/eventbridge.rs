@@ -94,6 +94,7 @@ mod tests {
         for (field, value, wanted) in [
             ("detail", None, "field `detail` is missing"),
             ("id", None, "field `id` is missing"),
+            ("id", Some(json!("")), "an empty id"),
             ("id", Some(json!("secret".repeat(342))), "an id of 2052 bytes; at most 2048"),
             ("detail-type", Some(json!(["secret"])), "at JSON path detail-type"),
             ("source", Some(json!({ "secret": 1 })), "at JSON path source"),

@@ -1,5 +1,6 @@
 //! Envelopes of any form: they are opened or rejected, bounded and without a panic, and what says why quotes nothing.
 
+use claimant_core::key::KEY_MAX_BYTES;
 use claimant_core::{Envelope, Message};
 use claimant_testkit::fuzz::{corpus, hold, spoilt};
 
@@ -7,6 +8,9 @@ use crate::{CloudEvents, EventBridge, NESTING_MAX, RECORDS_MAX, S3, Sns, detect}
 
 /// What is in every input of the corpus, and in no error.
 const SECRET: &str = "secret@example.com";
+
+/// The longest id: one that an envelope gave, and a number for each envelope inside it.
+const ID_MAX_BYTES: usize = KEY_MAX_BYTES + "#100".len() * NESTING_MAX;
 
 fn holds(target: &str, envelope: &dyn Envelope) {
     hold(target, file!(), spoilt(corpus("corpus/envelopes")), |input| {
@@ -18,6 +22,11 @@ fn holds(target: &str, envelope: &dyn Envelope) {
                 let size: usize = events.iter().map(|event| event.content().len()).sum();
                 assert!(size <= body.len().max(4), "{size} bytes came out of {}", body.len());
                 assert!(events.iter().all(|event| event.body() == body));
+                let said = || events.iter().filter_map(Message::event);
+                assert!(said().filter_map(|event| event.id.as_ref()).all(|id| id.len() <= ID_MAX_BYTES));
+                let others = said().flat_map(|event| [&event.kind, &event.source, &event.subject]).flatten();
+                let size: usize = others.map(String::len).sum();
+                assert!(size <= body.len(), "{size} bytes are said by {}", body.len());
             }
             Err(rejection) => assert!(!rejection.to_string().contains(SECRET), "{rejection}"),
         }

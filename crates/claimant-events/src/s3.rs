@@ -249,19 +249,20 @@ impl Envelope for S3 {
             let word = format!("record {} of {count} of the S3 notification", index + 1);
             let wire: Record = values::read(&word, record.get().as_bytes())?;
             let read = S3Record::try_from(wire).map_err(|why| Rejection::new(format!("{word} {why}")))?;
-            Ok(message.clone().opened(record.get(), event_of(read)))
+            Ok(message.clone().opened(record.get(), event_of(&word, read)?))
         });
         opened.collect()
     }
 }
 
-fn event_of(record: S3Record) -> Event {
+/// Errors call the record by this word.
+fn event_of(word: &str, record: S3Record) -> Result<Event, Rejection> {
     let mut event = Event::default();
-    event.id = record.id();
+    event.id = record.id().map_or(Ok(None), |id| values::id(word, id))?;
     event.fingerprint = Some(record.fingerprint());
     event.time = record.time;
     (event.kind, event.source, event.subject) = (Some(record.event_name), Some(record.bucket), Some(record.key));
-    event
+    Ok(event)
 }
 
 #[cfg(test)]
@@ -414,6 +415,10 @@ mod tests {
             (changed("/s3/object/key", json!("%FFsecret")), "an object key that is not UTF-8"),
             (changed("/s3/object/key", json!("")), "names no object"),
             (changed("/s3/object/size", json!(-1)), "at JSON path s3.object.size"),
+            (
+                changed("/s3/object/key", json!("secret".repeat(400))),
+                "record 2 of 2 of the S3 notification has an id of",
+            ),
         ] {
             let rejection = open(&body).unwrap_err().to_string();
             assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");

@@ -169,6 +169,7 @@ mod tests {
             ("/Type", json!("SubscriptionConfirmation"), "SubscribeURL"),
             ("/Type", json!("UnsubscribeConfirmation"), "unsubscribed"),
             ("/TopicArn", json!(7), "at JSON path TopicArn"),
+            ("/MessageId", json!(""), "an empty id"),
             ("/MessageId", json!("secret".repeat(342)), "an id of 2052 bytes; at most 2048"),
             ("/MessageAttributes", attribute("Number", "secret"), "the type Number, and is none"),
             ("/MessageAttributes", attribute("Number", "1e999"), "the type Number, and is none"),

@@ -18,15 +18,15 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(word: &str, content: &'a [u8]) -> Res
     Ok(read_json(word, text)?)
 }
 
-/// Checks the id of what an envelope carries: each event in it can have a copy of it. A longer one could be no key.
+/// Checks the id of what an envelope carries: each event in it can have a copy of it. An empty one, or a longer one, could be no key.
 pub(crate) fn id(word: &str, id: String) -> Result<Option<String>, Rejection> {
-    let bytes = id.len();
-    if bytes > KEY_MAX_BYTES {
-        return Err(Rejection::new(format!(
-            "the {word} has an id of {bytes} bytes; at most {KEY_MAX_BYTES} are allowed"
-        )));
+    match id.len() {
+        0 => Err(Rejection::new(format!("the {word} has an empty id"))),
+        1..=KEY_MAX_BYTES => Ok(Some(id)),
+        bytes => {
+            Err(Rejection::new(format!("the {word} has an id of {bytes} bytes; at most {KEY_MAX_BYTES} are allowed")))
+        }
     }
-    Ok(Some(id))
 }
 
 /// Returns the time that this text says (RFC 3339); `None` if it says none, or one before 1970.
