@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection};
 use serde::Deserialize;
-use serde_json::Number;
 use serde_json::value::RawValue;
 
 use crate::values;
@@ -89,7 +88,7 @@ fn extension(raw: &RawValue) -> Option<AttributeValue> {
         b'{' | b'[' | b'n' => return None,
         b't' | b'f' => AttributeValue::text(json),
         b'"' => AttributeValue::text(serde_json::from_str::<String>(json).ok()?),
-        _ => AttributeValue::number(serde_json::from_str::<Number>(json).ok()?),
+        _ => AttributeValue::number(json),
     })
 }
 
@@ -180,6 +179,15 @@ mod tests {
         assert_eq!(event.attributes.text("comexampleflag"), Some("true"));
         assert!(["comexamplelist", "comexampleobject"].iter().all(|name| event.attributes.get(name).is_none()));
         assert!(message.trace().unwrap().ends_with("Sampled=0"));
+    }
+
+    #[test]
+    fn numbers_stay_as_they_were_sent() {
+        for sent in ["100000000000000000001", "0.12345678901234567891", "1.10", "-0", "1e400"] {
+            let body = cloud_event().to_string().replace(r#""comexampleothervalue":5"#, &format!(r#""x":{sent}"#));
+            let opened = CloudEvents.open(Message::new("m", body).unwrap()).unwrap();
+            assert_eq!(opened[0].attribute("x").and_then(AttributeValue::as_sent), Some(sent));
+        }
     }
 
     #[test]
