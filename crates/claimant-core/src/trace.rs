@@ -1,4 +1,6 @@
-//! The header that continues a producer's trace, checked before it goes anywhere.
+//! The header that continues a producer's trace, and W3C's header that names its span: checked before they go anywhere.
+
+use crate::spans::SpanIdentity;
 
 /// The longest header that is parsed; those of tracing systems have about 100 bytes.
 const HEADER_MAX_BYTES: usize = 256;
@@ -53,9 +55,69 @@ fn is_sampled(sampled: &str) -> bool {
     matches!(sampled, "0" | "1" | "?")
 }
 
+/// Returns the span that a W3C `traceparent` names; `None` where that is not well-formed.
+#[must_use]
+pub fn of_traceparent(header: &str) -> Option<SpanIdentity> {
+    let mut fields = header.splitn(5, '-');
+    let mut hex = |digits| {
+        let is_hex = |text: &&str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        fields.next().filter(|text| text.len() == digits).filter(is_hex)
+    };
+    let version = hex(2).filter(|version| *version != "ff")?;
+    // An id of zeros only is none.
+    let trace = u128::from_str_radix(hex(32)?, 16).ok().filter(|trace| *trace != 0)?;
+    let span = u64::from_str_radix(hex(16)?, 16).ok().filter(|span| *span != 0)?;
+    // The last bit of the flags says whether it is sampled.
+    let sampled = u8::from_str_radix(hex(2)?, 16).ok()? & 1 == 1;
+    // A later version may have more fields.
+    let is_whole = version != "00" || fields.next().is_none();
+    is_whole.then_some(SpanIdentity { trace_id: trace.to_be_bytes(), span_id: span.to_be_bytes(), sampled })
+}
+
+/// Returns the header that continues the trace of a span.
+#[must_use]
+pub fn header(span: &SpanIdentity) -> String {
+    let (trace, parent) = (u128::from_be_bytes(span.trace_id), u64::from_be_bytes(span.span_id));
+    let (seconds, chance, sampled) = (trace >> 96, trace & (u128::MAX >> 32), u8::from(span.sampled));
+    format!("Root=1-{seconds:08x}-{chance:024x};Parent={parent:016x};Sampled={sampled}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_well_formed_traceparent_continues_as_one_of_ours() {
+        let (trace, span) = ("0759e988bd862e3f01be46a994272793", "03995c3f42cd8ad8");
+        let zeros = "0".repeat(32);
+        let sampled =
+            |sampled: u8| Some(format!("Root=1-0759e988-bd862e3f01be46a994272793;Parent={span};Sampled={sampled}"));
+        for (traceparent, wanted) in [
+            (format!("00-{trace}-{span}-01"), sampled(1)),
+            (format!("00-{trace}-{span}-02"), sampled(0)),
+            (format!("01-{trace}-{span}-01"), sampled(1)),
+            (format!("cc-{trace}-{span}-01-later-{zeros}"), sampled(1)),
+            (format!("cc-{trace}-{span}-01later"), None),
+            (format!("00-{trace}-{span}-01-later"), None),
+            (format!("00-{trace}-{span}-01-"), None),
+            (format!("00-{trace}-{span}-+1"), None),
+            (format!("00-{trace}-{span}-é"), None),
+            (format!("00-{trace}-{span}-1"), None),
+            (format!("00-{trace}-{span}"), None),
+            (format!("00-{trace}-{}-01", &span[1..]), None),
+            (format!("00-{}-{span}-01", trace.to_uppercase()), None),
+            (format!("00-{trace}-{}-01", span.to_uppercase()), None),
+            (format!("00-{zeros}-{span}-01"), None),
+            (format!("00-{trace}-{}-01", &zeros[16..]), None),
+            (format!("+0-{trace}-{span}-01"), None),
+            (format!("ff-{trace}-{span}-01"), None),
+            (format!("FF-{trace}-{span}-01"), None),
+            (format!("0g-{trace}-{span}-01"), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(of_traceparent(&traceparent).map(|span| header(&span)), wanted, "{traceparent}");
+        }
+    }
 
     #[test]
     fn only_the_documented_form_is_passed_on() {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use claimant_core::decode::read_json;
 use claimant_core::key::KEY_MAX_BYTES;
-use claimant_core::{AttributeValue, Attributes, Rejection, Timestamp};
+use claimant_core::{AttributeValue, Attributes, Rejection, Timestamp, trace};
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -35,21 +35,9 @@ pub(crate) fn time(text: Option<&str>) -> Option<Timestamp> {
     u64::try_from(time.unix_timestamp_nanos() / 1_000_000).ok().map(Timestamp::from_millis)
 }
 
-/// Returns the header that continues the trace of a W3C `traceparent`; `None` if it is not exactly of that form.
-pub(crate) fn trace(traceparent: &str) -> Option<String> {
-    let hex = |text: &str, digits| text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    let [version, trace, parent, flags] = traceparent.split('-').collect::<Vec<_>>()[..] else { return None };
-    // An id of zeros only is none.
-    let is_id = |text: &str, digits| hex(text, digits) && text.bytes().any(|b| b != b'0');
-    let well_formed = version == "00" && is_id(trace, 32) && is_id(parent, 16) && hex(flags, 2);
-    // The last bit of the flags says whether it is sampled.
-    let sampled = u8::from_str_radix(flags, 16).ok()? & 1;
-    well_formed.then(|| format!("Root=1-{}-{};Parent={parent};Sampled={sampled}", &trace[..8], &trace[8..]))
-}
-
-/// The header of [`trace`], among attributes.
+/// Returns the header that continues the trace of a W3C `traceparent` among attributes; `None` if there is none that is well-formed.
 pub(crate) fn trace_of(attributes: &Attributes) -> Option<String> {
-    attributes.text("traceparent").and_then(trace)
+    attributes.text("traceparent").and_then(trace::of_traceparent).map(|span| trace::header(&span))
 }
 
 /// Returns Base64, decoded; `None` if it is none.
@@ -92,25 +80,5 @@ mod tests {
             assert_eq!(time(Some(text)).map(Timestamp::as_millis), wanted, "{text}");
         }
         assert_eq!(time(None), None);
-    }
-
-    #[test]
-    fn a_trace_of_the_web_continues_as_one_of_ours() {
-        let trace_id = "5759e988bd862e3fe1be46a994272793";
-        let wanted = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=";
-        for (traceparent, wanted) in [
-            (format!("00-{trace_id}-53995c3f42cd8ad8-01"), Some(format!("{wanted}1"))),
-            (format!("00-{trace_id}-53995c3f42cd8ad8-02"), Some(format!("{wanted}0"))),
-            (format!("01-{trace_id}-53995c3f42cd8ad8-01"), None),
-            (format!("00-{}-53995c3f42cd8ad8-01", trace_id.to_uppercase()), None),
-            (format!("00-{trace_id}-53995c3f42cd8ad8-01-x"), None),
-            (format!("00-{trace_id}-53995c3f42cd8ad-01"), None),
-            (format!("00-{}-53995c3f42cd8ad8-é", trace_id), None),
-            (format!("00-{}-53995c3f42cd8ad8-01", "0".repeat(32)), None),
-            (format!("00-{trace_id}-{}-01", "0".repeat(16)), None),
-            (String::new(), None),
-        ] {
-            assert_eq!(trace(&traceparent), wanted, "{traceparent}");
-        }
     }
 }
