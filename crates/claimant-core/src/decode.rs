@@ -119,9 +119,19 @@ fn describe(word: &str, error: &serde_json::Error, path: &serde_path_to_error::P
     InvalidValue(format!("the {word} has the wrong shape at JSON path {fault} (line {line} column {column})"))
 }
 
+/// What `serde_json` calls a fault of syntax and is valid JSON all the same, by the beginnings of its texts.
+const NOT_READ: [(&str, &str); 4] = [
+    ("recursion limit exceeded", "is nested deeper than 128"),
+    ("number out of range", "has a number that is too large for a 64-bit float"),
+    ("lone leading surrogate", "has a text with half a surrogate pair"),
+    ("unexpected end of hex escape", "has a text with half a surrogate pair"),
+];
+
 fn not_json(word: &str, error: &serde_json::Error) -> InvalidValue {
-    let (line, column) = (error.line(), error.column());
-    InvalidValue(format!("the {word} is not valid JSON, or is nested deeper than 128 (line {line} column {column})"))
+    let (line, column, said) = (error.line(), error.column(), error.to_string());
+    let fault =
+        NOT_READ.iter().find(|(start, _)| said.starts_with(start)).map_or("is not valid JSON", |(_, fault)| fault);
+    InvalidValue(format!("the {word} {fault} (line {line} column {column})"))
 }
 
 /// Returns where a value has another shape than its type, and how, from what serde says of it: for decoders.
@@ -186,9 +196,18 @@ mod tests {
     fn a_bad_body_is_described_by_place_and_never_quoted() {
         let deep = format!(r#"{{"order_id":"secret","items":[],"more":{}"#, "[".repeat(10_000));
         let cases = [
-            ("secret", "not valid JSON, or is nested deeper than 128 (line 1 column 1)"),
+            ("secret", "the body is not valid JSON (line 1 column 1)"),
             ("", "not valid JSON"),
             (deep.as_str(), "not valid JSON"),
+            (
+                r#"{"order_id":"secret","items":[{"quantity":1e400}]}"#,
+                "has a number that is too large for a 64-bit float",
+            ),
+            (r#"{"order_id":"secret\ud83d"}"#, "has a text with half a surrogate pair (line 1 column"),
+            (r#"{"order_id":"secret\ud83d\u0041"}"#, "half a surrogate pair"),
+            (r#"{"order_id":"secret\udc00"}"#, "half a surrogate pair"),
+            (r#"{"order_id":"secret\ud8"}"#, "not valid JSON"),
+            (r#"{"order_id":"secret\ud83d"#, "not valid JSON"),
             (r#"{"order_id":"secret","items":[]} secret"#, "not valid JSON"),
             (r#"{"order_id":"secret","items":[{"quantity":"secret"}]}"#, "at JSON path items[0].quantity"),
             (r#"{"order_id":["secret"],"items":[]}"#, "at JSON path order_id:"),
@@ -206,6 +225,9 @@ mod tests {
             assert!(rejection.contains(wanted), "{rejection}");
             assert!(!rejection.contains("secret"), "{rejection}");
         }
+        let nested = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let rejection = decode_json::<serde_json::Value>(&nested).unwrap_err().to_string();
+        assert!(rejection.starts_with("the body is nested deeper than 128 (line 1 column "), "{rejection}");
         assert!(decode_json::<Order>(r#"{"order_id":"a","items":[{"quantity":1}],"more":0}"#).is_ok());
         type Totals = std::collections::HashMap<String, u32>;
         let rejection = decode_json::<Totals>(r#"{"secret@example.com":"x"}"#).unwrap_err().to_string();
