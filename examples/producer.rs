@@ -48,9 +48,14 @@ mod tests {
     use claimant::memory::MemoryStore;
     use claimant::{Consumer, Context, HandlerError};
     use claimant_test::{TestMessage, TestQueue};
-    use serde_json::Value;
+    use serde::Deserialize;
 
     use super::*;
+
+    #[derive(Deserialize)]
+    struct Order {
+        order_id: String,
+    }
 
     /// What the queue has is three orders, for a consumer that keys by the same field.
     #[tokio::test]
@@ -58,8 +63,8 @@ mod tests {
         let (sqs, client) = crate::support::sqs().await.unwrap();
         send_twice(&sqs, client).await.unwrap();
         let sent: Vec<_> = sqs.messages("orders.fifo").unwrap().iter().map(|sent| TestMessage::text(&sent.body)).collect();
-        let pack = |_: Value, _: Context| async { Ok::<_, HandlerError>(()) };
-        let consumer = Consumer::new("packing", MemoryStore::new(), pack).key_of(|order| order["order_id"].to_string());
+        let pack = |_: Order, _: Context| async { Ok::<_, HandlerError>(()) };
+        let consumer = Consumer::new("packing", MemoryStore::new(), pack).key(|order: &Order| &order.order_id);
         let queue = TestQueue::new(consumer);
         queue.send(&sent);
         assert_eq!(queue.drain().await.outcomes(), ["m-1: completed", "m-2: completed", "m-3: completed"]);

@@ -54,9 +54,14 @@ mod tests {
     use claimant::memory::MemoryStore;
     use claimant::{Consumer, Context, HandlerError};
     use claimant_test::{TestMessage, TestQueue};
-    use serde_json::Value;
+    use serde::Deserialize;
 
     use super::*;
+
+    #[derive(Deserialize)]
+    struct Order {
+        order_id: String,
+    }
 
     /// Whoever scheduled it how often: what arrives is one piece of work, for a consumer that keys by the same field.
     #[tokio::test]
@@ -72,8 +77,8 @@ mod tests {
         }
         service.run_due(tomorrow.plus(Duration::from_secs(1)).as_millis());
         let sent: Vec<_> = sqs.messages("reminders").unwrap().iter().map(|sent| TestMessage::text(&sent.body)).collect();
-        let mail = |_: Value, _: Context| async { Ok::<_, HandlerError>(()) };
-        let consumer = Consumer::new("reminding", MemoryStore::new(), mail).key_of(|order| order["order_id"].to_string());
+        let mail = |_: Order, _: Context| async { Ok::<_, HandlerError>(()) };
+        let consumer = Consumer::new("reminding", MemoryStore::new(), mail).key(|order: &Order| &order.order_id);
         let queue = TestQueue::new(consumer);
         queue.send(&sent);
         assert_eq!(queue.drain().await.outcomes(), ["m-1: completed"]);
