@@ -111,7 +111,8 @@ impl Outgoing {
     ///
     /// Where a handler passes on all attributes that it received, those of the message alone are left out. The nine that claimant itself
     /// writes say which message was sent again, and what became of a dead letter: commands for that message, such as `claimant dead
-    /// discard`, would find the new one, too. The size of a large payload is for a body that points to one: a consumer rejects any other.
+    /// discard`, would find the new one, too. The size of a large payload is for a body that points to one: a consumer
+    /// with `large_payloads` rejects any other.
     #[must_use]
     pub fn attribute(mut self, name: impl Into<String>, value: AttributeValue) -> Self {
         let name = name.into();
