@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::key::InvalidValue;
 
-/// The attributes of a message (ten at most, as SQS has it) or of an event that its envelopes carry, by their names. Clones share them,
-/// as the events of one message do.
+/// The attributes of a message (ten at most) or of an event that its envelopes carry, by their names. Clones share them, as the events of
+/// one message do.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Attributes(Vec<Arc<(String, AttributeValue)>>);
 
