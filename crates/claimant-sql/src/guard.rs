@@ -23,7 +23,7 @@ pub(crate) struct Rules {
 }
 
 /// PostgreSQL refuses to end a transaction from inside a function, a procedure or a DO block; these words remain, and they
-/// cannot be hidden. DDL is part of the transaction. A DO block is refused since it can have a SET, which outlives the commit.
+/// cannot be hidden. DDL is part of the transaction.
 #[cfg(feature = "postgres")]
 pub(crate) const POSTGRES: Rules = Rules {
     words: &[
@@ -33,7 +33,6 @@ pub(crate) const POSTGRES: Rules = Rules {
         "COMMIT",
         "DEALLOCATE",
         "DISCARD",
-        "DO",
         "END",
         "LISTEN",
         "LOAD",
@@ -91,6 +90,9 @@ pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static 
         let second = first_word(rest, rules).0.to_ascii_uppercase();
         return (!["LOCAL", "CONSTRAINTS"].contains(&second.as_str()))
             .then_some("a setting would stay with the connection when the transaction is over: use SET LOCAL");
+    }
+    if word == "DO" && !rules.allowed {
+        return Some("a DO block can hide what would stay with the connection, such as SET: call a function of yours");
     }
     (rules.words.contains(&word.as_str()) != rules.allowed)
         .then_some(rules.why)

@@ -212,13 +212,15 @@ mod tests {
         hold(&keys, 3).await;
         let all = Query { states: Vec::new(), consumer: None, older_than: None, text: None, limit: 10 };
         let of_limits = Query { consumer: Some(ConsumerName::new(LIMIT_CONSUMER).unwrap()), ..all.clone() };
-        for (query, wanted) in
-            [(all, &["claimant-rate#ses"][..]), (of_limits, &["claimant-rate#ses", "claimant-rate#ses/3"])]
-        {
-            let listed = keys.list(&query, |_| ControlFlow::Continue(())).await.unwrap();
-            let mut ids: Vec<_> = listed.found.iter().map(|found| found.id.as_str().to_owned()).collect();
-            ids.sort_unstable();
-            assert_eq!(ids, wanted);
+        let both = ["claimant-rate#ses", "claimant-rate#ses/3"];
+        for is_set in [true, false] {
+            for (query, wanted) in [(&all, &both[..usize::from(is_set)]), (&of_limits, &both)] {
+                let listed = keys.list(query, |_| ControlFlow::Continue(())).await.unwrap();
+                let mut ids: Vec<_> = listed.found.iter().map(|found| found.id.as_str().to_owned()).collect();
+                ids.sort_unstable();
+                assert_eq!(ids, wanted);
+            }
+            keys.set_limit(&order(None)).await.unwrap();
         }
     }
 }

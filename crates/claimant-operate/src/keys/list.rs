@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use claimant_core::limit::LIMIT_CONSUMER;
-use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State, Timestamp};
+use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State, Status, Timestamp};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
@@ -96,10 +96,11 @@ impl Query {
 
     /// Returns whether a record that a store has found is meant.
     fn wants(&self, id: &RecordId, record: &Record) -> bool {
-        // Slots of limits are no work: they are listed where they are asked for. What an operator has set for a limit, whose
-        // name has no slash, is none: it counts for years, and has to be seen before a table is deleted.
-        let is_slot = self.consumer.is_none() && id.consumer() == LIMIT_CONSUMER && id.as_str().contains('/');
-        !is_slot && self.text.as_deref().is_none_or(|text| mentions(id, record, text))
+        // Of limits, only what an operator has set is listed unasked: it counts for years. Slots are no work, and what was taken
+        // back counts no more.
+        let is_set = record.status == Status::Completed && !id.as_str().contains('/');
+        let is_hidden = self.consumer.is_none() && id.consumer() == LIMIT_CONSUMER && !is_set;
+        !is_hidden && self.text.as_deref().is_none_or(|text| mentions(id, record, text))
     }
 }
 
