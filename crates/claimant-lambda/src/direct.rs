@@ -58,7 +58,7 @@ pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
 fn malformed(error: &serde_json::Error) -> Error {
     Error::invalid(format!(
         "the event has Records and is not a batch of an SQS queue (line {}, column {}): `claimant_test::event` makes one for tests; \
-         a payload of your own that has Records needs an `eventSource` in them, other than `aws:sqs`",
+         if it is a payload of your own, give one of its Records an `eventSource` other than `aws:sqs`, or the list another name",
         error.line(),
         error.column()
     ))
@@ -177,7 +177,7 @@ mod tests {
             };
             assert_eq!(found, records, "{event}");
         }
-        let malformed = read(serde_json::from_str(r#"{"Records":[{"messageId":"m","body":["secret"]}]}"#).unwrap());
+        let malformed = read(serde_json::from_str(r#"{"Records":[{"messageId":"m","attributes":"secret"}]}"#).unwrap());
         let error = malformed.map(drop).unwrap_err();
         let (said, cause) = (error.to_string(), StdError::source(&error));
         assert!(said.contains("(line 1, column ") && said.contains("eventSource") && cause.is_none(), "{said}");
