@@ -90,6 +90,11 @@ impl Verdict {
         let completed = |piece: &Piece| seen.completed.get(&piece.body).copied().unwrap_or(0);
         let again = plan.pieces.iter().filter(|piece| completed(piece) > 1);
         self.fault("were completed more than once", again.map(|piece| piece.key.as_str()));
+        if let Some(what) = seen.dropped {
+            self.faults.push(format!(
+                "the journal has dropped {what}, so another completion may be missed: run a shorter storm"
+            ));
+        }
         if plan.pieces.iter().all(|piece| completed(piece) == 0) {
             self.faults.push("no function said that it has completed a message".to_owned());
         }

@@ -75,8 +75,9 @@ fn what_a_storm_may_do_is_no_fault() {
 
 #[test]
 fn each_fault_is_seen() {
-    let table: [(Change, &str); 18] = [
+    let table: [(Change, &str); 19] = [
         (|p, s, _| _ = s.completed.insert(p.pieces[0].body.clone(), 2), "1 were completed more than once"),
+        (|_, s, _| s.dropped = Some("bodies"), "the journal has dropped bodies"),
         (|_, s, _| s.completed.clear(), "no function said that it has completed a message"),
         (|p, s, _| drop(s.effects.remove(&p.pieces[0].key)), "1 had no effect"),
         (|p, s, _| drop(s.effects.insert(p.pieces[7].key.clone(), vec!["x".into()])), "were to be refused"),

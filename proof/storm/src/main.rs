@@ -37,7 +37,8 @@ use clap::Parser;
 
 use storm::{Engine, Settings};
 
-/// The longest storm, in seconds: the local mailbox keeps 10,000 mails.
+/// The longest storm, in seconds: the local mailbox keeps 10,000 mails, and the journal about what happens in an hour. Where it has
+/// dropped some, the storm fails.
 const SECONDS_MAX: u64 = 3_600;
 
 /// Kill, stop and cut off the built functions in the local cloud, and check what became of every message
