@@ -64,12 +64,10 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
             // Nothing is settled: the handler still runs under the claim.
             return After::Leave(claimed.work, Exit::Answered(Answer::failure(Outcome::Stuck, delay)));
         }
-        RunEnd::NeverStarted => {
-            tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
-            let answer = cx.not_started(&delivery.message);
-            Unsettled::not_run(claimed, answer)
-        }
-        RunEnd::NoTime => {
+        RunEnd::NeverStarted | RunEnd::NoTime => {
+            if matches!(end, RunEnd::NeverStarted) {
+                tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
+            }
             let answer = cx.not_started(&delivery.message);
             Unsettled::not_run(claimed, answer)
         }

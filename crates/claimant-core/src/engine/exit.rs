@@ -78,7 +78,7 @@ impl BatchContext<'_> {
         })
     }
 
-    /// Rejects a message that no retry can fix, and that has no claim to settle.
+    /// Rejects a message that no retry can fix, without a run of its handler.
     pub(crate) fn rejected(&self, delivery: &Delivery, rejection: Rejection) -> Exit {
         let message_id = &delivery.message.id();
         tracing::error!(consumer = %self.name(), message_id = %message_id, reason = %rejection, "message rejected");

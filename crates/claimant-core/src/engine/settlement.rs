@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::context::BatchContext;
-use super::exit::{Disposal, Exit, Why};
+use super::exit::Exit;
 use super::work::{Answer, Claimed};
 use crate::payload::Payload;
 use crate::protocol::Ending;
@@ -81,11 +81,8 @@ impl<'a> Unsettled {
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
     pub(crate) fn attempts_exhausted(cx: BatchContext<'a>, claimed: Claimed, max: u32) -> Self {
         let claimed = claimed.without_payload();
-        let (message_id, attempt) = (&claimed.work.delivery.message.id(), claimed.claim.attempt);
         let error = format!("it was claimed {max} times before, which is as often as it may");
-        tracing::error!(consumer = %cx.name(), message_id = %message_id, attempt, reason = %error, "message rejected");
-        let why = Why::Rejected(Rejection::new(error.clone()));
-        let then = Then::Exit(Exit::Disposed(Disposal { why, error: error.clone(), attempt: None }));
-        Self { claimed, ending: Ending::Rejected { error }, then }
+        let exit = cx.rejected(&claimed.work.delivery, Rejection::new(error.clone()));
+        Self { claimed, ending: Ending::Rejected { error }, then: Then::Exit(exit) }
     }
 }
