@@ -31,8 +31,12 @@ impl Told<'_> {
             (None, Some((_, how))) => self.cut_off(receive, how),
             (None, None) if receive.details.filtered => "no function was called for it".to_owned(),
             (None, None) => match receive.details.answer {
-                Some(Answer::Done) => "its event source mapping took it for done".to_owned(),
-                Some(Answer::Failed) => "its function said that it failed".to_owned(),
+                Some((at, Answer::Done)) if at >= receive.hidden_until => format!(
+                    "its function answered only after its visibility timeout had ended at {}",
+                    clock(receive.hidden_until, self.now)
+                ),
+                Some((_, Answer::Done)) => "its event source mapping took it for done".to_owned(),
+                Some((_, Answer::Failed)) => "its function said that it failed".to_owned(),
                 None => self.unanswered(receive),
             },
         }

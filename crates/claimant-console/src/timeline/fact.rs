@@ -169,6 +169,18 @@ impl Finished {
         matches!(self.outcome.as_str(), "completed" | "duplicate" | "empty" | "ignored")
     }
 
+    /// Returns which outcome of its events is that of a message: the lowest, and the first of equals. As in the engine, one that is to be
+    /// tried again comes before one that no retry can fix, and that before one that is done.
+    pub(super) fn rank(&self) -> u8 {
+        match self.outcome.as_str() {
+            "rejected" | "conflict" | "parked" => 1,
+            "completed" => 2,
+            "duplicate" => 3,
+            "empty" | "ignored" => 4,
+            _ => 0,
+        }
+    }
+
     /// Returns whether a schedule sends the message again.
     pub(super) fn is_scheduled(&self) -> bool {
         self.outcome == "scheduled"

@@ -16,7 +16,7 @@ impl Told<'_> {
     /// Returns how the copy in the dead-letter queue left that queue, if it did. One that SQS moved on is a dead letter still.
     pub(super) fn end_of_copy(&self) -> Option<(Timestamp, End<'_>)> {
         self.life.end.filter(|(_, end)| !matches!(end, End::Moved(_) | End::Redriven(..)))?;
-        let (_, id) = self.life.copy?;
+        let (.., id) = self.life.copy?;
         let copy = self.others.iter().find(|other| other.id == id)?;
         copy.end.filter(|(_, end)| !matches!(end, End::Moved(_)))
     }
@@ -43,6 +43,10 @@ impl Told<'_> {
                 format!("deleted at {at}: a schedule sends it again, as a new message")
             }
             (Some((_, End::Purged)), _) => format!("deleted at {at}: {} was emptied", self.left()),
+            (Some((_, End::DeletedAhead)), _) => format!(
+                "deleted by its function at {at}, ahead of its answer: it deletes what is done before it removes a payload, or runs what may \
+                 end its process"
+            ),
             (_, None) => format!("deleted at {at}, before a function received it"),
             (_, Some(last)) => format!("deleted {}", by_whom(last, &at)),
         }
@@ -50,33 +54,35 @@ impl Told<'_> {
 
     /// Returns in which dead-letter queue it is, and who brought it there.
     pub(super) fn is_among_letters(&self, is_parked: bool) -> String {
+        let parked = if is_parked { "parked " } else { "" };
         match (self.life.end, self.life.copy) {
             (Some((_, End::Moved(queue))), _) => {
                 let received = self.life.last().map_or(0, |last| last.count as usize).max(self.life.receives.len());
                 let so_far = if self.life.is_done() { ", though its work is done" } else { " without success" };
-                format!(
-                    "in the dead-letter queue {queue} since {}: SQS moved it there, as it had been received {}{so_far}",
-                    self.at(),
-                    times(received)
-                )
+                let why = match received {
+                    // A copy, of which no receive is told.
+                    0 => String::new(),
+                    _ => format!(", as it had been received {}{so_far}", times(received)),
+                };
+                format!("{parked}in the dead-letter queue {queue} since {}: SQS moved it there{why}", self.at())
             }
             _ if self.life.is_dead_letter() => {
                 let since = self.life.sent.map_or_else(String::new, |at| format!(" since {}", clock(at, self.now)));
                 let of = self.life.made_from().map_or_else(String::new, |id| format!(" of message {}", short(id)));
                 format!("in the dead-letter queue {}{since}: the copy{of} that its function sent there", self.queue())
             }
-            (_, Some((queue, copy))) => {
-                let parked = if is_parked { "parked " } else { "" };
-                format!("{parked}in the dead-letter queue {queue} since {}, as message {}", self.at(), short(copy))
+            (_, Some((since, queue, copy))) => {
+                let since = clock(since, self.now);
+                format!("{parked}in the dead-letter queue {queue} since {since}, as message {}", short(copy))
             }
             _ => "in the dead-letter queue".to_owned(),
         }
     }
 }
 
-/// Returns who deleted a message after this receive. Its newest receipt handle deletes it, which is the mapping's or another reader's.
+/// Returns who deleted a message after this receive, which its function did not do ahead of its answer.
 fn by_whom(last: &Receive<'_>, at: &str) -> String {
-    match (last.details.answer, last.finished) {
+    match (last.details.answer.map(|(_, answer)| answer), last.finished) {
         _ if last.details.filtered => format!("at {at}: it fits no filter of the event source mapping"),
         (Some(Answer::Done), None) => {
             format!("by its event source mapping at {at}: its function logged nothing of its work")
@@ -85,6 +91,6 @@ fn by_whom(last: &Receive<'_>, at: &str) -> String {
         (Some(Answer::Done), Some(_)) => format!(
             "by its event source mapping at {at}, though its work is not known to be done: does the mapping have ReportBatchItemFailures?"
         ),
-        (Some(Answer::Failed) | None, _) => format!("by hand at {at}"),
+        (Some(Answer::Failed) | None, _) => format!("at {at} by something else that reads its queue, or by hand"),
     }
 }

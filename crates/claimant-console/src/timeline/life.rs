@@ -16,8 +16,8 @@ pub(super) struct Life<'a> {
     pub(super) delayed_until: Option<Timestamp>,
     pub(super) origin: Option<&'a Origin>,
     pub(super) receives: Vec<Receive<'a>>,
-    /// The dead-letter queue's copy that the function sent: the queue and the id.
-    pub(super) copy: Option<(&'a str, &'a str)>,
+    /// The dead-letter queue's copy that the function sent: since when it is there, the queue and the id.
+    pub(super) copy: Option<(Timestamp, &'a str, &'a str)>,
     pub(super) end: Option<(Timestamp, End<'a>)>,
 }
 
@@ -25,6 +25,8 @@ pub(super) struct Life<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End<'a> {
     Deleted,
+    /// Its function deleted it itself, before its invocation had ended.
+    DeletedAhead,
     /// SQS moved it to this dead-letter queue.
     Moved(&'a str),
     /// Deleted from a dead-letter queue.
@@ -68,7 +70,7 @@ pub(super) struct Details<'a> {
     /// Whether the mapping deletes it, since it fits no filter.
     pub(super) filtered: bool,
     /// What the mapping takes it for, by its function's answer.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<(Timestamp, Answer)>,
 }
 
 /// What a fault did to a process.
@@ -101,7 +103,7 @@ impl<'a> Receive<'a> {
 
     /// Returns whether the engine reports the message as done, and nothing says that the report is lost.
     pub(super) fn succeeded(&self) -> bool {
-        let is_lost = self.failed.is_some() || self.details.answer == Some(Answer::Failed);
+        let is_lost = self.failed.is_some() || matches!(self.details.answer, Some((_, Answer::Failed)));
         !is_lost && self.finished.is_some_and(|(_, finished)| finished.is_success())
     }
 
@@ -114,9 +116,17 @@ impl<'a> Receive<'a> {
 
     /// Returns whether it is under way: nothing has ended it, and its visibility timeout has not ended.
     pub(super) fn is_open(&self, now: Timestamp) -> bool {
+        !self.has_ended() && now < self.hidden_until
+    }
+
+    /// Returns whether its function has it, as far as the facts tell.
+    fn is_with_function(&self) -> bool {
+        self.invocation.is_some() && !self.has_ended()
+    }
+
+    fn has_ended(&self) -> bool {
         let Details { filtered, answer, .. } = self.details;
-        let ended = self.finished.is_some() || self.failed.is_some() || answer.is_some() || filtered;
-        !ended && now < self.hidden_until
+        self.finished.is_some() || self.failed.is_some() || answer.is_some() || filtered
     }
 
     /// Returns whether its claim is honoured at this time, as far as the facts tell.
@@ -149,15 +159,19 @@ impl<'a> Life<'a> {
                 self.origin = origin.as_ref();
             }
             // To look at a dead letter is to receive it.
-            What::Received { .. } | What::Hidden { .. } if self.is_dead_letter() => {}
+            What::Received { .. } if self.is_dead_letter() => {}
             What::Received { queue, count, hidden_until } => {
                 self.queue = Some(queue);
                 self.receives.push(Receive::new(fact.at, *count, *hidden_until));
             }
-            What::Copied { to, copy } => self.copy = Some((to, copy)),
+            What::Copied { to, copy } => self.copy = Some((fact.at, to, copy)),
             What::Deleted if self.is_dead_letter() => self.end = Some((fact.at, End::Discarded)),
             // Who sends a letter back deletes it then.
             What::Deleted if matches!(self.end, Some((_, End::Redriven(..)))) => {}
+            // Its receipt handle is with that invocation alone.
+            What::Deleted if self.last().is_some_and(Receive::is_with_function) => {
+                self.end = Some((fact.at, End::DeletedAhead));
+            }
             What::Deleted => self.end = Some((fact.at, End::Deleted)),
             What::Moved { to } => self.end = Some((fact.at, End::Moved(to))),
             What::Redriven { to, copy } => self.end = Some((fact.at, End::Redriven(to, copy))),
@@ -193,14 +207,20 @@ impl<'a> Life<'a> {
         self.receives.iter().rev().find_map(Receive::outcome) == Some("parked")
     }
 
-    /// The receive that a fact is of, by the number in its outcome or by its invocation; the last one where there is none such. An answer
-    /// is of no receive but its own: what reads a dead-letter queue answers, too.
+    /// Returns whether it is in a dead-letter queue, or was before it left that.
+    fn was_dead_letter(&self) -> bool {
+        self.is_dead_letter() || matches!(self.end, Some((_, End::Discarded | End::Redriven(..))))
+    }
+
+    /// The receive that a fact is of, by the number in its outcome or by its invocation; the last one where it says nothing of that. What
+    /// reads a dead-letter queue has invocations, outcomes and answers, too, which are of no receive from the queue before.
     fn receive_of(&mut self, fact: &Fact) -> Option<&mut Receive<'a>> {
         let at = self.receives.iter().rposition(|receive| match &fact.what {
             What::Finished(finished) => finished.receive == Some(receive.count),
             _ => fact.invocation.is_some() && fact.invocation.as_deref() == receive.invocation,
         });
-        let last = self.receives.len().checked_sub(1).filter(|_| !matches!(fact.what, What::Answered(_)));
+        let names_its_own = matches!(fact.what, What::Answered(_) | What::Finished(Finished { receive: Some(_), .. }));
+        let last = self.receives.len().checked_sub(1).filter(|_| !names_its_own && !self.was_dead_letter());
         self.receives.get_mut(at.or(last)?)
     }
 
@@ -249,6 +269,8 @@ impl<'a> Receive<'a> {
                 self.batch = *batch;
                 self.invocation = fact.invocation.as_deref();
             }
+            // Each event of a message that has several has a line.
+            What::Finished(finished) if self.finished.is_some_and(|(_, known)| known.rank() <= finished.rank()) => {}
             What::Finished(finished) => self.finished = Some((fact.at, finished)),
             What::Claimed(claim) => self.claims.push((fact.at, claim)),
             What::Effect { did, refused } => self.effects.push((did, *refused)),
@@ -264,7 +286,7 @@ impl<'a> Receive<'a> {
             }
             What::Resumed => self.details.frozen = false,
             What::Filtered => self.details.filtered = true,
-            What::Answered(answer) => self.details.answer = Some(*answer),
+            What::Answered(answer) => self.details.answer = Some((fact.at, *answer)),
             What::Line(line) => self.details.reason = line.reason.as_deref().or(self.details.reason),
             _ => {}
         }

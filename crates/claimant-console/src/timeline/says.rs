@@ -60,15 +60,15 @@ impl Told<'_> {
     pub(super) fn standing(&self) -> Standing {
         let last = self.life.last();
         match self.end() {
-            Some((_, End::Moved(_))) => Standing::DeadLettered,
+            Some((_, End::Moved(_))) => self.dead_lettered(),
             Some((_, End::Redriven(..))) => Standing::Redriven,
             Some(_) if self.life.is_done() => Standing::Done,
             Some((_, End::Discarded)) => Standing::Deleted,
             // The copy stands for it.
-            Some(_) if self.end_of_copy().is_none() && self.life.has_copy() => dead_lettered(Some(self.life)),
+            Some(_) if self.end_of_copy().is_none() && self.life.has_copy() => self.dead_lettered(),
             Some((_, End::Expired)) if !last.is_some_and(Receive::is_scheduled) => Standing::Expired,
             Some(_) => Standing::Deleted,
-            None if self.life.is_dead_letter() => dead_lettered(self.original()),
+            None if self.life.is_dead_letter() => self.dead_lettered(),
             None => match last {
                 None if self.life.delayed_until.is_some_and(|until| until > self.now) => Standing::Delayed,
                 None => Standing::Waiting,
@@ -93,6 +93,16 @@ impl Told<'_> {
         }
         says.extend(self.comes_next(standing).map(str::to_owned));
         says
+    }
+
+    /// Where a message is that is in a dead-letter queue, itself or as a copy: what is known of its work is known of the original.
+    fn dead_lettered(&self) -> Standing {
+        let is_copy = matches!(self.life.origin, Some(Origin::DeadLetterOf(_)));
+        let worked = if is_copy { self.original() } else { Some(self.life) };
+        match worked.is_some_and(Life::is_parked) {
+            true => Standing::Parked,
+            false => Standing::DeadLettered,
+        }
     }
 
     /// The message that this one was made from, if it is known.
@@ -235,14 +245,6 @@ impl Told<'_> {
             ),
             _ => None,
         }
-    }
-}
-
-/// Where a message is that has a copy in the dead-letter queue, or of which one there is a copy.
-fn dead_lettered(original: Option<&Life<'_>>) -> Standing {
-    match original.is_some_and(Life::is_parked) {
-        true => Standing::Parked,
-        false => Standing::DeadLettered,
     }
 }
 

@@ -153,8 +153,11 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
     let mut from = None;
     for fact in of_last_receive(before, message) {
         match &fact.what {
-            What::Finished(finished) => outcome = Some(finished.outcome.as_str()),
-            What::BatchFailed(BatchEnd::Died(_) | BatchEnd::TimedOut) => outcome = Some("died"),
+            What::Finished(finished) => {
+                let known = outcome.filter(|(rank, _)| *rank < finished.rank());
+                outcome = known.or(Some((finished.rank(), finished.outcome.as_str())));
+            }
+            What::BatchFailed(BatchEnd::Died(_) | BatchEnd::TimedOut) => outcome = Some((0, "died")),
             What::Received { .. } => break,
             What::Sent { delayed_until, .. } => {
                 let delayed = delayed_until.map(|_| (fact.at, "delayed by its sender".to_owned()));
@@ -164,7 +167,7 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
         }
         from = from.or(Some(fact.at));
     }
-    let why = match outcome {
+    let why = match outcome.map(|(_, word)| word) {
         Some("busy") => "for the claim on its key, which another worker held",
         Some("retry" | "cancelled" | "lease_lost") => "for the backoff after a failed run",
         Some("stuck" | "settle_unknown") => "for the end of the lease of its claim",

@@ -822,6 +822,12 @@ fn a_late_end_ends_no_later_receive() {
             "so that no other worker receives it while this one works",
         ),
         (late_timeout().received(61, "a", 3), "Waited 30 s", "for the end of its visibility timeout"),
+        // Of a message of several events.
+        (
+            second().finished(32, "a", "completed").finished(32, "a", "retry").received(62, "a", 3),
+            "Waited 30 s",
+            "for the backoff after a failed run",
+        ),
         (
             worked_on().finished(50, "a", "stuck").received(80, "a", 3),
             "Waited 30 s",

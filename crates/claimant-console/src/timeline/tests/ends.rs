@@ -22,7 +22,7 @@ fn ended(story: Story, outcome: &str, dead_lettered: bool) -> Story {
 /// The first sentence is right for each outcome and each answer, before and after the visibility timeout of the receive is over.
 #[test]
 fn who_deleted_a_message_is_told_of_each_outcome() {
-    const BY_HAND: &str = "Deleted by hand at 12:00:03.";
+    const BY_OTHERS: &str = "Deleted at 12:00:03 by something else that reads its queue, or by hand.";
     const BY_MAPPING: &str = "Deleted by its event source mapping at 12:00:03, though its work is not known to be done: does the mapping \
                               have ReportBatchItemFailures?";
     const SCHEDULED: &str = "Deleted at 12:00:03: a schedule sends it again, as a new message.";
@@ -54,7 +54,7 @@ fn who_deleted_a_message_is_told_of_each_outcome() {
                 _ if done_with_copy.contains(&word) && has_copy => "In the dead-letter queue.",
                 _ if done_with_copy.contains(&word) || undone.contains(&word) => match answer {
                     Some(Answer::Done) => BY_MAPPING,
-                    _ => BY_HAND,
+                    _ => BY_OTHERS,
                 },
                 _ => panic!("is {word} a success?"),
             };
@@ -72,6 +72,13 @@ fn who_deleted_a_message_is_told_of_each_outcome() {
 fn how_a_message_left_is_told_by_its_last_facts() {
     use Standing::{ComesBack, DeadLettered, Deleted, Done, Expired, Parked, Redriven, Waiting};
     const NO_LINES: &str = "Deleted by its event source mapping at 12:00:03: its function logged nothing of its work.";
+    const AHEAD: &str = "Deleted by its function at 12:00:03, ahead of its answer: it deletes what is done before it removes a payload, \
+                         or runs what may end its process.";
+    const BY_OTHERS: &str = "by something else that reads its queue, or by hand.";
+    const PARKED: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:02, as message copy.";
+    const PARKED_BY_SQS: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:40: SQS moved it there, as it had been \
+                                 received once without success.";
+    const COPY_BY_SQS: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:40: SQS moved it there.";
     const SCHEDULED: &str = "a schedule sends it again, as a new message.";
     const KEPT: &str = "keeps messages no longer than that, and its work is not known to be done.";
     let died = |story: Story| story.add_in(Some("i"), 2, "a", What::BatchFailed(BatchEnd::Died("signal: 9".into())));
@@ -82,26 +89,25 @@ fn how_a_message_left_is_told_by_its_last_facts() {
     };
     let moved = |story: Story| story.add(40, "a", What::Moved { to: "OrderDeadLetters".into() });
     let sent_back = |story: Story| story.add(50, "a", What::Redriven { to: "OrderQueue".into(), copy: "b".into() });
+    let two_events = |one, other| ended(ended(received(), one, false), other, false);
     let filtered = || received().add(1, "a", What::Filtered);
     for (story, now, standing, says) in [
         // Without a line of the function, the mapping's answer is all that is known.
         (answered(received(), Answer::Done).deleted(3, "a"), 9, Deleted, NO_LINES),
-        (answered(received().deleted(3, "a"), Answer::Done), 9, Deleted, NO_LINES),
         (answered(copied(received()), Answer::Done).deleted(3, "a"), 9, DeadLettered, "as message copy."),
         (answered(received(), Answer::Failed), 9, ComesBack, "Hidden in OrderQueue until 12:00:31: it comes back"),
-        (answered(received(), Answer::Failed).deleted(4, "a"), 9, Deleted, "Deleted by hand at 12:00:04."),
+        (answered(received(), Answer::Failed).deleted(4, "a"), 9, Deleted, BY_OTHERS),
+        // Only its function can, before it has answered.
+        (received().deleted(3, "a"), 9, Deleted, AHEAD),
+        (answered(received().deleted(3, "a"), Answer::Done), 9, Deleted, AHEAD),
+        (received().deleted(3, "a").timed_out_in("i", 5, "a"), 9, Deleted, AHEAD),
         // It was not deleted: its receipt handle was too old.
         (answered(received(), Answer::Done), 40, Waiting, "Waiting in OrderQueue: it has been visible since 12:00:31"),
         (ended(received(), "completed", false), 40, Waiting, "Waiting in OrderQueue: it has been visible since"),
         // Handed to no function, or to one that died.
-        (
-            read_by_hand(answered(received(), Answer::Done)).deleted(35, "a"),
-            40,
-            Deleted,
-            "Deleted by hand at 12:00:35.",
-        ),
-        (read_by_hand(ended(received(), "retry", false)).deleted(35, "a"), 40, Deleted, "Deleted by hand at 12:00:35."),
-        (died(received()).deleted(4, "a"), 9, Deleted, "Deleted by hand at 12:00:04."),
+        (read_by_hand(answered(received(), Answer::Done)).deleted(35, "a"), 40, Deleted, BY_OTHERS),
+        (read_by_hand(ended(received(), "retry", false)).deleted(35, "a"), 40, Deleted, BY_OTHERS),
+        (died(received()).deleted(4, "a"), 9, Deleted, BY_OTHERS),
         (filtered().deleted(1, "a"), 9, Deleted, "Deleted at 12:00:01: it fits no filter of the event source mapping."),
         // What was done is done, however it leaves.
         (read_by_hand(died(ended(received(), "completed", false))).deleted(35, "a"), 40, Done, "Done."),
@@ -113,9 +119,28 @@ fn how_a_message_left_is_told_by_its_last_facts() {
             DeadLettered,
             "received once, though its work is done.",
         ),
-        // A copy stands for it, however it leaves.
-        (died(ended(copied(received()), "parked", true)).add(40, "a", What::Expired), 50, Parked, "as message copy."),
-        (read_by_hand(died(ended(copied(received()), "parked", true))).deleted(35, "a"), 40, Parked, "Parked in the"),
+        // But not before all of its events are.
+        (moved(two_events("retry", "completed")), 50, DeadLettered, "received once without success."),
+        (moved(two_events("retry", "completed")).deleted(50, "a"), 60, Deleted, "Deleted from its dead-letter queue"),
+        (two_events("busy", "ignored").add(40, "a", What::Expired), 50, Expired, KEPT),
+        (
+            ended(ended(copied(received()), "rejected", true), "completed", false).deleted(3, "a"),
+            9,
+            DeadLettered,
+            "copy.",
+        ),
+        (two_events("completed", "ignored").deleted(3, "a"), 9, Done, "Done."),
+        // A copy stands for it, however it leaves, and since it was sent.
+        (died(ended(copied(received()), "parked", true)).add(40, "a", What::Expired), 50, Parked, PARKED),
+        (read_by_hand(died(ended(copied(received()), "parked", true))).deleted(35, "a"), 40, Parked, PARKED),
+        // What is parked is so, too, where SQS has moved it, or its copy.
+        (moved(ended(received(), "parked", false)), 50, Parked, PARKED_BY_SQS),
+        (
+            moved(story().sent(0, "b").received(1, "b", 1).add(2, "a", copy_of("b")).finished(2, "b", "parked")),
+            50,
+            Parked,
+            COPY_BY_SQS,
+        ),
         (ended(copied(received()), "parked", true).deleted(3, "a").add(40, "copy", What::Expired), 50, Expired, KEPT),
         // A schedule sends it again, however it leaves.
         (died(ended(received(), "scheduled", false)).add(40, "a", What::Expired), 50, Deleted, SCHEDULED),
@@ -143,6 +168,11 @@ fn what_a_function_answered_is_told_of_each_receive() {
     let (done, failed) = (Answer::Done, Answer::Failed);
     let again = |story: Story| story.received_in("j", 31, "a", 2);
     let moved = |story: Story| story.add(40, "a", What::Moved { to: "OrderDeadLetters".into() });
+    let read_as_letter = |story: Story| {
+        let archived = What::Finished(Finished { receive: Some(2), ..finished("completed") });
+        let handed = story.add_in(Some("j"), 45, "a", What::Delivered { batch: 1 }).add(45, "a", archived);
+        handed.answered_in("j", 45, "a", done).deleted(45, "a")
+    };
     let nothing = "It was received once: nothing more was heard of it until its visibility timeout ended at 12:00:31.";
     for (story, now, says) in [
         (received().answered_in("i", 3, "a", failed), 9, "It was received once: its function said that it failed."),
@@ -152,13 +182,19 @@ fn what_a_function_answered_is_told_of_each_receive() {
             "It was received twice: in the first receive its function said that it failed; in the second its event source mapping took it \
              for done.",
         ),
-        // An answer that comes late is of its own receive, and one of what reads the dead-letter queue is of none.
+        // What comes late is of its own receive, and what reads the dead-letter queue is of none.
         (
             again(received()).answered_in("i", 33, "a", failed),
             40,
             "It was received twice: in the first receive its function said that it failed; in the second it is with its function now.",
         ),
-        (moved(received()).answered_in("j", 45, "a", done), 50, nothing),
+        (
+            again(received()).answered_in("i", 33, "a", done),
+            40,
+            "It was received twice: in the first receive its function answered only after its visibility timeout had ended at 12:00:31; in \
+             the second it is with its function now.",
+        ),
+        (read_as_letter(moved(received())), 50, nothing),
         // It was deleted before its visibility timeout was over.
         (received().deleted(3, "a"), 9, "It was received once: nothing more was heard of it."),
         (received().deleted(3, "a"), 50, "It was received once: nothing more was heard of it."),
