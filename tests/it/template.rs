@@ -202,7 +202,8 @@ fn dashboards_of_one_function_have_names_of_their_own() {
     assert!(file("infra/dashboard.yaml").contains("DashboardName: !Sub ${FunctionName}-${Consumer}\n"));
 }
 
-/// At night the text of an alarm is all there is: its commands name their function, and say that they need its stack.
+/// At night the text of an alarm is all there is: its commands name their function, say how they act on one queue of
+/// it alone, and that they need its stack.
 #[test]
 fn the_commands_in_alarms_are_whole() {
     /// What CloudWatch takes.
@@ -221,6 +222,7 @@ fn the_commands_in_alarms_are_whole() {
             if ["pause", "resume"].contains(&words[at - 1]) {
                 let argument = words[at..].iter().find(|word| !word.starts_with("--")).expect("it goes on");
                 assert!(argument.starts_with("${FunctionName}"), "claimant {} {argument}", words[at - 1]);
+                assert!(words[at] == "--dry-run" || words[at..].contains(&"--queue"), "{name}: no queue");
                 commands += 1;
             }
         }
