@@ -99,11 +99,16 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
     Ok(Trace { id, outcome, says, keys, letter, was_read, steps, left_out, missing: known.missing })
 }
 
+/// Returns the outcome of the last receive, of whose events each has a line.
 fn last_outcome(facts: &[Fact]) -> Option<(&Fact, &str)> {
-    facts.iter().rev().find_map(|fact| match &fact.what {
-        What::Finished(finished) => Some((fact, finished.outcome.as_str())),
+    let outcomes = facts.iter().filter_map(|fact| match &fact.what {
+        What::Finished(finished) => Some((fact, finished)),
         _ => None,
-    })
+    });
+    let last = outcomes.clone().next_back()?;
+    let of_receive = outcomes.filter(|(_, one)| one.receive.is_some() && one.receive == last.1.receive);
+    let (fact, finished) = of_receive.min_by_key(|(_, one)| one.rank()).unwrap_or(last);
+    Some((fact, finished.outcome.as_str()))
 }
 
 /// The message among the dead letters of all queues, and how many were looked at. Of queues of which SQS moves letters on, it says where to.
@@ -210,6 +215,34 @@ impl Letter {
                 h2 { a href=(dead::path(&self.group, &self.queue)) { "Dead letter" } " " (dead::outcome(self.outcome.as_deref())) }
                 (text::body(&self.body, self.body_bytes))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::Timestamp;
+
+    use super::*;
+    use crate::timeline::Finished;
+
+    #[test]
+    fn the_last_outcome_is_that_of_all_events_of_the_last_receive() {
+        for (lines, wanted) in [
+            (&[(Some(1), "retry"), (Some(2), "completed")][..], Some("completed")),
+            (&[(Some(1), "completed"), (Some(2), "retry"), (Some(2), "completed")], Some("retry")),
+            (&[(None, "retry"), (None, "completed")], Some("completed")),
+            (&[], None),
+        ] {
+            let fact = |(receive, outcome): &(Option<u32>, &str)| Fact {
+                at: Timestamp::from_millis(1),
+                message: "a".into(),
+                process: None,
+                invocation: None,
+                what: What::Finished(Finished { outcome: (*outcome).into(), receive: *receive, ..Finished::default() }),
+            };
+            let facts: Vec<_> = lines.iter().map(fact).collect();
+            assert_eq!(last_outcome(&facts).map(|(_, outcome)| outcome), wanted, "{lines:?}");
         }
     }
 }

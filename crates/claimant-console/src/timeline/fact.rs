@@ -171,7 +171,7 @@ impl Finished {
 
     /// Returns which outcome of its events is that of a message: the lowest, and the first of equals. As in the engine, one that is to be
     /// tried again comes before one that no retry can fix, and that before one that is done.
-    pub(super) fn rank(&self) -> u8 {
+    pub(crate) fn rank(&self) -> u8 {
         match self.outcome.as_str() {
             "rejected" | "conflict" | "parked" => 1,
             "completed" => 2,
