@@ -28,7 +28,6 @@ impl Limits {
 
 /// What a worker did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Summary {
     /// Messages whose handler's work is committed.
     pub done: u64,
