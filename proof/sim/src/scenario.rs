@@ -286,9 +286,8 @@ impl Scenario {
     /// Whether its function asks AWS for anything, by its settings. One that does not has no client of SQS, and deletes nothing.
     #[must_use]
     pub fn asks_aws(&self) -> bool {
-        let (queue, function) = (&self.queue, &self.function);
-        let asks_sqs = queue.changes_visibility || queue.letters;
-        asks_sqs || queue.schedules || function.pauses || function.mapping_reports.is_some()
+        let asks_sqs = self.queue.changes_visibility || self.queue.letters;
+        asks_sqs || self.queue.schedules || self.function.pauses || self.function.mapping_reports.is_some()
     }
 
     /// Whether there is nothing in this message that must be rejected, whatever else is sent.
