@@ -43,10 +43,20 @@ pub(crate) fn examples_import_what_claimant_has(crates: &[Crate]) {
 pub(crate) fn texts_name_what_claimant_has(crates: &[Crate]) {
     let root = source::repository();
     let names = facade::names(claimant(crates));
-    let below =
-        [("crates", "rs"), ("crates", "md"), ("crates", "in"), ("docs", "md"), ("examples", "rs"), ("functions", "rs")];
+    let below = [
+        ("crates", "rs"),
+        ("crates", "md"),
+        ("crates", "in"),
+        ("docs", "md"),
+        ("examples", "rs"),
+        ("examples", "md"),
+        ("functions", "rs"),
+    ];
     let below = below.iter().flat_map(|(folder, extension)| files(&root.join(folder), extension));
-    for path in below.chain(["README.md", "CHANGELOG.md"].map(|file| root.join(file))) {
+    let at_root =
+        std::fs::read_dir(&root).expect("a folder can be listed").map(|entry| entry.expect("an entry").path());
+    let at_root = at_root.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    for path in below.chain(at_root) {
         let text = std::fs::read_to_string(&path).expect("it is readable");
         assert_eq!(facade::unknown(&names, &text), Vec::<&str>::new(), "of claimant, in {}", path.display());
     }
