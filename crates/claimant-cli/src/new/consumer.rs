@@ -1,6 +1,8 @@
 //! What one consumer consists of.
 
-use super::globals::{Globals, LockTables};
+use claimant_template::Node;
+
+use super::globals::{self, Globals, LockTables};
 use super::insert;
 use super::name::Name;
 use super::plan::Plan;
@@ -31,6 +33,9 @@ const SHARED: [(&str, &str); 4] = [
     ("Conditions", "HasDashboards"),
     ("Resources", "ConsumerPolicy"),
 ];
+
+/// What it refers to besides, unless the template's `Globals` name the lock tables.
+const LOCK_TABLE: (&str, &str) = ("Resources", "LockTable");
 
 /// What a member takes from `[workspace.package]`.
 const PACKAGE: [&str; 4] = ["version", "edition", "rust-version", "publish"];
@@ -140,15 +145,11 @@ impl Consumer<'_> {
         words.condition("traced", globals.trace());
         let tables = globals.lock_tables();
         words.condition("table_by_globals", matches!(tables, LockTables::Named(_)));
-        match &tables {
-            LockTables::Named(names) => words.word("lock_tables", arns(names)),
-            LockTables::Unset | LockTables::Unreadable => {
-                words.word("lock_tables", arns(&["LockTable"]));
-                if !globals.has_table("LockTable") {
-                    plan.fault(lacks("Resources", "LockTable"));
-                }
-            }
-        }
+        let arns = match &tables {
+            LockTables::Named(names) => arns(names),
+            LockTables::Unset | LockTables::Unreadable => arns(&[LOCK_TABLE.1]),
+        };
+        words.word("lock_tables", arns);
         if tables == LockTables::Unreadable {
             plan.note(format!(
                 "CLAIMANT_TABLE in the template's Globals is not made of its own tables alone: {} has LockTable, a store of its own, and shares no breaker and no limit with functions of another store.",
@@ -188,12 +189,14 @@ impl Consumer<'_> {
         }
         match claimant_template::parse(&yaml) {
             Ok(template) => {
-                for (section, shared) in SHARED {
-                    if template.get(section).and_then(|section| section.get(shared)).is_none() {
-                        plan.fault(lacks(section, shared));
+                let globals = Globals::of(&template);
+                let own = (!matches!(globals.lock_tables(), LockTables::Named(_))).then_some(LOCK_TABLE);
+                for (section, shared) in SHARED.into_iter().chain(own) {
+                    if let Some(fault) = lacks(&template, section, shared) {
+                        plan.fault(fault);
                     }
                 }
-                self.heed_globals(&Globals::of(&template), plan, &mut words);
+                self.heed_globals(&globals, plan, &mut words);
             }
             Err(unreadable) => {
                 plan.fault(format!("template.yaml is no YAML at line {}: {}", unreadable.line, unreadable.what));
@@ -222,11 +225,16 @@ fn plan_nested(plan: &mut Plan) {
     }
 }
 
-/// Returns what is wrong with a template that lacks something.
-fn lacks(section: &str, shared: &str) -> String {
-    format!(
-        "template.yaml has no {shared} under {section}, which consumers share: copy it from claimant's own template"
-    )
+/// Returns what is wrong with a template where a section of it lacks something that consumers share.
+fn lacks(template: &Node, section: &str, shared: &str) -> Option<String> {
+    let has = |section: &str| globals::has(template, section, shared);
+    // CloudFormation takes no parameter that has the name of something else.
+    let taken = ["Parameters", "Resources"].into_iter().find(|other| has(other));
+    let first = taken.map(|other| format!("give the one under {other} another name, and ")).unwrap_or_default();
+    let fault = format!(
+        "template.yaml has no {shared} under {section}, which consumers share: {first}copy it from claimant's own template"
+    );
+    (!has(section)).then_some(fault)
 }
 
 /// Returns the ARNs of tables, as a role names them.

@@ -2,9 +2,6 @@
 
 use claimant_template::{Kind, Node};
 
-/// What can be the resource of a lock table.
-const TABLES: [&str; 2] = ["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"];
-
 /// What `Globals` can ask of a function's role that a new one's does not allow: its targets are the user's own. SAM gives the rights of the
 /// first two to roles that it makes itself.
 const UNALLOWED: [(&[&str], &str); 3] = [
@@ -97,16 +94,15 @@ impl<'a> Globals<'a> {
     pub(super) fn lock_tables(&self) -> LockTables<'a> {
         let Some(value) = self.variable("CLAIMANT_TABLE") else { return LockTables::Unset };
         match referred(value) {
-            Some(names) if names.iter().all(|name| self.has_table(name)) => LockTables::Named(names),
+            Some(names) if names.iter().all(|name| has(self.template, "Resources", name)) => LockTables::Named(names),
             _ => LockTables::Unreadable,
         }
     }
+}
 
-    /// Returns whether the template has a table of this name.
-    pub(super) fn has_table(&self, name: &str) -> bool {
-        let kind = self.template.get("Resources").and_then(|resources| resources.get(name)?.get("Type")?.as_text());
-        kind.is_some_and(|kind| TABLES.contains(&kind))
-    }
+/// Returns whether a section of the template has this name.
+pub(super) fn has(template: &Node, section: &str, name: &str) -> bool {
+    template.get(section).is_some_and(|section| section.get(name).is_some())
 }
 
 /// Returns what a value refers to, where it is made of such names and commas alone.

@@ -237,13 +237,20 @@ fn what_consumers_share_is_asked_for_where_it_has_to_be() {
         let output = claimant_new(workspace.path(), "welcome", &[]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.contains(&format!("has no {lacks},")), "{lacks} in {errors}");
+        let is_taken = errors.contains("give the one under Parameters another name, and copy it from");
+        assert_eq!(is_taken, lacks.starts_with("LockTable"), "{errors}");
     }
-    // A table that the template's Globals name may have any name.
-    let workspace = workspace();
-    let template = workspace.path().join("template.yaml");
-    fs::write(&template, ours.replace("LockTable", "Locks")).unwrap();
-    written(workspace.path(), "welcome", &[]);
-    assert!(!fs::read_to_string(&template).unwrap().contains("LockTable"));
+    let lock_table = "\n  LockTable:\n    Type: AWS::DynamoDB::Table\n";
+    let simple = lock_table.replace("DynamoDB::", "Serverless::Simple");
+    // A table that the template's Globals name may have any name, and be a table by any resource.
+    for (before, after) in [("LockTable", "Locks"), (lock_table, &*simple)] {
+        let workspace = workspace();
+        let template = workspace.path().join("template.yaml");
+        fs::write(&template, ours.replace(before, after)).unwrap();
+        let said = written(workspace.path(), "welcome", &[]);
+        let text = fs::read_to_string(&template).unwrap();
+        assert!(text.contains(after) && !text.contains(before) && !said.contains("a store of its own"), "{said}");
+    }
 }
 
 #[test]
