@@ -34,7 +34,7 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
     let (name, message_id) = (cx.name(), delivery.message.id());
     // What hangs is away: as a failure that says so.
     let hung = end.health(|_| Health::Unknown) == Health::Away;
-    let retry_delay = cx.retry_delay(delivery, attempt, hung, None);
+    let retry_delay = cx.retry_delay(&delivery.message, attempt, hung, None);
     After::Settle(match end {
         RunEnd::Returned(result) => returned(cx, claimed, result),
         RunEnd::Panicked => {
@@ -53,14 +53,13 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
             // This attempt does not count.
-            let delay = cx.retry_delay(delivery, attempt.saturating_sub(1), false, None);
+            let delay = cx.retry_delay(&delivery.message, attempt.saturating_sub(1), false, None);
             Unsettled::not_run(claimed, Answer::failure(Outcome::LeaseLost, delay))
         }
         RunEnd::StillRunning(_) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler did not stop when cancelled: it keeps its claim until the lease ends");
             let lease = cx.after_lease(message_id, claimed.claim.lease_until.plus(cx.policy().skew));
-            let held = hung && cx.holds_back() && !cx.shared.is_dead_lettered_next(delivery.message.receive_count());
-            let delay = if held { lease.max(retry_delay) } else { lease };
+            let delay = if hung && cx.holds_back() { lease.max(retry_delay) } else { lease };
             // Nothing is settled: the handler still runs under the claim.
             return After::Leave(claimed.work, Exit::Answered(Answer::failure(Outcome::Stuck, delay)));
         }
@@ -92,7 +91,7 @@ fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) 
     let (name, message_id) = (cx.name(), delivery.message.id());
     let is_away = cx.shared.breaker.as_ref().is_some_and(|breaker| breaker.is_of(&failure));
     let Failure { why: error, kind, retry_after, .. } = failure;
-    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(delivery, attempt, is_away, retry_after));
+    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(&delivery.message, attempt, is_away, retry_after));
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");

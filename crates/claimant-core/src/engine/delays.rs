@@ -1,10 +1,11 @@
-//! When an event comes back: after a failure, when it was held back, waited for its limit or was not started, or when its key is busy.
+//! When an event comes back: after a failure, when it was held back, waited for its limit or was not started, when its key is busy, or when it
+//! is for the dead-letter queue and did not get there.
 
 use std::time::Duration;
 
-use super::context::BatchContext;
+use super::context::{BatchContext, Shared};
 use super::shared_limit::now;
-use super::work::Delivery;
+use super::work::{Answer, Delivery};
 use crate::backoff;
 use crate::clock::Timestamp;
 use crate::deadline::until;
@@ -12,17 +13,40 @@ use crate::key::MessageId;
 use crate::limits::{RECEIVES_MAX_DEFAULT, VISIBILITY_MAX_S};
 use crate::message::Message;
 use crate::options::Lease;
+use crate::report::Outcome;
+
+impl Shared {
+    /// Returns after how long a message with this outcome is shown again: at once, if it failed on its last receive and is not sent again, since
+    /// it is dead-lettered then, and until then it is in flight, and its group waits, for nothing. Else `after`.
+    pub(crate) fn shown_after(
+        &self,
+        outcome: &Outcome,
+        receive_count: u32,
+        after: Option<Duration>,
+    ) -> Option<Duration> {
+        let failed = matches!(outcome, Outcome::Retry | Outcome::Cancelled | Outcome::LeaseLost);
+        let is_sent_again = after.is_some_and(backoff::is_long);
+        let at_once = failed && !is_sent_again && self.is_dead_lettered_next(receive_count);
+        if at_once { Some(Duration::ZERO) } else { after }
+    }
+
+    /// Returns after how long a message is shown again that is for the dead-letter queue, which has not confirmed a copy; at once on its last
+    /// receive.
+    pub(crate) fn rejected_delay(&self, receive_count: u32) -> Duration {
+        if self.is_dead_lettered_next(receive_count) { Duration::ZERO } else { backoff::rejected_delay(receive_count) }
+    }
+}
 
 impl BatchContext<'_> {
-    /// Returns after how long a message whose handler failed is shown again, unless this is its
-    /// [last receive](super::Engine::finish). At once after its last attempt, while the breaker is closed: what is still to come is its
-    /// rejection, and until then it is in flight, and its group waits, for nothing.
+    /// Returns after how long a message whose handler failed is to be shown again, whatever its [receive](Self::own_delay). At once after its
+    /// last attempt, while the breaker is closed: what is still to come is its rejection, and until then it is in flight, and its group
+    /// waits, for nothing.
     ///
     /// After its last attempt what its handler asked for does not count. While the breaker is not closed, a message whose handler says that the
     /// system `is_away`, and asked for no delay that counts, comes back as late as one that was held back.
     pub(crate) fn retry_delay(
         &self,
-        delivery: &Delivery,
+        message: &Message,
         attempt: u32,
         is_away: bool,
         asked: Option<Duration>,
@@ -30,17 +54,27 @@ impl BatchContext<'_> {
         let is_last_attempt = self.options().attempts_max.is_some_and(|max| attempt >= max);
         let holds_back = self.holds_back();
         match asked.filter(|_| !is_last_attempt) {
-            Some(asked) => self.bounded(delivery, asked),
+            Some(asked) => asked,
             // While its breaker is not closed, no claim is made that could reject it.
             None if is_last_attempt && !holds_back => Duration::ZERO,
-            None if is_away && holds_back => self.held_delay(&delivery.message),
-            None => backoff::delay(attempt, delivery.message.id()),
+            None if is_away && holds_back => self.held_delay(message),
+            None => backoff::delay(attempt, message.id()),
         }
+    }
+
+    /// Returns after how long the message of an event with this answer is shown again, if that event decides it: by its own receives and payload,
+    /// also where the answer is that of another message of its work.
+    pub(crate) fn own_delay(&self, delivery: &Delivery, answer: &Answer) -> Option<Duration> {
+        let after = match answer.outcome {
+            Outcome::Retry => answer.visible_after.map(|asked| self.bounded(delivery, asked)),
+            _ => answer.visible_after,
+        };
+        self.shared.shown_after(&answer.outcome, delivery.message.receive_count(), after)
     }
 
     /// Returns the delay that was asked for, or the longest that a queue can hide a message for, where it is not sent again: that takes a
     /// schedule. An earlier delivery of it may do its work meanwhile, which its key's window has to outlast, and remove its payload.
-    pub(crate) fn bounded(&self, delivery: &Delivery, asked: Duration) -> Duration {
+    fn bounded(&self, delivery: &Delivery, asked: Duration) -> Duration {
         if !backoff::is_long(asked) {
             return asked;
         }
@@ -50,10 +84,8 @@ impl BatchContext<'_> {
             return asked;
         }
         let message = &delivery.message;
-        if !self.shared.is_dead_lettered_next(message.receive_count()) {
-            let (asked_s, window_s) = (asked.as_secs(), window.as_secs());
-            tracing::warn!(consumer = %self.name(), message_id = %message.id(), asked_s, window_s, has_schedules, payload_removed, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, a window that is a day longer than the delay, and a payload that is not removed with its message. It comes back earlier");
-        }
+        let (asked_s, window_s) = (asked.as_secs(), window.as_secs());
+        tracing::warn!(consumer = %self.name(), message_id = %message.id(), asked_s, window_s, has_schedules, payload_removed, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, a window that is a day longer than the delay, and a payload that is not removed with its message. It comes back earlier, unless it is dead-lettered after this receive");
         Duration::from_secs(VISIBILITY_MAX_S)
     }
 

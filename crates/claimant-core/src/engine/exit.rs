@@ -153,11 +153,7 @@ impl BatchContext<'_> {
             Outcome::BreakerOpen => Exit::Answered(self.breaker_open(&delivery.message)),
             // Without a turn of its own: it is a duplicate once the first one has had its turn.
             Outcome::RateLimited => Exit::Answered(self.rate_limited(&delivery.message, None)),
-            // Sent again, it would point to nothing where its payload is removed, which the first one may not have.
-            _ => {
-                let visible_after = leader.visible_after.map(|after| self.bounded(delivery, after));
-                Exit::Answered(Answer { visible_after, ..leader })
-            }
+            _ => Exit::Answered(leader),
         }
     }
 

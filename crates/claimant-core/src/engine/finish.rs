@@ -14,7 +14,7 @@ use crate::report::{Entry, Outcome, Report};
 
 impl Engine {
     /// Ends an invocation, once it is known what became of `all` of its messages: sends those again that come back later than their queue can
-    /// hide them, shows those at once that failed on their last receive, warns of groups that end, and ends the spans. Where there are several
+    /// hide them, shows at once those that failed on their last receive, warns of groups that end, and ends the spans. Where there are several
     /// consumers, `of_each` has a report for each, and any engine can do this: they know the same of the queue.
     pub(crate) async fn finish(
         &self,
@@ -37,14 +37,15 @@ impl Engine {
         invocation.end_spans(all.entries());
     }
 
-    /// Shows what failed on its last receive at once, unless it is sent again: it is dead-lettered then, and until then it is in flight, and its
-    /// group waits, for nothing.
+    /// Returns after how long a message is shown again that is for the dead-letter queue, which has not confirmed a copy.
+    pub(crate) fn rejected_delay(&self, receive_count: u32) -> Duration {
+        self.0.rejected_delay(receive_count)
+    }
+
+    /// Shows at once what failed on its last receive, and is not sent again after all.
     fn show_last_at_once(&self, entries: &mut [Entry]) {
         for entry in entries {
-            let failed = matches!(entry.outcome, Outcome::Retry | Outcome::Cancelled | Outcome::LeaseLost);
-            if failed && self.0.is_dead_lettered_next(entry.details.receive_count) {
-                entry.visible_after = Some(Duration::ZERO);
-            }
+            entry.visible_after = self.0.shown_after(&entry.outcome, entry.details.receive_count, entry.visible_after);
         }
     }
 

@@ -5,7 +5,6 @@ use super::dead_letters::Disposed;
 use super::exit::Exit;
 use super::messages::MessageEnd;
 use super::work::{Answer, Delivery};
-use crate::backoff;
 use crate::duplicate::Duplicate;
 use crate::key::RecordId;
 use crate::report::Outcome;
@@ -32,16 +31,18 @@ impl Batch<'_> {
     /// Ends a message for the dead-letter queue: without a confirmed copy it goes back to its own, on its way there.
     pub(super) fn dead_lettered(&mut self, disposed: Disposed, confirmed: bool) {
         let Disposed { delivery, disposal, .. } = disposed;
-        let delay = (!confirmed).then(|| backoff::rejected_delay(delivery.message.receive_count()));
+        let delay = (!confirmed).then(|| self.cx.shared.rejected_delay(delivery.message.receive_count()));
         let end = self.messages.report(delivery.index, disposal.why.outcome(confirmed), delay, delivery.details);
         self.event_ended(delivery.index, delivery.lane, false, end);
     }
 
     /// Gives an event its answer.
-    pub(super) fn conclude(&mut self, delivery: Delivery, answer: Answer) {
+    pub(super) fn conclude(&mut self, delivery: Delivery, mut answer: Answer) {
         self.cx.warn_if_turns_end(&delivery.message, &answer.outcome);
         let failed = !answer.outcome.is_success();
+        // As it was asked for: those that follow have receives and payloads of their own.
         self.lanes.answered(delivery.lane, &answer);
+        answer.visible_after = self.cx.own_delay(&delivery, &answer);
         let end = self.messages.answered(&delivery, answer);
         self.event_ended(delivery.index, delivery.lane, failed, end);
     }

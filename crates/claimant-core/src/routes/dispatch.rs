@@ -156,7 +156,7 @@ impl Dispatch<'_> {
         }
         self.answer(step, |local, message| {
             let (rejection, dead_lettered) = (rejections[local].clone(), confirmed[local]);
-            let back = (!dead_lettered).then(|| backoff::rejected_delay(message.receive_count()));
+            let back = (!dead_lettered).then(|| self.rejected_delay(message.receive_count()));
             (Outcome::Rejected { rejection, dead_lettered }, back)
         })
     }
@@ -214,10 +214,24 @@ impl Dispatch<'_> {
             let Some(entry) = ended.get_mut(&letter.index) else { continue };
             match confirmed {
                 true => self.invocation.done(letter.index),
-                false => *entry = without_dead_letter(entry),
+                false => *entry = self.without_dead_letter(entry),
             }
         }
         ended
+    }
+
+    /// Returns what becomes of a message whose dead letter was not confirmed.
+    fn without_dead_letter(&self, entry: &Entry) -> Entry {
+        Entry {
+            outcome: entry.outcome.clone().not_dead_lettered(),
+            visible_after: Some(self.rejected_delay(entry.details.receive_count)),
+            ..entry.clone()
+        }
+    }
+
+    fn rejected_delay(&self, receive_count: u32) -> Duration {
+        // OK because routes lead to one consumer at least, and all know the same of the queue.
+        self.engines[0].rejected_delay(receive_count)
     }
 
     /// Returns this answer for each event of a step.
@@ -271,14 +285,5 @@ fn rejection(event: &Event) -> Rejection {
     match &event.destination {
         Destination::Rejected(rejection) => rejection.clone(),
         _ => Rejection::new("it has no route"),
-    }
-}
-
-/// Returns what becomes of a message whose dead letter was not confirmed.
-fn without_dead_letter(entry: &Entry) -> Entry {
-    Entry {
-        outcome: entry.outcome.clone().not_dead_lettered(),
-        visible_after: Some(backoff::rejected_delay(entry.details.receive_count)),
-        ..entry.clone()
     }
 }

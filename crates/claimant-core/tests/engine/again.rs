@@ -282,20 +282,23 @@ async fn what_was_rejected_meanwhile_does_not_run_again() {
 /// An earlier delivery of it may be done by then, and its payload gone: also of one that follows another message of its work.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_again_whose_payload_is_removed_when_it_is_done() {
-    for (removes, receive_count, wanted, back) in [
-        (true, 1, "scheduled retry retry", Some(VISIBILITY_MAX_S)),
-        (true, 3, "scheduled retry retry", Some(0)),
-        (false, 3, "scheduled scheduled scheduled", None),
-    ] {
-        let mut shelf = Shelf::new(&[("a", "\"a 259200\""), ("b", "\"b 259200\"")]);
-        shelf.removes = removes;
-        let pointing = |name: &str| Message::new(format!("at {name}"), format!("at {name}")).unwrap();
-        let [first, a, b] = [messages(&["a 259200"]).remove(0), pointing("a"), pointing("b")];
-        let batch = [first, a, b].map(|message| message.with_receive_count(receive_count));
-        let (queue, logs) = (Scheduling::default(), Logs::record());
-        let report = process(consumer("c").large_payloads(shelf), &batch, &queue).await;
-        assert_eq!((words(&report).as_str(), hidden(&report)), (wanted, vec![None, back, back]), "removes: {removes}");
-        let warned = logs.with("It comes back earlier").len();
-        assert_eq!(warned, if removes && receive_count < 3 { 2 } else { 0 }, "removes: {removes}");
+    for (removes, receive_count, wanted, back) in
+        [(true, 1, "retry", Some(VISIBILITY_MAX_S)), (true, 3, "retry", Some(0)), (false, 3, "scheduled", None)]
+    {
+        // Whichever of the two comes first.
+        for whole in [0, 1] {
+            let mut shelf = Shelf::new(&[("a", "\"a 259200\""), ("b", "\"b 259200\"")]);
+            shelf.removes = removes;
+            let pointing = |name: &str| Message::new(format!("at {name}"), format!("at {name}")).unwrap();
+            let batch = [messages(&["a 259200"]).remove(0), pointing("a"), pointing("b")];
+            let mut batch = batch.map(|message| message.with_receive_count(receive_count));
+            batch.swap(0, whole);
+            let (queue, logs) = (Scheduling::default(), Logs::record());
+            let report = process(consumer("c").large_payloads(shelf), &batch, &queue).await;
+            let (mut outcomes, mut hidden_for) = ([wanted; 3], [back; 3]);
+            (outcomes[whole], hidden_for[whole]) = ("scheduled", None);
+            assert_eq!((words(&report), hidden(&report)), (outcomes.join(" "), hidden_for.to_vec()), "{whole}");
+            assert_eq!(logs.with("It comes back earlier").len(), if removes { 2 } else { 0 }, "removes: {removes}");
+        }
     }
 }

@@ -4,10 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::limits::VISIBILITY_MAX_S;
-use claimant_core::{Breaker, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
+use claimant_core::{
+    Breaker, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Router, Routes, Schedule,
+    StoreErrorKind,
+};
 use claimant_testkit::outcomes::World;
 use claimant_testkit::queue::DeadLetterQueue;
+use claimant_testkit::{Call, Fault, FaultyStore};
 
+use super::routes::Lines;
 use super::support::Logs;
 use super::{TIMEOUT, words};
 
@@ -31,7 +36,11 @@ async fn run(payload: String, cx: Context) -> Result<(), HandlerError> {
 
 /// After how many seconds a message is shown again that fails on this receive, where the function was told this `maxReceiveCount`.
 async fn shown_after(payload: &str, receive_count: u32, told: Option<u32>) -> (&'static str, u64) {
-    let mut consumer = Consumer::new("c", MemoryStore::new(), run);
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    if payload == "loses its claim" {
+        store.fail_next(Call::Settle, Fault::Refuses);
+    }
+    let mut consumer = Consumer::new("c", store, run);
     if payload == "uncertain" {
         consumer = consumer.key_of(String::clone).at_most_once();
     }
@@ -49,7 +58,8 @@ async fn shown_after(payload: &str, receive_count: u32, told: Option<u32>) -> (&
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_on_its_last_receive_is_shown_at_once() {
-    for (payload, outcome) in [("fails", "retry"), ("asks", "retry"), ("hangs", "cancelled")] {
+    let cases = [("fails", "retry"), ("asks", "retry"), ("hangs", "cancelled"), ("loses its claim", "lease_lost")];
+    for (payload, outcome) in cases {
         assert_eq!(shown_after(payload, 4, Some(4)).await, (outcome, 0), "{payload}");
         // Before it there are other tries, and beyond it the queue does not do what the function was told.
         for (receive_count, told) in [(3, Some(4)), (5, Some(4)), (5, None), (1, None)] {
@@ -59,6 +69,34 @@ async fn what_fails_on_its_last_receive_is_shown_at_once() {
         }
     }
     assert_eq!(shown_after("asks", 3, Some(4)).await.1, 3_600);
+    // Without a dead-letter queue of the function's own.
+    for (receive_count, after) in [(3, 2), (4, 0), (5, 8)] {
+        assert_eq!(shown_after("never", receive_count, Some(4)).await, ("rejected", after));
+    }
+}
+
+/// What it waits for is not its own failure: dead-lettered at once, it would be so while the other owner still works on it.
+#[tokio::test(start_paused = true)]
+async fn a_message_with_a_busy_event_stays_hidden_on_its_last_receive() {
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    let consumer = || Consumer::new("c", store.clone(), run).key_of(String::clone);
+    let engine = Engine::with_defaults(consumer().envelope(Lines)).unwrap().receives_max(6);
+    let routes = Routes::by_kind().envelope(Lines).on("a", consumer());
+    let router = Router::new(routes, 10).unwrap().receives_max(6);
+    let schedule = || Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    // As if its owner had died: it keeps its claim.
+    store.fail_next(Call::Claim, Fault::Applied(StoreErrorKind::Other));
+    let deliver = |body| [Message::new("m", body).unwrap().with_receive_count(6)];
+    assert_eq!(words(&engine.process(&deliver("a held"), schedule(), &NoQueue).await), "store_failed");
+    for body in ["a held", "a held\na asks", "a asks\na held", "a never\na held", "z never\na held"] {
+        let alone = engine.process(&deliver(body), schedule(), &NoQueue).await;
+        let routed = router.process(&deliver(body), schedule(), &NoQueue).await;
+        for report in [&alone, routed.all()] {
+            let entry = &report.entries()[0];
+            assert_eq!(entry.outcome.word(), "busy", "{body:?}");
+            assert!(entry.visible_after > Some(Duration::from_secs(1)), "{body:?}: {:?}", entry.visible_after);
+        }
+    }
 }
 
 /// What follows another message of its work fails with it, on a receive of its own.
@@ -76,13 +114,13 @@ async fn each_copy_of_work_that_fails_goes_by_its_own_receives() {
     }
 }
 
-/// What is dead-lettered, rejected or parked does not come back earlier than its handler asked for.
+/// What is rejected or parked does not come back earlier than its handler asked for.
 #[tokio::test(start_paused = true)]
 async fn a_delay_that_is_cut_is_logged_where_it_counts() {
     let logs = Logs::record();
     for (payload, receive_count, wanted, lines) in [
         ("days", 3, ("retry", VISIBILITY_MAX_S), 1),
-        ("days", 4, ("retry", 0), 0),
+        ("days", 4, ("retry", 0), 1),
         ("never", 1, ("rejected", 0), 0),
         ("uncertain", 1, ("parked", 0), 0),
     ] {

@@ -217,15 +217,16 @@ async fn handlers_that_block_beyond_their_timeout_open_a_breaker_and_fail_its_pr
     }
     let opens: Setting = |consumer| with(consumer, Duration::from_secs(60));
     let probes: Setting = |consumer| with(consumer, Duration::from_secs(1));
-    for (setting, fail, wanted) in [(opens, 0, (0, 2, 8)), (probes, 2, (2, 1, 7))] {
-        let world = Blocked::new(2, setting);
+    for (setting, receives_max, fail, wanted) in [(opens, 1, 0, (0, 2, 8)), (probes, 5, 2, (2, 1, 7))] {
+        let mut world = Blocked::new(2, setting);
+        world.engine = world.engine.receives_max(receives_max);
         let action = |n| if n < fail { "fail" } else { "block" };
         let batch: Vec<_> = (0..10).map(|n| format!("k{n} {}", action(n))).collect();
         let report = world.deliver(&batch.iter().map(String::as_str).collect::<Vec<_>>()).await;
         let count = |word| super::support::count(&report, word);
         assert_eq!((count("retry"), count("stuck"), count("breaker_open")), wanted, "{report:?}");
         let held = report.entries().iter().filter(|entry| entry.visible_after >= Some(Duration::from_secs(225)));
-        // With what opened it, or failed its probe.
+        // With what opened it, or failed its probe; what is stuck so on its last receive, too.
         assert_eq!(held.count(), wanted.2 + if fail > 0 { 2 } else { 1 });
     }
 }
