@@ -8,7 +8,7 @@ use claimant_core::{MessageId, backoff};
 use super::Found;
 use crate::entities::{Failures, Invocation, Run};
 use crate::history::{End, Event, InvocationNo, Record};
-use crate::scenario::{Fault, Guarantee, Shape, Work};
+use crate::scenario::{Fault, Guarantee, MessageSpec, Shape, Work};
 use crate::timeline::Timeline;
 
 /// By how much before its deadline an invocation has returned: `CLAIMANT_MARGIN_MS`.
@@ -194,7 +194,7 @@ fn not_scheduled(timeline: &Timeline<'_>, no: InvocationNo) -> usize {
 }
 
 /// Whether it is known of the message of a run that failed that this receive is its last one, and nothing but runs decides what becomes of it.
-fn ends_with(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> bool {
+fn is_dead_lettered_next(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> bool {
     let (queue, id) = (&timeline.scenario.queue, &run.message_id);
     let is_last = |receives: u32| queue.tells_receives && receives == queue.max_receives;
     let delivered = invocation.batch.iter().find(|delivered| delivered.id == *id);
@@ -204,16 +204,19 @@ fn ends_with(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> boo
             other.invocation == run.invocation && other.message_id == *id && other.key == key && ended
         })
     };
-    let decides = timeline.spec(id).is_some_and(|spec| !spec.stray && spec.works().all(ran));
-    let retries = matches!(run.work, Work::Fail(_) | Work::FailFor(_) | Work::Panic(_))
-        && timeline.scenario.consumer.guarantee != Guarantee::AtMostOnce;
+    let guarantee = timeline.scenario.consumer.guarantee;
+    // Another event of it waits for longer where what it did was rolled back, or done by another owner in between.
+    let alone = |spec: &MessageSpec| spec.more.is_empty() || !guarantee.is_transactional();
+    let decides = timeline.spec(id).is_some_and(|spec| !spec.stray && spec.works().all(ran) && alone(spec));
+    let retries =
+        matches!(run.work, Work::Fail(_) | Work::FailFor(_) | Work::Panic(_)) && guarantee != Guarantee::AtMostOnce;
     delivered.is_some_and(|delivered| is_last(delivered.receives)) && decides && retries
 }
 
 /// For how many seconds the message of a run that failed is hidden, where nothing but that run decides it.
 fn hidden_for(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> Option<u64> {
     // It is dead-lettered then, and until then it is in flight for nothing.
-    if ends_with(timeline, invocation, run) {
+    if is_dead_lettered_next(timeline, invocation, run) {
         return Some(0);
     }
     let consumer = &timeline.scenario.consumer;

@@ -1,4 +1,4 @@
-//! Work that wants to be tried again later than a queue can hide its message, and work that fails until its last receive.
+//! Work that wants to be tried again later than a queue can hide its message, and work that fails on all receives but the last.
 
 use fastrand::Rng;
 
@@ -31,8 +31,8 @@ pub(super) fn apply(rng: &mut Rng, scenario: &mut Scenario) {
     }
 }
 
-/// Tells half of the functions their queue's `maxReceiveCount`. Where they have schedules, their work fails until the last receive, and some of
-/// the requests of that go wrong.
+/// Tells half of the functions their queue's `maxReceiveCount`. Where these have schedules, too, the work of each key fails on all receives but
+/// the last, and some of the requests of that one go wrong.
 pub(super) fn tell_receives(rng: &mut Rng, scenario: &mut Scenario) {
     scenario.queue.tells_receives = rng.bool();
     if !scenario.queue.tells_receives || !scenario.queue.schedules {
