@@ -79,10 +79,10 @@ pub(crate) struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Waits where the breaker is open and messages wait, see [`Passage::wait`].
-    pub(crate) fn wait(&mut self, once: bool) -> bool {
+    /// Waits where the breaker is open and messages wait, while so many are under way, see [`Passage::wait`].
+    pub(crate) fn wait(&mut self, under_way: usize, once: bool) -> bool {
         let waiting = self.waiting;
-        self.passage.as_mut().is_none_or(|passage| passage.wait(waiting, once))
+        self.passage.as_mut().is_none_or(|passage| passage.wait(waiting, under_way, once))
     }
 
     /// Returns whether the breaker lets no message begin.

@@ -119,11 +119,7 @@ impl<'a> WorkerLoop<'a> {
         let (mut lacks_connection, mut starved) = (false, Starved::No);
         loop {
             open &= self.rest > 0 && self.deadlines.is_none_or(|deadlines| Instant::now() < deadlines.begin_by);
-            if !open {
-                // So it leaves the breaker's probe to others.
-                self.way.found(0);
-            }
-            open &= !self.is_held_back();
+            open = open && !self.is_held_back();
             if self.way.go_on((open && !lacks_connection).then(|| self.room())) {
                 self.next_take = Instant::now();
             }
@@ -182,7 +178,7 @@ impl<'a> WorkerLoop<'a> {
     /// are safe, and the next run looks again.
     fn is_held_back(&mut self) -> bool {
         let once = self.once();
-        let ends = !self.way.wait(once);
+        let ends = !self.way.wait(self.in_flight.len(), once);
         if ends {
             tracing::info!(
                 consumer = self.worker.consumer,

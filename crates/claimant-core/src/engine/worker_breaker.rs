@@ -80,14 +80,20 @@ impl fmt::Debug for WorkerBreaker {
     }
 }
 
+/// A wait for the breaker.
+struct Wait<'a> {
+    /// Whether it may come to a probe; else it only learns what others do.
+    may_probe: bool,
+    end: BoxFuture<'a, Option<Probe<'a>>>,
+}
+
 /// One worker's way through a breaker. Dropped while it probes, the breaker is open until its lease ends.
 pub struct Passage<'a> {
     breaker: &'a WorkerBreaker,
     /// Whether it has waited.
     looked: bool,
     way: Way<'a>,
-    /// The wait for the breaker.
-    wait: Option<BoxFuture<'a, Option<Probe<'a>>>>,
+    wait: Option<Wait<'a>>,
     /// What is written to its record.
     writes: FuturesUnordered<BoxFuture<'a, Written<'a>>>,
 }
@@ -99,12 +105,12 @@ impl<'a> Passage<'a> {
         self.way.room(under_way)
     }
 
-    /// Begins to wait where nothing may begin and so many messages wait, until that has changed. Where none does, it waits no more: who has
-    /// none leaves the probe to others. With `once`, it looks once, and then returns `false` while nothing may begin.
-    pub fn wait(&mut self, messages: usize, once: bool) -> bool {
-        if messages == 0 {
-            self.wait = None;
-        }
+    /// Begins to wait where nothing may begin and so many messages wait, until that has changed. Where none does, it waits no more, and while
+    /// so many runs are under way, it waits for others to close the breaker: it asks for a probe only where that could begin at once. With
+    /// `once`, it looks once, and then returns `false` while nothing may begin.
+    pub fn wait(&mut self, messages: usize, under_way: usize, once: bool) -> bool {
+        let may_probe = under_way == 0;
+        self.wait.take_if(|wait| messages == 0 || wait.may_probe != may_probe);
         // What is being written can change that, too.
         if messages == 0 || self.room(0) > 0 || self.wait.is_some() || !self.writes.is_empty() {
             return true;
@@ -115,7 +121,8 @@ impl<'a> Passage<'a> {
         self.looked = true;
         let asker = self.breaker.worker.asker(WAIT_MAX);
         let by = if once { Instant::now() + LOOK } else { asker.by };
-        self.wait = Some(Box::pin(self.breaker.shared.pass(asker, move || Instant::now() < asker.by, by)));
+        let end = Box::pin(self.breaker.shared.pass(asker, move || may_probe, by));
+        self.wait = Some(Wait { may_probe, end });
         true
     }
 
@@ -142,7 +149,7 @@ impl<'a> Passage<'a> {
         }
         let wait = async {
             match &mut self.wait {
-                Some(wait) => wait.await,
+                Some(wait) => (&mut wait.end).await,
                 None => std::future::pending().await,
             }
         };
@@ -161,7 +168,8 @@ impl<'a> Passage<'a> {
         true
     }
 
-    /// Ends a probe, where no message is under way or waits: one that has an answer closes the breaker, and any other is left to others.
+    /// Ends a probe, where no message is under way or waits: one that has an answer closes the breaker. Without one, nobody probes before its
+    /// lease ends.
     pub fn rest(&mut self) {
         let write = self.way.leave();
         self.write(write);

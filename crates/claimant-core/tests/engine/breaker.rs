@@ -161,7 +161,7 @@ async fn it_is_open_for_its_own_time_and_not_for_as_long_as_a_handler_may_take()
     for runs in [5, 1] {
         (0..runs).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
         while passage.room(0) == 0 {
-            passage.wait(1, false);
+            passage.wait(1, 0, false);
             passage.next().await;
         }
         let probes_at = if runs == 5 { 11 } else { 72 };
@@ -178,16 +178,60 @@ async fn a_worker_that_has_no_message_neither_waits_for_a_breaker_nor_keeps_its_
         let mut passage = worker.passage();
         (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
         passage.next().await;
-        assert!(passage.wait(1, false) && passage.wait(0, false));
+        assert!(passage.wait(1, 0, false) && passage.wait(0, 0, false));
         assert!(!passage.next().await, "it waits for nothing");
         while passage.room(0) == 0 {
-            passage.wait(1, false);
+            passage.wait(1, 0, false);
             passage.next().await;
         }
         (0..answers).for_each(|_| passage.after_run(Health::Answered, Duration::ZERO));
         passage.rest();
         passage.next().await;
         assert_eq!(passage.room(0), if answers == 1 { usize::MAX } else { 0 });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_runs_go_on_leaves_the_probe_to_others_and_hears_that_they_closed_the_breaker() {
+    for has_others in [true, false] {
+        let world = World::new(true);
+        let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
+        let [busy, idle] = ["orders", "mails"].map(|consumer| {
+            let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
+            WorkerBreaker::new(&Breaker::new("mail"), consumer, store, clock, Duration::from_secs(60)).unwrap()
+        });
+        let [mut busy, mut idle] = [&busy, &idle].map(WorkerBreaker::passage);
+        for passage in [&mut busy, &mut idle] {
+            (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+            passage.next().await;
+        }
+        // It is half open after 11 s; one of its runs goes on for 31 s.
+        let run_until = world.start + Duration::from_secs(31);
+        let hears = async {
+            while busy.room(0) == 0 {
+                busy.wait(1, usize::from(Instant::now() < run_until), false);
+                let _ = timeout(Duration::from_secs(1), busy.next()).await;
+            }
+            (busy.room(0), world.start.elapsed().as_secs())
+        };
+        let probes = async {
+            sleep(Duration::from_secs(18)).await;
+            while has_others && idle.room(0) == 0 {
+                idle.wait(1, 0, false);
+                idle.next().await;
+            }
+            let probed_at = world.start.elapsed().as_secs();
+            (0..3).for_each(|_| idle.after_run(Health::Answered, Duration::ZERO));
+            idle.next().await;
+            probed_at
+        };
+        let ((room, at), probed_at) = tokio::join!(hears, probes);
+        assert_eq!(probed_at, 18);
+        if has_others {
+            assert!(room == usize::MAX && (18..=23).contains(&at), "it hears of it in 5 s: {at}");
+        } else {
+            assert_eq!((room, at), (1, 31), "it probes when it can");
+        }
     }
 }
 

@@ -38,8 +38,9 @@ async fn handler(_: u64, _: TransactionGuard<Transaction>, _: InboxContext) -> R
     Ok(())
 }
 
+/// A worker whose database cannot be reached.
 fn worker() -> Worker {
-    let pool = PgPool::connect_lazy_with(PgConnectOptions::new());
+    let pool = PgPool::connect_lazy_with(PgConnectOptions::new().host("127.0.0.1").port(1));
     let connections = Arc::new(Connections::of(&pool));
     Worker::new(pool, connections, "orders".to_owned()).on("ok", handler)
 }
@@ -67,33 +68,39 @@ impl Clock for PausedClock {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_stops_or_has_no_message_leaves_the_probe_of_its_breaker_to_others() {
+async fn a_worker_that_cannot_begin_a_probe_leaves_it_to_others() {
     // It is half open after 11 s.
-    for (waiting, stops_after, probes) in [(1, 20, true), (1, 5, false), (0, 20, false)] {
+    for (waiting, run_s, stops_after, probes) in
+        [(1, 0, 20, true), (0, 0, 20, false), (1, 25, 20, false), (1, 25, 5, false)]
+    {
         let clock = Arc::new(PausedClock(Instant::now()));
         let worker = worker().concurrency(1).clock(clock).breaker(Breaker::new("mail"), MemoryStore::new());
         let worker = worker.checked().expect("it can run");
         let shared = Arc::clone(&worker.shared);
         let mut run = WorkerLoop::new(worker, &shared, u64::MAX, None);
-        run.in_flight.spawn(async {
-            let took = Duration::from_secs(25);
-            sleep(took).await;
-            Attempt { outcome: AttemptOutcome::Done, health: Health::Unknown, took }
-        });
+        // It takes none before.
+        run.next_take += Duration::from_secs(3_600);
+        if run_s > 0 {
+            run.in_flight.spawn(async move {
+                let took = Duration::from_secs(run_s);
+                sleep(took).await;
+                Attempt { outcome: AttemptOutcome::Done, health: Health::Unknown, took }
+            });
+        }
         (0..5).for_each(|_| run.way.after_run(Health::Away, Duration::ZERO));
         run.way.next().await;
         run.way.found(waiting);
-        assert_eq!(run.work(sleep(Duration::from_secs(stops_after))).await.expect("nothing failed").done, 1);
+        run.work(sleep(Duration::from_secs(stops_after))).await.expect("nothing failed");
         let (mut other, ended) = (shared.downstream.way(), Instant::now());
         other.found(1);
         while other.soon() == 0 {
-            other.wait(false);
+            other.wait(0, false);
             other.next().await;
         }
         assert_eq!(
             ended.elapsed() > Duration::from_secs(1),
             probes,
-            "{waiting} waiting, stopped after {stops_after} s"
+            "{waiting} waiting, a run of {run_s} s, stopped after {stops_after} s"
         );
     }
 }
