@@ -1,7 +1,7 @@
 //! Decodes contents, and describes what is wrong with one that does not decode: where, never its content.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::Segment;
 
 use crate::fingerprint::{self, Fingerprint};
@@ -103,35 +103,32 @@ pub fn read_json<'a, T: Deserialize<'a>>(word: &str, text: &'a str) -> Result<T,
     if let Ok(value) = serde_json::from_str(text) {
         return Ok(value);
     }
+    // `serde_json` also calls much that is valid JSON and has another shape than `T` a fault of syntax.
+    serde_json::from_str::<IgnoredAny>(text).map_err(|e| at(word, "is not valid JSON", &e))?;
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|e| describe(word, e.inner(), e.path()))?;
-    json.end().map_err(|e| not_json(word, &e))?;
-    Ok(value)
+    serde_path_to_error::deserialize(&mut json).map_err(|e| describe(word, e.inner(), e.path()))
 }
 
-/// Describes a JSON error.
-fn describe(word: &str, error: &serde_json::Error, path: &serde_path_to_error::Path) -> InvalidValue {
-    if !error.is_data() {
-        return not_json(word, error);
-    }
-    let fault = shape_fault(&error.to_string(), path);
-    let (line, column) = (error.line(), error.column());
-    InvalidValue(format!("the {word} has the wrong shape at JSON path {fault} (line {line} column {column})"))
-}
-
-/// What `serde_json` calls a fault of syntax and is valid JSON all the same, by the beginnings of its texts.
+/// What is wrong with JSON that is valid and that no type is read from, by the beginnings of `serde_json`'s texts.
 const NOT_READ: [(&str, &str); 4] = [
     ("recursion limit exceeded", "is nested deeper than 128"),
-    ("number out of range", "has a number that is too large for a 64-bit float"),
+    ("number out of range", "has a number that is out of range"),
     ("lone leading surrogate", "has a text with half a surrogate pair"),
     ("unexpected end of hex escape", "has a text with half a surrogate pair"),
 ];
 
-fn not_json(word: &str, error: &serde_json::Error) -> InvalidValue {
-    let (line, column, said) = (error.line(), error.column(), error.to_string());
-    let fault =
-        NOT_READ.iter().find(|(start, _)| said.starts_with(start)).map_or("is not valid JSON", |(_, fault)| fault);
-    InvalidValue(format!("the {word} {fault} (line {line} column {column})"))
+/// Describes why valid JSON does not decode.
+fn describe(word: &str, error: &serde_json::Error, path: &serde_path_to_error::Path) -> InvalidValue {
+    let said = error.to_string();
+    // What types say themselves may begin like that, too.
+    match NOT_READ.iter().find(|(start, _)| !error.is_data() && said.starts_with(start)) {
+        Some((_, fault)) => at(word, fault, error),
+        None => at(word, &format!("has the wrong shape at JSON path {}", shape_fault(&said, path)), error),
+    }
+}
+
+fn at(word: &str, fault: &str, error: &serde_json::Error) -> InvalidValue {
+    InvalidValue(format!("the {word} {fault} (line {} column {})", error.line(), error.column()))
 }
 
 /// Returns where a value has another shape than its type, and how, from what serde says of it: for decoders.
@@ -173,6 +170,8 @@ fn field_path(path: &serde_path_to_error::Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use serde::Deserialize;
 
     use super::*;
@@ -199,10 +198,7 @@ mod tests {
             ("secret", "the body is not valid JSON (line 1 column 1)"),
             ("", "not valid JSON"),
             (deep.as_str(), "not valid JSON"),
-            (
-                r#"{"order_id":"secret","items":[{"quantity":1e400}]}"#,
-                "has a number that is too large for a 64-bit float",
-            ),
+            (r#"{"order_id":"secret","items":[{"quantity":1e400}]}"#, "has a number that is out of range"),
             (r#"{"order_id":"secret\ud83d"}"#, "has a text with half a surrogate pair (line 1 column"),
             (r#"{"order_id":"secret\ud83d\u0041"}"#, "half a surrogate pair"),
             (r#"{"order_id":"secret\udc00"}"#, "half a surrogate pair"),
@@ -229,8 +225,43 @@ mod tests {
         let rejection = decode_json::<serde_json::Value>(&nested).unwrap_err().to_string();
         assert!(rejection.starts_with("the body is nested deeper than 128 (line 1 column "), "{rejection}");
         assert!(decode_json::<Order>(r#"{"order_id":"a","items":[{"quantity":1}],"more":0}"#).is_ok());
-        type Totals = std::collections::HashMap<String, u32>;
-        let rejection = decode_json::<Totals>(r#"{"secret@example.com":"x"}"#).unwrap_err().to_string();
+        let rejection = decode_json::<HashMap<String, u32>>(r#"{"secret@example.com":"x"}"#).unwrap_err().to_string();
         assert!(rejection.contains("JSON path *:") && !rejection.contains("secret"), "{rejection}");
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[allow(dead_code, reason = "only its shape matters")]
+    enum Status {
+        Paid(u32),
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code, reason = "only its shape matters")]
+    enum Value {
+        Status(Status),
+        Point(f64, f64),
+        Pair([u8; 2]),
+        Totals(HashMap<u64, u32>),
+        Wei(u128),
+    }
+
+    #[test]
+    fn valid_json_of_another_shape_is_not_called_invalid() {
+        for (body, wanted) in [
+            (r#"{"Status":5}"#, "wrong shape at JSON path Status:"),
+            (r#"{"Status":null}"#, "wrong shape at JSON path Status:"),
+            (r#"{"Status":{"paid":1,"secret":1}}"#, "wrong shape at JSON path Status:"),
+            (r#"{"Point":[1,2,3]}"#, "wrong shape at JSON path Point:"),
+            (r#"{"Pair":[1,2,3]}"#, "wrong shape at JSON path Pair:"),
+            (r#"{"Totals":{"secret":2}}"#, "wrong shape at JSON path Totals"),
+            (r#"{"Totals":{"12secret":2}}"#, "wrong shape at JSON path Totals"),
+            (r#"{"Wei":1.5}"#, "wrong shape at JSON path"),
+            (r#"{"Wei":-1}"#, "has a number that is out of range (line 1 column"),
+            (r#"{"Status":5"#, "not valid JSON (line 1 column 11)"),
+        ] {
+            let rejection = decode_json::<Value>(body).unwrap_err().to_string();
+            assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{body}: {rejection}");
+        }
     }
 }
