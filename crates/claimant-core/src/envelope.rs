@@ -32,15 +32,15 @@ pub fn numbered(around: &Message, inside: Vec<Message>) -> Vec<Message> {
 }
 
 fn with_own_id(around: &Message, one: Message, number: usize) -> Message {
+    // An empty id is none: messages that have nothing in common would share their keys.
     fn id(message: &Message) -> Option<&str> {
-        message.event().and_then(|event| event.id.as_deref())
+        message.event().and_then(|event| event.id.as_deref()).filter(|id| !id.is_empty())
     }
-    if id(&one) != id(around) {
+    if id(&one).is_some_and(|given| Some(given) != id(around)) {
         return one;
     }
     let own = around.first_id();
-    // An empty id is none: messages that have nothing in common would share their keys.
-    let of = id(around).filter(|id| !id.is_empty()).unwrap_or(own.as_str());
+    let of = id(around).unwrap_or(own.as_str());
     let event = Event { id: Some(format!("{of}#{number}")), ..Event::default() };
     let content = one.content().to_vec();
     one.opened(content, event)
@@ -62,13 +62,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_without_an_id_get_that_of_what_is_around_them_unless_it_is_empty() {
-        let with = |id: &str| Event { id: Some(id.to_owned()), ..Event::default() };
-        for (id, own, wanted) in
-            [("e", None, ["e#1", "e#2"]), ("", None, ["m#1", "m#2"]), ("", Some("own"), ["own", "own"])]
-        {
+    fn events_without_an_id_get_that_of_what_is_around_them_and_an_empty_one_is_none() {
+        let with = |id: Option<&str>| Event { id: id.map(str::to_owned), ..Event::default() };
+        for (id, own, wanted) in [
+            (Some("e"), None, ["e#1", "e#2"]),
+            (Some("e"), Some(""), ["e#1", "e#2"]),
+            (Some(""), None, ["m#1", "m#2"]),
+            (Some(""), Some("own"), ["own", "own"]),
+            (None, Some(""), ["m#1", "m#2"]),
+        ] {
             let around = Message::new("m", "body").unwrap().opened("both", with(id));
-            let inside = vec![around.clone().opened("one", own.map(with).unwrap_or_default()); 2];
+            let inside = vec![around.clone().opened("one", with(own)); 2];
             let ids = numbered(&around, inside).into_iter().map(|one| one.event().unwrap().id.clone().unwrap());
             assert_eq!(ids.collect::<Vec<_>>(), wanted);
         }
