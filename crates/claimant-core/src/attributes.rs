@@ -171,12 +171,14 @@ impl AttributeValue {
         }
     }
 
-    /// Returns the number; `None` of another type, or if it does not fit into `N`.
+    /// Returns the number; `None` of another type, or if it does not fit into `N`. What is too large for any queue (`1e400`), or no
+    /// number at all (`inf`), fits into none.
     #[must_use]
     pub fn as_number<N: FromStr>(&self) -> Option<N> {
         match &self.data {
-            Data::Number(number) => number.parse().ok(),
-            Data::Text(_) | Data::Bytes(_) | Data::Contradictory => None,
+            // Rust reads those as floats, too.
+            Data::Number(number) if number.parse::<f64>().is_ok_and(f64::is_finite) => number.parse().ok(),
+            Data::Number(_) | Data::Text(_) | Data::Bytes(_) | Data::Contradictory => None,
         }
     }
 
@@ -239,6 +241,9 @@ mod tests {
         assert_eq!(attributes.get("tenant").unwrap().data_type(), "String.id");
         assert_eq!((attributes.iter().count(), attributes.get("Tenant")), (3, None));
         assert_eq!(format!("{attributes:?}"), "3 attributes");
+        let largest = "9".repeat(38);
+        assert_eq!(AttributeValue::number(&largest).as_number::<u128>(), largest.parse().ok());
+        assert!(["1e400", "inf", "NaN"].iter().all(|sent| AttributeValue::number(sent).as_number::<f64>().is_none()));
     }
 
     #[test]
