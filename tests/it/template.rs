@@ -222,7 +222,9 @@ fn the_commands_in_alarms_are_whole() {
             if ["pause", "resume"].contains(&words[at - 1]) {
                 let argument = words[at..].iter().find(|word| !word.starts_with("--")).expect("it goes on");
                 assert!(argument.starts_with("${FunctionName}"), "claimant {} {argument}", words[at - 1]);
-                assert!(words[at] == "--dry-run" || words[at..].contains(&"--queue"), "{name}: no queue");
+                let names_queue =
+                    words[at + 1] == "--queue" || words[at + 1..].starts_with(&["with", "the", "--queue"]);
+                assert!(words[at] == "--dry-run" || names_queue, "{name}: no queue");
                 commands += 1;
             }
         }

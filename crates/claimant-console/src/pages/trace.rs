@@ -26,7 +26,7 @@ const NOT_KNOWN: &str = "Where it is now is not known: SQS shows a message only 
 #[derive(Serialize)]
 pub(super) struct Trace {
     id: String,
-    /// Its last outcome, by a line of a log.
+    /// The outcome of its last receive, by the lines of a log.
     outcome: Option<String>,
     says: Vec<String>,
     keys: Vec<KeyNow>,
@@ -81,7 +81,7 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
     if let Some((fact, outcome)) = &outcome {
         let function = fact.process.as_ref().map_or("its function", |process| &process.function);
         let at = timeline::words::clock(fact.at, SystemClock.now());
-        says.push(format!("The last that {function} logged of it is {outcome}, at {at}."));
+        says.push(format!("By what {function} logged of its last receive, it is {outcome}, at {at}."));
     }
     if letter.is_none() {
         says.push(NOT_KNOWN.to_owned());

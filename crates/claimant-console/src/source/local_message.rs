@@ -58,7 +58,7 @@ pub(super) fn message(view: &View, id: &str) -> Option<MessageFacts> {
     })
 }
 
-/// The effects that were asked for with this key, each with the message that was worked on at that time.
+/// The effects that were asked for with this key, each with the message that was worked on at that time, and the invocation that had it.
 fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Vec<Event> {
     let id = RecordId::from_stored(record).ok();
     let Some(key) = id.as_ref().and_then(|id| id.key()) else { return Vec::new() };
@@ -79,7 +79,7 @@ fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Ve
                 && event.seq > claimed.seq
                 && event.at_ms < effect.at_ms
         });
-        (!ended).then_some(Event { message_id, ..effect })
+        (!ended).then_some(Event { message_id, invocation: claimed.invocation.clone(), ..effect })
     };
     journal.effects_of(key).into_iter().filter_map(with_message).collect()
 }
@@ -104,8 +104,11 @@ fn of_processes(journal: &Journal, own: &[Event], id: &str, all_of_them: bool) -
             event.process == began.process
                 && matches!(event.what, What::ProcessKilled | What::ProcessFrozen | What::ProcessResumed)
         };
-        all.extend(later.filter(done).map(|event| event.message(id)));
+        let of_it = |event: Event| Event { invocation: began.invocation.clone(), ..event.message(id) };
+        all.extend(later.filter(done).map(of_it));
     }
+    // What is found of two of them is of the later one: it comes last.
+    all.reverse();
     all
 }
 
@@ -129,17 +132,37 @@ mod tests {
             let done = format!("INFO message done consumer=order message_id=a outcome={outcome} receive_count={of}");
             let journal = Journal::new();
             for what in received_and_claimed {
-                journal.write(|| Event::new(31_000, what).message("a"));
+                journal.write(|| Event::new(31_000, what).message("a").invocation(&"i".into()));
             }
             journal.write(|| Event::new(33_000, lines::read(&done).what).message("a"));
             journal.write(|| Event::new(35_000, What::Mail { key: Some("k".into()), answer: "accepted" }));
             let events = journal.of_message("a").into_iter().map(|event| (event.seq, event)).collect();
             let told = effects(&journal, "order#k", &events);
             assert_eq!(
-                told.iter().any(|effect| effect.message_id.as_deref() == Some("a")),
-                is_told,
+                told.iter().map(|e| (e.message_id.as_deref(), e.invocation.as_deref())).collect::<Vec<_>>(),
+                is_told.then_some((Some("a"), Some("i"))).into_iter().collect::<Vec<_>>(),
                 "{outcome} of {of}"
             );
         }
+    }
+
+    /// Of two invocations in one process, one right after the other, the later one has it.
+    #[test]
+    fn what_faults_do_to_a_process_is_of_the_invocation_that_it_had() {
+        let journal = Journal::new();
+        let write = |at_ms, what, invocation: Option<&str>| {
+            let event = Event::new(at_ms, what).process(&"order".into(), 1);
+            journal.write(|| invocation.map_or(event.clone(), |id| event.invocation(&id.into())));
+        };
+        let messages = || ["a"].into_iter().collect();
+        let began = |deadline_ms| What::InvocationBegan { messages: messages(), deadline_ms };
+        write(1, began(90), Some("i"));
+        write(2, What::InvocationEnded { messages: messages(), how: InvocationEnd::Returned, detail: None }, Some("i"));
+        write(3, began(90), Some("j"));
+        write(4, What::ProcessFrozen, None);
+        let found: BTreeMap<_, _> =
+            of_processes(&journal, &journal.of_message("a"), "a", true).into_iter().map(|e| (e.seq, e)).collect();
+        let of: Vec<_> = found.values().map(|e| (e.message_id.as_deref(), e.invocation.as_deref())).collect();
+        assert_eq!(of, [(Some("a"), Some("j"))]);
     }
 }

@@ -28,6 +28,10 @@ impl Told<'_> {
                     died(receive, how)
                 )
             }
+            // It deletes what is done, and what is recorded as done.
+            (None, Some((_, how))) if self.life.is_deleted_ahead_in(receive) => {
+                format!("{} after the message was deleted", died(receive, how))
+            }
             (None, Some((_, how))) => self.cut_off(receive, how),
             (None, None) if receive.details.filtered => "no function was called for it".to_owned(),
             (None, None) => match receive.details.answer {
@@ -160,7 +164,7 @@ impl Told<'_> {
     }
 
     /// The other message that did the work, and when.
-    pub(super) fn worker(&self) -> Option<(&str, Timestamp)> {
+    fn worker(&self) -> Option<(&str, Timestamp)> {
         self.others.iter().find_map(|other| other.worked_at().map(|at| (other.id, at)))
     }
 

@@ -53,8 +53,7 @@ impl Told<'_> {
     }
 
     /// Returns in which dead-letter queue it is, and who brought it there.
-    pub(super) fn is_among_letters(&self, is_parked: bool) -> String {
-        let parked = if is_parked { "parked " } else { "" };
+    pub(super) fn is_among_letters(&self) -> String {
         match (self.life.end, self.life.copy) {
             (Some((_, End::Moved(queue))), _) => {
                 let received = self.life.last().map_or(0, |last| last.count as usize).max(self.life.receives.len());
@@ -64,7 +63,7 @@ impl Told<'_> {
                     0 => String::new(),
                     _ => format!(", as it had been received {}{so_far}", times(received)),
                 };
-                format!("{parked}in the dead-letter queue {queue} since {}: SQS moved it there{why}", self.at())
+                format!("in the dead-letter queue {queue} since {}: SQS moved it there{why}", self.at())
             }
             _ if self.life.is_dead_letter() => {
                 let since = self.life.sent.map_or_else(String::new, |at| format!(" since {}", clock(at, self.now)));
@@ -73,7 +72,7 @@ impl Told<'_> {
             }
             (_, Some((since, queue, copy))) => {
                 let since = clock(since, self.now);
-                format!("{parked}in the dead-letter queue {queue} since {since}, as message {}", short(copy))
+                format!("in the dead-letter queue {queue} since {since}, as message {}", short(copy))
             }
             _ => "in the dead-letter queue".to_owned(),
         }

@@ -39,7 +39,7 @@ pub(super) enum End<'a> {
 }
 
 /// One receive of a message.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receive<'a> {
     pub(super) at: Timestamp,
     pub(super) count: u32,
@@ -130,7 +130,7 @@ impl<'a> Receive<'a> {
     }
 
     /// Returns whether its claim is honoured at this time, as far as the facts tell.
-    pub(super) fn holds_key_at(&self, time: Timestamp) -> bool {
+    fn holds_key_at(&self, time: Timestamp) -> bool {
         let settled = self.finished.is_some_and(|(at, finished)| at <= time && finished.outcome != "stuck");
         let lease =
             if self.renewals() > 0 { self.hidden_until } else { self.claim().map_or(self.at, |c| c.lease_until) };
@@ -202,6 +202,11 @@ impl<'a> Life<'a> {
         self.receives.iter().any(Receive::is_done)
     }
 
+    /// Returns whether its function deleted it itself in this receive, before it had answered.
+    pub(super) fn is_deleted_ahead_in(&self, receive: &Receive<'_>) -> bool {
+        matches!(self.end, Some((_, End::DeletedAhead))) && self.last().is_some_and(|last| last.count == receive.count)
+    }
+
     /// Returns whether it was parked, by the last outcome that is known.
     pub(super) fn is_parked(&self) -> bool {
         self.receives.iter().rev().find_map(Receive::outcome) == Some("parked")
@@ -249,18 +254,7 @@ impl<'a> Life<'a> {
 
 impl<'a> Receive<'a> {
     fn new(at: Timestamp, count: u32, hidden_until: Timestamp) -> Self {
-        Self {
-            at,
-            count,
-            hidden_until,
-            invocation: None,
-            batch: 1,
-            claims: Vec::new(),
-            effects: Vec::new(),
-            finished: None,
-            failed: None,
-            details: Details::default(),
-        }
+        Self { at, count, hidden_until, batch: 1, ..Self::default() }
     }
 
     fn add(&mut self, fact: &'a Fact) {

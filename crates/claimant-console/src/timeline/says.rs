@@ -140,7 +140,8 @@ impl Told<'_> {
                 Some("empty" | "ignored") => "done: there was nothing to do".to_owned(),
                 _ => "done".to_owned(),
             },
-            Standing::DeadLettered | Standing::Parked => self.is_among_letters(standing == Standing::Parked),
+            Standing::DeadLettered => self.is_among_letters(),
+            Standing::Parked => format!("parked {}", self.is_among_letters()),
             Standing::Redriven => match self.end() {
                 Some((_, End::Redriven(to, copy))) => {
                     let state = self.others.iter().find(|other| other.id == copy).map_or_else(String::new, |other| {

@@ -159,6 +159,7 @@ fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
             }
             What::BatchFailed(BatchEnd::Died(_) | BatchEnd::TimedOut) => outcome = Some((0, "died")),
             What::Received { .. } => break,
+            What::Moved { .. } => return Some((from.unwrap_or(fact.at), "in the dead-letter queue".to_owned())),
             What::Sent { delayed_until, .. } => {
                 let delayed = delayed_until.map(|_| (fact.at, "delayed by its sender".to_owned()));
                 return delayed.or_else(|| Some((fact.at, "in its queue, to be received".to_owned())));

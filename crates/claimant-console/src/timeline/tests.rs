@@ -812,6 +812,7 @@ fn what_a_message_waits_for_is_its_last_step() {
 #[test]
 fn a_late_end_ends_no_later_receive() {
     let late = || What::Finished(Finished { receive: Some(1), ..finished("lease_lost") });
+    let moved = || What::Moved { to: "OrderDeadLetters".into() };
     let second = || story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).received(31, "a", 2);
     let worked_on = || second().took_over(31, "a", 2, 59).add(33, "a", late()).hidden(45, "a", 75);
     for (story, step, detail) in [
@@ -837,6 +838,12 @@ fn a_late_end_ends_no_later_receive() {
             second().finished(32, "a", "stuck").add(33, "a", late()).received(62, "a", 3),
             "Waited 30 s",
             "for the end of the lease of its claim",
+        ),
+        // To look at a dead letter is to receive it.
+        (
+            second().finished(32, "a", "retry").add(61, "a", moved()).add(62, "a", late()).received(80, "a", 3),
+            "Waited 19 s",
+            "in the dead-letter queue",
         ),
     ] {
         let told = story.told("a", 90);

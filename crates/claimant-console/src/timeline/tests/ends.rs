@@ -51,6 +51,7 @@ fn who_deleted_a_message_is_told_of_each_outcome() {
             let wanted = match word {
                 _ if done.contains(&word) => "Done",
                 "scheduled" => SCHEDULED,
+                "parked" if has_copy => "Parked in the dead-letter queue.",
                 _ if done_with_copy.contains(&word) && has_copy => "In the dead-letter queue.",
                 _ if done_with_copy.contains(&word) || undone.contains(&word) => match answer {
                     Some(Answer::Done) => BY_MAPPING,
@@ -78,6 +79,8 @@ fn how_a_message_left_is_told_by_its_last_facts() {
     const PARKED: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:02, as message copy.";
     const PARKED_BY_SQS: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:40: SQS moved it there, as it had been \
                                  received once without success.";
+    const COPY: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:02: the copy of message b that its function sent \
+                        there.";
     const COPY_BY_SQS: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:40: SQS moved it there.";
     const SCHEDULED: &str = "a schedule sends it again, as a new message.";
     const KEPT: &str = "keeps messages no longer than that, and its work is not known to be done.";
@@ -89,6 +92,7 @@ fn how_a_message_left_is_told_by_its_last_facts() {
     };
     let moved = |story: Story| story.add(40, "a", What::Moved { to: "OrderDeadLetters".into() });
     let sent_back = |story: Story| story.add(50, "a", What::Redriven { to: "OrderQueue".into(), copy: "b".into() });
+    let parked_copy = || story().sent(0, "b").received(1, "b", 1).add(2, "a", copy_of("b")).finished(2, "b", "parked");
     let two_events = |one, other| ended(ended(received(), one, false), other, false);
     let filtered = || received().add(1, "a", What::Filtered);
     for (story, now, standing, says) in [
@@ -135,12 +139,8 @@ fn how_a_message_left_is_told_by_its_last_facts() {
         (read_by_hand(died(ended(copied(received()), "parked", true))).deleted(35, "a"), 40, Parked, PARKED),
         // What is parked is so, too, where SQS has moved it, or its copy.
         (moved(ended(received(), "parked", false)), 50, Parked, PARKED_BY_SQS),
-        (
-            moved(story().sent(0, "b").received(1, "b", 1).add(2, "a", copy_of("b")).finished(2, "b", "parked")),
-            50,
-            Parked,
-            COPY_BY_SQS,
-        ),
+        (parked_copy(), 9, Parked, COPY),
+        (moved(parked_copy()), 50, Parked, COPY_BY_SQS),
         (ended(copied(received()), "parked", true).deleted(3, "a").add(40, "copy", What::Expired), 50, Expired, KEPT),
         // A schedule sends it again, however it leaves.
         (died(ended(received(), "scheduled", false)).add(40, "a", What::Expired), 50, Deleted, SCHEDULED),
@@ -173,7 +173,14 @@ fn what_a_function_answered_is_told_of_each_receive() {
         let handed = story.add_in(Some("j"), 45, "a", What::Delivered { batch: 1 }).add(45, "a", archived);
         handed.answered_in("j", 45, "a", done).deleted(45, "a")
     };
+    let claimed = || received().claimed(1, "a", 1, 29);
+    let mailed =
+        |story: Story, at| story.add_in(Some("i"), at, "a", What::Effect { did: "sent a mail".into(), refused: false });
+    let died = |story: Story, at, status: &str| {
+        story.add_in(Some("i"), at, "a", What::BatchFailed(BatchEnd::Died(status.into())))
+    };
     let nothing = "It was received once: nothing more was heard of it until its visibility timeout ended at 12:00:31.";
+    let aborted = "It was received once: its process aborted after the message was deleted.";
     for (story, now, says) in [
         (received().answered_in("i", 3, "a", failed), 9, "It was received once: its function said that it failed."),
         (
@@ -195,6 +202,15 @@ fn what_a_function_answered_is_told_of_each_receive() {
              the second it is with its function now.",
         ),
         (read_as_letter(moved(received())), 50, nothing),
+        // But its process goes on after SQS has moved it.
+        (
+            died(mailed(moved(claimed()), 41), 42, "signal: 9 (SIGKILL)"),
+            50,
+            "It was received once: its process was killed after the handler had sent a mail, and before that was recorded.",
+        ),
+        // Its function deletes what is done, and what is recorded as done.
+        (died(mailed(claimed(), 1).deleted(2, "a"), 5, "signal: 6 (SIGABRT)"), 9, aborted),
+        (died(received().deleted(2, "a"), 5, "signal: 6 (SIGABRT)"), 9, aborted),
         // It was deleted before its visibility timeout was over.
         (received().deleted(3, "a"), 9, "It was received once: nothing more was heard of it."),
         (received().deleted(3, "a"), 50, "It was received once: nothing more was heard of it."),
