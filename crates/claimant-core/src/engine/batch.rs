@@ -81,6 +81,7 @@ impl<'a> Batch<'a> {
             self.advance_lanes(may_wait);
             let (waiting, in_hand) = (self.claiming.waiting() + self.suspects.len(), self.has_in_hand());
             self.gate.go_on(waiting, in_hand, self.claiming.waits_for_busy(), may_wait);
+            self.gate.keep(fits && self.running.is_idle() && waiting + self.running.waiting() > 0);
             let must_yield = self.must_yield();
             self.ask_for_limit(fits);
             self.start_claims(fits && !must_yield);
@@ -274,6 +275,9 @@ impl<'a> Batch<'a> {
     /// to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot. What was claimed before a
     /// breaker opened is released, or has its turn alone if its claim was answered only when this invocation probed.
     fn start_runs(&mut self, fits: bool) {
+        if self.gate.asks() {
+            return;
+        }
         if self.gate.is_shut() {
             for claimed in self.running.take_waiting() {
                 self.settle(Unsettled::held_back(claimed));

@@ -19,6 +19,8 @@ pub(crate) struct Gate<'a> {
     way: Option<Way<'a>>,
     /// The wait for the breaker, and what is written to its record.
     calls: FuturesUnordered<BoxFuture<'a, CallEnd<'a>>>,
+    /// Whether its probe's claim is being renewed or released: no other call is under way then.
+    asks: bool,
     /// How often this invocation has paused the intake.
     pub(crate) pauses: usize,
 }
@@ -31,7 +33,13 @@ enum CallEnd<'a> {
 
 impl<'a> Gate<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
-        Self { cx, way: cx.shared.breaker.as_ref().map(Way::new), calls: FuturesUnordered::new(), pauses: 0 }
+        Self {
+            cx,
+            way: cx.shared.breaker.as_ref().map(Way::new),
+            calls: FuturesUnordered::new(),
+            asks: false,
+            pauses: 0,
+        }
     }
 
     /// Returns how many keys may be claimed, while so many are claimed and not settled yet.
@@ -53,10 +61,15 @@ impl<'a> Gate<'a> {
         self.calls.is_empty()
     }
 
+    /// Returns whether its probe's claim is being renewed or released. What is claimed meanwhile, or waits for its claim, waits for the answer.
+    pub(crate) fn asks(&self) -> bool {
+        self.asks
+    }
+
     /// Returns whether messages that wait for their claims go on waiting: while a handler fits into the time, and, while the breaker is open,
-    /// as long as it is waited for.
+    /// as long as it is waited for. With the answer that closes it, they have found no time, and not an open breaker.
     pub(crate) fn may_wait(&self, fits: bool) -> bool {
-        fits || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
+        fits || self.asks || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
     }
 
     /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, and none is in hand,
@@ -77,8 +90,16 @@ impl<'a> Gate<'a> {
         }
     }
 
+    /// Renews the claim of a probe that has a next message, and none that runs, where it would not last for the next one.
+    pub(crate) fn keep(&mut self, has_next: bool) {
+        let asker = self.cx.asker(self.cx.schedule.return_by);
+        let write = self.way.as_mut().filter(|_| has_next).and_then(|way| way.keep(asker));
+        self.write(write);
+    }
+
     fn write(&mut self, write: Option<Write<'a>>) {
         let Some(write) = write else { return };
+        self.asks = matches!(write, Write::Keep(_) | Write::Close(_));
         let asker = self.cx.asker(self.cx.schedule.return_by);
         self.calls.push(Box::pin(async move { CallEnd::Written(write.go(asker).await) }));
     }
@@ -90,13 +111,14 @@ impl<'a> Gate<'a> {
             Ended::One(ran) => (ran.end.health(|returned| way.breaker.health(returned)), ran.took),
             Ended::Call(call) => (seen_by_most(way.breaker, &call.items), call.took),
         };
-        let write = way.after_run(seen, took, self.cx.asker(self.cx.schedule.return_by));
+        let write = way.note_run(seen, took, self.cx.now());
         self.write(write);
     }
 
     /// Waits for a call; `false` where none is under way. Cancel safe.
     pub(crate) async fn next(&mut self) -> bool {
         let (Some(way), Some(ended)) = (&mut self.way, self.calls.next().await) else { return false };
+        self.asks = false;
         match ended {
             CallEnd::Waited(probe) => {
                 way.waited(probe);

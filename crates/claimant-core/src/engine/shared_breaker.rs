@@ -292,22 +292,22 @@ impl Probe<'_> {
         Some(self)
     }
 
-    /// Ends a probe that was answered: the breaker is closed, without an answer of the store for this process alone. One that has lost the
-    /// record to another process changes nothing. Returns whether it is closed for all.
+    /// Ends a probe that was answered: the breaker is closed, without a claim or an answer of the store for this process alone. One that has
+    /// lost the record to another process changes nothing. Returns whether it is closed for all.
     pub(crate) async fn close(mut self, asker: Asker<'_>) -> bool {
         let breaker = self.breaker;
         // Without its turn in time, the claim ends with its lease.
         let Some(_turn) = breaker.turn(asker).await else { return false };
         let released = match self.claim.take() {
-            Some(claim) => breaker.record.release(asker, claim).await,
-            None => Settled::given_up(Duration::ZERO),
+            Some(claim) => Some(breaker.record.release(asker, claim).await),
+            None => None,
         };
         self.ended = true;
         match &released {
-            Settled::Done | Settled::Unknown { .. } => breaker.closed(asker),
-            _ => breaker.lost(asker),
+            None | Some(Settled::Done | Settled::Unknown { .. }) => breaker.closed(asker),
+            Some(_) => breaker.lost(asker),
         }
-        matches!(released, Settled::Done)
+        matches!(released, Some(Settled::Done))
     }
 
     /// Ends a probe that has failed: the breaker is open again. Returns whether the intake was paused.

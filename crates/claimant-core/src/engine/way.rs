@@ -11,6 +11,8 @@ pub(crate) struct Way<'a> {
     pub(crate) breaker: &'a SharedBreaker,
     /// Set while this invocation or worker probes.
     probe: Option<Probe<'a>>,
+    /// Whether a run has ended since its claim was granted or renewed.
+    has_run: bool,
 }
 
 /// What is to be done about a breaker that is not closed.
@@ -55,7 +57,7 @@ impl<'a> Write<'a> {
 
 impl<'a> Way<'a> {
     pub(crate) fn new(breaker: &'a SharedBreaker) -> Self {
-        Self { breaker, probe: None }
+        Self { breaker, probe: None, has_run: false }
     }
 
     /// Returns how many runs may begin while so many are under way.
@@ -78,22 +80,31 @@ impl<'a> Way<'a> {
 
     /// Takes note of what the wait for the breaker came to.
     pub(crate) fn waited(&mut self, probe: Option<Probe<'a>>) {
+        self.has_run &= probe.is_none();
         self.probe = probe.or(self.probe.take());
     }
 
-    /// Takes note of a run that took so long; returns what is to be written. After an answer, a claim that would not last for the next message
-    /// is renewed before that begins.
+    /// Takes note of a run that took so long; returns what is to be written before anything else begins. Who does not know whether it has
+    /// another message renews the claim for it at once.
     pub(crate) fn after_run(&mut self, health: Health, took: Duration, asker: Asker<'_>) -> Option<Write<'a>> {
-        let now = asker.clock.now();
+        self.note_run(health, took, asker.clock.now()).or_else(|| self.keep(asker))
+    }
+
+    /// Takes note of a run that took so long; returns what is to be written about what came of it.
+    pub(crate) fn note_run(&mut self, health: Health, took: Duration, now: Timestamp) -> Option<Write<'a>> {
+        self.has_run = true;
         match self.breaker.after_run(health, took, self.probe.is_some(), now) {
-            Effect::Nothing if health == Health::Answered => {
-                self.probe.take_if(|probe| probe.is_short(now.plus(asker.expected))).map(Write::Keep)
-            }
             Effect::Nothing => None,
             Effect::Open => Some(Write::Open(self.breaker)),
             Effect::Close => self.probe.take().map(Write::Close),
             Effect::OpenAgain => self.probe.take().map(Write::Fail),
         }
+    }
+
+    /// Renews the claim of a probe for its next message, where it would not last for that: once for each, since no claim lasts for some.
+    pub(crate) fn keep(&mut self, asker: Asker<'_>) -> Option<Write<'a>> {
+        let until = asker.clock.now().plus(asker.expected);
+        self.probe.take_if(|probe| self.has_run && probe.is_short(until)).map(Write::Keep)
     }
 
     /// Ends a probe that has no more messages: one that has an answer closes the breaker, since where each invocation has one message none

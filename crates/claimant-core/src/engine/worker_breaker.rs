@@ -179,7 +179,10 @@ impl<'a> Passage<'a> {
     pub async fn end(mut self) {
         self.wait = None;
         self.rest();
-        while self.writes.next().await.is_some() {}
+        // A claim that was being renewed is still there.
+        while self.next().await {
+            self.rest();
+        }
     }
 }
 

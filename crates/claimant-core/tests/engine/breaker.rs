@@ -10,7 +10,7 @@ use claimant_core::{
     BoxFuture, Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore,
     Message, Meter, OwnerToken, RecordId, Records, Replaced, Store, StoreError, StoreErrorKind,
 };
-use claimant_testkit::{FaultyStore, MovableClock};
+use claimant_testkit::{Fault, FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::support::{Denies, Logs, MARGIN, batch, count, deliver};
@@ -64,6 +64,10 @@ impl World {
                     ("long", false) => {
                         sleep(Duration::from_secs(8)).await;
                         Ok(())
+                    }
+                    ("refused", false) => {
+                        sleep(Duration::from_secs(8)).await;
+                        Err(HandlerError::terminal("it refuses this one"))
                     }
                     (_, false) => Ok(()),
                 }
@@ -189,6 +193,34 @@ async fn a_worker_that_has_no_message_neither_waits_for_a_breaker_nor_keeps_its_
         passage.next().await;
         assert_eq!(passage.room(0), if answers == 1 { usize::MAX } else { 0 });
     }
+}
+
+/// Its run may take five minutes, so its claim is being renewed for a next message when it ends.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_ends_while_it_renews_its_probe_closes_the_breaker() {
+    let world = World::new(true);
+    let worker = || {
+        let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
+        WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap()
+    };
+    let workers = [worker(), worker()];
+    let [mut passage, mut other] = [0, 1].map(|n: usize| workers[n].passage());
+    for passage in [&mut passage, &mut other] {
+        (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+        passage.next().await;
+    }
+    while passage.room(0) == 0 {
+        passage.wait(1, false);
+        passage.next().await;
+    }
+    passage.after_run(Health::Answered, Duration::ZERO);
+    assert_eq!(passage.room(0), 0, "nothing begins before it is renewed");
+    passage.end().await;
+    let closed = Instant::now();
+    other.wait(1, false);
+    other.next().await;
+    assert_eq!(other.room(0), usize::MAX);
+    assert!(closed.elapsed() < Duration::from_secs(6), "{:?}", closed.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,24 +382,60 @@ async fn no_process_probes_beside_a_probe_that_hangs() {
     assert!(probes.len() >= 2 && probes.windows(2).all(|two| two[1] - two[0] > 30), "{probes:?}");
 }
 
-/// Three of its runs take longer than a claim on the record lasts.
+/// Three of its runs take longer than a claim on the record lasts; also where the system refuses the second message, which says nothing of it,
+/// and where the first renewal has no answer.
 #[tokio::test(start_paused = true)]
 async fn no_process_probes_beside_one_whose_handlers_are_slow() {
+    for (refused, has_fault) in [(false, false), (true, false), (false, true)] {
+        let world = World::new(true);
+        world.back_after(5);
+        if has_fault {
+            world.store.fail_next(claimant_testkit::Call::Renew, Fault::AnswerLost);
+        }
+        let set = |consumer: Consumer<String>| consumer.concurrency(10).breaker(Breaker::new("mail"));
+        let message = |n: usize, m| {
+            let body = if refused && m == 18 { r#""refused""# } else { r#""long""# };
+            Message::new(format!("m{n}-{m}"), body).unwrap().with_receive_count(1)
+        };
+        let batch = |n| (0..20).map(|m| message(n, m)).collect::<Vec<_>>();
+        let processes: Vec<_> = (0..4).map(|n| (world.process_with(n, set), batch(n))).collect();
+        let reports = processes.iter().map(|(process, batch)| deliver(process, batch, 120));
+        let reports = futures_util::future::join_all(reports).await;
+        let done: Vec<_> = reports.iter().map(|report| count(report, "completed")).collect();
+        assert_eq!(done, [6 - usize::from(refused); 4]);
+        let runs = world.runs.lock().unwrap().split_off(80 - 24);
+        let probes = 3 + usize::from(refused);
+        assert!(runs[..probes].iter().all(|(process, _)| *process == runs[0].0), "{runs:?}");
+        let after: Vec<_> = runs.iter().map(|(_, at)| (*at - runs[0].1).as_secs()).collect();
+        let closed = if refused { 32 } else { 24 };
+        assert_eq!((&after[..3], after[probes]), (&[0, 8, 16][..], closed), "{after:?}");
+        assert!(after[23] < closed + 5, "{after:?}");
+    }
+}
+
+/// With the third answer, 9 s are left, and the next one could take longer.
+#[tokio::test(start_paused = true)]
+async fn what_has_no_time_when_the_breaker_closes_is_not_started_and_not_held_back() {
     let world = World::new(true);
     world.back_after(5);
-    let set = |consumer: Consumer<String>| consumer.concurrency(10).breaker(Breaker::new("mail"));
-    let message = |n: usize, m| Message::new(format!("m{n}-{m}"), r#""long""#).unwrap().with_receive_count(1);
-    let batch = |n| (0..20).map(|m| message(n, m)).collect::<Vec<_>>();
-    let processes: Vec<_> = (0..4).map(|n| (world.process_with(n, set), batch(n))).collect();
-    let reports = processes.iter().map(|(process, batch)| deliver(process, batch, 120));
-    let reports = futures_util::future::join_all(reports).await;
-    let done: Vec<_> = reports.iter().map(|report| count(report, "completed")).collect();
-    assert_eq!(done, [6; 4]);
-    let runs = world.runs.lock().unwrap().split_off(80 - 24);
-    assert!(runs[..3].iter().all(|(process, _)| *process == runs[0].0), "{runs:?}");
-    let after: Vec<_> = runs.iter().map(|(_, at)| (*at - runs[0].1).as_secs()).collect();
-    assert_eq!((&after[..3], after[3]), (&[0, 8, 16][..], 24), "{after:?}");
-    assert!(after[23] < 24 + 5, "{after:?}");
+    let process = world.process_with(1, |consumer| consumer.concurrency(10).breaker(Breaker::new("mail")));
+    let report = deliver(&process, &with_body("long", 20), 45).await;
+    assert_eq!((count(&report, "completed"), count(&report, "breaker_open")), (3, 0), "{report:?}");
+    assert_eq!(count(&report, "not_started"), 20 - world.runs());
+}
+
+/// A batch of one message has none for which its probe's claim would be renewed.
+#[tokio::test(start_paused = true)]
+async fn a_probe_without_a_next_message_is_not_renewed() {
+    let world = World::new(true);
+    let process = world.process(1);
+    deliver(&process, &batch("a", 5), 4).await;
+    world.away.store(false, Ordering::SeqCst);
+    for n in 0..2 {
+        let report = deliver(&process, &[Message::new(format!("m{n}"), r#""long""#).unwrap()], 30).await;
+        assert_eq!(words(&report), "completed");
+    }
+    assert!(!world.store.calls().contains(&claimant_testkit::Call::Renew), "{:?}", world.store.calls());
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use claimant_core::intake::{Intake, is_early_enough};
 use claimant_core::{
     BoxFuture, Breaker, Clock as _, Consumer, Context, Engine, Error, ErrorKind, HandlerError, HideAnswer, MemoryStore,
-    Message, NoQueue, Queue, Report, Schedule, Timestamp,
+    Message, NoQueue, Queue, Report, Schedule, StoreErrorKind, Timestamp,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -149,7 +149,7 @@ impl World {
     fn process_of(&self, concurrency: usize) -> Engine {
         let (world, start) = (self.clone(), Instant::now());
         let handler = move |_: String, cx: Context| {
-            let (world, is_late) = (world.clone(), cx.message_id() == "late7");
+            let (world, is_late) = (world.clone(), ["late7", "slow9"].contains(&cx.message_id()));
             async move {
                 world.runs.lock().unwrap().push(start.elapsed());
                 if is_late {
@@ -275,23 +275,46 @@ async fn a_probe_that_fails_when_another_process_has_closed_the_breaker_pauses_n
     }
 }
 
-/// Its third call answers after longer than it has the record: another process has probed, and the system is away again.
+/// Its third call, or its first one, answers after longer than it has the record: another process has probed, and the system is away again.
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_has_lost_the_record_closes_nothing_and_switches_nothing_on() {
+    for (prefix, seconds, done) in [("late", 45, 3), ("slow", 80, 1)] {
+        let world = World::new();
+        let (first, other) = (world.process(), world.process());
+        world.open(&first).await;
+        assert_eq!(world.mapping.log(), "is_on plan off");
+        world.away.store(false, Ordering::SeqCst);
+        let (report, _) = tokio::join!(world.deliver(&first, prefix, 1, seconds), async {
+            sleep(Duration::from_secs(22)).await;
+            world.away.store(true, Ordering::SeqCst);
+            world.deliver(&other, "other", 1, 40).await
+        });
+        assert_eq!(world.mapping.log(), "");
+        assert!(!world.mapping.is_letting_in());
+        let counts = ["completed", "breaker_open"].map(|word| super::support::count(&report, word));
+        assert_eq!(counts, [done, 10 - done], "{report:?} {:?}", world.runs.lock().unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breaker_whose_release_has_no_answer_is_closed_for_its_process_and_resumes_nothing() {
     let world = World::new();
-    let (first, other) = (world.process(), world.process());
-    world.open(&first).await;
-    assert_eq!(world.mapping.log(), "is_on plan off");
+    let process = world.process();
+    world.open(&process).await;
+    let _ = world.mapping.log();
     world.away.store(false, Ordering::SeqCst);
-    let (report, _) = tokio::join!(world.deliver(&first, "late", 1, 45), async {
-        sleep(Duration::from_secs(22)).await;
-        world.away.store(true, Ordering::SeqCst);
-        world.deliver(&other, "other", 1, 40).await
+    let runs = || world.runs.lock().unwrap().len();
+    let before = runs();
+    let (report, ()) = tokio::join!(world.deliver(&process, "b", 1, 60), async {
+        // While the third call is under way.
+        while runs() < before + 3 {
+            sleep(Duration::from_millis(10)).await;
+        }
+        world.store.away_for(Duration::from_millis(300), StoreErrorKind::Unreachable);
     });
+    assert_eq!(super::support::count(&report, "completed"), 10);
     assert_eq!(world.mapping.log(), "");
     assert!(!world.mapping.is_letting_in());
-    let counts = ["completed", "breaker_open"].map(|word| super::support::count(&report, word));
-    assert_eq!(counts, [3, 7], "{report:?} {:?}", world.runs.lock().unwrap());
 }
 
 #[tokio::test(start_paused = true)]
