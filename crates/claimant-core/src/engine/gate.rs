@@ -92,8 +92,8 @@ impl<'a> Gate<'a> {
 
     /// Renews the claim of a probe that has a next message, and none that runs, where it would not last for the next one.
     pub(crate) fn keep(&mut self, has_next: bool) {
-        let asker = self.cx.asker(self.cx.schedule.return_by);
-        let write = self.way.as_mut().filter(|_| has_next).and_then(|way| way.keep(asker));
+        let Some(way) = self.way.as_mut().filter(|way| has_next && way.probes()) else { return };
+        let write = way.keep(self.cx.asker(self.cx.schedule.return_by));
         self.write(write);
     }
 

@@ -424,6 +424,20 @@ async fn what_has_no_time_when_the_breaker_closes_is_not_started_and_not_held_ba
     assert_eq!(count(&report, "not_started"), 20 - world.runs());
 }
 
+/// The store is silent about it.
+#[tokio::test(start_paused = true)]
+async fn an_invocation_that_is_dropped_while_its_claim_is_renewed_leaves_the_probe_to_the_next_one() {
+    let world = World::new(true);
+    let process = world.process(1);
+    deliver(&process, &batch("a", 5), 4).await;
+    world.away.store(false, Ordering::SeqCst);
+    world.store.fail_next(claimant_testkit::Call::Renew, Fault::Hangs);
+    // It probes at 11 s, and its call takes 8 s.
+    assert!(timeout(Duration::from_secs(20), deliver(&process, &with_body("long", 3), 60)).await.is_err());
+    assert_eq!(words(&deliver(&process, &batch("b", 2), 30).await), "completed completed");
+    assert_eq!(world.seconds()[5..], [11, 22, 22], "when the lease of the first one is over");
+}
+
 /// A batch of one message has none for which its probe's claim would be renewed.
 #[tokio::test(start_paused = true)]
 async fn a_probe_without_a_next_message_is_not_renewed() {
