@@ -59,7 +59,7 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
             }
             Event::RunEnded { run, end } => {
                 let Some(run) = timeline.runs.get(run) else { continue };
-                let failed = *end == End::Failed && scenario.is_away(run.start);
+                let failed = is_failure(timeline, run, *at, *end);
                 if *end == End::Good || failed {
                     known.entry(run.process_run).and_modify(|knows| *knows = ended(*knows, run, failed));
                 }
@@ -73,6 +73,17 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
                 }
             }
         }
+    }
+}
+
+/// Whether the end of a run says that what it calls is away: an error meanwhile, or its own timeout, unless its process was frozen and its
+/// lease was over as well.
+fn is_failure(timeline: &Timeline<'_>, run: &Run, at: u64, end: End) -> bool {
+    let cut_off = |ms| at >= run.start + ms && !timeline.was_frozen(run.process_run, run.start, at);
+    match end {
+        End::Failed => timeline.scenario.is_away(run.start),
+        End::Dropped => timeline.scenario.consumer.timeout_ms.is_some_and(cut_off),
+        End::Good | End::Panicked => false,
     }
 }
 
@@ -115,7 +126,7 @@ fn after(
     let claims = is_of(request, &[Kind::Claim, Kind::Replace]);
     match (event, knows) {
         (Event::Asked { .. }, Knows::Nothing) if claims => Knows::Open { since: at, half: false },
-        // Else it keeps the probe for its next message.
+        // Else it keeps the probe for its next message, also where the last one said nothing.
         (Event::Asked { .. }, Knows::Probes { failed: true, .. }) if is_of(request, &[Kind::Renew]) => {
             Knows::Open { since: at, half: false }
         }
