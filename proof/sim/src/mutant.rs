@@ -80,6 +80,8 @@ pub enum Mutant {
     ActsForced,
     /// A process that reads the record of an open breaker sees none.
     BreakerUnseen,
+    /// A breaker counts as closed before its release is even sent.
+    ReleasesPretended,
     /// The intake is switched off though its return was not confirmed.
     ReturnsUnconfirmed,
     /// A slot of a limit that another process holds counts as granted.
@@ -143,6 +145,7 @@ impl Mutant {
                 | Self::ClaimsAhead
                 | Self::FenceMadeUp
                 | Self::BreakerUnseen
+                | Self::ReleasesPretended
                 | Self::SlotsShared
                 | Self::WindowForgotten
         )
