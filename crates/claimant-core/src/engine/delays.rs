@@ -16,30 +16,32 @@ use crate::options::Lease;
 use crate::report::Outcome;
 
 impl Shared {
-    /// Returns after how long a message with this outcome is shown again: at once, if it failed on its last receive and is not sent again, since
-    /// it is dead-lettered then, and until then it is in flight, and its group waits, for nothing. Else `after`.
+    /// Returns after how long a message with this outcome is shown again: at once, if it failed on its last receive and is not sent again, or
+    /// was rejected or parked on it without a confirmed dead letter, since it is dead-lettered then, and until then it is in flight, and its
+    /// group waits, for nothing. Else `after`.
     pub(crate) fn shown_after(
         &self,
         outcome: &Outcome,
         receive_count: u32,
         after: Option<Duration>,
     ) -> Option<Duration> {
-        let failed = matches!(outcome, Outcome::Retry | Outcome::Cancelled | Outcome::LeaseLost);
+        let failed = matches!(
+            outcome,
+            Outcome::Retry
+                | Outcome::Cancelled
+                | Outcome::LeaseLost
+                | Outcome::Rejected { dead_lettered: false, .. }
+                | Outcome::Parked { dead_lettered: false }
+        );
         let is_sent_again = after.is_some_and(backoff::is_long);
         let at_once = failed && !is_sent_again && self.is_dead_lettered_next(receive_count);
         if at_once { Some(Duration::ZERO) } else { after }
     }
-
-    /// Returns after how long a message is shown again that is for the dead-letter queue, which has not confirmed a copy; at once on its last
-    /// receive.
-    pub(crate) fn rejected_delay(&self, receive_count: u32) -> Duration {
-        if self.is_dead_lettered_next(receive_count) { Duration::ZERO } else { backoff::rejected_delay(receive_count) }
-    }
 }
 
 impl BatchContext<'_> {
-    /// Returns after how long a message whose handler failed is to be shown again, whatever its [receive](Self::own_delay). At once after its
-    /// last attempt, while the breaker is closed: what is still to come is its rejection, and until then it is in flight, and its group
+    /// Returns after how long a message whose handler failed is to be shown again; [`own_delay`](Self::own_delay) minds its receive. At once
+    /// after its last attempt, while the breaker is closed: what is still to come is its rejection, and until then it is in flight, and its group
     /// waits, for nothing.
     ///
     /// After its last attempt what its handler asked for does not count. While the breaker is not closed, a message whose handler says that the

@@ -1,7 +1,6 @@
 //! The end of an invocation, of one consumer or of several.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -37,12 +36,7 @@ impl Engine {
         invocation.end_spans(all.entries());
     }
 
-    /// Returns after how long a message is shown again that is for the dead-letter queue, which has not confirmed a copy.
-    pub(crate) fn rejected_delay(&self, receive_count: u32) -> Duration {
-        self.0.rejected_delay(receive_count)
-    }
-
-    /// Shows at once what failed on its last receive, and is not sent again after all.
+    /// Shows at once what failed on its last receive, and is not sent again after all, and what was rejected on it without a dead letter.
     fn show_last_at_once(&self, entries: &mut [Entry]) {
         for entry in entries {
             entry.visible_after = self.0.shown_after(&entry.outcome, entry.details.receive_count, entry.visible_after);

@@ -5,6 +5,7 @@ use super::dead_letters::Disposed;
 use super::exit::Exit;
 use super::messages::MessageEnd;
 use super::work::{Answer, Delivery};
+use crate::backoff;
 use crate::duplicate::Duplicate;
 use crate::key::RecordId;
 use crate::report::Outcome;
@@ -31,7 +32,7 @@ impl Batch<'_> {
     /// Ends a message for the dead-letter queue: without a confirmed copy it goes back to its own, on its way there.
     pub(super) fn dead_lettered(&mut self, disposed: Disposed, confirmed: bool) {
         let Disposed { delivery, disposal, .. } = disposed;
-        let delay = (!confirmed).then(|| self.cx.shared.rejected_delay(delivery.message.receive_count()));
+        let delay = (!confirmed).then(|| backoff::rejected_delay(delivery.message.receive_count()));
         let end = self.messages.report(delivery.index, disposal.why.outcome(confirmed), delay, delivery.details);
         self.event_ended(delivery.index, delivery.lane, false, end);
     }

@@ -11,7 +11,7 @@ use crate::report::{Details, Outcome};
 /// What the events of a message came to, of those that have ended. `D` is what goes to the dead-letter queue for an event.
 pub(crate) struct Progress<D> {
     success: Option<(Outcome, Details)>,
-    /// The one that the message waits for longest, and its event.
+    /// The one that the message waits for, and its event.
     failure: Option<(u32, TryAgain)>,
     /// Whether an event is to be tried again within the time for which a queue can hide a message ([`VISIBILITY_MAX_S`]), so that the message
     /// is not sent again by a schedule.
@@ -53,12 +53,15 @@ impl<D> Progress<D> {
         }
     }
 
-    /// Records that an event is to be tried again. Its message comes back when all of its events can be, so that none of its receives
-    /// is for nothing: the one that needs it longest counts, and the first of equals. The queue's own visibility timeout is longer
-    /// than any other delay.
+    /// Records that an event is not done, and no dead letter is sent for it. Its message comes back when all of its events can be, so that none of its receives
+    /// is for nothing: of those to be tried again, the one that needs it longest counts, and the first of equals. The queue's own
+    /// visibility timeout is longer than any other delay. Where none is to be tried again, a rejected one counts, and not one that is
+    /// blocked by it.
     pub(crate) fn fail(&mut self, event: u32, failure: TryAgain) {
         self.soon |= !failure.visible_after.is_some_and(backoff::is_long);
-        let rank = |(event, one): &(u32, TryAgain)| (one.visible_after.is_none(), one.visible_after, Reverse(*event));
+        let rank = |(event, one): &(u32, TryAgain)| {
+            (is_tried_again(&one.outcome), one.visible_after.is_none(), one.visible_after, Reverse(*event))
+        };
         let failure = (event, failure);
         if self.failure.as_ref().is_none_or(|known| rank(known) < rank(&failure)) {
             self.failure = Some(failure);
@@ -96,6 +99,11 @@ impl<D> Progress<D> {
     }
 }
 
+/// Whether an event that is not done is to be tried again for its own sake.
+fn is_tried_again(failure: &Outcome) -> bool {
+    !matches!(failure, Outcome::Rejected { .. } | Outcome::Parked { .. } | Outcome::Blocked)
+}
+
 /// What an event that is done says of its message: that something was done, that it had been, or that there was nothing to do.
 fn rank(success: &Outcome) -> u8 {
     match success {
@@ -115,6 +123,7 @@ pub(crate) fn error_of_event(error: &str, event: u32, events: u32, others: u32) 
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
+    use crate::rejection::Rejection;
 
     enum Ended {
         Done(Outcome),
@@ -149,6 +158,7 @@ mod tests {
     #[test]
     fn a_message_is_done_when_all_of_its_events_are() {
         let busy = || Outcome::Busy { until: Timestamp::from_millis(1) };
+        let rejected = || Outcome::Rejected { rejection: Rejection::new("never"), dead_lettered: false };
         let cases = [
             (vec![], "none"),
             (vec![Done(Outcome::Completed)], "completed"),
@@ -158,6 +168,12 @@ mod tests {
             (vec![Disposed("never"), Failed(Outcome::Retry, Some(5)), Done(Outcome::Completed)], "retry Some(5)"),
             (vec![Failed(Outcome::Retry, Some(5)), Failed(busy(), Some(9)), Disposed("never")], "busy Some(9)"),
             (vec![Failed(Outcome::Retry, Some(5)), Failed(Outcome::Cancelled, Some(5))], "retry Some(5)"),
+            // Without a dead-letter queue: one that is to be tried again counts, and of the others the first.
+            (vec![Failed(rejected(), Some(8)), Failed(Outcome::Retry, Some(5))], "retry Some(5)"),
+            (vec![Failed(Outcome::Retry, Some(0)), Failed(rejected(), Some(0))], "retry Some(0)"),
+            (vec![Failed(rejected(), Some(0)), Failed(Outcome::Retry, Some(0))], "retry Some(0)"),
+            (vec![Failed(rejected(), Some(0)), Failed(Outcome::Blocked, Some(0))], "rejected Some(0)"),
+            (vec![Failed(rejected(), Some(8)), Failed(Outcome::Blocked, Some(0))], "rejected Some(8)"),
             // Sent again only where all of its events can wait for that.
             (vec![Failed(Outcome::Retry, Some(99_999)), Done(Outcome::Completed)], "retry Some(99999)"),
             (vec![Failed(Outcome::Retry, Some(99_999)), Failed(busy(), Some(9))], "retry Some(42300)"),

@@ -156,7 +156,7 @@ impl Dispatch<'_> {
         }
         self.answer(step, |local, message| {
             let (rejection, dead_lettered) = (rejections[local].clone(), confirmed[local]);
-            let back = (!dead_lettered).then(|| self.rejected_delay(message.receive_count()));
+            let back = (!dead_lettered).then(|| backoff::rejected_delay(message.receive_count()));
             (Outcome::Rejected { rejection, dead_lettered }, back)
         })
     }
@@ -214,24 +214,10 @@ impl Dispatch<'_> {
             let Some(entry) = ended.get_mut(&letter.index) else { continue };
             match confirmed {
                 true => self.invocation.done(letter.index),
-                false => *entry = self.without_dead_letter(entry),
+                false => *entry = without_dead_letter(entry),
             }
         }
         ended
-    }
-
-    /// Returns what becomes of a message whose dead letter was not confirmed.
-    fn without_dead_letter(&self, entry: &Entry) -> Entry {
-        Entry {
-            outcome: entry.outcome.clone().not_dead_lettered(),
-            visible_after: Some(self.rejected_delay(entry.details.receive_count)),
-            ..entry.clone()
-        }
-    }
-
-    fn rejected_delay(&self, receive_count: u32) -> Duration {
-        // OK because routes lead to one consumer at least, and all know the same of the queue.
-        self.engines[0].rejected_delay(receive_count)
     }
 
     /// Returns this answer for each event of a step.
@@ -278,6 +264,15 @@ impl Dispatched {
             *total += 1;
         }
         several
+    }
+}
+
+/// Returns what becomes of a message whose dead letter was not confirmed.
+fn without_dead_letter(entry: &Entry) -> Entry {
+    Entry {
+        outcome: entry.outcome.clone().not_dead_lettered(),
+        visible_after: Some(backoff::rejected_delay(entry.details.receive_count)),
+        ..entry.clone()
     }
 }
 

@@ -12,7 +12,7 @@ use claimant_testkit::outcomes::World;
 use claimant_testkit::queue::DeadLetterQueue;
 use claimant_testkit::{Call, Fault, FaultyStore};
 
-use super::routes::Lines;
+use super::routes::{Letters, Lines};
 use super::support::Logs;
 use super::{TIMEOUT, words};
 
@@ -86,6 +86,7 @@ async fn a_message_with_a_busy_event_stays_hidden_on_its_last_receive() {
     let schedule = || Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     // As if its owner had died: it keeps its claim.
     store.fail_next(Call::Claim, Fault::Applied(StoreErrorKind::Other));
+    // Receive 6: a rejection would be hidden for 16 s, longer than what is busy.
     let deliver = |body| [Message::new("m", body).unwrap().with_receive_count(6)];
     assert_eq!(words(&engine.process(&deliver("a held"), schedule(), &NoQueue).await), "store_failed");
     for body in ["a held", "a held\na asks", "a asks\na held", "a never\na held", "z never\na held"] {
@@ -95,6 +96,24 @@ async fn a_message_with_a_busy_event_stays_hidden_on_its_last_receive() {
             let entry = &report.entries()[0];
             assert_eq!(entry.outcome.word(), "busy", "{body:?}");
             assert!(entry.visible_after > Some(Duration::from_secs(1)), "{body:?}: {:?}", entry.visible_after);
+        }
+    }
+}
+
+/// Whether of one event or of several, and whoever rejects it.
+#[tokio::test(start_paused = true)]
+async fn what_its_dead_letter_queue_refuses_is_shown_at_once_on_its_last_receive() {
+    let consumer = || Consumer::new("c", MemoryStore::new(), run).key_of(String::clone);
+    let router = Router::new(Routes::by_kind().envelope(Lines).on("a", consumer()), 10).unwrap().receives_max(4);
+    let queue = Letters { refused: vec![0], ..Letters::default() };
+    for body in ["z never", "a never", "z never\na never"] {
+        for (receive_count, after) in [(3, 2), (4, 0)] {
+            let message = Message::new("m", body).unwrap().with_receive_count(receive_count);
+            let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+            let report = router.process(&[message], schedule, &queue).await;
+            let entry = &report.all().entries()[0];
+            let shown = (entry.outcome.word(), entry.visible_after.unwrap().as_secs());
+            assert_eq!(shown, ("rejected", after), "{body:?} at {receive_count}");
         }
     }
 }

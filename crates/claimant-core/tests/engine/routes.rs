@@ -68,10 +68,10 @@ fn messages(bodies: &[(&str, &str)]) -> Vec<Message> {
 
 /// A queue with a dead-letter queue, which takes all but what it is told to refuse; for that it needs a second.
 #[derive(Default)]
-struct Letters {
-    refused: Vec<usize>,
-    taken: Mutex<Vec<(usize, String)>>,
-    hidden: Mutex<Vec<usize>>,
+pub(super) struct Letters {
+    pub(super) refused: Vec<usize>,
+    pub(super) taken: Mutex<Vec<(usize, String)>>,
+    pub(super) hidden: Mutex<Vec<usize>>,
 }
 
 impl Queue for Letters {
