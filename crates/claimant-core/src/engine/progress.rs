@@ -53,10 +53,10 @@ impl<D> Progress<D> {
         }
     }
 
-    /// Records that an event is not done, and no dead letter is sent for it. Its message comes back when all of its events can be, so that none of its receives
-    /// is for nothing: of those to be tried again, the one that needs it longest counts, and the first of equals. The queue's own
-    /// visibility timeout is longer than any other delay. Where none is to be tried again, a rejected one counts, and not one that is
-    /// blocked by it.
+    /// Records that an event is not done, and no dead letter is sent for it. Its message comes back when all of its events can be, so that
+    /// none of its receives is for nothing: of those to be tried again, the one that needs it longest counts, and the first of equals. The
+    /// queue's own visibility timeout is longer than any other delay. Where none is to be tried again, a rejected one counts, and not one that
+    /// is blocked by it.
     pub(crate) fn fail(&mut self, event: u32, failure: TryAgain) {
         self.soon |= !failure.visible_after.is_some_and(backoff::is_long);
         let rank = |(event, one): &(u32, TryAgain)| {
