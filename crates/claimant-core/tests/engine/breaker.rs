@@ -210,14 +210,14 @@ async fn a_worker_that_ends_while_it_renews_its_probe_closes_the_breaker() {
         passage.next().await;
     }
     while passage.room(0) == 0 {
-        passage.wait(1, false);
+        passage.wait(1, 0, false);
         passage.next().await;
     }
     passage.after_run(Health::Answered, Duration::ZERO);
     assert_eq!(passage.room(0), 0, "nothing begins before it is renewed");
     passage.end().await;
     let closed = Instant::now();
-    other.wait(1, false);
+    other.wait(1, 0, false);
     other.next().await;
     assert_eq!(other.room(0), usize::MAX);
     assert!(closed.elapsed() < Duration::from_secs(6), "{:?}", closed.elapsed());
