@@ -231,6 +231,8 @@ mod tests {
         for (lines, wanted) in [
             (&[(Some(1), "retry"), (Some(2), "completed")][..], Some("completed")),
             (&[(Some(1), "completed"), (Some(2), "retry"), (Some(2), "completed")], Some("retry")),
+            (&[(Some(2), "blocked"), (Some(2), "rejected")], Some("rejected")),
+            (&[(Some(2), "rejected"), (Some(2), "blocked")], Some("rejected")),
             (&[(None, "retry"), (None, "completed")], Some("completed")),
             (&[], None),
         ] {

@@ -170,14 +170,15 @@ impl Finished {
     }
 
     /// Returns which outcome of its events is that of a message: the lowest, and the first of equals. As in the engine, one that is to be
-    /// tried again comes before one that no retry can fix, and that before one that is done. Of several that are to be tried again the
-    /// engine takes the one that waits longest, which no line tells.
+    /// tried again comes before one that no retry can fix, that before one that it blocks, and that before one that is done. Of several that
+    /// are to be tried again the engine takes the one that waits longest, which no line tells.
     pub(crate) fn rank(&self) -> u8 {
         match self.outcome.as_str() {
             "rejected" | "conflict" | "parked" => 1,
-            "completed" => 2,
-            "duplicate" => 3,
-            "empty" | "ignored" => 4,
+            "blocked" => 2,
+            "completed" => 3,
+            "duplicate" => 4,
+            "empty" | "ignored" => 5,
             _ => 0,
         }
     }
