@@ -84,10 +84,11 @@ where
             let locks: &[&'static str] = if D::NAME == "PostgreSQL" {
                 &[
                     "SELECT pg_advisory_lock(7)",
-                    "DO $$ BEGIN PERFORM pg_advisory_lock(8); END $$",
+                    "CREATE FUNCTION pg_temp.hides() RETURNS void LANGUAGE plpgsql AS $$ \
+                     BEGIN PERFORM pg_advisory_lock(8); EXECUTE 'LISTEN news'; END $$",
+                    "SELECT pg_temp.hides()",
                     "CREATE TEMPORARY TABLE scratch (id int)",
                     "DECLARE held CURSOR WITH HOLD FOR SELECT 1",
-                    "DO $$ BEGIN EXECUTE 'LISTEN news'; END $$",
                 ]
             } else {
                 &["SELECT GET_LOCK('claimant test', 5)", "DO GET_LOCK('another', 5)"]
