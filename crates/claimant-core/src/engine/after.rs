@@ -30,11 +30,11 @@ pub(crate) enum After {
 /// Decides what follows a handler's run.
 pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
     let Ran { claimed, end, .. } = ran;
-    let (delivery, attempt) = (&claimed.work.delivery, claimed.claim.attempt);
-    let (name, message_id) = (cx.name(), delivery.message.id());
+    let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
+    let (name, message_id) = (cx.name(), message.id());
     // What hangs is away: as a failure that says so.
     let hung = end.health(|_| Health::Unknown) == Health::Away;
-    let retry_delay = cx.retry_delay(&delivery.message, attempt, hung, None);
+    let retry_delay = cx.retry_delay(message, attempt, hung, None);
     After::Settle(match end {
         RunEnd::Returned(result) => returned(cx, claimed, result),
         RunEnd::Panicked => {
@@ -53,7 +53,7 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");
             // This attempt does not count.
-            let delay = cx.retry_delay(&delivery.message, attempt.saturating_sub(1), false, None);
+            let delay = cx.retry_delay(message, attempt.saturating_sub(1), false, None);
             Unsettled::not_run(claimed, Answer::failure(Outcome::LeaseLost, delay))
         }
         RunEnd::StillRunning(_) => {
@@ -67,7 +67,7 @@ pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
             if matches!(end, RunEnd::NeverStarted) {
                 tracing::warn!(consumer = %name, message_id = %message_id, attempt, "no thread was free for the handler: others block them all");
             }
-            let answer = cx.not_started(&delivery.message);
+            let answer = cx.not_started(message);
             Unsettled::not_run(claimed, answer)
         }
         RunEnd::NoTransaction => Unsettled::not_run(claimed, Answer::unchanged(Outcome::StoreFailed)),
@@ -87,11 +87,11 @@ pub(crate) fn returned(cx: BatchContext<'_>, claimed: Claimed<()>, result: Handl
 }
 
 fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) -> (Ending, Then) {
-    let (delivery, attempt) = (&claimed.work.delivery, claimed.claim.attempt);
-    let (name, message_id) = (cx.name(), delivery.message.id());
+    let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
+    let (name, message_id) = (cx.name(), message.id());
     let is_away = cx.shared.breaker.as_ref().is_some_and(|breaker| breaker.is_of(&failure));
     let Failure { why: error, kind, retry_after, .. } = failure;
-    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(&delivery.message, attempt, is_away, retry_after));
+    let retry = || Then::answer(Outcome::Retry, cx.retry_delay(message, attempt, is_away, retry_after));
     match kind {
         FailureKind::Terminal => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, reason = %error, "message rejected by its handler");
