@@ -38,20 +38,20 @@ pub(crate) enum Written<'a> {
 impl<'a> Write<'a> {
     /// Does it.
     pub(crate) async fn go(self, asker: Asker<'_>) -> Written<'a> {
-        let paused = match self {
-            Write::Open(breaker) => breaker.open(asker).await,
-            Write::Fail(probe) => probe.fail(asker).await,
-            Write::Keep(probe) => return probe.keep(asker).await.map_or(Written::Nothing, Written::Kept),
+        let opened = |paused| if paused { Written::Paused } else { Written::Nothing };
+        match self {
+            Write::Open(breaker) => opened(breaker.open(asker).await),
+            Write::Fail(probe) => opened(probe.fail(asker).await),
+            Write::Keep(probe) => probe.keep(asker).await.map_or(Written::Nothing, Written::Kept),
             Write::Close(probe) => {
                 let breaker = probe.breaker;
-                return if probe.close(asker).await { Written::Closed(breaker) } else { Written::Nothing };
+                if probe.close(asker).await { Written::Closed(breaker) } else { Written::Nothing }
             }
             Write::Resume(breaker) => {
                 breaker.resume(asker).await;
-                false
+                Written::Nothing
             }
-        };
-        if paused { Written::Paused } else { Written::Nothing }
+        }
     }
 }
 
