@@ -182,7 +182,11 @@ impl SharedBreaker {
 
     async fn claim_probe<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
         match self.record.claim(asker, self.rules.probe_for(asker.expected)).await {
-            Ok(ClaimAnswer::Granted(claim)) => return Some(self.probe(asker, Some(claim))),
+            Ok(ClaimAnswer::Granted(claim)) if asker.clock.now() < claim.lease_until => {
+                return Some(self.probe(asker, Some(claim)));
+            }
+            // Its answer came after its lease: another process may probe.
+            Ok(ClaimAnswer::Granted(claim)) => self.state.set(Known::Open { until: claim.lease_until }),
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.state.set(Known::Open { until }),
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
             Err(_) => self.look_later(asker),

@@ -151,6 +151,12 @@ fn after(
                 None => Knows::Nothing,
             }
         }
+        // An earlier try of the same claim was granted.
+        (Event::Refused { seen: Some(seen), .. }, Knows::Open { half: true, .. })
+            if claims && is_own(request, seen) =>
+        {
+            Knows::Probes { since: at, failed: false }
+        }
         (Event::Refused { seen: Some(_), .. }, Knows::Open { since, half: true }) if claims => {
             Knows::Open { since, half: false }
         }
@@ -160,8 +166,13 @@ fn after(
 
 /// Whether its sender was answered that another process has the record.
 fn is_lost(request: &Request) -> bool {
-    let held = |(_, seen): &(usize, Option<Record>)| seen.as_ref().is_some_and(|record| record.status == "IN_PROGRESS");
-    request.answered.is_some() && request.refused.iter().any(held)
+    let others = |record: &Record| record.status == "IN_PROGRESS" && !is_own(request, record);
+    request.answered.is_some() && request.refused.iter().any(|(_, seen)| seen.as_ref().is_some_and(others))
+}
+
+/// Whether a record is its sender's: an earlier try of it has arrived.
+fn is_own(request: &Request, record: &Record) -> bool {
+    request.calls.iter().any(|call| call.owner == Some(record.owner))
 }
 
 /// Whether it may be over: clocks differ by as much as the margin.
