@@ -41,7 +41,7 @@ pub struct Limit {
 
 impl Limit {
     /// Returns a limit for the system of this name: letters, digits, `-` and `_`, 1 to 64 of them. Consumers that name the same
-    /// system in one store share its limit, and must set it alike.
+    /// system in one store share its limit, and must set it alike. Those of one function share its slots, in the store of the first.
     pub fn new(downstream: impl Into<String>) -> Self {
         Self { downstream: downstream.into(), allowed: Allowed::default(), slots: LIMIT_SLOTS_DEFAULT }
     }
@@ -73,8 +73,8 @@ impl Limit {
     }
 
     /// Sets into how many slots it is split: 1 to [`LIMIT_SLOTS_MAX`], ten unless set. As many
-    /// processes can work at once, so an event source mapping's `MaximumConcurrency` should not be more, times the consumers of a
-    /// function that name one system: each has slots of its own. And no more are used than the limit allows in a second, or at once.
+    /// processes can work at once, so an event source mapping's `MaximumConcurrency` should not be more. And no more are used than the
+    /// limit allows in a second, or at once.
     #[must_use]
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = slots;

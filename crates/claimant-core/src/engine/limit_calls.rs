@@ -1,5 +1,6 @@
 //! What one party asks of the store for the slots of its limit, and what it waits for: a batch, or a worker.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -24,8 +25,15 @@ pub(crate) struct LimitCalls<'a> {
     seed: u64,
 }
 
+impl Drop for LimitCalls<'_> {
+    fn drop(&mut self) {
+        self.limit.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl<'a> LimitCalls<'a> {
     pub(crate) fn new(limit: &'a SharedLimit, clock: &'a dyn Clock, seed: u64) -> Self {
+        limit.users.fetch_add(1, Ordering::SeqCst);
         Self { limit, clock, calls: FuturesUnordered::new(), changed: None, wake_at: None, seed }
     }
 
@@ -57,12 +65,15 @@ impl<'a> LimitCalls<'a> {
         self.calls.push(Box::pin(self.limit.go(request, asker)));
     }
 
-    /// Lets those slots go; returns whether there was one.
+    /// Lets those slots go, if nothing else of the process may need them; returns whether there was one.
     pub(crate) fn leave(
         &self,
         which: impl FnOnce(&mut LimitSlots, Now) -> Vec<u32>,
         asker: impl Fn() -> Asker<'a>,
     ) -> bool {
+        if self.limit.users.load(Ordering::SeqCst) > 1 {
+            return false;
+        }
         let now = self.now();
         let left = self.limit.with(|slots| which(slots, now));
         left.iter().for_each(|number| self.ask(SlotRequest::Release(*number), asker()));

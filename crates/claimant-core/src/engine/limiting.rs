@@ -75,8 +75,8 @@ impl<'a> Limiting<'a> {
 
     /// Lets slots go where nothing else of the process needs them; returns whether there was one.
     pub(crate) fn leave(&mut self) -> bool {
-        let Some(calls) = self.calls.as_ref().filter(|_| self.cx.shared.slots.invocations() == 1) else { return false };
-        calls.leave(|known, now| known.leave(now), || self.cx.asker(self.cx.schedule.return_by))
+        let asker = || self.cx.asker(self.cx.schedule.return_by);
+        self.calls.as_ref().is_some_and(|calls| calls.leave(|known, now| known.leave(now), asker))
     }
 
     /// Returns whether neither the store is asked for anything, nor messages wait for a slot or a call.

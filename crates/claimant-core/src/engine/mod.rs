@@ -139,7 +139,8 @@ impl Engine {
         let concurrency = consumer.options.concurrency.unwrap_or(concurrency.max(call)).clamp(1, held_max);
         let options = &consumer.options;
         let breaker = options.breaker.as_ref().map(|breaker| SharedBreaker::new(breaker, &name, options.policy.skew));
-        let limit = options.limit.as_ref().map(|limit| SharedLimit::new(limit, &name, options.policy.skew));
+        let limit = options.limit.as_ref();
+        let limit = limit.map(|limit| SharedLimit::new(limit, &name, options.policy.skew, Arc::clone(&consumer.store)));
         Ok(Self(Shared {
             breaker: breaker.transpose()?,
             limit: limit.transpose()?.map(Arc::new),
@@ -160,6 +161,29 @@ impl Engine {
     /// As for [`new`](Self::new).
     pub fn with_defaults<T>(consumer: Consumer<T>) -> Result<Self, Error> {
         Self::new(consumer, CONCURRENCY_DEFAULT)
+    }
+
+    /// Shares the limit of an earlier engine of its function that names the same system: of two consumers that each held slots of their
+    /// own, one could wait for those that the other holds while that one waits for it.
+    ///
+    /// # Errors
+    /// When the two set it differently.
+    pub(crate) fn share_limit(&mut self, earlier: &[Self]) -> Result<(), String> {
+        let Some(own) = self.0.limit.as_ref().map(|limit| limit.own()) else { return Ok(()) };
+        let mut limits = earlier.iter().filter_map(|engine| Some((engine.name(), engine.0.limit.as_ref()?)));
+        match limits.find(|(_, limit)| limit.own().downstream == own.downstream) {
+            Some((name, limit)) if limit.own() != own => {
+                let (system, later) = (&own.downstream, self.name());
+                Err(format!(
+                    "the consumers {name} and {later} set the limit of {system:?} differently: give both the same"
+                ))
+            }
+            Some((_, limit)) => {
+                self.0.limit = Some(Arc::clone(limit));
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Sets the clock.

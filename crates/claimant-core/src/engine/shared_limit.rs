@@ -1,5 +1,7 @@
-//! A consumer's limit as its process knows it, and the claims of the slots that it holds.
+//! A limit as a process knows it, and the claims of the slots that it holds: for all consumers of a function that name its system.
 
+use std::fmt;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use crate::limits::{LIMIT_LEASE_MS, LIMIT_WINDOW_S};
 use crate::protocol::rate::Allowed;
 use crate::protocol::slots::{LimitSlots, Now, SlotAnswer, SlotRequest};
 use crate::protocol::{ClaimPolicy, Refusal, Renewal};
-use crate::store::{ClaimAnswer, Renewed, StoreError};
+use crate::store::{ClaimAnswer, Renewed, Store, StoreError};
 
 /// What is known, and the claims by the numbers of their slots.
 #[derive(Debug)]
@@ -27,16 +29,20 @@ struct State {
     warned: bool,
 }
 
-/// The limit of an engine: its invocations share it.
-#[derive(Debug)]
+/// A limit of a process: its invocations share it, and its consumers that name one system.
 pub(crate) struct SharedLimit {
-    downstream: String,
+    /// As it is set.
+    own: Limit,
+    /// Where its records are.
+    store: Arc<dyn Store>,
     record: RecordId,
     slot_ids: Vec<RecordId>,
     /// In place of a message: whose slot it is.
     by: MessageId,
     policy: ClaimPolicy,
     state: Mutex<State>,
+    /// How many batches or workers of the process may need it.
+    pub(super) users: AtomicUsize,
     /// Told of slots, of calls that have ended, and of what an operator has set.
     changed: Notify,
 }
@@ -47,6 +53,12 @@ pub(crate) struct Permit {
     limit: Arc<SharedLimit>,
     number: u32,
     since: Instant,
+}
+
+impl fmt::Debug for SharedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLimit").field("own", &self.own).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Permit {
@@ -74,21 +86,33 @@ pub(crate) fn now(clock: &dyn Clock) -> Now {
 
 impl SharedLimit {
     /// Returns a limit of which this process holds nothing.
-    pub(crate) fn new(limit: &Limit, consumer: &ConsumerName, skew: Duration) -> Result<Self, InvalidValue> {
+    pub(crate) fn new(
+        limit: &Limit,
+        consumer: &ConsumerName,
+        skew: Duration,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, InvalidValue> {
         let record_of = ConsumerName::new(LIMIT_CONSUMER)?;
         let id = |key: String| Ok::<_, InvalidValue>(RecordId::new(&record_of, &Key::new(key)?));
         let slot_ids: Result<_, _> =
             (0..limit.slots).map(|number| id(format!("{}/{number}", limit.downstream))).collect();
         let known = LimitSlots::new(limit.allowed, limit.slots, Instant::now());
         Ok(Self {
-            downstream: limit.downstream.clone(),
+            own: limit.clone(),
+            store,
             record: id(limit.downstream.clone())?,
             slot_ids: slot_ids?,
             by: MessageId::new(consumer.as_str())?,
             policy: policy(skew, LIMIT_WINDOW_S),
             state: Mutex::new(State { slots: known, claims: Vec::new(), warned: false }),
+            users: AtomicUsize::new(0),
             changed: Notify::new(),
         })
+    }
+
+    /// Returns how it is set.
+    pub(crate) fn own(&self) -> &Limit {
+        &self.own
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -132,6 +156,7 @@ impl SharedLimit {
     pub(crate) fn go<'a>(&'a self, request: SlotRequest, asker: Asker<'a>) -> impl Future<Output = ()> + 'a {
         // From now on, and not from the first poll, which what is dropped may never see.
         let asking = Asking(matches!(request, SlotRequest::Read | SlotRequest::Claim(_)).then_some(self));
+        let asker = Asker { store: self.store.as_ref(), ..asker };
         async move {
             match request {
                 SlotRequest::Read => self.read(asking, asker).await,
@@ -156,7 +181,7 @@ impl SharedLimit {
         self.with(|slots| slots.read(set, now(asker.clock)));
         let (Allowed { calls, per_ms, at_once }, used) = self.with(|slots| slots.allowed());
         if before != (Allowed { calls, per_ms, at_once }) {
-            tracing::info!(consumer = %asker.consumer, downstream = self.downstream, calls, per_ms, at_once, slots = used, "limit is changed");
+            tracing::info!(consumer = %asker.consumer, downstream = self.own.downstream, calls, per_ms, at_once, slots = used, "limit is changed");
         }
     }
 
@@ -169,7 +194,7 @@ impl SharedLimit {
         let came = match answer {
             Ok(ClaimAnswer::Granted(claim)) => {
                 let held = SlotAnswer::Held { asked, lease_until: claim.lease_until };
-                tracing::debug!(consumer = %asker.consumer, downstream = self.downstream, slot = number, "slot of the limit is held");
+                tracing::debug!(consumer = %asker.consumer, downstream = self.own.downstream, slot = number, "slot of the limit is held");
                 let mut state = self.state();
                 state.claims.retain(|(other, _)| *other != number);
                 state.claims.push((number, claim));
@@ -223,7 +248,7 @@ impl SharedLimit {
     /// Logs once what another try does not fix.
     fn warn(&self, asker: Asker<'_>, error: &StoreError) {
         if !error.kind().is_transient() && !std::mem::replace(&mut self.state().warned, true) {
-            tracing::error!(consumer = %asker.consumer, downstream = self.downstream, error = %Chain(error), "messages wait, since the store refuses the records of their limit: the role has to be allowed keys that begin with claimant-rate#");
+            tracing::error!(consumer = %asker.consumer, downstream = self.own.downstream, error = %Chain(error), "messages wait, since the store refuses the records of their limit: the role has to be allowed keys that begin with claimant-rate#");
         }
     }
 }

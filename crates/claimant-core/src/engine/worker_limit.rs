@@ -40,7 +40,6 @@ struct Known {
     unstarted: AtomicUsize,
     /// Held by the one whose turn is next, so that they have theirs in the order of coming.
     next: Mutex<()>,
-    lines: AtomicUsize,
 }
 
 impl WorkerLimit {
@@ -50,16 +49,20 @@ impl WorkerLimit {
     /// When its settings are out of bounds, or the store's claims end with their owners, so that no other process would keep to it.
     pub fn new(limit: &Limit, consumer: &str, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let worker = Worker::new((consumer, "limit", limit.faults()), store, Arc::clone(&clock), Duration::ZERO)?;
-        let limit = Arc::new(SharedLimit::new(limit, &worker.name, Duration::from_millis(SKEW_DEFAULT_MS))?);
-        let (unstarted, next, lines) = (AtomicUsize::new(0), Mutex::new(()), AtomicUsize::new(0));
+        let limit = Arc::new(SharedLimit::new(
+            limit,
+            &worker.name,
+            Duration::from_millis(SKEW_DEFAULT_MS),
+            Arc::clone(&worker.store),
+        )?);
+        let (unstarted, next) = (AtomicUsize::new(0), Mutex::new(()));
         let seed = backoff::seed(&MessageId::new(OwnerToken::draw()?.as_str())?);
-        Ok(Self { seed, known: Arc::new(Known { limit, clock, unstarted, next, lines }), worker })
+        Ok(Self { seed, known: Arc::new(Known { limit, clock, unstarted, next }), worker })
     }
 
     /// Returns one worker's way to its turns.
     #[must_use]
     pub fn line(&self) -> Line<'_> {
-        self.known.lines.fetch_add(1, Ordering::SeqCst);
         let calls = LimitCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
         Line { owner: self, calls }
     }
@@ -122,30 +125,17 @@ impl Line<'_> {
 
     /// Lets slots go as at the end of an invocation, where nothing waits to be taken.
     pub fn rest(&mut self) {
-        if self.unstarted() == 0 && self.is_last() {
+        if self.unstarted() == 0 {
             self.calls.leave(|known, now| known.leave(now), || self.owner.asker());
         }
-    }
-
-    /// Returns whether no other worker of the process uses the limit.
-    fn is_last(&self) -> bool {
-        self.owner.known.lines.load(Ordering::SeqCst) == 1
     }
 
     /// Ends the worker's way: slots that no other one of its process uses are free for other processes.
     pub async fn end(mut self) {
         // What is renewed cannot be let go.
         self.calls.finish().await;
-        if self.is_last() {
-            self.calls.leave(|known, _| known.leave_all(), || self.owner.asker());
-        }
+        self.calls.leave(|known, _| known.leave_all(), || self.owner.asker());
         self.calls.finish().await;
-    }
-}
-
-impl Drop for Line<'_> {
-    fn drop(&mut self) {
-        self.owner.known.lines.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -58,6 +58,7 @@ impl Table {
                 let mut start = Starting { concurrency, engines: Vec::new(), faults: Vec::new() };
                 let table = start.node(several);
                 start.check_names();
+                start.share_limits();
                 Error::unless_empty("the routes are not usable", &start.faults)?;
                 Ok((table, start.engines))
             }
@@ -197,6 +198,14 @@ impl Starting {
         Table::Routes(Box::new(Fork { envelopes, by, exact, beginnings, tables, other }))
     }
 
+    /// Lets consumers that name one system share its limit.
+    fn share_limits(&mut self) {
+        for number in 1..self.engines.len() {
+            let (earlier, later) = self.engines.split_at_mut(number);
+            self.faults.extend(later[0].share_limit(earlier).err());
+        }
+    }
+
     fn check_names(&mut self) {
         let mut seen = HashSet::new();
         for engine in &self.engines {
@@ -218,6 +227,7 @@ mod tests {
     use super::*;
     use crate::attributes::AttributeValue;
     use crate::consumer::Consumer;
+    use crate::limit::Limit;
     use crate::limits::{EVENTS_MAX, UNPACKED_BATCH_MAX_BYTES};
     use crate::memory::MemoryStore;
     use crate::message::Event;
@@ -243,6 +253,18 @@ mod tests {
 
     fn message() -> Message {
         Message::new("m-1", r#"{"type":"a"}"#).unwrap()
+    }
+
+    #[test]
+    fn consumers_that_name_one_system_set_its_limit_alike() {
+        let limited = |name, system: &str, rate| consumer(name).limit(Limit::new(system).per_second(rate));
+        let routes = |rate| {
+            let routes = Routes::by_attribute("type").on("a", limited("one", "mail", 5)).on("b", consumer("two"));
+            routes.on("c", limited("three", "stock", 7)).on("d", limited("four", "mail", rate))
+        };
+        started(routes(5));
+        let error = Table::start(routes(6).into(), 10).err().unwrap().to_string();
+        assert!(error.contains("the consumers one and four set the limit of \"mail\" differently"), "{error}");
     }
 
     #[test]

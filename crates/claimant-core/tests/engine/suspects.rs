@@ -178,6 +178,18 @@ async fn a_suspect_has_its_turn_while_another_consumer_waits_for_its_limit() {
     hangs.abort();
 }
 
+/// It would wait for the other consumer to have nothing left, and that one for the slot in which it waits.
+#[tokio::test(start_paused = true)]
+async fn a_suspect_keeps_no_slot_of_a_limit_from_another_consumer() {
+    let world = World::new();
+    world.abandon("a0 slow").await;
+    let limited = |name| world.consumer(name).limit(Limit::new("mail").per_second(2).slots(1));
+    let router = world.routed(limited("a"), limited("b"));
+    let batch = [message(0, "a0 slow", 2), message(1, "b1 ok", 1), message(2, "b2 ok", 1)];
+    assert_eq!(world.route(&router, &batch).await, ["completed"; 3]);
+    assert_eq!(["b1", "b2", "a0"].map(|key| world.at(key)), [Some(0), Some(1), Some(2)]);
+}
+
 /// As if there were one consumer: it runs alone, and what the others have left runs before and after.
 #[tokio::test(start_paused = true)]
 async fn a_suspect_has_its_turn_alone_while_another_consumer_has_more_than_fits() {

@@ -94,16 +94,12 @@ fn must_complete(timeline: &Timeline<'_>, id: &str) -> bool {
     timeline.spec(id).is_some_and(|spec| expected::completes(timeline.scenario, spec))
 }
 
-/// Whether a limit has a slot for each consumer of a function of several, lets as much begin in an invocation as it receives, and each
-/// run end in time after the interval before it, as `docs/rate.md` asks: what has no turn, or is cut off, loses a receive. So does what a
-/// queue shows while it waits for its turn, which AWS refuses to set up (seed 11047413). In a group the messages of several consumers wait
-/// one after the other, each for an interval of its own consumer's slot (seed 11000253).
+/// Whether a limit lets as much begin in an invocation as it receives, and each run end in time after the interval before it, as
+/// `docs/rate.md` asks: what has no turn, or is cut off, loses a receive. So does what a queue shows while it waits for its turn, which AWS
+/// refuses to set up (seed 11047413). In a group the messages of several consumers wait one after the other, each for an interval of a
+/// slot that its consumer has just been granted (seed 11000253).
 fn has_turns(scenario: &Scenario) -> bool {
     let Some(limit) = scenario.consumer.limit else { return true };
-    let consumers = scenario.consumers() * scenario.function.clocks_ms.len();
-    if scenario.consumers() > 1 && consumers > limit.used() as usize {
-        return false;
-    }
     let Some(rate) = limit.per_second.map(u64::from) else { return true };
     let takes = |work: &Work| match work {
         Work::Good { before_ms, after_ms } => before_ms + after_ms,
