@@ -131,12 +131,13 @@ impl Engine {
     /// Creates an engine as [`new`](Self::new) does.
     pub(crate) fn of(consumer: Definition, concurrency: usize) -> Result<Self, Error> {
         let name = consumer.check()?;
-        let held_max = consumer.store.claims_max().unwrap_or(CONCURRENCY_MAX).clamp(1, CONCURRENCY_MAX);
+        let held_max = consumer.store.claims_max().map(|max| max.clamp(1, CONCURRENCY_MAX));
         let call = match &consumer.handler {
             Runner::Each(_) => 1,
             Runner::Batch(_) => consumer.options.items_max(),
         };
-        let concurrency = consumer.options.concurrency.unwrap_or(concurrency.max(call)).clamp(1, held_max);
+        let concurrency = consumer.options.concurrency.unwrap_or(concurrency.max(call));
+        let concurrency = concurrency.clamp(1, held_max.unwrap_or(CONCURRENCY_MAX));
         let options = &consumer.options;
         let breaker = options.breaker.as_ref().map(|breaker| SharedBreaker::new(breaker, &name, options.policy.skew));
         let limit = options.limit.as_ref();
@@ -144,7 +145,7 @@ impl Engine {
         Ok(Self(Shared {
             breaker: breaker.transpose()?,
             limit: limit.transpose()?.map(Arc::new),
-            slots: Slots::new(concurrency, consumer.store.claims_max().map(|_| held_max)),
+            slots: Slots::new(concurrency, held_max),
             consumer,
             name,
             clock: Arc::new(SystemClock),
