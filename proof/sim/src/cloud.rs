@@ -22,8 +22,8 @@ use crate::world::World;
 /// How long after the faults an operator waits: every lease is over then, whatever clocks had said.
 const PAUSE_S: u64 = 4 * 3_600;
 
-/// How often an operator moves dead letters back of which no fewer came back than the time before. Messages behind a failure
-/// in their group, and those for which there is no time, use up their receives with it; a failure of one uses up a redrive
+/// How often in a row an operator moves dead letters back of which no fewer came back than the time before, and for which nothing was done.
+/// Messages behind a failure in their group, and those for which there is no time, use up their receives with it; a failure of one uses up a redrive
 /// where the queue has one receive (seed 11014151).
 const REDRIVES_FRUITLESS: usize = 3;
 
@@ -70,7 +70,7 @@ impl Cloud {
             state.clocks_ms.iter_mut().for_each(|off| *off = 0);
             state.note(Event::FaultsStopped);
         }
-        let (mut before, mut fruitless) = (usize::MAX, 0);
+        let (mut before, mut done, mut fruitless) = (usize::MAX, 0, 0);
         for round in 0.. {
             sleep(Duration::from_secs(PAUSE_S)).await;
             // Whatever might go well the first time, and after that what must, or must be given up.
@@ -80,11 +80,12 @@ impl Cloud {
                 break;
             }
             self.drain(&mut producers).await;
-            fruitless = if redriven < before { 0 } else { fruitless + 1 };
+            let done_now = self.world.state().effects();
+            fruitless = if redriven < before || done_now > done { 0 } else { fruitless + 1 };
             if fruitless >= REDRIVES_FRUITLESS {
                 break;
             }
-            before = redriven;
+            (before, done) = (redriven, done_now);
         }
         // What is late has arrived after this.
         sleep(Duration::from_secs(PAUSE_S)).await;

@@ -136,6 +136,12 @@ impl State {
         self.history.events.push((at, event));
     }
 
+    /// How many effects there were.
+    #[must_use]
+    pub fn effects(&self) -> usize {
+        self.effects.len()
+    }
+
     /// The time since the beginning.
     pub fn now_ms(&self) -> u64 {
         millis(self.begin.elapsed())
