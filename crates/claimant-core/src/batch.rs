@@ -284,7 +284,7 @@ fn of_each<R: BatchResults>(returned: Result<R, HandlerError>, contexts: &[Conte
     let results = returned.map_err(|error| of_several(error.into(), contexts.len()))?.of_each(contexts.len());
     if results.len() != contexts.len() {
         let why = format!("the batch handler returned {} results for {} items", results.len(), contexts.len());
-        return Err(Failure { kind: FailureKind::Uncertain, ..Failure::retry(why) });
+        return Err(Failure::retry(why).after_return());
     }
     Ok(results.into_iter().zip(contexts).map(|(result, cx)| to_keep(result, cx)).collect())
 }

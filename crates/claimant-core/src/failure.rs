@@ -181,6 +181,14 @@ impl Failure {
     pub fn terminal(why: impl Into<String>) -> Self {
         Self { kind: FailureKind::Terminal, ..Self::retry(why) }
     }
+
+    /// Returns it as one of a handler that has returned as if all was well: where another try can help, the work may be done.
+    pub(crate) fn after_return(self) -> Self {
+        match self.kind {
+            FailureKind::Retry => Self { kind: FailureKind::Uncertain, ..self },
+            FailureKind::Terminal | FailureKind::Uncertain => self,
+        }
+    }
 }
 
 impl From<HandlerError> for Failure {

@@ -80,7 +80,8 @@ pub enum Settled {
     Aborted {
         /// The claim.
         claim: Claim,
-        /// Why, and whether trying again can help: treated as if the handler had returned it.
+        /// Why, and whether trying again can help. The handler has returned: what it did outside of the transaction may be done, so that
+        /// where another try can help, [at most once](crate::Consumer::at_most_once) parks the work.
         failure: Failure,
     },
     /// The key was not claimable after all, and this is why: the answer of a store that claims and completes in one step.

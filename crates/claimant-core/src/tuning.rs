@@ -159,7 +159,7 @@ impl<T> Consumer<T> {
     }
 
     /// Never runs work again that may be done: whose owner died, whose handler panicked, was cancelled or timed out, or
-    /// returned [`HandlerError::uncertain`](crate::HandlerError::uncertain). It is parked, and an operator decides. What the
+    /// returned [`HandlerError::uncertain`](crate::HandlerError::uncertain), or whose transaction did not commit. It is parked, and an operator decides. What the
     /// handler reports failed by [`HandlerError::retry`](crate::HandlerError::retry) or `?` is tried again, so a handler must
     /// return `uncertain` for everything that can go wrong after its request may have arrived, and no client beneath it may
     /// send a request again by itself, as those of many SDKs do. For effects that must not be

@@ -85,7 +85,8 @@ impl Condition<'_> {
         self.0.refused = Failure::terminal(why);
     }
 
-    /// Tries the message again, for this reason.
+    /// Tries the message again, for this reason; [at most once](claimant_core::Consumer::at_most_once), parks it, since what the handler did
+    /// outside of the transaction may be done.
     pub fn or_retry(self, why: impl Into<String>) {
         self.0.refused = Failure::retry(why);
     }

@@ -137,7 +137,7 @@ pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> 
             Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
         },
         Settled::Aborted { claim, failure } if then.is_completion() => {
-            return After::Settle(returned(cx, Claimed { work, claim, permits }, Err(failure)));
+            return After::Settle(returned(cx, Claimed { work, claim, permits }, Err(failure.after_return())));
         }
         Settled::Refused(refusal) if then.is_completion() => cx.refused(&work, refusal),
         Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {

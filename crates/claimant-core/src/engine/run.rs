@@ -133,7 +133,7 @@ pub(crate) async fn to_end(
     claim.transaction = home.take();
     match end {
         RunEnd::Returned(Ok(_)) if claim.transaction.is_none() => {
-            RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT)))
+            RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT).after_return()))
         }
         end => end,
     }
