@@ -229,7 +229,7 @@ impl Dispatch<'_> {
         let entry = |(local, index): (usize, &usize)| {
             let message = &self.events[*index].content;
             let (outcome, visible_after) = outcome(local, message);
-            let details = Details { receive_count: message.receive_count(), ..Details::default() };
+            let details = Details { receive_count: message.receive_count(), events: 1, ..Details::default() };
             (*index, Entry { visible_after, details, ..Entry::new(message.id().clone(), outcome) })
         };
         step.events.iter().enumerate().map(entry).collect()

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::limits::CONCURRENCY_DEFAULT;
-use claimant_core::report::Outcome;
+use claimant_core::report::{Outcome, Report};
 use claimant_core::{
     BoxFuture, Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, Lease,
     MemoryStore, Message, Queue, Rejection, Router, RouterReport, Routes, Schedule,
@@ -104,7 +104,10 @@ impl Queue for Letters {
 
 async fn process(router: &Router, batch: &[Message], queue: &Letters) -> RouterReport {
     let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
-    router.process(batch, schedule, queue).await
+    let report = router.process(batch, schedule, queue).await;
+    let is_one = |report: &Report| report.entries().iter().all(|entry| entry.details.events == 1);
+    assert!(report.consumers().all(|(_, report)| is_one(report)), "each is one event");
+    report
 }
 
 fn words(report: &RouterReport) -> String {
