@@ -81,7 +81,7 @@ impl BatchContext<'_> {
             return asked;
         }
         let (has_schedules, window) = (self.queue().has_schedules(), self.policy().window);
-        let payload_removed = self.removals.is_some_and(|removals| removals.has(delivery.index));
+        let payload_removed = self.removals.is_some_and(|removals| removals.has(delivery.index, self.part));
         if has_schedules && backoff::is_remembered(window, asked) && !payload_removed {
             return asked;
         }

@@ -32,10 +32,10 @@ impl<'a> Removals<'a> {
         (!pointers.is_empty()).then_some(Self { source, pointers })
     }
 
-    /// Returns whether the payload of the message with this index is one of them. Such a message is not sent again: an earlier delivery of it
-    /// may be done meanwhile, and what is sent would point to nothing.
-    pub(crate) fn has(&self, index: usize) -> bool {
-        self.pointers.iter().any(|(of, _)| *of == index)
+    /// Returns whether the payload of the message with this index is removed when it is done: not that of one of several events. Such a message
+    /// is not sent again: an earlier delivery of it may be done meanwhile, and what is sent would point to nothing.
+    pub(crate) fn has(&self, index: usize, part: &Part<'_>) -> bool {
+        part.is_whole(index) && self.pointers.iter().any(|(of, _)| *of == index)
     }
 
     /// Removes the payloads of messages that are completed: the message first, and its payload only once the queue has confirmed that the

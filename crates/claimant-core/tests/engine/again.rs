@@ -11,7 +11,7 @@ use claimant_core::{
 };
 use claimant_testkit::{Call, Fault, FaultyStore};
 
-use super::payloads::Shelf;
+use super::payloads::{Rows, Shelf};
 use super::routes::Lines;
 use super::support::Logs;
 use super::{TIMEOUT, words};
@@ -301,4 +301,16 @@ async fn nothing_is_sent_again_whose_payload_is_removed_when_it_is_done() {
             assert_eq!(logs.with("It comes back earlier").len(), if removes { 2 } else { 0 }, "removes: {removes}");
         }
     }
+}
+
+/// It is not removed then: another event of its message may need it.
+#[tokio::test(start_paused = true)]
+async fn an_event_of_several_is_sent_again_though_payloads_are_removed() {
+    let mut shelf = Shelf::new(&[("a", "\"a 259200\""), ("b", "\"b 259200\"")]);
+    shelf.removes = true;
+    let routes = Routes::by_kind().envelope(Rows).on("order", consumer("c").large_payloads(shelf));
+    let router = Router::new(routes, 10).unwrap();
+    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let batch = [Message::new("m0", "at a\nat b").unwrap()];
+    assert_eq!(words(router.process(&batch, schedule, &Scheduling::default()).await.all()), "scheduled");
 }

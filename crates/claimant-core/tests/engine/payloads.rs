@@ -335,7 +335,7 @@ async fn payloads_are_removed_after_their_messages_and_only_of_finished_ones() {
 }
 
 /// An envelope with an order in each line.
-struct Rows;
+pub(super) struct Rows;
 
 impl Envelope for Rows {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
