@@ -123,7 +123,7 @@ pub struct AttributeValue {
 #[derive(Clone, PartialEq, Eq)]
 enum Data {
     Text(String),
-    /// As it was sent: up to 38 digits, which no number type here holds.
+    /// As it was sent, which no number type here holds: from a queue up to 38 digits, from an envelope any number of them.
     Number(String),
     Bytes(Vec<u8>),
     /// It has no value of the type that it names, or names none that there is.

@@ -11,7 +11,7 @@ use serde_json::Number;
 const FIELDS_FEW: usize = 8;
 
 /// How deep `serde_json` reads.
-const DEPTH_MAX: usize = 128;
+const DEPTH_MAX: usize = 127;
 
 /// A text that is JSON, and where its arrays and objects are. With the [`Fields`] of the objects that are being walked through, it takes at
 /// most four times the memory of the text.
@@ -57,7 +57,7 @@ impl<'a> JsonText<'a> {
     /// The outermost value.
     pub(crate) const ROOT: Place = Place { byte: 0, container: 0 };
 
-    /// Finds the arrays and objects of a text; `None` where it is not JSON, or nested deeper than 128.
+    /// Finds the arrays and objects of a text; `None` where it is not JSON, or nested deeper than 127.
     pub(crate) fn new(text: &'a str) -> Option<Self> {
         u32::try_from(text.len()).ok()?;
         let Valid(count) = serde_json::from_str(text).ok()?;
@@ -239,7 +239,7 @@ fn structure(text: &str) -> impl Iterator<Item = (usize, u8)> {
 }
 
 /// A JSON value, of which nothing is kept but how many arrays and objects it has. serde's `IgnoredAny` also takes what is no JSON: half a
-/// character. Recursion is bounded: `serde_json` refuses text nested deeper than 128.
+/// character. Recursion is bounded: `serde_json` refuses text nested deeper than 127.
 struct Valid(usize);
 
 impl<'de> Deserialize<'de> for Valid {
