@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::time::{Instant, timeout};
 
 use crate::clock::Timestamp;
+use crate::deadline::{guarded, until};
 use crate::intake::Intake;
 #[cfg(doc)]
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
@@ -95,6 +97,23 @@ pub trait Queue: Send + Sync {
     }
 }
 
+/// Asks a queue for something of each of so many messages, until `by`, and returns whether it has confirmed each. Where no time is left, it is
+/// not asked.
+pub(crate) async fn confirmed<'a>(
+    count: usize,
+    by: Instant,
+    ask: impl FnOnce(Duration) -> BoxFuture<'a, Vec<Confirmation>>,
+) -> Vec<bool> {
+    let left = until(by);
+    let answers = match left.is_zero() {
+        true => Vec::new(),
+        false => timeout(left, ask(guarded(left))).await.unwrap_or_default(),
+    };
+    let mut confirmed: Vec<_> = answers.into_iter().map(|answer| answer == Confirmation::Confirmed).collect();
+    confirmed.resize(count, false);
+    confirmed
+}
+
 /// A queue without any of these calls: rejected messages go to their dead-letter queue by redrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoQueue;
@@ -102,5 +121,21 @@ pub struct NoQueue;
 impl Queue for NoQueue {
     fn hide(&self, _index: usize, _period: Duration) -> BoxFuture<'_, HideAnswer> {
         Box::pin(std::future::ready(HideAnswer::Hidden))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_queue_does_not_answer_in_time_is_not_confirmed() {
+        use Confirmation::{Confirmed, Unconfirmed};
+        const WITHIN: Duration = Duration::from_secs(1);
+        let ready = |answers: Vec<_>| confirmed(3, Instant::now() + WITHIN, |_| Box::pin(std::future::ready(answers)));
+        assert_eq!(ready(vec![Unconfirmed, Confirmed]).await, [false, true, false]);
+        assert_eq!(confirmed(1, Instant::now() + WITHIN, |_| Box::pin(std::future::pending())).await, [false]);
+        // A request would be on its way for a message that is reported as one that comes back.
+        assert_eq!(confirmed(1, Instant::now(), |_| panic!("it has no time")).await, [false]);
     }
 }

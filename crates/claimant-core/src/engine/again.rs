@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::backoff;
 use crate::clock::Timestamp;
-use crate::deadline::{guarded, until};
 use crate::key::MessageId;
 use crate::limits::VISIBILITY_MAX_S;
-use crate::queue::{Confirmation, Queue, SendAgain};
+use crate::queue::{Queue, SendAgain, confirmed};
 use crate::report::{Entry, Outcome};
 
 /// Which messages of an invocation are sent again: whether the schedule of each was confirmed.
@@ -32,12 +31,10 @@ impl SentAgain {
         if messages.is_empty() {
             return sent;
         }
-        let left = until(by);
-        let answers = timeout(left, queue.send_again(&messages, guarded(left))).await.unwrap_or_default();
-        let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
-        for (SendAgain { index, at, .. }, answer) in messages.iter().zip(answers) {
+        let confirmed = confirmed(messages.len(), by, |within| queue.send_again(&messages, within)).await;
+        for (SendAgain { index, at, .. }, confirmed) in messages.iter().zip(confirmed) {
             let message_id = &entries[*index].message_id;
-            if answer == Confirmation::Confirmed {
+            if confirmed {
                 tracing::info!(message_id = %message_id, at = at.as_millis(), "message is scheduled to be sent to its queue again");
                 sent.0.insert(message_id.clone(), true);
             } else {

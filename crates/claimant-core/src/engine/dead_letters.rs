@@ -4,15 +4,14 @@ use std::collections::VecDeque;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::context::BatchContext;
 use super::exit::Disposal;
 use super::work::Delivery;
-use crate::deadline::{guarded, until};
 use crate::key::RecordId;
 use crate::limits::DEAD_LETTERS_BATCH_MAX;
-use crate::queue::{Confirmation, Queue};
+use crate::queue::{Queue, confirmed};
 use crate::report::DeadLetter;
 
 /// A message on its way to the dead-letter queue.
@@ -83,20 +82,11 @@ impl<'a> DeadLetters<'a> {
 /// Sends so many copies as one request takes, until `by`, and returns whether the queue has confirmed each: where it has not, and where no time
 /// is left, the message stays where it is.
 pub(crate) async fn send(queue: &dyn Queue, copies: &[DeadLetter], by: Instant) -> Vec<bool> {
-    let left = until(by);
-    let answers = match left.is_zero() {
-        true => Vec::new(),
-        false => timeout(left, queue.dead_letters(copies, guarded(left))).await.unwrap_or_default(),
-    };
-    let answers = answers.into_iter().chain(std::iter::repeat(Confirmation::Unconfirmed));
-    let confirmed = copies.iter().zip(answers).map(|(copy, answer)| {
-        let confirmed = answer == Confirmation::Confirmed;
-        if !confirmed {
-            tracing::warn!(consumer = %copy.consumer, message_id = %copy.message_id, "message could not be dead-lettered: it stays in its queue");
-        }
-        confirmed
-    });
-    confirmed.collect()
+    let confirmed = confirmed(copies.len(), by, |within| queue.dead_letters(copies, within)).await;
+    for (copy, _) in copies.iter().zip(&confirmed).filter(|(_, confirmed)| !**confirmed) {
+        tracing::warn!(consumer = %copy.consumer, message_id = %copy.message_id, "message could not be dead-lettered: it stays in its queue");
+    }
+    confirmed
 }
 
 fn dead_letter(cx: BatchContext<'_>, disposed: &Disposed) -> DeadLetter {
