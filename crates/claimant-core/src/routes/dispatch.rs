@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 
-use super::plan::{Event, Step, Steps, plan};
+use super::plan::{Bundle, Routed, Row, plan};
 use super::table::Destination;
 use crate::backoff;
 use crate::deadline::Schedule;
@@ -28,7 +28,7 @@ const REQUESTS_MAX: usize = 10;
 pub(crate) struct Dispatch<'a> {
     pub(crate) engines: &'a [Engine],
     pub(crate) unrouted: &'a ConsumerName,
-    pub(crate) events: &'a [Event],
+    pub(crate) events: &'a [Routed],
     pub(crate) schedule: Schedule,
     pub(crate) invocation: &'a Invocation<'a>,
 }
@@ -66,9 +66,9 @@ impl Dispatch<'_> {
     pub(crate) async fn drive(&self) -> Dispatched {
         let plan = plan(self.events);
         // All of them, before the first one starts.
-        let sequences: Vec<_> = plan.iter().map(|steps| (steps, Sequence::of(self.invocation))).collect();
+        let sequences: Vec<_> = plan.iter().map(|row| (row, Sequence::of(self.invocation))).collect();
         let mut done = Dispatched::default();
-        for of_sequence in join_all(sequences.into_iter().map(|(steps, sequence)| self.steps(steps, sequence))).await {
+        for of_sequence in join_all(sequences.into_iter().map(|(row, sequence)| self.row(row, sequence))).await {
             done.entries.extend(of_sequence.entries);
             done.messages.extend(of_sequence.messages);
             done.totals.extend(of_sequence.totals);
@@ -79,19 +79,19 @@ impl Dispatch<'_> {
         done
     }
 
-    async fn steps(&self, steps: &Steps, sequence: Sequence<'_>) -> Dispatched {
+    async fn row(&self, row: &Row, sequence: Sequence<'_>) -> Dispatched {
         let mut done = Dispatched::default();
         let mut blocked = false;
-        for step in &steps.steps {
+        for bundle in &row.bundles {
             let entries = match blocked {
-                true => self.answer(step, |_, _| (Outcome::Blocked, Some(Duration::ZERO))),
-                false => self.step(step, &sequence, &mut done).await,
+                true => self.answer(bundle, |_, _| (Outcome::Blocked, Some(Duration::ZERO))),
+                false => self.bundle(bundle, &sequence, &mut done).await,
             };
-            blocked |= steps.ordered && entries.iter().any(|(_, entry)| !entry.outcome.is_success());
+            blocked |= row.ordered && entries.iter().any(|(_, entry)| !entry.outcome.is_success());
             done.entries.extend(entries);
-            if step.ends_message && !blocked {
-                // A step has an event at least.
-                let last = step.events.last().map(|index| self.events[*index].message);
+            if bundle.ends_message && !blocked {
+                // A bundle has an event at least.
+                let last = bundle.events.last().map(|index| self.events[*index].message);
                 let several = done.several_events(self, |message| Some(message) == last);
                 for (message, entry) in self.finish(several).await {
                     blocked |= !entry.outcome.is_success();
@@ -102,45 +102,45 @@ impl Dispatch<'_> {
         done
     }
 
-    async fn step(&self, step: &Step, sequence: &Sequence<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
-        let events = || step.events.iter().map(|index| &self.events[*index]);
+    async fn bundle(&self, bundle: &Bundle, sequence: &Sequence<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
+        let events = || bundle.events.iter().map(|index| &self.events[*index]);
         let origins: Vec<_> = events().map(|event| Origin { message: event.message, whole: event.whole }).collect();
         let part = Part::of(sequence, origins);
         match events().next().map(|event| &event.destination) {
             Some(Destination::Consumer(number)) => {
                 let batch: Vec<_> = events().map(|event| event.content.clone()).collect();
                 let (mut report, unsent) = self.engines[*number].process_part(&batch, self.schedule, &part).await;
-                done.unsent.extend(unsent.into_iter().map(|letter| (step.events[letter.index], letter)));
+                done.unsent.extend(unsent.into_iter().map(|letter| (bundle.events[letter.index], letter)));
                 let entries = report.take_entries();
                 done.totals.push((*number, report));
-                step.events.iter().copied().zip(entries).collect()
+                bundle.events.iter().copied().zip(entries).collect()
             }
-            Some(Destination::Rejected(_)) => self.reject(step, &part, done).await,
-            Some(Destination::NotStarted) => self.answer(step, |_, message| {
+            Some(Destination::Rejected(_)) => self.reject(bundle, &part, done).await,
+            Some(Destination::NotStarted) => self.answer(bundle, |_, message| {
                 let back = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id());
                 (Outcome::NotStarted, back)
             }),
             Some(Destination::Acknowledged(_)) | None => {
-                (0..step.events.len()).for_each(|local| part.done(local));
+                (0..bundle.events.len()).for_each(|local| part.done(local));
                 let outcome = |index: usize| match &self.events[index].destination {
                     Destination::Acknowledged(outcome) => outcome.clone(),
                     _ => Outcome::Ignored,
                 };
-                self.answer(step, |local, _| (outcome(step.events[local]), None))
+                self.answer(bundle, |local, _| (outcome(bundle.events[local]), None))
             }
         }
     }
 
     /// Rejects what no route takes. The dead letter of one of several events of a message is sent once all of them have ended, and counts as
     /// confirmed until then.
-    async fn reject(&self, step: &Step, part: &Part<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
-        let rejections: Vec<_> = step.events.iter().map(|index| rejection(&self.events[*index])).collect();
+    async fn reject(&self, bundle: &Bundle, part: &Part<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
+        let rejections: Vec<_> = bundle.events.iter().map(|index| rejection(&self.events[*index])).collect();
         let letter = |(local, (index, rejection)): (usize, (&usize, &Rejection))| {
             let message_id = self.events[*index].content.id();
             tracing::error!(consumer = %self.unrouted, message_id = %message_id, reason = %rejection, "message rejected");
             self.dead_letter(local, message_id, rejection)
         };
-        let letters = step.events.iter().zip(&rejections).enumerate().map(letter);
+        let letters = bundle.events.iter().zip(&rejections).enumerate().map(letter);
         let (whole, unsent): (Vec<_>, Vec<_>) = letters.partition(|letter| part.is_whole(letter.index));
         let mut confirmed = vec![false; rejections.len()];
         if part.has_dead_letters() {
@@ -151,10 +151,10 @@ impl Dispatch<'_> {
             }
             for letter in unsent {
                 confirmed[letter.index] = true;
-                done.unsent.push((step.events[letter.index], letter));
+                done.unsent.push((bundle.events[letter.index], letter));
             }
         }
-        self.answer(step, |local, message| {
+        self.answer(bundle, |local, message| {
             let (rejection, dead_lettered) = (rejections[local].clone(), confirmed[local]);
             let back = (!dead_lettered).then(|| backoff::rejected_delay(message.receive_count()));
             (Outcome::Rejected { rejection, dead_lettered }, back)
@@ -220,10 +220,10 @@ impl Dispatch<'_> {
         ended
     }
 
-    /// Returns this answer for each event of a step.
+    /// Returns this answer for each event of a bundle.
     fn answer(
         &self,
-        step: &Step,
+        bundle: &Bundle,
         outcome: impl Fn(usize, &Message) -> (Outcome, Option<Duration>),
     ) -> Vec<(usize, Entry)> {
         let entry = |(local, index): (usize, &usize)| {
@@ -232,7 +232,7 @@ impl Dispatch<'_> {
             let details = Details { receive_count: message.receive_count(), events: 1, ..Details::default() };
             (*index, Entry { visible_after, details, ..Entry::new(message.id().clone(), outcome) })
         };
-        step.events.iter().enumerate().map(entry).collect()
+        bundle.events.iter().enumerate().map(entry).collect()
     }
 }
 
@@ -276,7 +276,7 @@ fn without_dead_letter(entry: &Entry) -> Entry {
     }
 }
 
-fn rejection(event: &Event) -> Rejection {
+fn rejection(event: &Routed) -> Rejection {
     match &event.destination {
         Destination::Rejected(rejection) => rejection.clone(),
         _ => Rejection::new("it has no route"),

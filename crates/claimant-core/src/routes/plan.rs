@@ -6,7 +6,7 @@ use super::table::Destination;
 use crate::message::Message;
 
 /// An event of a message, and where it goes.
-pub(crate) struct Event {
+pub(crate) struct Routed {
     /// Which message of the invocation it is of.
     pub(crate) message: usize,
     /// Whether it is that message's only one.
@@ -18,26 +18,26 @@ pub(crate) struct Event {
 
 /// What goes to one destination together.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct Bundle {
     /// By their indexes.
     pub(crate) events: Vec<usize>,
     /// Whether the message of which these are the last events has several.
     pub(crate) ends_message: bool,
 }
 
-/// Steps that are taken one after the other.
+/// Bundles that go to their destinations one after the other.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Steps {
+pub(crate) struct Row {
     /// Whether none is taken after one that did not succeed.
     pub(crate) ordered: bool,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) bundles: Vec<Bundle>,
 }
 
 /// Returns what is done side by side. A group that is kept in order and goes to more than one consumer, or has a message of
-/// several events, has steps of its own: a run of events for the same consumer in each. So has one of several messages that no consumer
-/// takes, one in each step, since none of them may leave the queue before the one in front of it has. All else goes to its consumer at
+/// several events, has bundles of its own: a run of events for the same consumer in each. So has one of several messages that no consumer
+/// takes, one in each bundle, since none of them may leave the queue before the one in front of it has. All else goes to its consumer at
 /// once, which keeps the order of the groups in it.
-pub(crate) fn plan(events: &[Event]) -> Vec<Steps> {
+pub(crate) fn plan(events: &[Routed]) -> Vec<Row> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut at_once: Vec<usize> = Vec::new();
     for (index, event) in events.iter().enumerate() {
@@ -52,20 +52,20 @@ pub(crate) fn plan(events: &[Event]) -> Vec<Steps> {
         let together = first != Kind::Rejected || group.len() == 1;
         match together && group.iter().all(|index| events[*index].whole && kind(&events[*index].destination) == first) {
             true => at_once.extend(group),
-            false => plan.push(Steps { ordered: true, steps: in_order(events, &group) }),
+            false => plan.push(Row { ordered: true, bundles: in_order(events, &group) }),
         }
     }
     // As they came: that is the order of what has the same key.
     at_once.sort_unstable();
-    let mut step_of: HashMap<Kind, usize> = HashMap::new();
-    let mut together: Vec<Steps> = Vec::new();
+    let mut row_of: HashMap<Kind, usize> = HashMap::new();
+    let mut together: Vec<Row> = Vec::new();
     for index in at_once {
-        let number = *step_of.entry(kind(&events[index].destination)).or_insert(together.len());
+        let number = *row_of.entry(kind(&events[index].destination)).or_insert(together.len());
         if number == together.len() {
-            let step = Step { events: Vec::new(), ends_message: false };
-            together.push(Steps { ordered: false, steps: vec![step] });
+            let bundle = Bundle { events: Vec::new(), ends_message: false };
+            together.push(Row { ordered: false, bundles: vec![bundle] });
         }
-        together[number].steps[0].events.push(index);
+        together[number].bundles[0].events.push(index);
     }
     together.into_iter().chain(plan).collect()
 }
@@ -88,10 +88,10 @@ fn kind(destination: &Destination) -> Kind {
     }
 }
 
-/// Returns runs of events for the same consumer. A message of several events shares no step with others, nor does one that no consumer
+/// Returns runs of events for the same consumer. A message of several events shares no bundle with others, nor does one that no consumer
 /// takes: whether it has succeeded must be known before the next one starts.
-fn in_order(events: &[Event], group: &[usize]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+fn in_order(events: &[Routed], group: &[usize]) -> Vec<Bundle> {
+    let mut bundles: Vec<Bundle> = Vec::new();
     for (position, index) in group.iter().enumerate() {
         let event = &events[*index];
         let before = position.checked_sub(1).map(|before| &events[group[before]]);
@@ -101,16 +101,16 @@ fn in_order(events: &[Event], group: &[usize]) -> Vec<Step> {
             let shares = before.whole && event.whole && kind != Kind::Rejected;
             kind == before_kind && (same_message || shares)
         });
-        match steps.last_mut().filter(|_| follows) {
-            Some(step) => step.events.push(*index),
-            None => steps.push(Step { events: vec![*index], ends_message: false }),
+        match bundles.last_mut().filter(|_| follows) {
+            Some(bundle) => bundle.events.push(*index),
+            None => bundles.push(Bundle { events: vec![*index], ends_message: false }),
         }
         let ends = group.get(position + 1).is_none_or(|next| events[*next].message != event.message);
-        if let Some(step) = steps.last_mut().filter(|_| ends && !event.whole) {
-            step.ends_message = true;
+        if let Some(bundle) = bundles.last_mut().filter(|_| ends && !event.whole) {
+            bundle.ends_message = true;
         }
     }
-    steps
+    bundles
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
         let of_message = |number: &str| words.iter().filter(|words| words[0] == number).count();
         let event = |words: &Vec<&str>| {
             let content = Message::new("m", "").unwrap();
-            Event {
+            Routed {
                 message: words[0].parse().unwrap(),
                 whole: of_message(words[0]) == 1,
                 content: if words[1] == ".." { content } else { content.with_ordered_group(words[1]) },
@@ -138,13 +138,13 @@ mod tests {
             }
         };
         let events: Vec<_> = words.iter().map(event).collect();
-        let step = |step: &Step| {
-            let events: Vec<_> = step.events.iter().map(usize::to_string).collect();
-            format!("{}{}", events.join("+"), if step.ends_message { "." } else { "" })
+        let bundle = |bundle: &Bundle| {
+            let events: Vec<_> = bundle.events.iter().map(usize::to_string).collect();
+            format!("{}{}", events.join("+"), if bundle.ends_message { "." } else { "" })
         };
-        let shown = |steps: &Steps| {
-            let shown: Vec<_> = steps.steps.iter().map(step).collect();
-            format!("{}{}", if steps.ordered { "in order: " } else { "" }, shown.join(" "))
+        let shown = |row: &Row| {
+            let shown: Vec<_> = row.bundles.iter().map(bundle).collect();
+            format!("{}{}", if row.ordered { "in order: " } else { "" }, shown.join(" "))
         };
         plan(&events).iter().map(shown).collect()
     }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::consumers::Consumers;
 use super::dispatch::{Dispatch, Dispatched};
-use super::plan::Event;
+use super::plan::Routed;
 use super::table::{Destination, Table, UNROUTED};
 use crate::clock::{Clock, Timestamp};
 use crate::deadline::Schedule;
@@ -132,7 +132,7 @@ impl Router {
 
     /// Returns the events of a batch, and where each goes. Those of messages with the most receives are found first: what finds no room in
     /// memory, or no time, is not passed over for ever.
-    fn events(&self, batch: &[Message], schedule: Schedule) -> Vec<Event> {
+    fn events(&self, batch: &[Message], schedule: Schedule) -> Vec<Routed> {
         let mut unpacking = Unpacking::new(&self.unrouted, schedule);
         let mut found: Vec<_> = (0..).zip(batch).collect();
         found.sort_by_key(|(_, delivered)| Reverse(delivered.receive_count()));
@@ -141,7 +141,7 @@ impl Router {
         found.sort_by_key(|(message, _)| *message);
         let events = found.into_iter().flat_map(|(message, found)| {
             let whole = found.len() == 1;
-            let event = move |(content, destination)| Event { message, whole, content, destination };
+            let event = move |(content, destination)| Routed { message, whole, content, destination };
             found.into_iter().map(event)
         });
         events.collect()
@@ -159,7 +159,7 @@ impl Router {
     }
 
     /// Returns the report of all messages, and one for each consumer.
-    fn reports(&self, batch: &[Message], events: &[Event], done: Dispatched) -> (Report, Vec<(ConsumerName, Report)>) {
+    fn reports(&self, batch: &[Message], events: &[Routed], done: Dispatched) -> (Report, Vec<(ConsumerName, Report)>) {
         let Dispatched { mut entries, messages, totals, .. } = done;
         entries.sort_by_key(|(index, _)| *index);
         // What has no entry counts as not started, which is no success: no message is without one.
