@@ -7,7 +7,7 @@ pub const SKEW_DEFAULT_MS: u64 = 1_000;
 pub const SKEW_MAX_MS: u64 = 60_000;
 
 /// How long a queue keeps a message at most.
-pub(crate) const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
+const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
 
 /// The default deduplication window: longer than any message can wait in its queue.
 pub const WINDOW_DEFAULT_S: u64 = 15 * 86_400;
@@ -94,6 +94,9 @@ pub(crate) const ROOM_TURN_MAX_MS: u64 = 500;
 /// It waits for this part of the time for fetching at most: a quarter.
 pub(crate) const ROOM_TURN_PART: u32 = 4;
 
+/// How many messages are deleted together before their payloads are removed: where that is not confirmed, all of their payloads stay.
+pub(crate) const DELETIONS_TOGETHER: usize = 10;
+
 /// How many requests at once delete messages that are done, and then remove their payloads.
 pub(crate) const REMOVALS_MAX: usize = 8;
 
@@ -149,7 +152,7 @@ pub(crate) const RUNTIMES_MAX: usize = 6;
 pub const BLOCKED_MAX: usize = 100;
 
 /// The fewest threads that a process may have anywhere: what a function's environment has, processes counted.
-pub(crate) const PROCESS_THREADS_MAX: usize = 1_024;
+const PROCESS_THREADS_MAX: usize = 1_024;
 
 /// How much longer than the invocation's deadline a lease lasts.
 pub const LEASE_MARGIN_MS: u64 = 1_000;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::fetching::Fetched;
 use super::invocation::Part;
 use crate::deadline::until;
-use crate::limits::{DEAD_LETTERS_BATCH_MAX, REMOVALS_MAX};
+use crate::limits::{DELETIONS_TOGETHER, REMOVALS_MAX};
 use crate::payloads::{PayloadSource, Pointer};
 use crate::queue::{Confirmation, Queue};
 use crate::reader::Reader;
@@ -86,7 +86,7 @@ async fn remove(
             (chunk, gone)
         }
     };
-    let chunks: Vec<_> = finished.chunks(DEAD_LETTERS_BATCH_MAX).map(delete).collect();
+    let chunks: Vec<_> = finished.chunks(DELETIONS_TOGETHER).map(delete).collect();
     let deleted: Vec<_> = stream::iter(chunks).buffer_unordered(REMOVALS_MAX).collect().await;
     let (gone, left): (Vec<_>, Vec<_>) = deleted.into_iter().partition(|(_, gone)| *gone);
     // A copy that may come back needs the payload that it shares with one that is gone.
