@@ -106,12 +106,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 }
 
 impl<T: Send + 'static> Consumer<T> {
-    pub(crate) fn with_handler(
-        name: String,
-        store: Arc<dyn Store>,
-        reader: Reader,
-        handler: impl Into<Runner>,
-    ) -> Self {
+    fn with_handler(name: String, store: Arc<dyn Store>, reader: Reader, handler: impl Into<Runner>) -> Self {
         let (handler, options) = (handler.into(), Options::default());
         let definition = Definition { name, store, handler, reader, on_duplicate: None, options };
         Self { definition, payload: PhantomData }

@@ -17,7 +17,7 @@ use crate::protocol::Abandoned;
 use crate::reader::Reader;
 use crate::store::{Before, Store};
 
-pub(crate) type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
+type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 
 /// What a consumer is, whatever the type of its payloads.
 pub(crate) struct Definition {

@@ -28,7 +28,7 @@ pub(crate) enum After {
 }
 
 /// Decides what follows a handler's run.
-pub(crate) fn after_run<'a>(cx: BatchContext<'a>, ran: Ran) -> After {
+pub(crate) fn after_run(cx: BatchContext<'_>, ran: Ran) -> After {
     let Ran { claimed, end, .. } = ran;
     let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
     let (name, message_id) = (cx.name(), message.id());
@@ -126,7 +126,7 @@ fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: impl FnOnce
 }
 
 /// Decides what follows a settlement.
-pub(crate) fn after_settling<'a>(cx: BatchContext<'a>, result: SettleResult) -> After {
+pub(crate) fn after_settling(cx: BatchContext<'_>, result: SettleResult) -> After {
     let SettleResult { settling: Settling { work, permits, then, attempt, lease_end, .. }, settled } = result;
     let (message_id, word) = (&work.delivery.message.id(), then.word());
     let exit = match settled {

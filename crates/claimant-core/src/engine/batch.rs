@@ -103,7 +103,7 @@ impl<'a> Batch<'a> {
         if self.lanes.can_advance() {
             return PassEnd::Again;
         }
-        if self.claiming.waiting() == 0 && self.running.none_waits() && self.suspects.is_empty() {
+        if self.claiming.waiting() == 0 && self.running.waiting() == 0 && self.suspects.is_empty() {
             self.starts.slots.stop_waiting();
         }
         // Whatever its breaker and its limit wait for: others may have their turn meanwhile.
@@ -198,8 +198,7 @@ impl<'a> Batch<'a> {
             permits.in_hand = work.identity.tenant.as_ref().map(|tenant| cx.shared.slots.tenants.hold(tenant));
             admitted.push((work, permits));
         }
-        let failed = self.claiming.start(admitted);
-        failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
+        self.claiming.start(admitted);
     }
 
     /// Returns how many claims may wait for a free slot, where the next one is `urgent` or not.
@@ -219,10 +218,7 @@ impl<'a> Batch<'a> {
     fn start_suspects(&mut self, fits: bool) {
         let most = self.gate.room(0).min(self.starts.limit.room(0));
         match self.suspects.start(&mut self.starts.slots, most, fits) {
-            NextSuspects::Claim(admitted) => {
-                let failed = self.claiming.start(admitted);
-                failed.into_iter().for_each(|(work, error)| self.unanswered(work, &error));
-            }
+            NextSuspects::Claim(admitted) => self.claiming.start(admitted),
             NextSuspects::NotStarted(works) => {
                 works.into_iter().for_each(|work| self.without_run(work.without_payload().delivery))
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -46,8 +46,8 @@ enum CallEnd {
         tries: u32,
         took: Duration,
     },
-    /// No time was left for another try.
-    GivenUp(Vec<(Pending, StoreError)>),
+    /// They could not even be asked for, or no time was left for another try.
+    GivenUp(Vec<(Work<()>, StoreError)>),
 }
 
 pub(crate) struct Claiming<'a> {
@@ -126,15 +126,16 @@ impl<'a> Claiming<'a> {
         self.longest
     }
 
-    /// Claims these keys; those that cannot even be asked for come back.
-    pub(crate) fn start(&mut self, admitted: Vec<(Work, Permits)>) -> Vec<(Work<()>, StoreError)> {
-        let (mut new, mut done, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    /// Claims these keys.
+    pub(crate) fn start(&mut self, admitted: Vec<(Work, Permits)>) {
+        let (mut new, mut done) = (Vec::new(), Vec::new());
         for (work, permits) in admitted {
             let owner = match OwnerToken::draw() {
                 Ok(owner) => owner,
                 Err(error) => {
                     let error = StoreError::new(StoreErrorKind::Other, error.to_string());
-                    failed.push((work.without_payload(), error));
+                    self.in_flight += 1;
+                    self.calls.push(Box::pin(ready(CallEnd::GivenUp(vec![(work.without_payload(), error)]))));
                     continue;
                 }
             };
@@ -153,7 +154,6 @@ impl<'a> Claiming<'a> {
                 self.ask(std::mem::replace(&mut pending, rest), 0);
             }
         }
-        failed
     }
 
     /// Returns what its key most likely has, by what others like it had.
@@ -190,7 +190,7 @@ impl<'a> Claiming<'a> {
             CallEnd::Answered { answers, tries, took } => self.answered(answers, tries, took),
             CallEnd::GivenUp(unanswered) => {
                 self.in_flight -= unanswered.len();
-                give_up(unanswered)
+                given_up(unanswered)
             }
         })
     }
@@ -248,7 +248,7 @@ impl<'a> Claiming<'a> {
         let Some((first, error)) = unanswered.first() else { return Vec::new() };
         let message_id = &first.work.delivery.message.id();
         let Some(delay) = backoff::store_delay(tries, message_id, until(cx.schedule.cancel_at)) else {
-            return give_up(unanswered);
+            return given_up(without_payloads(unanswered));
         };
         if tries == 1 {
             tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unanswered.len(), error = %Chain(error), "the store gave no answer to claims: they are tried again while handlers can start");
@@ -257,7 +257,7 @@ impl<'a> Claiming<'a> {
         self.calls.push(Box::pin(async move {
             sleep(delay).await;
             if !cx.fits() {
-                return CallEnd::GivenUp(unanswered);
+                return CallEnd::GivenUp(without_payloads(unanswered));
             }
             ask(cx, unanswered.into_iter().map(|(pending, _)| pending).collect(), tries).await
         }));
@@ -265,13 +265,16 @@ impl<'a> Claiming<'a> {
     }
 }
 
-fn give_up(unanswered: Vec<(Pending, StoreError)>) -> Vec<ClaimResult> {
-    let failed = |(pending, error): (Pending, _)| ClaimResult::Unanswered(pending.work.without_payload(), error);
-    unanswered.into_iter().map(failed).collect()
+fn without_payloads(unanswered: Vec<(Pending, StoreError)>) -> Vec<(Work<()>, StoreError)> {
+    unanswered.into_iter().map(|(pending, error)| (pending.work.without_payload(), error)).collect()
+}
+
+fn given_up(unanswered: Vec<(Work<()>, StoreError)>) -> Vec<ClaimResult> {
+    unanswered.into_iter().map(|(work, error)| ClaimResult::Unanswered(work, error)).collect()
 }
 
 /// Sends claims; `tries` calls for them gave no answer before.
-async fn ask<'a>(cx: BatchContext<'a>, pending: Vec<Pending>, tries: u32) -> CallEnd {
+async fn ask(cx: BatchContext<'_>, pending: Vec<Pending>, tries: u32) -> CallEnd {
     let start = Instant::now();
     let (within, call) = cx.store_call(cx.schedule.claims_by(cx.policy().abandoned == Abandoned::Park));
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();

@@ -207,15 +207,20 @@ impl<'a> BatchContext<'a> {
         if !self.receives_end(message.receive_count()) {
             return;
         }
-        if *outcome == Outcome::BreakerOpen {
-            tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message was held back, and one receive is left at most before it is dead-lettered: a larger maxReceiveCount on its queue keeps it");
-        }
-        if *outcome == Outcome::RateLimited {
-            tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message waited for its limit, and one receive is left at most before it is dead-lettered: fewer invocations at once, or smaller batches, receive no more than the limit lets run");
-        }
-        if *outcome == Outcome::NotStarted {
-            tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one");
-        }
+        let what = match outcome {
+            Outcome::BreakerOpen => {
+                "message was held back, and one receive is left at most before it is dead-lettered: a larger maxReceiveCount on its queue keeps it"
+            }
+            Outcome::RateLimited => {
+                "message waited for its limit, and one receive is left at most before it is dead-lettered: fewer invocations at once, or smaller batches, receive no more than the limit lets run"
+            }
+            Outcome::NotStarted => {
+                "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one"
+            }
+            _ => return,
+        };
+        let receive_count = message.receive_count();
+        tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count, "{what}");
     }
 
     /// Returns whether a handler started now would end in time, also where its calls hang as they did.
@@ -250,14 +255,9 @@ impl<'a> BatchContext<'a> {
         Duration::from_millis(CANCEL_GRACE_MS).min(until(self.schedule.return_by) / 2)
     }
 
-    /// Returns after how many receives the queue dead-letters a message, as far as is known.
-    pub(crate) fn receives_max(&self) -> u32 {
-        self.shared.receives_max()
-    }
-
-    /// Returns whether the queue dead-letters the message after this receive.
+    /// Returns whether the queue dead-letters the message after this receive, as far as is known.
     pub(crate) fn is_last_receive(&self, message: &Message) -> bool {
-        message.receive_count() >= self.receives_max()
+        message.receive_count() >= self.shared.receives_max()
     }
 
     /// Returns whether a message that was received this often has one receive left at most.

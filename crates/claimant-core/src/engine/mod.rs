@@ -21,13 +21,13 @@
 //! | `lanes` | what runs side by side; order within FIFO groups and keys; who follows whom |
 //! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
-//! | `running`, `run`, `call`, `task` | handlers in slots; one handler's run; one call of a batch handler; its task |
+//! | `running`, `run`, `call`, `round`, `task` | handlers in slots; one handler's run; one call of a batch handler; one round of it; its task |
 //! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
 //! | `after` | what follows a run, whichever way it ends, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
 //! | `delays`, `renewal` | when a message comes back; who renews a lease, and when |
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
-//! | `gate`, `way`, `breaker_state`, `shared_breaker` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
+//! | `gate`, `way`, `breaker_state`, `shared_breaker`, `breaker_record` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
 //! | `limiting`, `limit_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
 //! | `tenants` | which tenant is next, where messages wait |

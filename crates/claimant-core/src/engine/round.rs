@@ -48,8 +48,8 @@ impl RoundEnd {
 }
 
 /// Calls the handler for these items, with the transaction in `home`.
-pub(crate) async fn round<'a>(
-    cx: BatchContext<'a>,
+pub(crate) async fn round(
+    cx: BatchContext<'_>,
     handler: &AnyBatchHandler,
     members: &mut [Claimed<()>],
     payloads: Vec<Payload>,

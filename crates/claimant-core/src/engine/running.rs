@@ -104,11 +104,6 @@ impl<'a> Running<'a> {
         self.ready.len() + self.alone.len()
     }
 
-    /// Returns whether no claim waits for a slot.
-    pub(crate) fn none_waits(&self) -> bool {
-        self.waiting() == 0
-    }
-
     /// Returns whether a claim that was taken ahead of the slots waits for one.
     pub(crate) fn waits_for_slot(&self) -> bool {
         self.ready.iter().chain(&self.alone).any(|claimed| !claimed.permits.has_slot())
@@ -130,7 +125,7 @@ impl<'a> Running<'a> {
     /// Starts handlers in free slots, until they run for `max` messages; a call waits a moment for others, where more claims
     /// are on their way. Where handlers no longer fit into the time, the claims come back.
     pub(crate) fn start(&mut self, max: usize, starts: &mut Starts<'a>, more: bool, fits: bool) -> Vec<Claimed> {
-        self.linger_until = self.linger_until.filter(|_| !self.none_waits());
+        self.linger_until = self.linger_until.filter(|_| self.waiting() > 0);
         if !fits {
             self.linger_until = None;
             return self.take_waiting();
@@ -167,7 +162,7 @@ impl<'a> Running<'a> {
             let call = call::call(self.cx, handler, items);
             self.runs.push(Box::pin(async { Ended::Call(call.await) }));
         }
-        let waits = !self.none_waits() && self.in_runs < max && more;
+        let waits = self.waiting() > 0 && self.in_runs < max && more;
         let linger = || Instant::now() + Duration::from_millis(CALL_LINGER_MS);
         self.linger_until = waits.then(|| self.linger_until.unwrap_or_else(linger));
     }
@@ -241,7 +236,7 @@ impl<'a> Running<'a> {
     }
 }
 
-async fn run<'a>(cx: BatchContext<'a>, handler: &AnyHandler, claimed: Claimed) -> Ended {
+async fn run(cx: BatchContext<'_>, handler: &AnyHandler, claimed: Claimed) -> Ended {
     let (mut claimed, payload) = claimed.split();
     let start = Instant::now();
     let end = to_end(&cx, &claimed.work, handler, &mut claimed.claim, payload).await;

@@ -50,7 +50,7 @@ impl Then {
     }
 }
 
-impl<'a> Unsettled {
+impl Unsettled {
     /// Releases a claim that was made before the breaker opened; its message waits for another one.
     pub(crate) fn held_back(claimed: Claimed) -> Self {
         if claimed.claim.taken_over || claimed.work.its_turn {
@@ -61,7 +61,7 @@ impl<'a> Unsettled {
     }
 
     /// Releases a claim whose handler was not run for lack of time.
-    pub(crate) fn released(cx: BatchContext<'a>, claimed: Claimed) -> Self {
+    pub(crate) fn released(cx: BatchContext<'_>, claimed: Claimed) -> Self {
         let answer = cx.without_run(&claimed.work.delivery);
         Self::not_run(claimed.without_payload(), answer)
     }
@@ -79,7 +79,7 @@ impl<'a> Unsettled {
     }
 
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
-    pub(crate) fn attempts_exhausted(cx: BatchContext<'a>, claimed: Claimed, max: u32) -> Self {
+    pub(crate) fn attempts_exhausted(cx: BatchContext<'_>, claimed: Claimed, max: u32) -> Self {
         let claimed = claimed.without_payload();
         let error = format!("it was claimed {max} times before, which is as often as it may");
         let exit = cx.rejected(&claimed.work.delivery, Rejection::new(error.clone()));

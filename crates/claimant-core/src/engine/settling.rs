@@ -214,7 +214,7 @@ impl<'a> SettleStage<'a> {
 }
 
 /// Returns a claim that is to be settled now, and its settlement.
-pub(crate) fn prepare<'a>(cx: BatchContext<'a>, unsettled: Unsettled, now: Timestamp) -> (Claim, Settling) {
+pub(crate) fn prepare(cx: BatchContext<'_>, unsettled: Unsettled, now: Timestamp) -> (Claim, Settling) {
     let Unsettled { claimed: Claimed { work, claim, permits }, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
@@ -227,7 +227,7 @@ fn give_up(unknown: Vec<(Claim, Settling, StoreError)>) -> Vec<SettleResult> {
 }
 
 /// Sends settlements; `tries` calls for them gave no answer before.
-async fn settle<'a>(cx: BatchContext<'a>, chunk: Vec<(Claim, Settling)>, tries: u32) -> CallEnd {
+async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Settling)>, tries: u32) -> CallEnd {
     let start = Instant::now();
     let (within, call) = cx.store_call(cx.schedule.return_by);
     let parts = |(claim, settling): (Claim, Settling)| ((claim, settling.settlement.clone()), settling);

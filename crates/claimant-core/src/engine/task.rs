@@ -157,9 +157,9 @@ impl<R: Send + 'static> Task<R> {
         let mut shared = lock(&self.slot);
         match take(&mut shared) {
             Slot::Returned(returned) => End::Returned(returned),
-            Slot::Idle(run) => {
+            // Its own threads have had their time to drop it, and all of them are blocked. What was `Waiting` was withdrawn before.
+            Slot::Idle(run) | Slot::Waiting(run) => {
                 drop(shared);
-                // Its own threads have had their time to drop it, and all of them are blocked.
                 let_go(run);
                 End::Stopped
             }
@@ -172,11 +172,6 @@ impl<R: Send + 'static> Task<R> {
                     let _ = threads.instead_of(generation);
                 }
                 End::StillRunning
-            }
-            Slot::Waiting(run) => {
-                drop(shared);
-                let_go(run);
-                End::Stopped
             }
             Slot::Stopped => End::Stopped,
         }

@@ -56,7 +56,7 @@ impl Batch<'_> {
     /// Waits where messages wait, and no call is under way: for the suspects of other consumers, while they have the time. Else another
     /// invocation opened the breaker or took the limit's turn between two stages of this pass, and the next pass is soon.
     pub(super) async fn look_again(&mut self, must_yield: bool) {
-        if must_yield && self.running.none_waits() {
+        if must_yield && self.running.waiting() == 0 {
             return self.wait(must_yield).await;
         }
         self.starts.slots.give_back();
