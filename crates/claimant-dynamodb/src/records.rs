@@ -85,7 +85,7 @@ impl Requests {
     }
 }
 
-/// Returns the attributes that a list reads; the first five have conditions.
+/// Returns the attributes that a list reads; the first four have conditions.
 fn read_names(names: &AttributeNames) -> [&str; 14] {
     [
         &names.id,

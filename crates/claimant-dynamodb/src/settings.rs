@@ -28,8 +28,8 @@ const BATCH: &str = "CLAIMANT_BATCH";
 #[derive(Debug, Clone)]
 pub struct Settings {
     tables: Option<Tables>,
-    before: Option<Tables>,
-    batched: bool,
+    pub(crate) before: Option<Tables>,
+    pub(crate) batched: bool,
 }
 
 impl Settings {
@@ -45,22 +45,14 @@ impl Settings {
         Self { tables, before, batched: variables.optional_switch(BATCH).unwrap_or(true) }
     }
 
-    /// Returns the tables, of which one has to be named, and whether requests are batched.
-    pub(crate) fn required(mut variables: Variables) -> Result<Named, Error> {
+    /// Reads the settings of a lock table, and returns them with its tables, of which one has to be named.
+    pub(crate) fn required(mut variables: Variables) -> Result<(Tables, Self), Error> {
         variables.text_or_hint(TABLE, "give it the name of the lock table (partition key `id`, a string)");
-        let Self { tables, before, batched } = Self::read(&mut variables);
+        let mut settings = Self::read(&mut variables);
         // OK because without a table there is a fault.
-        let tables = tables.unwrap_or_else(|| Tables::from(""));
-        variables.finish().map(|()| Named { tables, before, batched })
+        let tables = settings.tables.take().unwrap_or_else(|| Tables::from(""));
+        variables.finish().map(|()| (tables, settings))
     }
-}
-
-/// What a lock table is opened with.
-#[derive(Debug)]
-pub(crate) struct Named {
-    pub(crate) tables: Tables,
-    pub(crate) before: Option<Tables>,
-    pub(crate) batched: bool,
 }
 
 /// Returns a table that both name, once by its name and once by an ARN, or by two ARNs.
@@ -84,7 +76,7 @@ mod tests {
     fn a_lock_table_needs_a_name() {
         let required = |vars: &[(&str, &str)]| Settings::required(Variables::new(vars.iter().copied()));
         let words = |vars: &[(&str, &str)]| {
-            let Named { tables, before, batched } = required(vars).unwrap();
+            let (tables, Settings { before, batched, .. }) = required(vars).unwrap();
             (tables.to_string(), before.map(|before| before.to_string()), batched)
         };
         assert_eq!(words(&[("CLAIMANT_TABLE", "locks")]), ("locks".to_owned(), None, true));

@@ -25,7 +25,7 @@ use crate::item::{self, Item};
 use crate::names::AttributeNames;
 use crate::permitted::Permitted;
 use crate::requests::Requests;
-use crate::settings::{Named, Settings};
+use crate::settings::Settings;
 use crate::tables::Tables;
 
 /// The longest that one try of a request may take; DynamoDB answers in milliseconds, a first TLS handshake on a small
@@ -115,7 +115,7 @@ impl LockTable {
     /// # Errors
     /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
-        let Named { tables, before, batched } = Settings::required(variables)?;
+        let (tables, Settings { before, batched, .. }) = Settings::required(variables)?;
         let config = claimant_aws::config().await;
         let table = Self::with_config(move || Builder::from(config), tables).batched(batched);
         Ok(match before {

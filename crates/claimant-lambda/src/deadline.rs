@@ -12,7 +12,7 @@ const PLAUSIBLE_SINCE: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 /// Returns the deadline of each invocation; warns once if the runtime provides none.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    pub(crate) local_timeout: Duration,
+    local_timeout: Duration,
     warned: AtomicBool,
 }
 

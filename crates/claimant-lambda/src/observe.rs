@@ -165,16 +165,16 @@ numbers! {
 
 /// Logs one line for each message: at `INFO` if that is set, else at `DEBUG`. No key, and nothing of the body.
 fn log_messages(report: &Report, consumer: &str, at_info: bool) {
-    for Entry { message_id, outcome: entry, details, .. } in report.entries() {
+    for Entry { message_id, outcome, details, .. } in report.entries() {
         let fence = details.fence.map(|fence| fence.get());
         let [claim_ms, handle_ms, settle_ms] = [details.claim, details.handle, details.settle].map(|d| d.map(millis));
-        let (outcome, dead_lettered) = (entry.word(), is_dead_lettered(entry));
+        let (word, dead_lettered) = (outcome.word(), is_dead_lettered(outcome));
         let (attempt, receive_count, events) = (details.attempt, details.receive_count, details.events);
-        let busy_until = if let Outcome::Busy { until } = entry { Some(until.as_millis()) } else { None };
+        let busy_until = if let Outcome::Busy { until } = outcome { Some(until.as_millis()) } else { None };
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
-                    consumer, %message_id, outcome, dead_lettered, attempt, fence, receive_count, events, busy_until, claim_ms, handle_ms,
+                    consumer, %message_id, outcome = word, dead_lettered, attempt, fence, receive_count, events, busy_until, claim_ms, handle_ms,
                     settle_ms,
                     "message done"
                 )
