@@ -61,7 +61,7 @@ impl<T: DeserializeOwned + Send + 'static> Consumer<T> {
 
     /// Returns a consumer whose handler borrows a transaction of its store: its writes in that and the completion of its key
     /// commit together, exactly once, or not at all, whatever is killed or lost in between. Other effects are as for
-    /// [`new`](Self::new): repeated if the commit did not apply.
+    /// [`new`](Self::new): repeated if the commit did not apply; [at most once](Self::at_most_once), the work is parked instead.
     ///
     /// The handler neither commits nor rolls back: it returns `Ok` or an error. Results, keys and the rest are as for
     /// [`new`](Self::new).
