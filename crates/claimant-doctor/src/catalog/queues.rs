@@ -32,7 +32,8 @@ pub(super) const CHECKS: [Check; 10] = [
         title: "The mapping has ReportBatchItemFailures",
         why: "Without it, Lambda ignores which messages of a batch failed: a function that returns them has all deleted, and one \
               that throws has all received again, those that succeeded, too.",
-        fine: "Where BatchSize is 1 (not reported), or the function throws for one failure and all its work may run twice.",
+        fine: "Where the function throws for one failure, and BatchSize is 1 (not reported) or all its work may run twice; never \
+               for consumers of claimant.",
         source: "https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
     },
     Check {

@@ -2,9 +2,10 @@
 
 use super::fix;
 use super::pair::Pair;
+use super::records::may_run_without;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
-use crate::model::Link;
+use crate::model::{Function, Link};
 
 /// As AWS advises.
 const TIMES: u64 = 6;
@@ -78,21 +79,28 @@ pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
         if *pair.mapping.batch.reports.known()? {
             return FINE;
         }
-        let batch = *pair.mapping.batch.size.known()?;
-        if batch == 1 {
-            return FINE;
+        let known = pair.function.filter(|function| !may_run_without(function));
+        let is_consumer = known.map_or(Fact::Unknown, Function::is_consumer);
+        if is_consumer == Fact::Known(true) {
+            return found(
+                Level::Error,
+                "no ReportBatchItemFailures: claimant answers with the messages that failed, and Lambda deletes them",
+                "FunctionResponseTypes: [ReportBatchItemFailures]",
+            );
         }
-        let is_consumer = pair.function.is_some_and(|function| function.is_consumer() == Fact::Known(true));
-        let (level, then) = if is_consumer {
-            (Level::Error, "claimant answers with the messages that failed, and Lambda deletes them with the rest")
-        } else {
-            (Level::Warning, "one message that fails brings back, or takes with it, all of its batch")
-        };
-        found(
-            level,
-            format!("batches of up to {batch} messages, and no ReportBatchItemFailures: {then}"),
-            "FunctionResponseTypes: [ReportBatchItemFailures], once the function answers with batchItemFailures",
-        )
+        match *pair.mapping.batch.size.known()? {
+            // One that throws has its message back; a consumer of claimant, which it may be, loses it.
+            1 if is_consumer == Fact::Known(false) => FINE,
+            1 => None,
+            batch => found(
+                Level::Warning,
+                format!(
+                    "batches of up to {batch} messages, and no ReportBatchItemFailures: one message that fails brings back, or \
+                     takes with it, all of its batch"
+                ),
+                "FunctionResponseTypes: [ReportBatchItemFailures], once the function answers with batchItemFailures",
+            ),
+        }
     };
     Some(answer())
 }

@@ -98,6 +98,12 @@ fn may_have_none(function: &Function, table: &str) -> bool {
     function.environment.is_inherited && may_do_nothing()
 }
 
+/// Whether claimant may not run in a function although variables say so: it may have no records in any of its tables.
+pub(super) fn may_run_without(function: &Function) -> bool {
+    let tables = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
+    tables.is_some_and(|tables| tables.each().all(|table| may_have_none(function, table.text())))
+}
+
 fn described<'s>(system: &'s System, table: &Link) -> Option<&'s Table> {
     system.tables.iter().find(|one| table.is(&one.place.id))
 }

@@ -61,6 +61,8 @@ type Case = (&'static [(&'static str, &'static str)], u8, Level, &'static str);
 
 use Level::{Error, Note, Warning};
 
+const NO_REPORTS: (&str, &str) = ("FunctionResponseTypes: [ReportBatchItemFailures]", "");
+
 const FIFO: (&str, &str) = ("# fifo", "FifoQueue: true");
 
 /// The records in a database instead of the table.
@@ -133,7 +135,16 @@ const KEY_OF_TABLE: (&str, &str) = ("  Logs:\n", "  TableKey: {Type: AWS::KMS::K
 const CASES: &[Case] = &[
     (&[("VisibilityTimeout: 180", "VisibilityTimeout: 20")], 1, Error, "hidden for 20 s, less than the 30 s"),
     (&[("VisibilityTimeout: 180", "")], 2, Warning, "hidden for 30 s"),
-    (&[("FunctionResponseTypes: [ReportBatchItemFailures]", "")], 3, Error, "batches of up to 10"),
+    (&[NO_REPORTS], 3, Error, "claimant answers with the messages that failed"),
+    // A batch of one message is answered alike.
+    (&[NO_REPORTS, ("BatchSize: 10", "BatchSize: 1")], 3, Error, "and Lambda deletes them"),
+    (&[NO_REPORTS, ("BatchSize: 10", "BatchSize: !Ref Any")], 3, Error, "and Lambda deletes them"),
+    (
+        &[NO_REPORTS, ("CLAIMANT_TABLE:", "A:"), ("CLAIMANT_DEAD_LETTER_QUEUE_URL:", "B:")],
+        3,
+        Warning,
+        "up to 10 messages",
+    ),
     (&[("maxReceiveCount: 5", "maxReceiveCount: 2")], 4, Warning, "maxReceiveCount is 2"),
     (
         &[
@@ -1325,6 +1336,10 @@ fn a_table_of_globals_alone_is_no_error() {
         let sealed = changed(&template, &[SEALED, KEY_OF_TABLE]);
         let report = examine(&format!("{sealed}{customers}"), &in_region("eu-west-1"));
         assert_eq!(found(&report), expected, "{own} {allowed}, with a key");
+        // Nor does claimant run for certain in a function that may do nothing with it.
+        let silent = changed(&template, &[NO_REPORTS]);
+        let report = examine(&format!("{silent}{customers}"), &in_region("eu-west-1"));
+        assert!(found(&report).contains(&(3, expected[0].1)), "{own} {allowed}: {report:#?}");
     }
 }
 

@@ -100,6 +100,22 @@ fn an_environment_that_is_not_known_can_be_a_consumers() {
     assert_eq!([31, 32, 35].map(|check| tally(&report, check)), [(0, 0, 1); 3], "{report:#?}");
 }
 
+/// What throws has its one message back; claimant answers, and the message is lost.
+#[test]
+fn a_batch_of_one_message_is_fine_where_claimant_is_known_not_to_run() {
+    let one = ("BatchSize: 11", "BatchSize: 1");
+    let claimant = "Variables: {CLAIMANT_TABLE: locks}";
+    for (changes, expected) in [
+        (&[one][..], (0, 1, 0)),
+        (&[one, (claimant, "Variables: {A: b}")], (1, 0, 0)),
+        (&[one, (claimant, "Variables: !Ref Any")], (0, 0, 1)),
+        (&[one, ("!Ref Work", "!Ref Any")], (0, 0, 1)),
+    ] {
+        let report = read(changes);
+        assert_eq!(tally(&report, 3), expected, "{changes:?}: {report:#?}");
+    }
+}
+
 #[test]
 fn what_a_macro_adds_is_not_known() {
     let report = read(&[("VisibilityTimeout: 10", "'Fn::Transform': {Name: AWS::Include}, FifoQueue: false")]);
