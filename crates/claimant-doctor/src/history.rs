@@ -9,7 +9,7 @@ pub struct History {
     pub queues: BTreeMap<String, QueueHistory>,
     /// Of each function.
     pub functions: BTreeMap<String, FunctionHistory>,
-    /// Of each mapping: events that it deleted; none where its metrics are off.
+    /// Of each mapping: events that it deleted, less those that its filters dropped; none where its metrics are off.
     pub deleted: BTreeMap<String, u64>,
     /// Of each table.
     pub tables: BTreeMap<String, TableHistory>,

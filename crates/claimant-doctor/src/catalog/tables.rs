@@ -67,7 +67,7 @@ pub(super) const CHECKS: [Check; 14] = [
     Check {
         number: 31,
         name: "mapping-metrics",
-        title: "The mapping's metrics are on, and it deletes as many events as the function reports as done",
+        title: "The mapping's metrics are on, and all of a function's delete as many events as it reports as done",
         why: "DeletedEventCount is Lambda's own count. More than the function reported means that messages were deleted \
               which nobody handled.",
         fine: "Off where the price of the metrics matters more; a few more in flight at the ends of the day.",

@@ -3,8 +3,9 @@
 use super::fix;
 use super::pair::Pair;
 use crate::alarm::{DEAD_LETTERS, WAITING};
+use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
-use crate::model::{Alarm, Link, Queue, System};
+use crate::model::{Alarm, Function, History, Link, Queue, System};
 
 const SENT: &str = "NumberOfMessagesSent";
 
@@ -25,6 +26,12 @@ pub(super) fn check(system: &System, report: &mut Report) {
         });
         if is_target {
             report.answer(30, &queue.place, has_alarm(system, queue, &DEAD_LETTERS, level));
+        }
+    }
+    let Some(history) = &system.history else { return };
+    for function in system.functions.iter().filter(|function| function.is_consumer() == Fact::Known(true)) {
+        if system.mappings_of(function).any(|mapping| mapping.metrics.known() == Some(&true)) {
+            report.answer(31, &function.place, audit(system, history, function));
         }
     }
 }
@@ -59,31 +66,41 @@ fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> 
 pub(super) fn mapping_metrics(pair: &Pair<'_>) -> Option<Answer> {
     let consumer = pair.consumer()?;
     let answer = || {
-        let function = consumer?;
-        if !*pair.mapping.metrics.known()? {
-            return found(
-                Level::Note,
-                "its own metrics are off: nothing from outside says how many messages Lambda deleted",
-                "MetricsConfig: {Metrics: [EventCount]}",
-            );
-        }
-        let Some(history) = &pair.system.history else { return FINE };
-        let reported = history.functions.get(&*function.place.id).and_then(|seen| seen.done);
-        #[allow(clippy::cast_precision_loss, reason = "a day's messages are far below 2^52")]
-        let deleted = *history.deleted.get(&*pair.mapping.place.id)? as f64;
-        let done = reported?;
-        if deleted <= done * (1.0 + AUDIT_TOLERANCE) + 1.0 {
+        consumer?;
+        if *pair.mapping.metrics.known()? {
             return FINE;
         }
         found(
-            Level::Error,
-            format!(
-                "Lambda deleted {deleted:.0} messages within the last day, and {} reported {done:.0} as done",
-                function.place.id
-            ),
-            "see the function's logs for invocations that ended without a report, and whether its mapping has \
-             ReportBatchItemFailures",
+            Level::Note,
+            "its own metrics are off: nothing from outside says how many messages Lambda deleted",
+            "MetricsConfig: {Metrics: [EventCount]}",
         )
     };
     Some(answer())
+}
+
+/// Compares what all mappings of a function deleted with what it reported, which is not by mapping.
+fn audit(system: &System, history: &History, function: &Function) -> Answer {
+    // Both sides are sums, and a part of either can be what was refused.
+    if history.is_refused {
+        return None;
+    }
+    let done = history.functions.get(&*function.place.id)?.done?;
+    let deleted = system.mappings_of(function).filter_map(|mapping| history.deleted.get(&*mapping.place.id));
+    #[allow(clippy::cast_precision_loss, reason = "a day's messages are far below 2^52")]
+    let deleted = deleted.copied().reduce(u64::saturating_add)? as f64;
+    if deleted <= done * (1.0 + AUDIT_TOLERANCE) + 1.0 {
+        // Where the metrics of one are off, it may have deleted more.
+        let all_known = system.mappings_of(function).all(|mapping| mapping.metrics.known() == Some(&true));
+        return all_known.then_some(None);
+    }
+    found(
+        Level::Error,
+        format!(
+            "Lambda deleted {deleted:.0} messages within the last day, and {} reported {done:.0} as done",
+            function.place.id
+        ),
+        "see the function's logs for invocations that ended without a report, and whether its mappings have \
+         ReportBatchItemFailures",
+    )
 }

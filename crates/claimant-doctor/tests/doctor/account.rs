@@ -46,7 +46,11 @@ impl Account for Script {
             ("GetMetricData", Some(values)) => {
                 let queries = input["MetricDataQueries"].as_array().unwrap().iter();
                 let name = |query: &Value| query["MetricStat"]["Metric"]["MetricName"].as_str().unwrap().to_owned();
-                self.metrics.borrow_mut().extend(queries.map(name));
+                let names: Vec<_> = queries.map(name).collect();
+                if names.iter().any(|name| values["refused"] == **name) {
+                    return Err(refused("ThrottlingException"));
+                }
+                self.metrics.borrow_mut().extend(names);
                 Ok(metrics(&input, values))
             }
             ("SimulatePrincipalPolicy", Some(denied)) => {
@@ -58,7 +62,8 @@ impl Account for Script {
     }
 }
 
-/// The values of each metric, by its name and the value of its first dimension: `Throttles worker`, or by its name alone.
+/// The values of each metric, by its name and the value of its first dimension: `Throttles worker`, or by its name alone. A request with the
+/// metric that it names as `refused` has no answer.
 fn metrics(input: &Value, values: &Value) -> Value {
     assert_eq!((input["StartTime"].as_u64(), input["EndTime"].as_u64()), (Some(UNTIL_S - 86_400), Some(UNTIL_S)));
     let result = |query: &Value| {
@@ -509,6 +514,67 @@ fn every_message_that_may_be_deleted_counts_as_done() {
         let report = report.unwrap();
         let is_found = report.findings.iter().any(|finding| finding.check.number == 31);
         assert_eq!(is_found, STAYS.contains(&word), "{word}: {report:#?}");
+    }
+}
+
+/// The metrics of claimant are by function, and Lambda's by mapping.
+#[test]
+fn the_mappings_of_a_function_are_audited_together() {
+    let filters = json!({"Filters": [{"Pattern": "{}"}]});
+    for (of_payments, metrics, expected) in [
+        // One of them lost 300, which is less than the other one did.
+        (json!({}), json!({"DeletedEventCount m-1": [1000.0], "DeletedEventCount m-2": [5000.0]}), (0, 1, 0)),
+        (json!({}), json!({"DeletedEventCount m-1": [1000.0], "DeletedEventCount m-2": [4700.0]}), (1, 0, 0)),
+        (json!({}), json!({"DeletedEventCount m-1": [1000.0]}), (1, 0, 0)),
+        (json!({}), json!({}), (0, 0, 1)),
+        // It may have deleted more.
+        (json!({"MetricsConfig": {}}), json!({"DeletedEventCount m-1": [1000.0]}), (0, 0, 1)),
+        (json!({"MetricsConfig": {}}), json!({"DeletedEventCount m-1": [6000.0]}), (0, 1, 0)),
+        // Whether Lambda counts those that it drops is not known.
+        (
+            json!({"FilterCriteria": filters}),
+            json!({"DeletedEventCount m-2": [6000.0], "FilteredOutEventCount m-2": [300.0]}),
+            (1, 0, 0),
+        ),
+        (
+            json!({"FilterCriteria": filters}),
+            json!({"DeletedEventCount m-2": [6000.0], "FilteredOutEventCount m-2": [200.0]}),
+            (0, 1, 0),
+        ),
+    ] {
+        let mut answers = changed(&[("GetMetricData", metrics.clone())]);
+        answers["GetMetricData"]["completed"] = json!([5700.0]);
+        let mappings = answers["ListEventSourceMappings"]["EventSourceMappings"].as_array_mut().unwrap();
+        let mut payments = mappings[0].clone();
+        payments["UUID"] = json!("m-2");
+        payments["EventSourceArn"] = json!("arn:aws:sqs:eu-west-1:123456789012:payments");
+        payments.as_object_mut().unwrap().extend(of_payments.as_object().unwrap().clone());
+        mappings.push(payments);
+        let report = examined(answers).unwrap();
+        let found =
+            report.findings.iter().filter(|finding| finding.check.number == 31 && finding.level == Level::Error);
+        assert!(found.clone().all(|finding| &*finding.place.id == "worker"), "{report:#?}");
+        // Of each mapping, whether its metrics are on.
+        let (of_mappings, tally) = (usize::from(of_payments["MetricsConfig"].is_null()), report.tallies[&31]);
+        let audits = (tally.fine - 1 - of_mappings, found.count(), tally.unknown);
+        assert_eq!(audits, expected, "{of_payments} {metrics}: {report:#?}");
+    }
+}
+
+/// What was refused can be a part of what the function reported.
+#[test]
+fn a_part_of_the_metrics_is_no_audit() {
+    let metric = |name: &str, consumer: &str| json!({"MetricName": name, "Dimensions": [{"Name": "consumer", "Value": consumer}, {"Name": "function", "Value": "worker"}]});
+    // More than one request takes.
+    let mut all: Vec<_> = (0..500).map(|index| metric("completed", &format!("c{index}"))).collect();
+    all.push(metric("duplicate", "c0"));
+    let values = |refused: &str| json!({"completed": [], "completed c0": [600.0], "duplicate": [400.0], "DeletedEventCount": [1000.0], "refused": refused});
+    for (refused, expected) in [("none", (2, 0)), ("duplicate", (1, 1))] {
+        let report =
+            examined(changed(&[("ListMetrics/Metrics", json!(all)), ("GetMetricData", values(refused))])).unwrap();
+        assert!(report.findings.is_empty(), "{refused}: {report:#?}");
+        let tally = report.tallies[&31];
+        assert_eq!((tally.fine, tally.unknown), expected, "{refused}: {report:#?}");
     }
 }
 
