@@ -97,13 +97,18 @@ pub(super) fn groups(pair: &Pair<'_>) -> Option<Answer> {
     let queue = pair.queue.filter(|queue| queue.fifo.known() == Some(&true))?;
     let seen = pair.system.history.as_ref()?.queues.get(&*queue.place.id)?;
     let answer = || {
-        let limit = (*pair.mapping.scaling.concurrency.known()?).unwrap_or(*CONCURRENCY.end());
-        #[allow(clippy::cast_precision_loss, reason = "checked to be a thousand or so")]
+        let (own, reserved) = (at_once(pair.mapping)?, *pair.function?.reserved.known()?);
+        let limit = own.into_iter().chain(reserved).min().unwrap_or(*CONCURRENCY.end());
+        #[allow(clippy::cast_precision_loss, reason = "concurrency is far below 2^52")]
         let is_capped = seen.groups_max > 0.0 && seen.groups_max < limit as f64;
         #[allow(clippy::cast_precision_loss, reason = "seconds of days")]
         let grows = seen.oldest_s_max > *queue.visibility_s.known()? as f64;
         if !(is_capped && grows) {
             return FINE;
+        }
+        // How much of what is reserved the function's other mappings left is not known.
+        if reserved == Some(limit) && pair.system.mappings_of(pair.function?).nth(1).is_some() {
+            return None;
         }
         found(
             Level::Warning,

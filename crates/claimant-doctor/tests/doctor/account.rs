@@ -561,6 +561,40 @@ fn the_mappings_of_a_function_are_audited_together() {
     }
 }
 
+/// Groups wait for concurrency where there is none left.
+#[test]
+fn groups_are_few_beside_what_may_run_at_once() {
+    let (fine, found, unknown) = ((1, 0, 0), (0, 1, 0), (0, 0, 1));
+    for (groups, scaling, reserved, mappings, expected) in [
+        (9.0, json!({}), json!(10), 1, found),
+        (10.0, json!({}), json!(10), 1, fine),
+        (10.0, json!({"ScalingConfig": {"MaximumConcurrency": 10}}), Value::Null, 1, fine),
+        (10.0, json!({"ScalingConfig": {"MaximumConcurrency": 20}}), json!(10), 1, fine),
+        (19.0, json!({"ProvisionedPollerConfig": {"MaximumPollers": 2}}), Value::Null, 1, found),
+        (20.0, json!({"ProvisionedPollerConfig": {"MaximumPollers": 2}}), Value::Null, 1, fine),
+        (20.0, json!({}), Value::Null, 1, found),
+        // The other one takes its share.
+        (9.0, json!({}), json!(10), 2, unknown),
+        (9.0, json!({"ScalingConfig": {"MaximumConcurrency": 10}}), json!(20), 2, found),
+    ] {
+        let mut answers = changed(&[
+            ("GetQueueAttributes orders/Attributes/FifoQueue", json!("true")),
+            (&format!("{MAPPING}/ScalingConfig"), Value::Null),
+            ("GetFunction/Concurrency/ReservedConcurrentExecutions", reserved.clone()),
+            ("GetMetricData/ApproximateNumberOfGroupsWithInflightMessages", json!([groups])),
+            ("GetMetricData/ApproximateAgeOfOldestMessage", json!([1200.0])),
+        ]);
+        let all = answers["ListEventSourceMappings"]["EventSourceMappings"].as_array_mut().unwrap();
+        all[0].as_object_mut().unwrap().extend(scaling.as_object().unwrap().clone());
+        let mut other = all[0].clone();
+        (other["UUID"], other["EventSourceArn"]) = (json!("m-2"), json!(LETTERS));
+        all.push(other);
+        all.truncate(mappings);
+        let tally = examined(answers).unwrap().tallies[&23];
+        assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{groups} {scaling} {reserved} {mappings}");
+    }
+}
+
 /// What was refused can be a part of what the function reported.
 #[test]
 fn a_part_of_the_metrics_is_no_audit() {
