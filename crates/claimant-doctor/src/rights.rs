@@ -75,9 +75,11 @@ impl Rights {
         self.allow_where(action, id, |_| true)
     }
 
-    /// Returns whether the action is allowed on the items of this table with this partition key.
-    pub fn allow_key(&self, action: &str, id: &str, key: &str) -> Fact<bool> {
-        self.allow_where(action, id, |keys| keys.is_empty() || keys.iter().any(|pattern| matches(pattern, key)))
+    /// Returns whether the action is allowed on records of this consumer in this table, of whatever keys: whoever names some knows which.
+    pub fn allow_records(&self, action: &str, id: &str, consumer: &str) -> Fact<bool> {
+        let (begin, any) = (format!("{consumer}#"), format!("{consumer}#key"));
+        let names = |pattern: &String| pattern.starts_with(&begin) || matches(pattern, &any);
+        self.allow_where(action, id, |keys| keys.is_empty() || keys.iter().any(names))
     }
 
     fn allow_where(&self, action: &str, id: &str, keys: impl Fn(&[String]) -> bool) -> Fact<bool> {

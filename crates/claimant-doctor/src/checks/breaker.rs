@@ -17,9 +17,9 @@ const PAUSING: [&str; 5] = [
     "iam:PassRole",
 ];
 
-/// What is done with a breaker's record, whose name may be any.
+/// What is done with a breaker's record, and the reserved consumer that has it.
 const UPDATE: &str = "dynamodb:UpdateItem";
-const BREAKER: &str = "claimant-breaker#name";
+const BREAKER: &str = "claimant-breaker";
 
 /// A function that is told how its intake comes back has a breaker.
 pub(super) fn record(pair: &Pair<'_>) -> Option<Answer> {
@@ -38,7 +38,7 @@ fn may_use_record(system: &System, function: &Function) -> Answer {
     // They can be in another store, too.
     let table = table.known().filter(|_| !function.environment.is_open)?;
     let allowed = |one: &Link| {
-        let by_role = function.rights.allow_key(UPDATE, one.text(), BREAKER);
+        let by_role = function.rights.allow_records(UPDATE, one.text(), BREAKER);
         decided(system, function, (UPDATE, one), by_role).known().copied()
     };
     // Which table has the record follows from its name.
@@ -48,7 +48,7 @@ fn may_use_record(system: &System, function: &Function) -> Answer {
     found(
         Level::Warning,
         format!("the role of {} may not use the records of breakers in {}", function.place.id, table.text()),
-        "add claimant-breaker#* to dynamodb:LeadingKeys",
+        "add claimant-breaker#*, or claimant-breaker# and the breaker's name, to dynamodb:LeadingKeys",
     )
 }
 

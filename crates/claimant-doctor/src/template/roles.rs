@@ -28,7 +28,7 @@ const KNOWN: [(&str, &[&str]); 6] = [
     ("AWSLambdaSQSQueueExecutionRole", &["sqs:receivemessage", "sqs:deletemessage", "sqs:getqueueattributes"]),
     ("AmazonSQSFullAccess", &["sqs:*"]),
     ("AmazonSQSReadOnlyAccess", &["sqs:getqueueattributes"]),
-    ("AmazonDynamoDBFullAccess", &["dynamodb:*"]),
+    ("AmazonDynamoDBFullAccess", &["dynamodb:*", "lambda:listeventsourcemappings"]),
     ("AdministratorAccess", &["*"]),
     ("PowerUserAccess", &["sqs:*", "kms:*", "dynamodb:*", "lambda:*", "scheduler:*"]),
 ];

@@ -493,6 +493,8 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
     for (keys, expected) in [
         ("['worker#*', 'claimant-breaker#*']", (1, 0)),
         ("['claimant-*']", (1, 0)),
+        // Its name is in code.
+        ("['worker#*', 'claimant-breaker#gateway']", (1, 0)),
         // What it says is not known.
         ("[!Sub '${Any}#*']", (1, 0)),
     ] {
@@ -507,6 +509,10 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
     assert_eq!(tally(&[PAUSES, GRANTED, KEPT, policy]), Some((0, 1)), "the table may admit the role");
     let power = ("service-role/AWSLambdaBasicExecutionRole", "PowerUserAccess");
     assert_eq!(tally(&[PAUSES, ("Action: kms:Decrypt", "Action: iam:PassRole"), power]), Some((1, 0)));
+    // Its console shows the functions that read a table's stream.
+    let dynamodb = ("service-role/AWSLambdaBasicExecutionRole", "AmazonDynamoDBFullAccess");
+    let others = changed(GRANTED.1, &[("'lambda:*'", "'lambda:UpdateEventSourceMapping'")]);
+    assert_eq!(tally(&[PAUSES, (GRANTED.0, &others), dynamodb]), Some((1, 0)));
 }
 
 /// (what is changed, a check, what is to be written).
