@@ -45,7 +45,7 @@ pub struct Statement {
     pub targets: Vec<Target>,
     /// Of tables: the keys that it is kept to, with `*` and `?`; all where there are none.
     pub keys: Vec<String>,
-    /// Whether its policy is certain to be there.
+    /// Whether its policy is certain to be there, and its condition to hold.
     pub certain: bool,
 }
 

@@ -1,9 +1,24 @@
 //! Policy documents: what they allow, and to whom.
 
 use super::part::Part;
-use super::resources::{Resources, hole};
+use super::resources::{Resources, reference};
 use crate::fact::Fact;
 use crate::rights::{QueuePolicy, Statement, Target, matches};
+
+/// What is done with the key of a queue or a table.
+const USES: [&str; 2] = ["kms:decrypt", "kms:generatedatakey"];
+
+/// The condition that keeps a statement to some records.
+const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
+
+/// What has rights here: its `Arn` is the resource of a policy, and nothing else of it is.
+const HERE: [&str; 5] = [
+    "AWS::SQS::Queue",
+    "AWS::DynamoDB::Table",
+    "AWS::DynamoDB::GlobalTable",
+    "AWS::Serverless::SimpleTable",
+    "AWS::KMS::Key",
+];
 
 /// What a role's policy allows; nothing if it cannot be read whole, or denies something.
 pub(super) fn statements(resources: &Resources<'_>, document: &Part<'_>) -> Option<Vec<Statement>> {
@@ -20,16 +35,26 @@ fn statement(resources: &Resources<'_>, part: &Part<'_>) -> Option<Statement> {
         return None;
     }
     let targets = part.at("Resource").items();
-    let targets = targets.known()?.iter().map(|target| self::target(resources, target)).collect();
+    let targets = targets.known()?.iter().filter_map(|target| self::target(resources, target)).collect();
     let actions = actions.iter().map(|action| action.to_ascii_lowercase()).collect();
-    Some(Statement { actions, targets, keys: leading_keys(&part.at("Condition")), certain: true })
+    let condition = part.at("Condition");
+    Some(Statement { actions, targets, keys: leading_keys(&condition), certain: holds(&condition) })
+}
+
+/// Whether a condition is known to hold for what Lambda and claimant do: it is about nothing but what policies for them are kept to.
+fn holds(condition: &Part<'_>) -> bool {
+    const FOR_THEM: [&str; 5] =
+        [LEADING_KEYS, "lambda:FunctionArn", "iam:PassedToService", "aws:ResourceAccount", "aws:SecureTransport"];
+    let is_for_them = |key: &str| FOR_THEM.iter().any(|one| one.eq_ignore_ascii_case(key));
+    let all_are = |of: &Part<'_>| of.entries().known().is_some_and(|keys| keys.iter().all(|(key, _)| is_for_them(key)));
+    condition.entries().known().is_some_and(|operators| operators.iter().all(|(_, of)| all_are(of)))
 }
 
 /// The keys that a statement is kept to; none where it is not, or where they cannot be read.
 fn leading_keys(condition: &Part<'_>) -> Vec<String> {
     let Fact::Known(operators) = condition.entries() else { return Vec::new() };
     let compares = |name: &str| name.contains("String") && !name.contains("Not");
-    let keys = operators.iter().filter(|(name, _)| compares(name)).map(|(_, of)| texts(&of.at("dynamodb:LeadingKeys")));
+    let keys = operators.iter().filter(|(name, _)| compares(name)).map(|(_, of)| texts(&of.at(LEADING_KEYS)));
     let keys: Vec<_> = keys.flatten().flatten().collect();
     if keys.iter().any(|key| key.contains("${")) { Vec::new() } else { keys }
 }
@@ -38,15 +63,18 @@ fn texts(part: &Part<'_>) -> Option<Vec<String>> {
     part.items().known()?.iter().map(|item| item.text().known().cloned().flatten()).collect()
 }
 
-fn target(resources: &Resources<'_>, part: &Part<'_>) -> Target {
-    let Fact::Known(Some(text)) = part.text() else { return Target::Other };
+/// What a statement is about; nothing if it cannot be a queue, a table or a key.
+fn target(resources: &Resources<'_>, part: &Part<'_>) -> Option<Target> {
+    let Fact::Known(Some(text)) = part.text() else { return Some(Target::Other) };
     if text == "*" {
-        return Target::Any;
+        return Some(Target::Any);
     }
-    // The resource of a queue, a table, a key; what is within it, such as an index, is another one.
-    match hole(&text) {
-        Some(id) if resources.get(id).is_some() => Target::Here(id.to_owned()),
-        _ => Target::Other,
+    let is_here = |id: &str| resources.get(id).is_some_and(|resource| HERE.contains(&resource.kind.as_str()));
+    match reference(&text) {
+        // IAM takes no name, URL or id; and a stream is not its table.
+        Some((id, attribute)) if is_here(id) => (attribute == "Arn").then(|| Target::Here(id.to_owned())),
+        // An output of a nested stack or a custom resource can be any ARN.
+        _ => Some(Target::Other),
     }
 }
 
@@ -81,7 +109,7 @@ fn account(principal: &Part<'_>) -> Option<String> {
     (account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit())).then_some(account)
 }
 
-/// Whether a key's policy grants only to the account itself, so that policies of IAM decide.
+/// Whether a key's policy grants only to the account itself, and the use of the key, so that policies of IAM decide.
 pub(super) fn is_left_to_iam(policy: &Part<'_>) -> Fact<bool> {
     // The default of a key without a policy.
     if policy.is_given() == Fact::Known(false) {
@@ -91,14 +119,20 @@ pub(super) fn is_left_to_iam(policy: &Part<'_>) -> Fact<bool> {
     let Fact::Known(statements) = statements else { return Fact::Unknown };
     let (mut all, mut any) = (true, false);
     for statement in &statements {
-        let principal = statement.at("Principal");
-        let Fact::Known(entries) = principal.entries() else { return Fact::Unknown };
+        let Fact::Known(entries) = statement.at("Principal").entries() else { return Fact::Unknown };
+        if entries.is_empty() || statement.at("Effect").literal() != Fact::Known(Some("Allow".to_owned())) {
+            return Fact::Unknown;
+        }
+        let actions: Vec<_> = texts(&statement.at("Action")).into_iter().flatten().collect();
+        let has = |used: &&str| actions.iter().any(|action| matches(&action.to_ascii_lowercase(), used));
+        // What the account is not granted, its policies cannot grant.
+        let is_of_use = USES.iter().all(has) && holds(&statement.at("Condition"));
         for (kind, who) in entries {
             let Some(who) = texts(&who) else { return Fact::Unknown };
             // Services other than Lambda's poller, which uses the function's role, do not matter here.
             let is_account = who.iter().all(|one| one.ends_with(":root"));
             all &= &*kind == "Service" || is_account;
-            any |= &*kind == "AWS" && is_account;
+            any |= &*kind == "AWS" && is_account && is_of_use;
         }
     }
     if all && any { Fact::Known(true) } else { Fact::Unknown }

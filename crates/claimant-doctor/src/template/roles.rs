@@ -110,7 +110,8 @@ impl<'r, 's> Roles<'r, 's> {
                     let known = self.attached.entry(link.text().to_owned()).or_insert_with(|| Some(Vec::new()));
                     match (known, statements) {
                         (Some(known), Some(statements)) => {
-                            known.extend(statements.into_iter().map(|statement| Statement { certain, ..statement }));
+                            let may_be_there = |one: Statement| Statement { certain: certain && one.certain, ..one };
+                            known.extend(statements.into_iter().map(may_be_there));
                         }
                         (known, _) => *known = None,
                     }

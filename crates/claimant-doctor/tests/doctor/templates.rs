@@ -252,6 +252,9 @@ const CASES: &[Case] = &[
         "is in us-east-1, the function in eu-west-1",
     ),
     (&[("sqs:DeleteMessage, ", "")], 18, Error, "may not sqs:DeleteMessage on Orders"),
+    // IAM takes ARNs.
+    (&[("Resource: !GetAtt Orders.Arn", "Resource: !Ref Orders")], 18, Error, "may not sqs:ReceiveMessage"),
+    (&[("Resource: !GetAtt Table.Arn", "Resource: !GetAtt Table.StreamArn")], 18, Error, "may not dynamodb:UpdateItem"),
     (&[("sqs:ChangeMessageVisibility, ", "")], 18, Warning, "may not sqs:ChangeMessageVisibility on Orders"),
     (
         &[("dynamodb:UpdateItem, ", "")],
@@ -635,6 +638,76 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
         let tally = report.tallies[&18];
         assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{changes:?}: {report:#?}");
+    }
+}
+
+/// Only a request has what a condition is about.
+#[test]
+fn what_a_condition_may_take_away_is_not_known() {
+    let (on_key, on_queue) = ("Resource: !GetAtt Key.Arn\n", "Resource: !GetAtt Orders.Arn\n");
+    let of_s3 = "{StringEquals: {'kms:ViaService': s3.eu-west-1.amazonaws.com}}";
+    for (resource, condition, check, expected) in [
+        (on_key, of_s3, 19, (0, 1)),
+        (on_queue, "{StringEquals: {'aws:SourceVpc': vpc-1}}", 18, (1, 1)),
+        (on_queue, "{Bool: {'aws:SecureTransport': true}, StringLike: {'aws:PrincipalTag/a': b}}", 18, (1, 1)),
+        (on_queue, "{Bool: {'aws:SecureTransport': true}}", 18, (2, 0)),
+        (on_queue, "!If [IsAny, {Bool: {'aws:SecureTransport': true}}, !Ref AWS::NoValue]", 18, (1, 1)),
+        (on_queue, "!Ref AWS::NoValue", 18, (2, 0)),
+    ] {
+        let with = format!("{resource}                Condition: {condition}\n");
+        let report = examine(&changed(GOOD, &[(resource, &with)]), &in_region("eu-west-1"));
+        let tally = report.tallies[&check];
+        assert_eq!((tally.fine, tally.unknown, tally.found), (expected.0, expected.1, 0), "{condition}: {report:#?}");
+    }
+}
+
+/// Policies of IAM allow what a key's own policy grants its account, and no more.
+#[test]
+fn the_policy_of_a_key_leaves_its_use_to_iam_where_it_grants_the_account_that() {
+    let more = |statement: &str| {
+        format!("Statement:\n          - {statement}\n          - Effect: Allow\n            Principal: {{AWS: !Sub")
+    };
+    let to_root = "Statement:\n          - Effect: Allow\n            Principal: {AWS: !Sub";
+    let (all, root) = ("Action: kms:*", "Principal: {AWS: 'arn:aws:iam::123456789012:root'}");
+    let denied = more(&format!("{{Effect: Deny, {root}, Action: kms:Decrypt, Resource: '*'}}"));
+    let all_but_one = more(
+        "{Effect: Allow, NotPrincipal: {AWS: 'arn:aws:iam::123456789012:root'}, Action: kms:Decrypt, Resource: '*'}",
+    );
+    let described = more(&format!("{{Effect: Allow, {root}, Action: kms:DescribeKey, Resource: '*'}}"));
+    for (change, fine) in [
+        ((all, "Action: [kms:Create*, kms:Describe*, kms:Put*, kms:ScheduleKeyDeletion]"), 0),
+        ((all, "Action: ['kms:D*', kms:GenerateDataKey]"), 1),
+        (
+            (
+                all,
+                "Action: kms:*\n            Condition: {StringEquals: {'kms:ViaService': s3.eu-west-1.amazonaws.com}}",
+            ),
+            0,
+        ),
+        ((to_root, &denied), 0),
+        ((to_root, &all_but_one), 0),
+        ((to_root, &described), 1),
+    ] {
+        let report = examine(&changed(GOOD, &[change]), &in_region("eu-west-1"));
+        let tally = report.tallies[&19];
+        assert_eq!((tally.fine, tally.found, tally.unknown), (fine, 0, 1 - fine), "{change:?}: {report:#?}");
+    }
+}
+
+/// What another resource has can be the ARN of a queue.
+#[test]
+fn an_arn_from_elsewhere_can_be_of_any_queue() {
+    for (kind, resource) in
+        [("AWS::SSM::Parameter", "!GetAtt Storage.Value"), ("Custom::Storage", "!GetAtt Storage.Arn")]
+    {
+        let storage = format!("  Storage: {{Type: {kind}}}\n  Logs:\n");
+        let resource = format!("Resource: {resource}");
+        let report = examine(
+            &changed(GOOD, &[("  Logs:\n", &storage), ("Resource: !GetAtt Orders.Arn", &resource)]),
+            &in_region("eu-west-1"),
+        );
+        let tally = report.tallies[&18];
+        assert_eq!((tally.fine, tally.found, tally.unknown), (1, 0, 1), "{resource}: {report:#?}");
     }
 }
 
