@@ -17,10 +17,13 @@ const ROWS: u64 = 100;
 #[ignore = "needs the functions' binaries and a browser: make test"]
 async fn a_hundred_thousand_messages_are_a_hundred_a_page() {
     let stage = Stage::start(&["order-confirmation"]).await;
+    let mut last = String::new();
     // The dead-letter queue keeps them: no function takes them from there.
     for n in 0..MESSAGES {
         let body = format!(r#"{{"order_id": "ord-{n}"}}"#);
-        stage.cloud.sqs().send("OrderDeadLetterQueue", NewMessage::new(body)).expect("the queue is there");
+        let sent = stage.cloud.sqs().send("OrderDeadLetterQueue", NewMessage::new(body)).expect("the queue is there");
+        stage.cloud.journal().tie(&sent.message_id, "order-confirmation#one-for-all");
+        last = sent.message_id;
     }
     for path in [
         "/",
@@ -32,6 +35,9 @@ async fn a_hundred_thousand_messages_are_a_hundred_a_page() {
         "/send",
         "/faults",
         "/doctor",
+        // All of them have one key.
+        "/keys/order-confirmation%23one-for-all",
+        &format!("/messages/{last}"),
     ] {
         for accept in ["text/html", "application/json"] {
             let (status, _, body) = stage.ask("GET", path, &[("accept", accept)], "");

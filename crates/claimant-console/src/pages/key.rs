@@ -27,6 +27,9 @@ use crate::ui::{form, text};
 const NEXT: [Column; 3] = [table::text("What comes"), table::text("Outcome"), table::text("What becomes of it")];
 const ACTS: [Column; 2] = [table::text("Act"), table::text("What it would do now")];
 
+/// The latest messages that are shown.
+const MESSAGES_MAX: usize = 100;
+
 /// Returns the routes of this page.
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/keys/{key}", get(show).post(act))
@@ -42,8 +45,10 @@ struct Key {
     inspection: Inspection,
     /// The name of the store that has it, or would have it.
     store: String,
-    /// The messages that are known to have this key, the latest last.
+    /// The latest messages that are known to have this key, the latest last.
     messages: Vec<String>,
+    /// Earlier ones.
+    left_out: usize,
     read_only: bool,
     /// The number of the form that acts on it.
     form: String,
@@ -51,10 +56,13 @@ struct Key {
 
 async fn page(console: &Console, key: &str) -> Result<Key, Error> {
     let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
+    let inspection = store.keys.inspect(&id).await?;
+    let (messages, all) = console.source().messages_of_key(key, MESSAGES_MAX).await?;
     Ok(Key {
-        inspection: store.keys.inspect(&id).await?,
+        inspection,
         store: store.name.clone(),
-        messages: console.source().messages_of_key(key).await?,
+        left_out: all.saturating_sub(messages.len()),
+        messages,
         read_only: !console.source().allows_writes(),
         form: console.new_form(),
     })
@@ -97,6 +105,7 @@ impl Serialize for Key {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("store", &self.store)?;
         map.serialize_entry("messages", &self.messages)?;
+        map.serialize_entry("left_out", &self.left_out)?;
         map.serialize_entry("key", &self.inspection.to_json())?;
         map.end()
     }
@@ -139,7 +148,16 @@ impl Page for Key {
                 ])))
             }
             @if !self.messages.is_empty() {
-                section { h2 { "Its messages" } ul .others { @for id in &self.messages { li { (text::message(id)) } } } }
+                section {
+                    h2 { "Its messages" }
+                    @if self.left_out > 0 {
+                        p .soft {
+                            "The latest " (MESSAGES_MAX) ". " (text::counted(self.left_out as u64, "earlier one is", "earlier ones are"))
+                            " left out: search for the key on " a href={ "/messages?text=" (text::encoded(self.inspection.id.as_str())) } { "Messages" } "."
+                        }
+                    }
+                    ul .others { @for id in &self.messages { li { (text::message(id)) } } }
+                }
             }
             @if record.is_some() {
                 section {

@@ -135,11 +135,15 @@ impl Source for LocalCloud {
     }
 
     fn message<'a>(&'a self, id: &'a str) -> Answer<'a, Option<MessageFacts>> {
-        Box::pin(async move { Ok(message(&self.view, id)) })
+        // Off the threads of the cloud here, too.
+        let (journal, id) = (self.view.journal.clone(), id.to_owned());
+        let message = tokio::task::spawn_blocking(move || message(&journal, &id));
+        Box::pin(async move { message.await.map_err(|e| Error::new("the message could not be read").caused_by(e)) })
     }
 
-    fn messages_of_key<'a>(&'a self, key: &'a str) -> Answer<'a, Vec<String>> {
-        Box::pin(async move { Ok(self.view.journal.messages_of(key).iter().map(ToString::to_string).collect()) })
+    fn messages_of_key<'a>(&'a self, key: &'a str, max: usize) -> Answer<'a, (Vec<String>, usize)> {
+        let (latest, all) = self.view.journal.messages_of(key, max);
+        Box::pin(async move { Ok((latest.iter().map(ToString::to_string).collect(), all)) })
     }
 }
 

@@ -1,9 +1,8 @@
 //! One message of a local cloud, from its journal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use claimant_core::RecordId;
-use claimant_local::cloud::View;
 use claimant_local::journal::{Event, InvocationEnd, Journal, What};
 
 use super::message::MessageFacts;
@@ -17,24 +16,20 @@ const RECEIVES_MAX: usize = 5;
 const LOOKED_AT_MAX: usize = 5_000;
 
 /// Returns what the journal has of a message and of those of its keys; `None` where it has nothing of the message.
-pub(super) fn message(view: &View, id: &str) -> Option<MessageFacts> {
-    let journal = &view.journal;
+pub(super) fn message(journal: &Journal, id: &str) -> Option<MessageFacts> {
     let own = journal.of_message(id);
     if own.is_empty() {
         return None;
     }
     let keys = journal.keys_of(id);
-    let of_keys = keys.iter().flat_map(|key| journal.messages_of(key)).map(|other| other.to_string());
+    // One of them may be the message itself.
+    let of_keys = keys.iter().flat_map(|key| journal.messages_of(key, OTHERS_MAX + 1).0).map(|other| other.to_string());
     // What it was made from, and what was made from it.
     let made = own.iter().filter(|event| matches!(event.what, What::Sent { .. } | What::Redriven { .. }));
     let made = made.flat_map(|event| event.messages().map(ToString::to_string).collect::<Vec<_>>());
-    let mut others = Vec::new();
+    let mut known = HashSet::from([id.to_owned()]);
     // Of many, those of its keys go first.
-    for other in of_keys.chain(made) {
-        if other != id && !others.contains(&other) {
-            others.push(other);
-        }
-    }
+    let mut others: Vec<_> = of_keys.chain(made).filter(|other| known.insert(other.clone())).collect();
     let others = others.split_off(others.len().saturating_sub(OTHERS_MAX));
     // By number: an event can be about several of them. What happened to a process that had several is told of this one.
     let mut events = BTreeMap::new();

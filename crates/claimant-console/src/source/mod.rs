@@ -77,10 +77,11 @@ pub trait Source: Send + Sync {
         cannot_tell(&self.name(), "what happened to a message")
     }
 
-    /// Returns the ids of messages that are known to have a key, by its record's id; none where that is not known.
-    fn messages_of_key<'a>(&'a self, key: &'a str) -> Answer<'a, Vec<String>> {
-        let _ = key;
-        Box::pin(async { Ok(Vec::new()) })
+    /// Returns the ids of the latest messages that are known to have a key, by its record's id, as many as asked for, and the number of all;
+    /// none where that is not known.
+    fn messages_of_key<'a>(&'a self, key: &'a str, max: usize) -> Answer<'a, (Vec<String>, usize)> {
+        let _ = (key, max);
+        Box::pin(async { Ok((Vec::new(), 0)) })
     }
 }
 

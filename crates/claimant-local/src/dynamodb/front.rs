@@ -24,6 +24,9 @@ const REQUEST_MAX_BYTES: usize = 32 * 1024 * 1024;
 
 const OPERATION_HEADER: &str = "x-amz-target";
 
+/// The latest messages of a record that a fault is told of. Of a key that is too coarse, all of them have one.
+const TOLD_OF_RECORD_MAX: usize = 100;
+
 /// How the headers begin that let pages of other origins ask.
 const CORS: &str = "access-control-";
 
@@ -94,7 +97,7 @@ async fn answer(State(engine): State<Engine>, request: Request) -> Response {
     endpoint::no_answer()
 }
 
-/// Notes what a fault did to a request: of the messages that claim, or of those that have asked for the records that it names.
+/// Notes what a fault did to a request: of the messages that claim, or of the latest that have asked for the records that it names.
 fn note(journal: &Journal, did: &'static str, target: Target, ties: &[(String, String)], request: &[u8]) {
     let of = match target {
         Target::Claims => "claims",
@@ -104,7 +107,7 @@ fn note(journal: &Journal, did: &'static str, target: Target, ties: &[(String, S
     };
     let messages: BTreeSet<Text> = match target {
         Target::Claims => ties.iter().map(|(message, _)| message.as_str().into()).collect(),
-        _ => texts(request).iter().flat_map(|record| journal.messages_of(record)).collect(),
+        _ => texts(request).iter().flat_map(|record| journal.messages_of(record, TOLD_OF_RECORD_MAX).0).collect(),
     };
     if !messages.is_empty() {
         let messages = messages.into_iter().collect();

@@ -12,7 +12,7 @@ pub(super) struct Index {
     /// The messages by the number of the event that was the first about them.
     order: BTreeMap<u64, Text>,
     /// The messages of each record, in the order in which they were tied to it.
-    keys: HashMap<Text, Vec<Text>>,
+    keys: HashMap<Text, VecDeque<Text>>,
     /// The effects of each idempotency key.
     effects: HashMap<Text, VecDeque<u64>>,
 }
@@ -77,7 +77,10 @@ impl Index {
 
     fn untie(&mut self, id: &Text, key: &Text) {
         if let Some(tied) = self.keys.get_mut(key) {
-            tied.retain(|tied| tied != id);
+            // The oldest messages go first.
+            if let Some(at) = tied.iter().position(|tied| tied == id) {
+                tied.remove(at);
+            }
             if tied.is_empty() {
                 self.keys.remove(key);
             }
@@ -92,7 +95,7 @@ impl Index {
         }
         let key = self.keys.get_key_value(key).map_or_else(|| Text::from(key), |(known, _)| known.clone());
         entry.keys.push(key.clone());
-        self.keys.entry(key).or_default().push(entry.id.clone());
+        self.keys.entry(key).or_default().push_back(entry.id.clone());
         true
     }
 
@@ -108,8 +111,10 @@ impl Index {
         self.messages.get(id).map_or(&[], |entry| &entry.keys)
     }
 
-    pub(super) fn messages_of(&self, key: &str) -> &[Text] {
-        self.keys.get(key).map_or(&[], Vec::as_slice)
+    /// The latest messages of a key, as many as asked for, and the number of all.
+    pub(super) fn messages_of(&self, key: &str, max: usize) -> (Vec<Text>, usize) {
+        let Some(tied) = self.keys.get(key) else { return (Vec::new(), 0) };
+        (tied.iter().skip(tied.len().saturating_sub(max)).cloned().collect(), tied.len())
     }
 
     /// The messages whose first event is before this number, the newest first, each with that number.

@@ -196,10 +196,11 @@ impl Journal {
         self.read(|state| state.index.keys(message_id).to_vec())
     }
 
-    /// Returns the messages that asked for the record with this id, in the order in which they did.
+    /// Returns the latest messages that asked for the record with this id, in the order in which they did, as many as asked for; and the
+    /// number of all that did.
     #[must_use]
-    pub fn messages_of(&self, key: &str) -> Vec<Text> {
-        self.read(|state| state.index.messages_of(key).to_vec())
+    pub fn messages_of(&self, key: &str, max: usize) -> (Vec<Text>, usize) {
+        self.read(|state| state.index.messages_of(key, max))
     }
 
     /// Returns how much it holds.
@@ -307,7 +308,7 @@ mod tests {
         assert_eq!((totals.events, totals.events_dropped, totals.since_ms), (3, 1, Some(2)));
         assert_eq!((totals.lines, totals.lines_dropped, totals.messages), (1, 2, 1));
         assert_eq!(seqs(&journal.of_message("b")), [2, 4, 6, 7]);
-        assert_eq!((journal.of_message("a").len(), journal.messages_of("orders#1").len()), (0, 0));
+        assert_eq!((journal.of_message("a").len(), journal.messages_of("orders#1", 9).1), (0, 0));
         assert_eq!(journal.messages_before(u64::MAX, 9), [(2, "b".into())]);
     }
 
@@ -328,14 +329,15 @@ mod tests {
     fn keys_are_tied_to_messages_that_are_known() {
         let journal = Journal::new();
         journal.tie("a", "orders#1");
-        assert!(journal.messages_of("orders#1").is_empty());
+        assert_eq!(journal.messages_of("orders#1", 9), (vec![], 0));
         for id in ["a", "b"] {
             journal.write(|| sent(1, id));
             journal.tie(id, "orders#1");
             journal.tie(id, "orders#1");
         }
         journal.tie("b", "orders#2");
-        assert_eq!(journal.messages_of("orders#1"), ["a", "b"]);
+        assert_eq!(journal.messages_of("orders#1", 9), (vec!["a".into(), "b".into()], 2));
+        assert_eq!(journal.messages_of("orders#1", 1), (vec!["b".into()], 2));
         assert_eq!(journal.keys_of("b"), ["orders#1", "orders#2"]);
     }
 

@@ -203,8 +203,16 @@ async fn faults_meet_the_requests_of_functions_and_claims_are_tied_to_messages()
         assert_eq!(answer.unwrap_err().is_provisioned_throughput_exceeded_exception(), act == Act::Throttle);
         let there = dynamodb.items("locks").unwrap().iter().any(|item| item.text("id") == Some(&id));
         assert_eq!(there, arrives, "{act:?}");
-        assert_eq!(journal.messages_of(&id), [MESSAGE]);
+        assert_eq!(journal.messages_of(&id, 9), (vec![MESSAGE.into()], 1));
         assert_eq!(claim(&client, &id, MESSAGE).await.is_err(), arrives, "{act:?} met it once");
         faults.end_all();
     }
+    // Of a record that many asked for, it is told of the latest.
+    for id in (0..300).map(|n| format!("m{n}")) {
+        journal.write(|| Event::new(1, What::Deleted).message(&id));
+        journal.tie(&id, "orders#1");
+    }
+    faults.begin(FaultSpec { of: Some(Target::Settlements), ..FaultSpec::new(Act::Cut) }).unwrap();
+    assert!(claim(&client, "orders#1", "0123").await.is_err());
+    assert_eq!(journal.of_message("m299").last().map(|fault| fault.messages().count()), Some(100));
 }
