@@ -28,16 +28,17 @@ impl Told<'_> {
 
     /// Returns the queue that it left, in words.
     pub(super) fn left(&self) -> &'static str {
-        if self.end_of_copy().is_some() { "its dead-letter queue" } else { "its queue" }
+        let is_of_letters = self.life.was_dead_letter() || self.end_of_copy().is_some();
+        if is_of_letters { "its dead-letter queue" } else { "its queue" }
     }
 
     /// Returns who deleted it and why. Its work is not done, as far as is known, and no dead-letter queue has it.
     pub(super) fn deleted(&self) -> String {
         let at = self.at();
         match (self.end(), self.life.last()) {
-            (Some((_, End::Discarded)), _) => {
-                format!("deleted from its dead-letter queue at {at}: it was discarded, or sent back as a new message")
-            }
+            (Some((_, End::Discarded)), _) => format!(
+                "deleted from its dead-letter queue at {at}: it was discarded, sent back as a new message, or done by what reads that queue"
+            ),
             (Some((_, End::QueueDeleted)), _) => format!("deleted at {at}, with {}", self.left()),
             (_, Some(last)) if last.is_scheduled() => {
                 format!("deleted at {at}: a schedule sends it again, as a new message")

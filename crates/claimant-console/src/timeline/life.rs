@@ -18,6 +18,8 @@ pub(super) struct Life<'a> {
     pub(super) receives: Vec<Receive<'a>>,
     /// The dead-letter queue's copy that the function sent: since when it is there, the queue and the id.
     pub(super) copy: Option<(Timestamp, &'a str, &'a str)>,
+    /// Whether SQS moved it to a dead-letter queue.
+    moved: bool,
     pub(super) end: Option<(Timestamp, End<'a>)>,
 }
 
@@ -173,7 +175,10 @@ impl<'a> Life<'a> {
                 self.end = Some((fact.at, End::DeletedAhead));
             }
             What::Deleted => self.end = Some((fact.at, End::Deleted)),
-            What::Moved { to } => self.end = Some((fact.at, End::Moved(to))),
+            What::Moved { to } => {
+                self.moved = true;
+                self.end = Some((fact.at, End::Moved(to)));
+            }
             What::Redriven { to, copy } => self.end = Some((fact.at, End::Redriven(to, copy))),
             What::Expired => self.end = Some((fact.at, End::Expired)),
             What::Purged => self.end = Some((fact.at, End::Purged)),
@@ -186,9 +191,9 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Returns whether it is in a dead-letter queue: SQS moved it there, or it is a function's copy of another message.
+    /// Returns whether it is in a dead-letter queue.
     pub(super) fn is_dead_letter(&self) -> bool {
-        matches!((self.end, self.origin), (Some((_, End::Moved(_))), _) | (None, Some(Origin::DeadLetterOf(_))))
+        matches!(self.end, None | Some((_, End::Moved(_)))) && self.was_dead_letter()
     }
 
     /// Returns whether the function confirmed a copy of it in the dead-letter queue, as far as the facts tell.
@@ -212,9 +217,11 @@ impl<'a> Life<'a> {
         self.receives.iter().rev().find_map(Receive::outcome) == Some("parked")
     }
 
-    /// Returns whether it is in a dead-letter queue, or was before it left that.
-    fn was_dead_letter(&self) -> bool {
-        self.is_dead_letter() || matches!(self.end, Some((_, End::Discarded | End::Redriven(..))))
+    /// Returns whether it is in a dead-letter queue, or was before it left that: SQS moved it there, or it is a function's copy of another
+    /// message, or it was sent back from there.
+    pub(super) fn was_dead_letter(&self) -> bool {
+        let is_copy = matches!(self.origin, Some(Origin::DeadLetterOf(_)));
+        self.moved || is_copy || matches!(self.end, Some((_, End::Redriven(..))))
     }
 
     /// The receive that a fact is of, by the number in its outcome or by its invocation; the last one where it says nothing of that. What

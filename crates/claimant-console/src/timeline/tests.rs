@@ -647,7 +647,7 @@ fn messages_that_no_function_runs_any_more() {
             40,
             Deleted,
             &[
-                "Deleted from its dead-letter queue at 12:00:20: it was discarded, or sent back as a new message.",
+                "Deleted from its dead-letter queue at 12:00:20: it was discarded, sent back as a new message, or done by what reads that queue.",
                 "It was received once: its work failed for good.",
             ],
         ),
@@ -701,7 +701,9 @@ fn messages_that_no_function_runs_any_more() {
             story().add(2, "a", copy_of("b")).deleted(5, "a"),
             9,
             Deleted,
-            &["Deleted from its dead-letter queue at 12:00:05: it was discarded, or sent back as a new message."],
+            &[
+                "Deleted from its dead-letter queue at 12:00:05: it was discarded, sent back as a new message, or done by what reads that queue.",
+            ],
         ),
         row(
             "redriven",
@@ -745,11 +747,11 @@ fn messages_that_no_function_runs_any_more() {
             &["Deleted at 12:00:09: its queue was emptied."],
         ),
         row(
-            "deleted with its queue, from which SQS had moved it",
+            "deleted with the dead-letter queue to which SQS had moved it",
             failing(1).add(20, "a", What::Moved { to: "OrderDeadLetters".into() }).add(30, "a", What::QueueDeleted),
             40,
             Deleted,
-            &["Deleted at 12:00:30, with its queue.", "It was received once: the handler failed."],
+            &["Deleted at 12:00:30, with its dead-letter queue.", "It was received once: the handler failed."],
         ),
         row(
             "deleted unseen",

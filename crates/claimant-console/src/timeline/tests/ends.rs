@@ -84,6 +84,7 @@ fn how_a_message_left_is_told_by_its_last_facts() {
     const COPY_BY_SQS: &str = "Parked in the dead-letter queue OrderDeadLetters since 12:00:40: SQS moved it there.";
     const SCHEDULED: &str = "a schedule sends it again, as a new message.";
     const KEPT: &str = "keeps messages no longer than that, and its work is not known to be done.";
+    const LETTERS_KEPT: &str = "Lost at 12:00:50: its dead-letter queue keeps messages no longer than that";
     let died = |story: Story| story.add_in(Some("i"), 2, "a", What::BatchFailed(BatchEnd::Died("signal: 9".into())));
     let answered = |story: Story, answer| story.answered_in("i", 3, "a", answer);
     let copied = |story: Story| {
@@ -148,6 +149,15 @@ fn how_a_message_left_is_told_by_its_last_facts() {
         // Nobody did its work.
         (died(received()).add(40, "a", What::Expired), 50, Expired, KEPT),
         (died(received()).add(40, "a", What::Purged), 50, Deleted, "Deleted at 12:00:40: its queue was emptied."),
+        // Not its queue, but that to which SQS had moved it, or its function had sent it.
+        (moved(died(received())).add(50, "a", What::Expired), 60, Expired, LETTERS_KEPT),
+        (
+            moved(died(received())).add(50, "a", What::Purged),
+            60,
+            Deleted,
+            "at 12:00:50: its dead-letter queue was emptied.",
+        ),
+        (parked_copy().add(50, "a", What::Purged), 60, Deleted, "at 12:00:50: its dead-letter queue was emptied."),
         // Who sends a letter back sends it first.
         (sent_back(moved(died(received()))).deleted(50, "a"), 60, Redriven, "Sent back to OrderQueue at 12:00:50"),
         (
