@@ -1,5 +1,7 @@
 //! `/messages/ID` of a deployed stack: what its dead letters, its keys and the functions' log lines tell of a message.
 
+use std::collections::BTreeSet;
+
 use claimant_core::error::Chain;
 use claimant_core::{Clock as _, ConsumerName, Error, SystemClock};
 use claimant_operate::dead::{DeadLetterQueue, Selection};
@@ -144,9 +146,8 @@ async fn letter(console: &Console, id: &str, moved_on: &mut Vec<String>) -> Resu
 /// consumers that name no other.
 async fn records(console: &Console, facts: &[Fact], letter: Option<&Letter>, id: &str) -> Result<Vec<String>, Error> {
     let mut records: Vec<_> = letter.and_then(|letter| letter.record.clone()).into_iter().collect();
-    for fact in facts {
-        let What::Claimed(claim) = &fact.what else { continue };
-        let Ok(consumer) = ConsumerName::new(&claim.consumer) else { continue };
+    for consumer in consumers(facts) {
+        let Ok(consumer) = ConsumerName::new(consumer) else { continue };
         let Ok(ids) = Keys::ids(id, Some(&consumer)) else { continue };
         let (record, store) = find(console.stores().await?, &ids).await?;
         let record_id = record.as_str().to_owned();
@@ -155,6 +156,15 @@ async fn records(console: &Console, facts: &[Fact], letter: Option<&Letter>, id:
         }
     }
     Ok(records)
+}
+
+/// The consumers that claimed for it, however often it was received.
+fn consumers(facts: &[Fact]) -> BTreeSet<&str> {
+    let claimed = facts.iter().filter_map(|fact| match &fact.what {
+        What::Claimed(claim) => Some(claim.consumer.as_str()),
+        _ => None,
+    });
+    claimed.collect()
 }
 
 impl Page for Trace {
@@ -224,7 +234,29 @@ mod tests {
     use claimant_core::Timestamp;
 
     use super::*;
-    use crate::timeline::Finished;
+    use crate::timeline::{Claim, Finished};
+
+    fn fact(what: What) -> Fact {
+        Fact { at: Timestamp::from_millis(1), message: "a".into(), process: None, invocation: None, what }
+    }
+
+    /// Each costs requests to the table.
+    #[test]
+    fn a_consumer_is_asked_for_once() {
+        let claimed = |consumer: &str, fence| {
+            let (consumer, owner) = (consumer.into(), "1f0c".into());
+            fact(What::Claimed(Claim {
+                consumer,
+                owner,
+                fence,
+                attempt: 1,
+                lease_until: Timestamp::from_millis(9),
+                taken_over: false,
+            }))
+        };
+        let facts = [claimed("order", 1), claimed("order", 2), claimed("audit", 1), fact(What::Deleted)];
+        assert_eq!(consumers(&facts).into_iter().collect::<Vec<_>>(), ["audit", "order"]);
+    }
 
     #[test]
     fn the_last_outcome_is_that_of_all_events_of_the_last_receive() {
@@ -236,14 +268,10 @@ mod tests {
             (&[(None, "retry"), (None, "completed")], Some("completed")),
             (&[], None),
         ] {
-            let fact = |(receive, outcome): &(Option<u32>, &str)| Fact {
-                at: Timestamp::from_millis(1),
-                message: "a".into(),
-                process: None,
-                invocation: None,
-                what: What::Finished(Finished { outcome: (*outcome).into(), receive: *receive, ..Finished::default() }),
+            let finished = |(receive, outcome): &(Option<u32>, &str)| {
+                fact(What::Finished(Finished { outcome: (*outcome).into(), receive: *receive, ..Finished::default() }))
             };
-            let facts: Vec<_> = lines.iter().map(fact).collect();
+            let facts: Vec<_> = lines.iter().map(finished).collect();
             assert_eq!(last_outcome(&facts).map(|(_, outcome)| outcome), wanted, "{lines:?}");
         }
     }
