@@ -105,6 +105,8 @@ async fn it_is_off_until_its_schedule_or_a_process_switches_it_on() {
     assert_eq!(planned.len(), 1);
     assert_eq!((planned[0].at, planned[0].mapping.as_str()), (at, world.switch.id()));
     assert_eq!(returns.why(&planned[0]).await.unwrap().as_deref(), Some("breaker mail of c"));
+    let known = world.scheduler.comes_on(world.switch.id());
+    assert_eq!(known, Some((at.as_millis(), Some("breaker mail of c".to_owned()))));
     // Whoever pauses it again finds it off.
     assert_eq!(pause(&world.mapping(), until, "another").await.unwrap(), Paused::WasOff);
 
@@ -116,6 +118,7 @@ async fn it_is_off_until_its_schedule_or_a_process_switches_it_on() {
     assert!(!world.is_on());
     world.scheduler.run_due(at.as_millis());
     assert!(world.is_on());
+    assert_eq!(world.scheduler.comes_on(world.switch.id()), None);
     assert_eq!((world.scheduler.len(), returns.of(Some(world.switch.id())).await.unwrap()), (0, Vec::new()));
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use claimant_core::{Clock as _, Error, SystemClock};
+use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_local::cloud::View;
 use claimant_local::lambda::FunctionCounters;
 use claimant_local::sqs::{Counters, Depth};
+use claimant_operate::intake::ComesBack;
 use claimant_operate::outcomes::{LogLine, LogLines, read};
 use claimant_operate::target::{Account, Place, Queue, Target};
 use tokio::sync::watch;
@@ -90,12 +91,14 @@ impl LocalCloud {
             let FunctionCounters { invocations, errors, timeouts, crashes, cold_starts } = seen.function.counters();
             let mappings = seen.mappings.iter().map(|(queue, switch)| {
                 let state = switch.state();
+                let back = if state.is_on() { None } else { self.view.scheduler.comes_on(switch.id()) };
+                let back = back.map(|(at_ms, why)| ComesBack { at: Timestamp::from_millis(at_ms), why });
                 MappingState {
                     id: switch.id().to_owned(),
                     queue: queue.clone(),
                     state: state.as_str().to_owned(),
                     is_on: state.is_on(),
-                    on_again: None,
+                    on_again: back.map(|back| back.to_string()),
                 }
             });
             FunctionState {

@@ -6,6 +6,7 @@ use crate::gateway::Gateway;
 use crate::journal::Journal;
 use crate::mailbox::Mailbox;
 use crate::s3::S3;
+use crate::scheduler::Scheduler;
 use crate::sqs::Sqs;
 
 /// What is behind the endpoints. Clones share it.
@@ -18,4 +19,5 @@ pub(crate) struct Services {
     pub(crate) mailbox: Mailbox,
     pub(crate) gateway: Gateway,
     pub(crate) s3: S3,
+    pub(crate) scheduler: Scheduler,
 }

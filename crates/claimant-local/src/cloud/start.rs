@@ -117,7 +117,7 @@ impl Cloud {
             let all = functions.iter().map(|running| running.function.clone()).collect();
             watching.spawn(builds::watch(all, config.template.clone(), config.logs));
         }
-        let services = Services { journal, faults, sqs, dynamodb, mailbox, gateway, s3 };
+        let services = Services { journal, faults, sqs, dynamodb, mailbox, gateway, s3, scheduler };
         let cloud =
             Cloud { waiting, watching, stack, endpoints, services, control: control.clone(), functions, servers };
         let template = config.template.display().to_string();

@@ -4,6 +4,7 @@ use super::running::Cloud;
 use crate::journal::Journal;
 use crate::lambda::Function;
 use crate::mapping::MappingSwitch;
+use crate::scheduler::Scheduler;
 use crate::sqs::Sqs;
 
 /// What a page sees of a cloud. Clones share it; it keeps nothing running.
@@ -17,6 +18,8 @@ pub struct View {
     pub journal: Journal,
     /// The queues.
     pub sqs: Sqs,
+    /// What sends later, and switches mappings on again.
+    pub scheduler: Scheduler,
     /// The functions.
     pub functions: Vec<FunctionView>,
 }
@@ -43,6 +46,7 @@ impl Cloud {
             queues: self.stack.queues.iter().map(|queue| queue.name.clone()).collect(),
             journal: self.services.journal.clone(),
             sqs: self.services.sqs.clone(),
+            scheduler: self.services.scheduler.clone(),
             functions: functions.collect(),
         }
     }

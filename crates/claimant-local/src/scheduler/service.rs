@@ -60,6 +60,17 @@ impl Scheduler {
         let _ = self.mappings.set(mappings);
     }
 
+    /// Returns when the next schedule switches this event source mapping on, in milliseconds since 1970, and what its description says.
+    pub fn comes_on(&self, id: &str) -> Option<(u64, Option<String>)> {
+        let schedules = self.schedules();
+        let is_meant = |schedule: &&Schedule| {
+            let is_due = schedule.enabled && !schedule.ran;
+            is_due && matches!(&schedule.action, Action::Switch { id: of, enabled: true } if of == id)
+        };
+        let next = schedules.values().filter(is_meant).min_by_key(|schedule| schedule.at_ms)?;
+        Some((next.at_ms, next.request["Description"].as_str().map(str::to_owned)))
+    }
+
     /// How many schedules there are.
     pub fn len(&self) -> usize {
         self.schedules().len()

@@ -100,6 +100,7 @@ mod tests {
     use crate::journal::Journal;
     use crate::mailbox::{ACCEPTED_MAX, Field, MAILS_MAX, Mail, Mailbox};
     use crate::s3::S3;
+    use crate::scheduler::Scheduler;
     use crate::sqs::Sqs;
 
     #[test]
@@ -112,6 +113,7 @@ mod tests {
             mailbox: Mailbox::new(),
             gateway: Gateway::new(),
             s3: S3::new(),
+            scheduler: Scheduler::new(Sqs::new()),
         };
         let kind = || kind(MAILS, None, mails(&services));
         let send = |key: &str| {
