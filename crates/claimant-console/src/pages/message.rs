@@ -121,7 +121,10 @@ impl Page for Message {
                 // Where the key will stand, so that nothing moves when it comes.
                 section .card.key {
                     header { h2 { "Its key" } }
-                    p .soft { "None is known: no claim was seen for this message." }
+                    p .soft {
+                        "None is known: no claim of its own was seen. A duplicate makes none where it is in one batch with the message that "
+                        "does the work, or where its key is read first and found completed."
+                    }
                 }
             }
             (key_now::draw(&self.keys))
