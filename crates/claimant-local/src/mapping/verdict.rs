@@ -38,7 +38,8 @@ impl Verdict {
 ///
 /// What is empty, AWS's documents say in the same words for queues and for streams. LocalStack's AWS-validated tests have `{}` for a
 /// queue, and `{}`, `[]` and `null` for a Kinesis stream (`test_kinesis_report_batch_item_success_scenarios`; its empty text becomes a
-/// `return` without a value). No source has an empty text, or an object without `batchItemFailures`: here they fail, which is seen.
+/// `return` without a value). No source has JSON's empty text, two quotes, or an object without `batchItemFailures`:
+/// here they fail, which is seen.
 pub fn verdict(report: bool, batch_ids: &[String], invocation: &Invocation) -> Verdict {
     let body = match invocation {
         Invocation::Response(_) if !report => return Verdict::AllSucceeded,
