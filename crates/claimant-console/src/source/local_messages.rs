@@ -158,7 +158,7 @@ mod tests {
             (Some(What::Deleted), Standing::Deleted),
             (Some(What::Purged), Standing::Deleted),
             (Some(What::Expired), Standing::Expired),
-            (Some(What::Redriven { from: "dead".into(), was: "copy".into() }), Standing::Redriven),
+            (Some(What::Redriven { from: "dead".into(), was: "copy".into(), group: None }), Standing::Redriven),
         ] {
             let journal = Journal::new();
             sent(&journal, "a", "orders");

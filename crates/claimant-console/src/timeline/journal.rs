@@ -68,18 +68,19 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
                 message,
                 What::Sent {
                     queue: queue.clone(),
-                    group: group.as_ref().map(|g| g.to_string()),
+                    group: group.as_ref().map(ToString::to_string),
                     delayed_until,
                     origin,
                 },
             ));
             all
         }
-        Happened::Redriven { was, .. } => {
+        Happened::Redriven { was, group, .. } => {
+            let group = group.as_ref().map(ToString::to_string);
             let origin = Some(Origin::RedriveOf(was.to_string()));
             vec![
                 (&**was, What::Redriven { to: queue.clone(), copy: message.to_owned() }),
-                (message, What::Sent { queue, group: None, delayed_until: None, origin }),
+                (message, What::Sent { queue, group, delayed_until: None, origin }),
             ]
         }
         Happened::Received { count, hidden_until_ms } => {

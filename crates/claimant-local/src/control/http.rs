@@ -18,7 +18,6 @@ use tokio::sync::watch;
 
 use super::service::{Control, LogLine};
 use super::{management, stacks};
-use crate::journal::What;
 use crate::{Error, endpoint};
 
 impl Control {
@@ -102,10 +101,7 @@ async fn message(State(control): State<Control>, Path(id): Path<String>) -> Resp
     };
     let events = control.journal.of_message(&id);
     let queue = events.iter().find_map(|event| event.queue.clone());
-    let group = events.iter().find_map(|event| match &event.what {
-        What::Sent { group, .. } => group.clone(),
-        _ => None,
-    });
+    let group = events.iter().find_map(|event| event.group());
     let attributes = control.journal.attributes(&id).and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let attributes = attributes.unwrap_or_else(|| json!({}));
     Json(json!({ "queue": queue, "group": group, "body": body, "attributes": attributes })).into_response()

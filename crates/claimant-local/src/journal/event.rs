@@ -84,6 +84,15 @@ impl Event {
         self.message_id.iter().chain(others).chain(more)
     }
 
+    /// Returns the message group with which it was sent, or sent back by a message move task.
+    #[must_use]
+    pub fn group(&self) -> Option<&Text> {
+        match &self.what {
+            What::Sent { group, .. } | What::Redriven { group, .. } => group.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The idempotency key that an effect was asked for with.
     #[must_use]
     pub fn key(&self) -> Option<&Text> {

@@ -289,7 +289,8 @@ mod tests {
         let journal = Journal::new();
         let messages = ["a", "b", "a"].into_iter().collect();
         journal.write(|| Event::new(1, What::InvocationBegan { messages, deadline_ms: 2 }));
-        journal.write(|| Event::new(2, What::Redriven { from: "dead".into(), was: "a".into() }).message("c"));
+        let redriven = || What::Redriven { from: "dead".into(), was: "a".into(), group: None };
+        journal.write(|| Event::new(2, redriven()).message("c"));
         assert_eq!(seqs(&journal.of_message("a")), [1, 2]);
         assert_eq!(seqs(&journal.of_message("b")), [1]);
         assert_eq!(seqs(&journal.of_message("c")), [2]);

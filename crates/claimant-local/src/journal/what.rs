@@ -51,6 +51,9 @@ pub enum What {
         from: Text,
         /// The id that the message had there.
         was: Text,
+        /// Its message group.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group: Option<Text>,
     },
     /// The queue dropped it: it was older than the retention period.
     Expired,

@@ -52,7 +52,11 @@ impl Notes {
     /// Writes that a message of a dead-letter queue was sent on as a new one.
     pub(super) fn redriven(&self, now_ms: u64, message_id: &str, message: &Message, from: &str) {
         self.keep(message_id, message);
-        self.write(now_ms, message_id, || What::Redriven { from: from.into(), was: message.id.as_str().into() });
+        self.write(now_ms, message_id, || What::Redriven {
+            from: from.into(),
+            was: message.id.as_str().into(),
+            group: message.group_id.as_ref().map(Text::from),
+        });
     }
 
     /// Writes what happened to all messages of the queue at once.
@@ -98,7 +102,8 @@ mod tests {
     fn a_queue_tells_what_happens_to_its_messages() {
         let journal = Journal::new();
         let mut account = account(&journal);
-        let id = account.send(1, "orders", NewMessage::new("x")).unwrap().message_id;
+        let grouped = NewMessage { group_id: Some("g".to_owned()), ..NewMessage::new("x") };
+        let id = account.send(1, "orders", grouped).unwrap().message_id;
         let received = account.receive(2, "orders", 1, Some(Duration::from_secs(5))).unwrap();
         account.change_visibility(3, "orders", &received[0].receipt_handle, Duration::from_secs(1)).unwrap();
         assert!(account.receive(1_003, "orders", 1, None).unwrap().is_empty());
@@ -114,6 +119,8 @@ mod tests {
             story(&journal, &redriven[0].message_id),
             "1004 orders redriven, 1005 orders received until 10005, 1006 orders deleted"
         );
+        let group = |id: &str| journal.of_message(id).remove(0).group().cloned();
+        assert_eq!([group(&id), group(&redriven[0].message_id)], [Some("g".into()), Some("g".into())]);
         let dead = journal.of_message(&id).remove(3).what;
         assert_eq!(dead, What::DeadLettered { from: "orders".into(), receives: 1 });
     }
