@@ -110,11 +110,20 @@ impl Event {
     /// About how much memory it takes, with its place in the index.
     pub(super) fn bytes(&self) -> usize {
         const PER_MESSAGE: usize = size_of::<Text>() + size_of::<u64>();
+        let own = match &self.what {
+            What::InvocationEnded { detail: text, .. }
+            | What::Reported { why: text, .. }
+            | What::ProcessEnded { status: text, .. } => text.as_ref(),
+            What::Object { object: text, .. }
+            | What::Scheduled { schedule: text, .. }
+            | What::ScheduleRan { schedule: text } => Some(text),
+            _ => self.group().or(self.key()),
+        };
         let heap = match &self.what {
             What::Line { text, .. } => text.len(),
             What::Claimed(_) => size_of::<Claimed>() + 16,
             What::Done(_) => size_of::<Done>(),
-            _ => 0,
+            _ => own.map_or(0, |text| text.len() + 16),
         };
         size_of::<Self>() + heap + self.messages().count() * PER_MESSAGE
     }

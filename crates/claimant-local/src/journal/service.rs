@@ -242,6 +242,8 @@ impl fmt::Debug for Journal {
 
 #[cfg(test)]
 mod tests {
+    use super::super::text::Texts;
+    use super::super::what::InvocationEnd;
     use super::*;
 
     fn sent(at_ms: u64, id: &str) -> Event {
@@ -324,6 +326,21 @@ mod tests {
         let totals = journal.totals();
         assert_eq!((totals.events, totals.lines), (10, 1));
         assert!(totals.bytes <= 12 * one, "{totals:?}");
+    }
+
+    #[test]
+    fn what_an_event_says_in_a_text_of_its_own_counts() {
+        let (text, none) = (Text::from("x".repeat(1_000)), Texts::default);
+        for what in [
+            What::Sent { visible_at_ms: 1, group: Some(text.clone()), copy_of: None, redriven: false },
+            What::InvocationEnded { messages: none(), how: InvocationEnd::Failed, detail: Some(text.clone()) },
+            What::Reported { succeeded: none(), failed: none(), why: Some(text.clone()) },
+            What::Mail { key: Some(text.clone()), answer: "accepted" },
+            What::Object { object: text, request: "GET" },
+        ] {
+            let event = Event::new(1, what);
+            assert!(event.bytes() > 1_000, "{event:?}");
+        }
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub(super) const RESPONSE_BYTES_MAX: usize = 6 * 1024 * 1024 + 100;
 /// How much of a response that is too large is still read, so that the process gets its answer and not a reset.
 const RESPONSE_READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The longest type of an error, in bytes; the rest is cut off. Functions choose it, and it is kept with each message of the batch.
+const ERROR_TYPE_BYTES_MAX: usize = 256;
+
 const ERROR_TYPE_HEADER: &str = "lambda-runtime-function-error-type";
 
 /// One event on its way to a process.
@@ -157,8 +160,9 @@ async fn error_report(headers: &HeaderMap, body: Body) -> Invocation {
     let report: Value = serde_json::from_slice(&body).unwrap_or_default();
     let field = |name: &str| report.get(name).and_then(Value::as_str).map(str::to_owned);
     let header = || headers.get(ERROR_TYPE_HEADER)?.to_str().ok().map(str::to_owned);
+    let kind = field("errorType").or_else(header).unwrap_or_else(|| "Unhandled".to_owned());
     Invocation::FunctionError {
-        kind: field("errorType").or_else(header).unwrap_or_else(|| "Unhandled".to_owned()),
+        kind: kind[..kind.floor_char_boundary(ERROR_TYPE_BYTES_MAX)].to_owned(),
         message: field("errorMessage").unwrap_or_else(|| "the function reported an error without a message".to_owned()),
     }
 }
@@ -185,6 +189,16 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
+
+    #[tokio::test]
+    async fn the_type_of_an_error_is_cut_where_it_is_long() {
+        let kind = format!("x{}", "ü".repeat(1_000_000));
+        let body = Body::from(json!({ "errorType": kind, "errorMessage": "" }).to_string());
+        let Invocation::FunctionError { kind, .. } = error_report(&HeaderMap::new(), body).await else {
+            panic!("it is an error")
+        };
+        assert_eq!(kind.len(), 255, "no character is cut");
+    }
 
     #[tokio::test]
     async fn events_are_for_callers_on_this_machine() {
