@@ -149,11 +149,12 @@ impl<'a> Walk<'a> {
         let hidden = counted.map_or(opened.hidden, |counted| counted.saturating_sub(held));
         let delayed = now.as_ref().map_or(opened.delayed, |now| now.delayed);
         // What this walk has deleted can be counted, too. Of all that is counted then, no more is hidden than was at first, or than the walk has
-        // not met of what the queue held then.
-        let unmet = opened.due().saturating_sub(self.looked_at() as u64);
+        // not met of what the queue held then. What was delayed then and is due now was to be met, too.
+        let due = opened.due().max(opened.total().saturating_sub(delayed));
+        let unmet = due.saturating_sub(self.looked_at() as u64);
         let hidden = if self.tally.deleted { hidden.min(unmet.max(opened.hidden)) } else { hidden };
         let hides = !is_look && self.tally.in_front.iter().any(|id| self.held.contains_key(id));
-        Unseen { cut: was_cut || (hides && now.map_or(true, |now| now.total() != held)), hidden, delayed }
+        Unseen { cut: was_cut || (hides && now.map_or(true, |now| now.due() != held)), hidden, delayed }
     }
 
     /// Returns whether every letter is found that was asked for by its id.
