@@ -2,6 +2,7 @@
 
 use claimant_local::sqs::NewMessage;
 use claimant_tests::browser::{DESKTOP, PHONE};
+use serde_json::json;
 
 use super::stage::Stage;
 
@@ -45,6 +46,8 @@ async fn a_hundred_thousand_messages_are_a_hundred_a_page() {
             assert!(body.len() <= BYTES_MAX, "{path} as {accept} has {} bytes", body.len());
         }
     }
+    let of_key = stage.json("/keys/order-confirmation%23one-for-all");
+    assert_eq!((of_key["messages"].as_array().map(Vec::len), &of_key["left_out"]), (Some(100), &json!(MESSAGES - 100)));
     let page = stage.browser.page();
     for view in [DESKTOP, PHONE] {
         page.view(view);
