@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::context::BatchContext;
 use super::work::{Claimed, Delivery};
@@ -26,18 +26,19 @@ const RENEWAL_TRIES: u32 = 6;
 pub(crate) fn lease_to_renew_first(cx: BatchContext<'_>, claimed: &Claimed) -> Option<Duration> {
     let decides_late = cx.shared.limit.is_some() || cx.shared.breaker.is_some();
     match cx.options().lease {
-        Lease::Renewed(lease)
-            if decides_late && !claimed.permits.renewal_failed && is_little(cx, &claimed.claim, lease) =>
-        {
-            Some(lease)
-        }
+        Lease::Renewed(lease) if decides_late && is_little(cx, &claimed.claim, lease) => Some(lease),
         _ => None,
     }
 }
 
-/// Renews that lease.
+/// Renews that lease. A store that did not do it is asked again before the turn, and not at the start: by then the call that begins in this
+/// turn would be late. It is not asked without a pause.
 pub(crate) async fn renew_first(cx: BatchContext<'_>, mut claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
+    let next_at = Instant::now() + lease / RENEWAL_TRIES;
     let renewed = renew(&cx, &claimed.work.delivery, &mut claimed.claim, lease, None).await;
+    if renewed == Renewed::Held && is_little(cx, &claimed.claim, lease) {
+        sleep_until(next_at).await;
+    }
     (claimed, renewed)
 }
 

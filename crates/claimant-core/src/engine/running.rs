@@ -213,9 +213,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn after_renewal(&mut self, mut claimed: Claimed, renewed: Renewed) -> Option<Ended> {
+    fn after_renewal(&mut self, claimed: Claimed, renewed: Renewed) -> Option<Ended> {
         if renewed == Renewed::Held {
-            claimed.permits.renewal_failed = lease_to_renew_first(self.cx, &claimed).is_some();
             self.make_ready_first(claimed);
             return None;
         }

@@ -39,8 +39,6 @@ pub(crate) struct Permits {
     pub(crate) limit_permit: Option<Box<Permit>>,
     /// From the claim to the end of its handler, where the message has a tenant.
     pub(crate) in_hand: Option<Box<InHand>>,
-    /// Whether the store gave no answer when its lease was to be renewed before its turn: that is not tried again before its start.
-    pub(crate) renewal_failed: bool,
 }
 
 impl Permits {

@@ -214,16 +214,24 @@ async fn a_late_grant_is_renewed_within_the_invocation() {
     }
 }
 
-/// Before it is decided whether the handler starts, and when it does: not again and again while the lease lasts.
+/// Before it is decided whether the handler starts, after a pause, and only while the lease lasts.
 #[tokio::test(start_paused = true)]
-async fn a_renewal_before_the_start_that_fails_at_once_is_tried_twice() {
-    let set = |consumer: Consumer<Work>| renewed(consumer).breaker(Breaker::new("mail"));
-    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, set, DeadLetterQueue::Without);
-    world.store.fail_next(Claim, Late(Duration::from_millis(1_500)));
-    let throttled = NotApplied(claimant_core::StoreErrorKind::Throttled);
-    (0..10).for_each(|_| world.store.fail_next(Renew, throttled));
-    assert_eq!(words(&world.deliver(&["a ok"], 0).await), "completed");
-    assert_eq!(world.store.calls(), [Claim, Renew, Renew, Settle]);
+async fn a_renewal_before_the_start_that_fails_at_once_is_tried_again() {
+    let rows = [
+        (1, "completed", vec![Claim, Renew, Renew, Settle]),
+        (10, "lease_lost", vec![Claim, Renew, Renew, Renew, Settle]),
+    ];
+    for (failures, word, calls) in rows {
+        let set = |consumer: Consumer<Work>| renewed(consumer).breaker(Breaker::new("mail"));
+        let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, set, DeadLetterQueue::Without);
+        world.store.fail_next(Claim, Late(Duration::from_millis(1_200)));
+        let throttled = NotApplied(claimant_core::StoreErrorKind::Throttled);
+        (0..failures).for_each(|_| world.store.fail_next(Renew, throttled));
+        let start = tokio::time::Instant::now();
+        assert_eq!(words(&world.deliver(&["a ok"], 0).await), word, "{failures}");
+        assert_eq!(world.store.calls(), calls, "{failures}");
+        assert!(start.elapsed() >= Duration::from_millis(1_700), "a third of the lease is left for two tries");
+    }
 }
 
 #[tokio::test(start_paused = true)]
