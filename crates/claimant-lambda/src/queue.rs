@@ -18,13 +18,17 @@ use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
 use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, SendAgain};
 
 use futures_util::future::{BoxFuture, join_all};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::entries::Failed;
 use crate::event::Batch;
 use crate::letter;
 use crate::schedules::Schedules;
 use crate::visibility::whole_seconds;
+
+/// How often a deletion is asked for at most, where SQS refuses a part of it; and after how long again.
+const DELETE_TRIES: u32 = 2;
+const DELETE_AGAIN: Duration = Duration::from_millis(200);
 
 /// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
 /// ("SendMessageBatch" in the SQS API reference, since August 2025).
@@ -202,12 +206,24 @@ impl<'a> SqsQueue<'a> {
     }
 }
 
-/// Deletes the messages of one request; returns what of it failed.
-async fn delete_batch(client: &Client, url: &str, entries: Vec<Deletion>) -> Failed {
-    let count = entries.len();
-    match client.delete_message_batch().queue_url(url).set_entries(Some(entries)).send().await {
-        Ok(output) => Failed::of(count, output.successful().len(), output.failed()),
-        Err(error) => Failed { entries: count, code: error.code().map(str::to_owned) },
+/// Deletes the messages of one request; returns what of it failed. SQS can refuse a part of them, which the SDK does not ask for again: it is
+/// asked for once more, since what is kept on its last receive is dead-lettered, though it is done, where the next handler ends the process.
+async fn delete_batch(client: &Client, url: &str, mut entries: Vec<Deletion>) -> Failed {
+    let mut tries = 0;
+    loop {
+        let count = entries.len();
+        let request = client.delete_message_batch().queue_url(url).set_entries(Some(entries.clone()));
+        let output = match request.send().await {
+            Ok(output) => output,
+            Err(error) => return Failed { entries: count, code: error.code().map(str::to_owned) },
+        };
+        let deleted = output.successful();
+        tries += 1;
+        if tries == DELETE_TRIES || deleted.len() >= count {
+            return Failed::of(count, deleted.len(), output.failed());
+        }
+        entries.retain(|entry| deleted.iter().all(|deleted| deleted.id() != entry.id()));
+        sleep(DELETE_AGAIN).await;
     }
 }
 
