@@ -139,9 +139,11 @@ impl Mapping {
         matches!(self.state.as_str(), "Enabled" | "Disabled")
     }
 
-    /// Returns whether it is as the change would leave it.
-    pub(crate) fn has(&self, change: Change) -> bool {
-        change.enabled.is_none_or(|enabled| enabled == self.is_on())
+    /// Returns whether it is as the change would leave it. Of one that is `Updating` it is not known whether it polls afterwards.
+    #[must_use]
+    pub fn has(&self, change: Change) -> bool {
+        let is_so = |enabled| if enabled { matches!(&*self.state, "Enabled" | "Enabling") } else { !self.is_on() };
+        change.enabled.is_none_or(is_so)
             && change.reports_failures.is_none_or(|reports| reports == self.reports_failures)
     }
 
@@ -257,16 +259,20 @@ impl Intake {
         self.lambda.list_mappings(|found| Mapping::read(&found).filter(&is_meant), MAPPINGS_MAX).await
     }
 
-    /// Changes a mapping, unless it is so already; returns it as Lambda has it then. A change that Lambda refuses because another is
-    /// under way is tried again for 5 s.
+    /// Changes a mapping, unless it is so already: it is read anew, since it may be another than when it was listed. Returns it as Lambda has
+    /// it then. A change that Lambda refuses because another is under way is tried again for 5 s.
     ///
     /// # Errors
     /// When the mapping is gone, the permission `lambda:UpdateEventSourceMapping` is missing, or no answer comes.
     pub async fn change(&self, mapping: &Mapping, change: Change) -> Result<Mapping, Error> {
-        if mapping.has(change) {
-            return Ok(mapping.clone());
-        }
         let what = format!("the event source mapping of {} and {} cannot be changed", mapping.function, mapping.queue);
+        let now = self.lambda.get_mapping(&what, &mapping.id).await.map(|found| mapping.clone().now(&found));
+        // OK to fail: a change that is made twice is the same one.
+        if let Ok(now) = now
+            && now.has(change)
+        {
+            return Ok(now);
+        }
         let mut tries = 1;
         loop {
             let update = (change.enabled, change.reports_failures);
@@ -282,7 +288,7 @@ impl Intake {
     }
 
     /// Waits until no change is under way, so long at most, or until `stopped` is ready, after which it looks once more; returns the mapping
-    /// as it is then. Once it is `Disabled`, nothing is in flight any more.
+    /// as it is then. One of which none was under way is looked at, too. Once it is `Disabled`, nothing is in flight any more.
     ///
     /// # Errors
     /// When the mapping is gone, the permission `lambda:GetEventSourceMapping` is missing, or no answer comes.
@@ -294,12 +300,19 @@ impl Intake {
     ) -> Result<Mapping, Error> {
         let (until, mut stopped) = (Instant::now() + within, pin!(stopped));
         let (mut now, mut is_stopped) = (mapping.clone(), false);
-        while !now.is_settled() && Instant::now() < until && !is_stopped {
-            is_stopped = matches!(select(pin!(sleep(PAUSE)), stopped.as_mut()).await, Either::Right(_));
-            let what = format!("the event source mapping of {} cannot be asked", mapping.function);
+        let what = format!("the event source mapping of {} cannot be asked", mapping.function);
+        loop {
+            if !now.is_settled() {
+                if Instant::now() >= until || is_stopped {
+                    return Ok(now);
+                }
+                is_stopped = matches!(select(pin!(sleep(PAUSE)), stopped.as_mut()).await, Either::Right(_));
+            }
             now = now.now(&self.lambda.get_mapping(&what, &mapping.id).await?);
+            if now.is_settled() {
+                return Ok(now);
+            }
         }
-        Ok(now)
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Switched {
     pub not_kept_off: Option<Error>,
     /// Why it is not changed, or why it is not known what became of the change.
     pub failed: Option<Error>,
-    /// Whether Lambda has the change.
+    /// Whether Lambda has the change, as far as it is known.
     is_changed: bool,
 }
 
@@ -33,7 +33,7 @@ impl Switched {
         Self { mapping, deleted: Vec::new(), not_kept_off: None, failed: None, is_changed: false }
     }
 
-    /// Returns whether Lambda is known to have the change: it took it, or had it before.
+    /// Returns whether Lambda is known to have the change: it took it, or had it before, and nothing else has changed it back since.
     #[must_use]
     pub const fn is_changed(&self) -> bool {
         self.is_changed
@@ -76,7 +76,9 @@ pub async fn switch(
     let stopped = stopped.shared();
     let states = join_all(all.iter().map(|one| settled(intake, one, within, stopped.clone()))).await;
     for (one, state) in all.iter_mut().zip(states) {
-        one.settle(state, change);
+        if let Some(state) = state {
+            one.settle(state, change);
+        }
     }
     if is_pause {
         keep_off(intake, &mut all).await;
@@ -96,15 +98,15 @@ async fn changed(intake: &Intake, mapping: Mapping, change: Change) -> Switched 
     }
 }
 
-/// Waits for a mapping, unless its change was refused.
+/// Waits for a mapping; returns nothing where its change was refused.
 async fn settled(
     intake: &Intake,
     one: &Switched,
     within: Duration,
     stopped: impl Future<Output = ()>,
-) -> Result<Mapping, Error> {
+) -> Option<Result<Mapping, Error>> {
     let is_asked = one.is_changed || one.mapping.has_unknown_state();
-    if is_asked { intake.settled(&one.mapping, within, stopped).await } else { Ok(one.mapping.clone()) }
+    if is_asked { Some(intake.settled(&one.mapping, within, stopped).await) } else { None }
 }
 
 impl Switched {
@@ -112,9 +114,12 @@ impl Switched {
         match state {
             Ok(mapping) => {
                 self.mapping = mapping;
-                // The change whose answer was lost is seen to be there.
-                if !self.is_changed && !self.mapping.has_unknown_state() && self.mapping.has(change) {
+                if self.mapping.has(change) {
+                    // Also that whose answer was lost.
                     (self.is_changed, self.failed) = (true, None);
+                } else if self.mapping.is_settled() {
+                    // Such as by a schedule that was due before it was deleted.
+                    self.is_changed = false;
                 }
             }
             // Why the change failed says more.

@@ -10,6 +10,7 @@ use claimant_core::ErrorKind;
 use claimant_core::intake::pause as pause_by;
 use claimant_core::{Clock as _, SystemClock};
 use claimant_operate::intake::{Change, Intake, Mapping};
+use claimant_operate::switch::switch;
 use serde_json::{Value, json};
 
 /// Functions whose programs are never built: their mappings are there all the same.
@@ -62,6 +63,15 @@ async fn mappings_are_paused_and_resumed() {
         let resumed = intake.change(mapping, resume).await.unwrap();
         let resumed = intake.settled(&resumed, LONG, pending()).await.unwrap();
         assert_eq!((resumed.state.as_str(), resumed.reports_failures), ("Enabled", true));
+    }
+
+    // Listed before the others were changed: what Lambda has now decides.
+    for (listed, enabled, state) in [(&paused, false, "Disabled"), (&confirm, true, "Enabled")] {
+        let change = Change { enabled: Some(enabled), ..Change::default() };
+        let all = switch(&intake, vec![listed.clone()], change, LONG, pending()).await;
+        let now = intake.list("Confirm").await.unwrap().remove(0);
+        assert_eq!((all[0].is_changed(), shown(&now)), (true, ("Confirm", "Orders", state, true)), "{all:?}");
+        assert_eq!(all[0].mapping, now);
     }
     let of_charge = intake.list("Charge").await.unwrap();
     assert_eq!(of_charge.iter().map(shown).collect::<Vec<_>>(), [("Charge", "Payments", "Enabled", true)]);
