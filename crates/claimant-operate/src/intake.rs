@@ -147,9 +147,9 @@ impl Mapping {
             && change.reports_failures.is_none_or(|reports| reports == self.reports_failures)
     }
 
-    /// Returns this mapping where it is not known what it does.
-    pub(crate) fn of_unknown_state(self) -> Self {
-        Self { state: UNKNOWN.to_owned(), ..self }
+    /// Forgets what it does, where that is not known any more.
+    pub(crate) fn forget_state(&mut self) {
+        UNKNOWN.clone_into(&mut self.state);
     }
 
     /// Returns whether it is not known what it does.
@@ -259,19 +259,21 @@ impl Intake {
         self.lambda.list_mappings(|found| Mapping::read(&found).filter(&is_meant), MAPPINGS_MAX).await
     }
 
-    /// Changes a mapping, unless it is so already: it is read anew, since it may be another than when it was listed. Returns it as Lambda has
-    /// it then. A change that Lambda refuses because another is under way is tried again for 5 s.
+    /// Changes a mapping, unless it is so already: one that was listed so is read anew, since it may have been changed. Returns it as Lambda
+    /// has it then. A change that Lambda refuses because another is under way is tried again for 5 s.
     ///
     /// # Errors
     /// When the mapping is gone, the permission `lambda:UpdateEventSourceMapping` is missing, or no answer comes.
     pub async fn change(&self, mapping: &Mapping, change: Change) -> Result<Mapping, Error> {
         let what = format!("the event source mapping of {} and {} cannot be changed", mapping.function, mapping.queue);
-        let now = self.lambda.get_mapping(&what, &mapping.id).await.map(|found| mapping.clone().now(&found));
-        // OK to fail: a change that is made twice is the same one.
-        if let Ok(now) = now
-            && now.has(change)
+        // OK where it cannot be read: a change that is made twice is the same one.
+        if mapping.has(change)
+            && let Ok(found) = self.lambda.get_mapping(&what, &mapping.id).await
         {
-            return Ok(now);
+            let now = mapping.clone().now(&found);
+            if now.has(change) {
+                return Ok(now);
+            }
         }
         let mut tries = 1;
         loop {
@@ -288,7 +290,7 @@ impl Intake {
     }
 
     /// Waits until no change is under way, so long at most, or until `stopped` is ready, after which it looks once more; returns the mapping
-    /// as it is then. One of which none was under way is looked at, too. Once it is `Disabled`, nothing is in flight any more.
+    /// as it is then. Once it is `Disabled`, nothing is in flight any more.
     ///
     /// # Errors
     /// When the mapping is gone, the permission `lambda:GetEventSourceMapping` is missing, or no answer comes.
@@ -300,19 +302,12 @@ impl Intake {
     ) -> Result<Mapping, Error> {
         let (until, mut stopped) = (Instant::now() + within, pin!(stopped));
         let (mut now, mut is_stopped) = (mapping.clone(), false);
-        let what = format!("the event source mapping of {} cannot be asked", mapping.function);
-        loop {
-            if !now.is_settled() {
-                if Instant::now() >= until || is_stopped {
-                    return Ok(now);
-                }
-                is_stopped = matches!(select(pin!(sleep(PAUSE)), stopped.as_mut()).await, Either::Right(_));
-            }
+        while !now.is_settled() && Instant::now() < until && !is_stopped {
+            is_stopped = matches!(select(pin!(sleep(PAUSE)), stopped.as_mut()).await, Either::Right(_));
+            let what = format!("the event source mapping of {} cannot be asked", mapping.function);
             now = now.now(&self.lambda.get_mapping(&what, &mapping.id).await?);
-            if now.is_settled() {
-                return Ok(now);
-            }
         }
+        Ok(now)
     }
 }
 

@@ -51,8 +51,8 @@ impl Switched {
 }
 
 /// Changes each of these mappings, and then waits so long at most, for all of them together, until no change is under way. Of those that
-/// are switched off, what would switch them on again is deleted: once before the wait, which can fail, and once after it, since a
-/// breaker that had looked at the mapping before may have planned its return meanwhile.
+/// are switched off, what would switch them on again is deleted: once before the change, so that none is due after it, and once after the
+/// wait, since a breaker that had looked at the mapping before may have planned its return meanwhile.
 ///
 /// `stopped` ends the wait, and nothing else, once it is ready: a mapping that was waited for is then looked at once more. It is polled from
 /// the beginning of the wait on, and not where nothing is to be waited for.
@@ -65,13 +65,13 @@ pub async fn switch(
     within: Duration,
     stopped: impl Future<Output = ()>,
 ) -> Vec<Switched> {
-    let mut all = Vec::new();
-    for mapping in mappings {
-        all.push(changed(intake, mapping, change).await);
-    }
+    let mut all: Vec<_> = mappings.into_iter().map(Switched::untouched).collect();
     let is_pause = change.enabled == Some(false);
-    if is_pause {
-        keep_off(intake, &mut all).await;
+    for one in &mut all {
+        if is_pause {
+            one.keep_off(intake).await;
+        }
+        one.change(intake, change).await;
     }
     let stopped = stopped.shared();
     let states = join_all(all.iter().map(|one| settled(intake, one, within, stopped.clone()))).await;
@@ -80,22 +80,12 @@ pub async fn switch(
             one.settle(state, change);
         }
     }
-    if is_pause {
-        keep_off(intake, &mut all).await;
-    }
-    all
-}
-
-async fn changed(intake: &Intake, mapping: Mapping, change: Change) -> Switched {
-    match intake.change(&mapping, change).await {
-        Ok(mapping) => Switched { is_changed: true, ..Switched::untouched(mapping) },
-        Err(error) => {
-            // It may have been changed all the same, as where no answer came: its state is asked for.
-            let is_left = matches!(error.kind(), ErrorKind::Refused | ErrorKind::Invalid);
-            let mapping = if is_left { mapping } else { mapping.of_unknown_state() };
-            Switched { failed: Some(error), ..Switched::untouched(mapping) }
+    for one in &mut all {
+        if is_pause && one.is_changed {
+            one.keep_off(intake).await;
         }
     }
+    all
 }
 
 /// Waits for a mapping; returns nothing where its change was refused.
@@ -110,6 +100,30 @@ async fn settled(
 }
 
 impl Switched {
+    async fn change(&mut self, intake: &Intake, change: Change) {
+        match intake.change(&self.mapping, change).await {
+            Ok(mapping) => (self.mapping, self.is_changed) = (mapping, true),
+            Err(error) => {
+                // It may have been changed all the same, as where no answer came: its state is asked for.
+                if !matches!(error.kind(), ErrorKind::Refused | ErrorKind::Invalid) {
+                    self.mapping.forget_state();
+                }
+                self.failed = Some(error);
+            }
+        }
+    }
+
+    /// Deletes what would switch it on, whether it is off or about to be.
+    async fn keep_off(&mut self, intake: &Intake) {
+        match intake.keep_off(&self.mapping).await {
+            Ok(deleted) => {
+                self.deleted.extend(deleted);
+                self.not_kept_off = None;
+            }
+            Err(error) => self.not_kept_off = Some(error),
+        }
+    }
+
     fn settle(&mut self, state: Result<Mapping, Error>, change: Change) {
         match state {
             Ok(mapping) => {
@@ -118,25 +132,12 @@ impl Switched {
                     // Also that whose answer was lost.
                     (self.is_changed, self.failed) = (true, None);
                 } else if self.mapping.is_settled() {
-                    // Such as by a schedule that was due before it was deleted.
+                    // Another one has changed it back.
                     self.is_changed = false;
                 }
             }
             // Why the change failed says more.
             Err(error) => self.failed = self.failed.take().or(Some(error)),
-        }
-    }
-}
-
-/// Deletes what would switch on those that are off, or are about to be.
-async fn keep_off(intake: &Intake, all: &mut [Switched]) {
-    for one in all.iter_mut().filter(|one| one.is_changed) {
-        match intake.keep_off(&one.mapping).await {
-            Ok(deleted) => {
-                one.deleted.extend(deleted);
-                one.not_kept_off = None;
-            }
-            Err(error) => one.not_kept_off = Some(error),
         }
     }
 }

@@ -72,9 +72,10 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         mappings.retain(|mapping| named.iter().any(|queue| mapping.reads(queue)));
     }
     let wanted = if enabled { "Enabled" } else { "Disabled" };
+    let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
     if options.write.dry_run {
         let all: Vec<_> = mappings.into_iter().map(Switched::untouched).collect();
-        print(&all, &come_back(&intake, &all).await, wanted, &options);
+        print(&all, &come_back(&intake, &all).await, change, &options);
         return Ok(Ended::Well);
     }
     let stop = Stop::listen("Not waiting any longer. Ctrl-C again ends at once.");
@@ -87,7 +88,6 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         Some(false) => return Ok(Ended::WithFaults),
         None => return Ok(Ended::Interrupted),
     }
-    let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
     let within = Duration::from_secs(options.wait);
     let stopped = async {
         if !stop.is_asked() {
@@ -98,7 +98,7 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     };
     let all = switch(&intake, mappings, change, within, stopped).await;
     let back = come_back(&intake, &all).await;
-    print(&all, &back, wanted, &options);
+    print(&all, &back, change, &options);
     let is_good = |(one, back): (&Switched, &Back)| {
         one.failed.is_none() && one.mapping.state == wanted && (enabled || !matches!(back, Ok(Some(_))))
     };
@@ -151,12 +151,15 @@ fn note_schedules(one: &Switched) {
     }
 }
 
-fn print(all: &[Switched], back: &[Back], wanted: &str, options: &OnFunction) {
+fn print(all: &[Switched], back: &[Back], change: Change, options: &OnFunction) {
     if options.output.json {
         let shown = |(one, back): (&Switched, &Back)| {
             let mut shown = one.to_json();
             shown["on_again"] = back.as_ref().ok().and_then(Option::as_ref).map(ComesBack::to_json).into();
             shown["on_again_not_known"] = back.as_ref().err().map(|error| Chain(error).to_string()).into();
+            if options.write.dry_run {
+                shown["would_change"] = (!one.mapping.has(change)).into();
+            }
             shown
         };
         let mappings: Vec<_> = all.iter().zip(back).map(shown).collect();
@@ -180,9 +183,19 @@ fn print(all: &[Switched], back: &[Back], wanted: &str, options: &OnFunction) {
     }
     if options.write.dry_run {
         for Switched { mapping, .. } in all {
-            let would =
-                if mapping.state == wanted { format!("is {wanted} already") } else { format!("would be {wanted}") };
-            say(format!("{} from {} {would}.", mapping.function, mapping.queue));
+            say(format!("{} from {} {}.", mapping.function, mapping.queue, would(mapping, change)));
         }
     }
+}
+
+/// Says what would come of a mapping.
+fn would(mapping: &Mapping, change: Change) -> String {
+    let is_on = Change { reports_failures: None, ..change };
+    let state = match change.enabled {
+        _ if mapping.has(is_on) => format!("is {} already", mapping.state),
+        Some(true) => "would be Enabled".to_owned(),
+        _ => "would be Disabled".to_owned(),
+    };
+    let reports = Change { enabled: None, ..change };
+    if mapping.has(reports) { state } else { format!("{state}, and would report failures") }
 }

@@ -319,6 +319,12 @@ async fn a_function_is_paused_and_resumed() {
     assert!(code == 2 && err.contains("Let messages in to Confirm, from Orders?"), "{err}");
     let (_, _, err) = world.claimant(&["resume", "Confirm", "--report-failures"]).await;
     assert!(err.contains("Let messages in to Confirm, from Orders, and have it report failures?"), "{err}");
+    for (act, would) in [("pause", "is Disabled already"), ("resume", "would be Enabled")] {
+        let (_, out, _) = world.claimant(&[act, "Confirm", "--report-failures", "--dry-run"]).await;
+        assert!(out.ends_with(&format!("Confirm from Orders {would}, and would report failures.\n")), "{out}");
+        let (_, shown) = world.json(&[act, "Confirm", "--report-failures", "--dry-run"]).await;
+        assert_eq!(shown["mappings"][0]["would_change"], json!(true), "{act}");
+    }
     let (code, mappings) = world.json(&["resume", "Confirm", "--report-failures", "--yes"]).await;
     let mapping = &mappings["mappings"][0];
     assert_eq!((code, &mapping["state"], &mapping["reports_failures"]), (0, &json!("Enabled"), &json!(true)));
