@@ -2,7 +2,7 @@
 
 use claimant_core::error::Chain;
 use claimant_core::protocol::Act;
-use claimant_core::{ConsumerName, Error, RecordId};
+use claimant_core::{ConsumerName, Error, Record, RecordId};
 use claimant_operate::keys::{Acted, Keys, Order, operator};
 use claimant_operate::open::{OpenStore, find};
 use claimant_operate::pauses::{self, Pause};
@@ -31,7 +31,7 @@ it, and the next ones are acted on all the same.
 An act on a breaker's record (claimant-breaker#NAME) switches no event source mapping on that the breaker has paused: it names them, and \
 `claimant resume` does.
 
-Exit codes: 0 where all is as asked for, 1 where a key was refused or the question answered with no, 2 where the store gave no answer \
+Exit codes: 0 where all is as asked for, 1 where a key was refused, had gone on since the question, or the question was answered with no, 2 where the store gave no answer \
 for a key, 130 where Ctrl-C ended it.")]
 pub(crate) struct OnKeys {
     /// The records' ids, as lists and dead letters show them; or with --consumer the keys
@@ -172,10 +172,14 @@ async fn on_one(
     let came = match question(&order, store).await {
         Err(error) => Came::Failed(error),
         Ok(Question::Needless(acted)) => Came::Acted(acted),
-        Ok(Question::Ask(question)) => match confirm::answered(&question, &options.write, stop).await? {
+        Ok(Question::Ask(question, record)) => match confirm::answered(&question, &options.write, stop).await? {
             None => return Ok(None),
             Some(false) => Came::Declined,
-            Some(true) => store.keys.act(&order).await.map_or_else(Came::Failed, Came::Acted),
+            Some(true) => {
+                // Only what was asked about was confirmed.
+                let confirmed = (!options.write.yes).then_some(&*record);
+                store.keys.act_on(&order, confirmed).await.map_or_else(Came::Failed, Came::Acted)
+            }
         },
     };
     Ok(Some(Outcome { id, came }))
@@ -183,18 +187,21 @@ async fn on_one(
 
 /// What is asked before something is written.
 enum Question {
-    Ask(String),
+    /// This, about this record.
+    Ask(String, Box<Record>),
     /// Nothing is to be written.
     Needless(Acted),
 }
 
 async fn question(order: &Order, store: &OpenStore) -> Result<Question, Error> {
     let planned = store.keys.act(&Order { dry_run: true, ..order.clone() }).await?;
-    if order.dry_run || !matches!(planned, Acted::WouldWrite { .. }) {
-        return Ok(Question::Needless(planned));
-    }
+    let before = match planned {
+        Acted::WouldWrite { before, .. } if !order.dry_run => before,
+        planned => return Ok(Question::Needless(planned)),
+    };
     let (id, inspected) = (harmless(order.id.as_str()), store.keys.inspect(&order.id).await?);
-    Ok(Question::Ask(format!("{id}: {} {}?", inspected.headline(), asks(order.act, order.force))))
+    let question = format!("{id}: {} {}?", inspected.headline(), asks(order.act, order.force));
+    Ok(Question::Ask(question, before))
 }
 
 fn asks(act: Act, force: bool) -> String {

@@ -15,9 +15,10 @@ use crate::output::{say, say_json};
 /// Show or change a limit: how many messages all processes start in a time, or run at once, for a system that they call.
 ///
 /// Without an option it is shown, with the slots that processes hold. What is set holds for every consumer whose limit has this name
-/// in the store, within half a minute; what is not set stays as it is.
+/// in the store, within half a minute; what no option names stays as it was set, or as the functions set it.
 ///
-/// Exit codes: 0 where it is as asked for, 1 where the question was answered with no, 2 where it could not be looked at or set.
+/// Exit codes: 0 where it is as asked for, 1 where the question was answered with no, 2 where it could not be looked at or set, or another
+/// one has set it meanwhile.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OnLimit {
     /// The limit's name, as in Limit::new("ses")
@@ -78,7 +79,8 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
         return Ok(Ended::WithFaults);
     }
     let why = options.why.clone().unwrap_or_default();
-    let order = LimitOrder { name: options.name.clone(), allowed: wanted, by: operator(), why };
+    let (name, before) = (options.name.clone(), before.set);
+    let order = LimitOrder { name, before, allowed: wanted, by: operator(), why };
     store.keys.set_limit(&order).await?;
     show(&options, &store.keys.limit(&options.name).await?);
     Ok(Ended::Well)

@@ -1,7 +1,7 @@
 //! What is asked on a terminal before dead letters are acted on, and what becomes of the answer.
 
 use std::process::{Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claimant_local::sqs::NewMessage;
@@ -192,6 +192,12 @@ async fn a_message_group_goes_whole() {
     (0..25).for_each(|n| drop(world.cloud.sqs().send("Gone.fifo", letter(n)).unwrap()));
     let (code, out, _) = world.claimant(&["dead", "redrive", "--all", "--queue", "Points.fifo", "--dry-run"]).await;
     assert!(code == 0 && out.contains("SQS shows ten of a message group at a time"), "{out}");
+    // Of a letter that is named, nothing else goes.
+    let id = world.cloud.sqs().messages("Gone.fifo").unwrap()[0].message_id.clone();
+    let mut terminal = Terminal::start(&world, &format!("dead discard {id} --queue Points.fifo"));
+    terminal.asks().await;
+    let (_, shown) = terminal.types("n\n").await;
+    assert!(shown.contains("Discard 1 dead letter of Gone.fifo?"), "{shown}");
     let (code, shown) = yes(&world, "dead redrive --all --queue Points.fifo").await;
     assert!(shown.contains("behind them in their message groups"), "{shown}");
     assert_eq!((code, world.bodies("Gone.fifo").len(), world.bodies("Points.fifo").len()), (Some(0), 0, 25), "{shown}");
@@ -265,6 +271,27 @@ async fn what_came_of_a_key_is_printed_though_ctrl_c_ends_the_next() {
     let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["not_reached"]), (Some(130), &json!(["order#o-9"])), "{shown}");
     assert_eq!((&document["keys"][0]["outcome"], &document["keys"][1]), (&json!("done"), &Value::Null), "{shown}");
+}
+
+/// Whether the key's next run has begun and ended.
+static HAS_GONE_ON: AtomicBool = AtomicBool::new(false);
+
+/// Answers as [`shop`] does, of a key that goes on.
+fn going_on(request: &str) -> (u16, String) {
+    let (status, answer) = shop(request);
+    (status, if HAS_GONE_ON.load(Ordering::SeqCst) { answer.replace("12e456aa", "99e456aa") } else { answer })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_goes_on_while_somebody_thinks_is_left() {
+    let server = Server::start(going_on);
+    let mut terminal = Terminal::in_account(&server, "resolve order#o-9 --table locks");
+    terminal.asks().await;
+    HAS_GONE_ON.store(true, Ordering::SeqCst);
+    let (code, shown) = terminal.types("y\n").await;
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("left as it is: the key has gone on since the question"), "{shown}");
+    assert!(!server.requests.lock().unwrap().iter().any(|request| request.contains("UpdateItem")), "{shown}");
 }
 
 /// Answers as [`paused_by_gateway`] does, but Lambda lists its mappings once and then says nothing.

@@ -9,10 +9,10 @@ use claimant_core::{Error, Fence, OwnerToken, Record, RecordId, Replaced, StoreE
 use super::access::Keys;
 
 /// How often a record is read and written at most, while others write it too.
-const ROUNDS_MAX: u32 = 6;
+pub(super) const ROUNDS_MAX: u32 = 6;
 
 /// How long to wait after a call without an answer; then twice as long each time.
-const WAIT_BASE_MS: u64 = 100;
+pub(super) const WAIT_BASE_MS: u64 = 100;
 
 /// What to do to a record.
 #[derive(Debug, Clone)]
@@ -57,6 +57,8 @@ pub enum Acted {
         /// The record, if there is one.
         record: Option<Box<Record>>,
     },
+    /// The key has gone on since the record was looked at that was to be acted on, and nothing was written. This is the record now.
+    Changed(Option<Box<Record>>),
     /// The write may have applied, and its answer was lost; the key has gone on since. This is the record now.
     Superseded(Option<Box<Record>>),
     /// The write may have applied: the store gave no answer, for this reason. Doing it again is safe.
@@ -75,6 +77,15 @@ impl Keys {
     /// # Errors
     /// When the store gave no answer, or others write the record all the time; nothing is written then.
     pub async fn act(&self, order: &Order) -> Result<Acted, Error> {
+        self.act_on(order, None).await
+    }
+
+    /// Does what the order says as [`act`](Self::act) does; with a record, only if the key has not gone on since it was read. A renewed lease
+    /// counts as the same, while a claim, the end of a run and another act do not.
+    ///
+    /// # Errors
+    /// As for [`act`](Self::act).
+    pub async fn act_on(&self, order: &Order, confirmed: Option<&Record>) -> Result<Acted, Error> {
         let owner = OwnerToken::draw()?;
         // What was written last, with the record before it: its answer may have been lost.
         let mut tried: Option<(Box<Record>, Box<Record>)> = None;
@@ -97,6 +108,9 @@ impl Keys {
                     Attempt::Unknown => return Ok(Acted::Superseded(seen.map(Box::new))),
                     Attempt::DidNotApply => {}
                 }
+            }
+            if confirmed.is_some_and(|confirmed| seen.as_ref().is_none_or(|seen| has_gone_on(confirmed, seen))) {
+                return Ok(Acted::Changed(seen.map(Box::new)));
             }
             let (before, after) = match (self.decision(order, &owner, seen.as_ref()), seen) {
                 (OperateDecision::Write(after), Some(before)) => (Box::new(before), after),
@@ -131,6 +145,11 @@ impl Keys {
         let Order { id, act, by, why, force, .. } = order.clone();
         operate(seen, &Operation { id, act, owner: owner.clone(), now, skew, force, by, why })
     }
+}
+
+/// Returns whether what was seen later is of another claim, or of another end of the same one.
+fn has_gone_on(before: &Record, seen: &Record) -> bool {
+    (&before.owner, before.status) != (&seen.owner, seen.status)
 }
 
 /// What came of a write whose answer was lost, or was that the record had changed: an SDK repeats a write by itself.

@@ -10,9 +10,7 @@ use claimant_core::{StoreErrorKind, Timestamp};
 use futures_util::future::try_join_all;
 
 use super::access::Keys;
-
-/// How often a record is read and written at most, while others write it too.
-const ROUNDS_MAX: u32 = 6;
+use super::act::{ROUNDS_MAX, WAIT_BASE_MS};
 
 /// For how long the record of a limit is claimed that is written first.
 const LEASE: Duration = Duration::from_secs(10);
@@ -46,6 +44,8 @@ pub struct SlotState {
 pub struct LimitOrder {
     /// The limit's name.
     pub name: String,
+    /// What was set when this was decided on, as [`LimitState::set`] says.
+    pub before: Option<Allowed>,
     /// What it allows from now on; `None` for what the functions set.
     pub allowed: Option<Allowed>,
     /// Who does it.
@@ -95,34 +95,53 @@ impl Keys {
     /// Cancel safe: when dropped, it is set or is not.
     ///
     /// # Errors
-    /// When it is out of bounds, the store gave no answer, or others write the record all the time. Doing it again is safe.
+    /// When it is out of bounds, another one has set it meanwhile, the store gave no answer, or others write the record all the time. Doing it
+    /// again is safe.
     pub async fn set_limit(&self, order: &LimitOrder) -> Result<Option<Record>, Error> {
         Error::unless_empty(
             "the limit cannot be set",
             &order.allowed.map(|allowed| allowed.faults()).unwrap_or_default(),
         )?;
         let id = Self::limit_id(&order.name)?;
-        for _ in 0..ROUNDS_MAX {
-            let Some(seen) = self.store().get(&id, self.call()).await? else {
-                if order.allowed.is_none() {
-                    return Ok(None);
-                }
+        let mut failed = None;
+        for round in 0..ROUNDS_MAX {
+            if failed.is_some() {
+                tokio::time::sleep(Duration::from_millis(WAIT_BASE_MS << round)).await;
+            }
+            let seen = self.store().get(&id, self.call()).await?;
+            let (now, _) = self.now();
+            let set = Allowed::set_by(seen.as_ref(), now);
+            // Also by this, where the answer was lost.
+            if set == order.allowed && (set.is_none() || set != order.before) {
+                return Ok(None);
+            }
+            if set != order.before {
+                let note = seen.and_then(|seen| seen.note).unwrap_or_default();
+                let name = &order.name;
+                return Err(Error::new(format!(
+                    "the limit {name} was set by another one meanwhile ({note}): look at it again"
+                )));
+            }
+            let Some(seen) = seen else {
                 self.claim_limit(&id).await?;
                 continue;
             };
-            let (now, _) = self.now();
-            if order.allowed.is_none() && Allowed::set_by(Some(&seen), now).is_none() {
-                return Ok(None);
-            }
             let next = Allowed::record(&id, (&seen, order.allowed), OwnerToken::draw()?, (now, &order.by, &order.why));
             match self.store().replace(&id, &seen, &next, self.call()).await {
                 Ok(Replaced::Done) => return Ok(Some(next)),
-                Ok(Replaced::Changed) => {}
-                Err(error) if error.kind() == StoreErrorKind::Throttled => {}
+                Ok(Replaced::Changed) => failed = None,
+                Err(error) if error.kind() == StoreErrorKind::Throttled => failed = Some(error),
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::new(format!("the limit's record changed {ROUNDS_MAX} times while it was to be written: try again")))
+        Err(failed.map_or_else(
+            || {
+                Error::new(format!(
+                    "the limit's record changed {ROUNDS_MAX} times while it was to be written: try again"
+                ))
+            },
+            Error::from,
+        ))
     }
 
     /// Writes a first record, which the next write replaces.
@@ -154,27 +173,40 @@ mod tests {
     use super::super::list::Query;
     use super::*;
 
-    fn order(allowed: Option<Allowed>) -> LimitOrder {
-        LimitOrder { name: "ses".into(), allowed, by: "ada".into(), why: "half\nthe quota".into() }
+    fn order(before: Option<Allowed>, allowed: Option<Allowed>) -> LimitOrder {
+        LimitOrder { name: "ses".into(), before, allowed, by: "ada".into(), why: "half\nthe quota".into() }
     }
 
     #[tokio::test]
     async fn a_limit_is_set_changed_and_taken_back() {
         let keys = Keys::new(Arc::new(MemoryStore::new()));
-        assert!(keys.set_limit(&order(None)).await.unwrap().is_none());
+        assert!(keys.set_limit(&order(None, None)).await.unwrap().is_none());
         let state = keys.limit("ses").await.unwrap();
         assert!(state.set.is_none() && state.note.is_none() && state.slots.is_empty());
         let twenty = Allowed { calls: Some(20), ..Allowed::default() };
-        for allowed in [twenty, Allowed { at_once: Some(3), ..twenty }] {
-            assert!(keys.set_limit(&order(Some(allowed))).await.unwrap().is_some());
+        let three = Allowed { at_once: Some(3), ..twenty };
+        for (before, allowed) in [(None, twenty), (Some(twenty), three)] {
+            assert!(keys.set_limit(&order(before, Some(allowed))).await.unwrap().is_some());
             let state = keys.limit("ses").await.unwrap();
             assert_eq!(state.set, Some(allowed));
             assert!(state.note.unwrap().ends_with("ada limit: half the quota"));
         }
-        assert!(keys.set_limit(&order(None)).await.unwrap().is_some());
+        // Decided on before the other was set.
+        for before in [None, Some(twenty)] {
+            for allowed in [None, Some(Allowed { at_once: Some(5), ..twenty })] {
+                let error = keys.set_limit(&order(before, allowed)).await.unwrap_err().to_string();
+                assert!(
+                    error.contains("ses was set by another one meanwhile") && error.contains("half the"),
+                    "{error}"
+                );
+            }
+            assert!(keys.set_limit(&order(before, Some(three))).await.unwrap().is_none(), "it is so already");
+        }
+        assert_eq!(keys.limit("ses").await.unwrap().set, Some(three));
+        assert!(keys.set_limit(&order(Some(three), None)).await.unwrap().is_some());
         assert!(keys.limit("ses").await.unwrap().set.is_none());
-        assert!(keys.set_limit(&order(None)).await.unwrap().is_none(), "it is so already");
-        let none = keys.set_limit(&order(Some(Allowed { calls: Some(0), ..twenty }))).await.unwrap_err();
+        assert!(keys.set_limit(&order(None, None)).await.unwrap().is_none(), "it is so already");
+        let none = keys.set_limit(&order(None, Some(Allowed { calls: Some(0), ..twenty }))).await.unwrap_err();
         assert!(none.to_string().contains("allows 0 calls"), "{none}");
         assert!(keys.limit("s/0").await.unwrap_err().to_string().contains("letters, digits"));
     }
@@ -208,7 +240,7 @@ mod tests {
     async fn a_list_has_what_was_set_and_no_slots_unless_they_are_asked_for() {
         let keys = Keys::new(Arc::new(MemoryStore::new()));
         let twenty = Allowed { calls: Some(20), ..Allowed::default() };
-        keys.set_limit(&order(Some(twenty))).await.unwrap();
+        keys.set_limit(&order(None, Some(twenty))).await.unwrap();
         hold(&keys, 3).await;
         let all = Query { states: Vec::new(), consumer: None, older_than: None, text: None, limit: 10 };
         let of_limits = Query { consumer: Some(ConsumerName::new(LIMIT_CONSUMER).unwrap()), ..all.clone() };
@@ -220,7 +252,7 @@ mod tests {
                 ids.sort_unstable();
                 assert_eq!(ids, wanted);
             }
-            keys.set_limit(&order(None)).await.unwrap();
+            keys.set_limit(&order(Some(twenty), None)).await.unwrap();
         }
     }
 }

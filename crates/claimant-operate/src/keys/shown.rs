@@ -69,6 +69,10 @@ impl Inspection {
     }
 }
 
+fn status(record: Option<&Record>) -> String {
+    record.map_or_else(|| "absent".to_owned(), |record| record.status.to_string())
+}
+
 impl Acted {
     /// Returns whether it is now, or would be, as the act leaves it.
     #[must_use]
@@ -100,10 +104,15 @@ impl Acted {
                 Act::Forget => "refused: it is done. If forced, its next message does the work again.".to_owned(),
                 _ => "refused: it is done. To have its work done again, force it to be forgotten.".to_owned(),
             },
-            Self::Superseded(record) => format!(
-                "the answer was lost and the key has gone on since: it is {} now.",
-                record.as_ref().map_or_else(|| "absent".to_owned(), |record| record.status.to_string())
-            ),
+            Self::Changed(record) => {
+                format!(
+                    "left as it is: the key has gone on since the question, and is {} now.",
+                    status(record.as_deref())
+                )
+            }
+            Self::Superseded(record) => {
+                format!("the answer was lost and the key has gone on since: it is {} now.", status(record.as_deref()))
+            }
             Self::Unknown { why } => {
                 format!("not known whether it was done, try again: the store gave no answer: {why}")
             }
@@ -118,6 +127,7 @@ impl Acted {
             Self::WouldWrite { before, after } => ("would_write", Some(before), Some(after)),
             Self::NothingToDo(record) => ("nothing_to_do", Some(record), None),
             Self::Refused { record, .. } => ("refused", record.as_ref(), None),
+            Self::Changed(record) => ("changed", record.as_ref(), None),
             Self::Superseded(record) => ("superseded", None, record.as_ref()),
             Self::Unknown { .. } => ("unknown", None, None),
         };

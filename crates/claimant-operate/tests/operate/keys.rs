@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Settlement};
+use claimant_core::error::Chain;
+use claimant_core::limit::Allowed;
+use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Renewal, Settlement};
 use claimant_core::{
     BoxFuture, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken,
     Record, RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
 };
-use claimant_operate::keys::{Acted, Keys, Order, Query, ReadOn};
+use claimant_operate::keys::{Acted, Keys, LimitOrder, Order, Query, ReadOn};
 use claimant_operate::open::{OpenStore, find};
 use claimant_testkit::MovableClock;
 
@@ -106,6 +108,36 @@ async fn a_stuck_key_is_found_explained_and_released() {
     assert!(after.note.unwrap().ends_with("Z ada release: ticket 7"));
     assert!(matches!(desk.settle(dead, Ending::Completed { result: None }).await, Settled::Lost));
     assert!(matches!(desk.keys.act(&order("stuck", Act::Release)).await.unwrap(), Acted::NothingToDo(_)));
+}
+
+/// As where a colleague acts, or its owner goes on, while a question stands.
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_about_the_record_that_was_asked_about() {
+    let desk = desk();
+    desk.ended("k", Ending::Parked { error: error() }).await;
+    let planned = desk.keys.act(&Order { dry_run: true, ..order("k", Act::Resolve) }).await.unwrap();
+    let Acted::WouldWrite { before, .. } = planned else { panic!("{planned:?}") };
+    desk.keys.act(&order("k", Act::Release)).await.unwrap();
+    desk.ended("k", Ending::Failed { error: error() }).await;
+    let acted = desk.keys.act_on(&order("k", Act::Resolve), Some(&before)).await.unwrap();
+    assert_eq!(
+        acted.in_words(Act::Resolve),
+        "left as it is: the key has gone on since the question, and is FAILED now."
+    );
+    assert_eq!((acted.is_done(), desk.list(&[State::Failed]).await), (false, vec!["k failed".to_owned()]));
+
+    // A renewed lease is of the same run, and its end is not.
+    let forced = Order { force: true, ..order("k", Act::Forget) };
+    let mut claim = desk.claim("k").await;
+    let planned = desk.keys.act(&Order { dry_run: true, ..forced.clone() }).await.unwrap();
+    let Acted::WouldWrite { before, .. } = planned else { panic!("{planned:?}") };
+    let now = claimant_core::Clock::now(&desk.clock);
+    let renewal = Renewal { lease_until: now.plus(Duration::from_secs(60)), now, policy: ClaimPolicy::default() };
+    desk.store.renew(&mut claim, renewal, Call { within: CALL_MAX, meter: &Meter::default() }).await.unwrap();
+    let again = Order { dry_run: true, ..forced.clone() };
+    assert!(matches!(desk.keys.act_on(&again, Some(&before)).await.unwrap(), Acted::WouldWrite { .. }));
+    desk.settle(claim, Ending::Completed { result: None }).await;
+    assert!(matches!(desk.keys.act_on(&forced, Some(&before)).await.unwrap(), Acted::Changed(Some(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,6 +267,7 @@ enum Fault {
     /// It never applies.
     Unreachable,
     Denied,
+    Throttled,
 }
 
 /// The store in memory, whose first write of an operator goes wrong; with [`Fault::Unreachable`] each.
@@ -262,6 +295,7 @@ impl Records for Faulty {
             let first = self.writes.fetch_add(1, Ordering::Relaxed) == 0;
             match self.fault {
                 Fault::Unreachable => return Err(lost()),
+                Fault::Throttled => return Err(StoreError::new(StoreErrorKind::Throttled, "too many requests")),
                 Fault::Denied => return Err(StoreError::new(StoreErrorKind::Denied, "no")),
                 Fault::CompletedBefore if first => {
                     self.desk.ended(id.key().unwrap(), Ending::Completed { result: None }).await;
@@ -282,6 +316,17 @@ impl Records for Faulty {
 
 impl Store for Faulty {
     claimant_testkit::pass_on!(self => self.desk.store; claim, renew, settle, get);
+}
+
+/// Limits are set where much is asked of a table.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_a_store_throttles_is_not_said_to_have_changed() {
+    let fault = Fault::Throttled;
+    let store = Faulty { desk: Arc::new(desk()), fault, writes: AtomicU32::new(0), notes: Mutex::default() };
+    let allowed = Some(Allowed { calls: Some(20), ..Allowed::default() });
+    let order = LimitOrder { name: "ses".into(), before: None, allowed, by: "ada".into(), why: String::new() };
+    let error = Keys::new(Arc::new(store)).set_limit(&order).await.unwrap_err();
+    assert!(Chain(&error).to_string().contains("too many requests"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
