@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use aws_config::credential_process::CredentialProcessProvider;
+use aws_config::identity::IdentityCache;
 use aws_config::profile::ProfileFileCredentialsProvider;
 use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
@@ -53,7 +54,9 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
     let of_environment = std::env::var("AWS_PROFILE").ok().filter(|profile| !profile.is_empty());
     let profile = profile.map(str::to_owned).or(of_environment);
     let credentials = SharedCredentialsProvider::new(OfPerson::new(sdk, profile));
-    config.into_builder().credentials_provider(credentials).build()
+    // By itself the SDK gives them up after 19 s.
+    let cache = IdentityCache::lazy().load_timeout(SIGN_IN_MAX).build();
+    config.into_builder().identity_cache(cache).credentials_provider(credentials).build()
 }
 
 /// Has the credentials of a configuration at hand, if there are any to be had, before a request whose time is short: a person may be asked
@@ -204,6 +207,15 @@ mod tests {
         }
         of_person.provide_credentials().await.unwrap();
         assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
+
+    /// Whatever is asked first, a queue or a table: how long its client waits, only the cache can be asked.
+    #[tokio::test]
+    async fn a_person_has_two_minutes() {
+        for profile in [None, Some("prod")] {
+            let cache = format!("{:?}", config_of(profile, Some("eu-west-1")).await.identity_cache());
+            assert!(cache.contains("load_timeout: Some(120s)"), "{cache}");
+        }
     }
 
     #[test]
