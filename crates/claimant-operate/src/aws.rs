@@ -34,6 +34,16 @@ pub(crate) fn account_of(arn: &str) -> Option<&str> {
     arn.rsplit(':').nth(1)
 }
 
+/// Returns the account and the name in a queue's URL.
+pub(crate) fn queue_path(url: &str) -> Option<&str> {
+    url.splitn(4, '/').nth(3)
+}
+
+/// Returns whether two URLs are of one queue: SQS has several hosts for it.
+pub(crate) fn is_same_queue(a: &str, b: &str) -> bool {
+    queue_path(a) == queue_path(b)
+}
+
 /// Asks SQS for the URL of the queue with this ARN.
 ///
 /// # Errors

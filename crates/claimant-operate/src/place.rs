@@ -6,7 +6,7 @@ use aws_config::SdkConfig;
 use claimant_core::{Error, SecretUrl};
 use serde::Deserialize;
 
-use crate::aws::name_of_arn;
+use crate::aws::{is_same_queue, name_of_arn};
 
 /// Whose credentials are used, where a target is not local.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,9 +80,22 @@ pub struct Function {
     /// The name of the queue that it copies what it gives up on to, where its variables name one.
     #[serde(default)]
     pub dead_letter_queue: Option<String>,
+    /// The URL of that queue, of a deployed function: it may be of another account than the queue that is read.
+    #[serde(default)]
+    pub dead_letter_queue_url: Option<String>,
     /// The log group in CloudWatch, of a deployed function.
     #[serde(default)]
     pub log_group: Option<String>,
+}
+
+impl Function {
+    /// Returns whether it copies what it gives up on to the queue at this URL.
+    pub(crate) fn copies_to(&self, url: &str) -> bool {
+        match &self.dead_letter_queue_url {
+            Some(own) => is_same_queue(own, url),
+            None => self.dead_letter_queue.as_deref() == Some(name_of_arn(url)),
+        }
+    }
 }
 
 /// What a target holds.
@@ -242,14 +255,37 @@ impl Place {
     #[must_use]
     pub fn dead_letter_queues_of<'a>(&'a self, queue: &'a Queue) -> Vec<&'a str> {
         let own = queue.dead_letter_queue.as_deref();
-        let readers = self.functions.iter().filter(|function| function.queues.contains(&queue.name));
-        let others: BTreeSet<_> = readers.filter_map(|function| function.dead_letter_queue.as_deref()).collect();
+        let others: BTreeSet<_> =
+            self.readers(queue).filter_map(|function| function.dead_letter_queue.as_deref()).collect();
         own.into_iter().chain(others.into_iter().filter(|name| Some(*name) != own)).collect()
+    }
+
+    /// Returns the URLs of the dead-letter queues of a queue, each once: its own is in its account; what a function copies to is where its
+    /// variable says.
+    #[must_use]
+    pub fn dead_letter_queue_urls_of(&self, queue: &Queue) -> Vec<String> {
+        let here = |name: &String| sibling(&queue.url, name);
+        let of_functions = self.readers(queue).filter_map(|function| {
+            function.dead_letter_queue_url.clone().or_else(|| function.dead_letter_queue.as_ref().map(here))
+        });
+        let mut urls: Vec<String> = Vec::new();
+        for url in queue.dead_letter_queue.as_ref().map(here).into_iter().chain(of_functions) {
+            if !urls.iter().any(|known| is_same_queue(known, &url)) {
+                urls.push(url);
+            }
+        }
+        urls
+    }
+
+    fn readers<'a>(&'a self, queue: &'a Queue) -> impl Iterator<Item = &'a Function> {
+        self.functions.iter().filter(|function| function.queues.contains(&queue.name))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -258,5 +294,30 @@ mod tests {
             sibling("https://sqs.eu-west-1.amazonaws.com/1/orders", "dead"),
             "https://sqs.eu-west-1.amazonaws.com/1/dead"
         );
+    }
+
+    /// As of a function that reads a queue of another account, where dead-letter queues can have the same name.
+    #[tokio::test]
+    async fn what_a_function_copies_to_is_where_its_variable_says() {
+        let [orders, own, copies] = ["2/orders", "2/orders-dead", "1/orders-dead"]
+            .map(|path| format!("https://sqs.eu-west-1.amazonaws.com/{path}"));
+        let mut place = Place::in_account("what was named".to_owned(), &Account::default()).await;
+        let function =
+            json!({"name": "worker", "logical_id": "worker", "queues": ["orders"], "dead_letter_queue": "orders-dead"});
+        place.functions = vec![serde_json::from_value(function).unwrap()];
+        for (is_own, url, all) in [
+            (true, Some(&copies), vec![&own, &copies]),
+            (false, Some(&copies), vec![&copies]),
+            (true, Some(&own), vec![&own]),
+            // Of a local cloud the name alone is known.
+            (false, None, vec![&own]),
+        ] {
+            let dead_letter_queue = is_own.then(|| "orders-dead".to_owned());
+            let queue = Queue { dead_letter_queue, ..Queue::at(orders.as_str()) };
+            place.functions[0].dead_letter_queue_url = url.cloned();
+            assert_eq!(place.dead_letter_queue_urls_of(&queue), all.into_iter().cloned().collect::<Vec<_>>());
+            let is_copied_to = [&own, &copies].map(|dead| place.functions[0].copies_to(dead));
+            assert_eq!(is_copied_to, [&own, &copies].map(|dead| url.is_none_or(|url| url == dead)));
+        }
     }
 }

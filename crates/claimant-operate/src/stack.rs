@@ -55,7 +55,8 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             reads.push(name_of_arn(arn).to_owned());
             queues.add(arn, &name).await?;
         }
-        let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty()).map(|url| {
+        let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
+        let dead_letter_queue = copies_to.clone().map(|url| {
             let dead = Queue::at(url);
             queues.found.entry(dead.url.clone()).or_insert(dead).name.clone()
         });
@@ -67,7 +68,8 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             queues: reads,
             table,
             table_before,
-            dead_letter_queue: copies_to,
+            dead_letter_queue,
+            dead_letter_queue_url: copies_to,
             log_group,
         });
     }

@@ -97,6 +97,9 @@ impl DeadLetterQueue {
                             Some(why) => report.problem(letter, why.as_str(), false),
                         }
                     }
+                    if walk.refused.is_some() {
+                        break;
+                    }
                 }
                 if observer(report.progress).is_break() {
                     report.unseen.cut = true;
@@ -113,7 +116,8 @@ impl DeadLetterQueue {
 fn keep(save: &mut (dyn Write + Send), letters: &[DeadLetter]) -> Result<(), Error> {
     let mut write = || {
         for letter in letters {
-            writeln!(save, "{}", letter.to_json(true))?;
+            // In one piece: a body has many, and what is cut off in the middle is a torn line.
+            save.write_all(format!("{}\n", letter.to_json(true)).as_bytes())?;
         }
         save.flush()
     };

@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::depth::Depth;
 use super::sources;
-use crate::aws::{failed, name_of_arn, queue_url};
-use crate::send_request::{self, is_unknown};
+use crate::aws::{failed, is_same_queue, name_of_arn, queue_url};
+use crate::send_request::{self, Sent, Unconfirmed, is_unknown};
 use crate::target::Place;
 
 /// Messages, and entries, of one request.
@@ -102,7 +102,7 @@ impl DeadLetterQueue {
         let mut dead = Self { looked_at, ..Self::open(place.sqs(), url).await? };
         let mut is_sure = !dead.sources.is_empty();
         for source in sources::of_functions(place, &dead.url) {
-            if !dead.sources.iter().chain([&dead.url]).any(|url| sources::is_same(url, &source.url)) {
+            if !dead.sources.iter().chain([&dead.url]).any(|url| is_same_queue(url, &source.url)) {
                 is_sure |= !source.is_guessed;
                 dead.sources.push(source.url);
             }
@@ -112,7 +112,7 @@ impl DeadLetterQueue {
             dead.sources.clear();
         }
         dead.sources.sort();
-        dead.is_named = place.dead_letter_queues().iter().any(|queue| sources::is_same(&queue.url, &dead.url));
+        dead.is_named = place.dead_letter_queues().iter().any(|queue| is_same_queue(&queue.url, &dead.url));
         Ok(dead)
     }
 
@@ -249,10 +249,10 @@ impl DeadLetterQueue {
     }
 
     /// Deletes messages, each by its id and receipt handle, ten a request; returns the ids of those of which SQS did not confirm
-    /// it, with what is known of each: that it was not deleted and why, or that this is not known.
-    pub(super) async fn delete(&self, messages: &[(String, String)]) -> Vec<(String, String)> {
+    /// it, with what is known of each: that it was not deleted and why, or that this is not known; and why a whole request was refused.
+    pub(super) async fn delete(&self, messages: &[(String, String)]) -> (Vec<(String, String)>, Option<Error>) {
         let not_known = format!("it is not known whether {} deleted it", self.name());
-        let mut left = Vec::new();
+        let (mut left, mut refused) = (Vec::new(), None);
         for chunk in messages.chunks(REQUEST_MAX) {
             let entry = |(number, (_, receipt)): (usize, &(String, String))| {
                 DeleteEntry::builder().id(number.to_string()).receipt_handle(receipt).build().ok()
@@ -272,22 +272,21 @@ impl DeadLetterQueue {
                     }
                 }
                 Err(error) => {
-                    let what = if is_unknown(&error) { &*not_known } else { "it was not deleted" };
-                    let why = failed(what, "sqs:DeleteMessage", &error).to_string();
-                    left.extend(chunk.iter().map(|(id, _)| (id.clone(), why.clone())));
+                    let is_unknown = is_unknown(&error);
+                    let what = if is_unknown { &*not_known } else { "it was not deleted" };
+                    let why = failed(what, "sqs:DeleteMessage", &error);
+                    let said = why.to_string();
+                    left.extend(chunk.iter().map(|(id, _)| (id.clone(), said.clone())));
+                    refused = refused.or((!is_unknown).then_some(why));
                 }
             }
         }
-        left
+        (left, refused)
     }
 
-    /// Sends one request to a queue; returns for each entry, in their order, the new message's id, or why it is not known to be sent.
-    pub(super) async fn send(&self, url: &str, entries: Vec<SendEntry>) -> Vec<Result<String, String>> {
-        let entry_count = entries.len();
-        match send_request::send(&self.client, url, entries).await {
-            Ok(answers) => answers.into_iter().map(|answer| answer.map_err(|unconfirmed| unconfirmed.why)).collect(),
-            Err(unconfirmed) => vec![Err(unconfirmed.why); entry_count],
-        }
+    /// Sends one request to a queue, as [`send_request::send`] does.
+    pub(super) async fn send(&self, url: &str, entries: Vec<SendEntry>) -> Result<Vec<Sent>, Unconfirmed> {
+        send_request::send(&self.client, url, entries).await
     }
 
     /// Returns the URL of the queue with this ARN.
@@ -303,7 +302,7 @@ impl DeadLetterQueue {
     /// # Errors
     /// When there is none, or it cannot be asked.
     pub(super) async fn check_destination(&self, url: &str) -> Result<(), Error> {
-        if sources::is_same(url, &self.url) {
+        if is_same_queue(url, &self.url) {
             return Err(Error::invalid(format!("{} cannot be its own destination", self.name())));
         }
         attributes(&self.client, url).await.map(drop)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use claimant_core::Error;
+use claimant_core::{Error, ErrorKind};
 
 use super::letter::{DeadLetter, Origin};
 use super::outgoing::{self, BYTES_MAX, Edit, Outgoing};
@@ -46,6 +46,7 @@ impl DeadLetterQueue {
             pace: Pace::new(bounds.per_s),
             urls: BTreeMap::new(),
             held_back: HashSet::new(),
+            refused: 0,
             report: Report::default(),
         };
         let result = async {
@@ -66,6 +67,10 @@ impl DeadLetterQueue {
 /// Why a letter stays whose group has one in front of it that stayed.
 const BEHIND: &str = "an earlier letter of its group was not sent back";
 
+/// Requests refused as a whole, one after the other, after which none is sent: one can be refused because of a letter, and what is refused of
+/// all of these is refused of the next, as where a permission is missing.
+const REFUSED_MAX: u32 = 3;
+
 /// A redrive under way.
 struct Redrive<'a> {
     to: Option<&'a str>,
@@ -76,6 +81,8 @@ struct Redrive<'a> {
     urls: BTreeMap<String, Result<String, String>>,
     /// The groups of which a letter stayed, with the URL of their queue, if it is known: what comes after it in its group stays, too.
     held_back: HashSet<(Option<String>, String)>,
+    /// Requests refused as a whole since one was not.
+    refused: u32,
     report: Report,
 }
 
@@ -110,6 +117,9 @@ impl Redrive<'_> {
         for (url, copies) in queues {
             let mut held_back = HashSet::new();
             for request in requests(copies, self.pace.batch(REQUEST_MAX)) {
+                if walk.refused.is_some() {
+                    return;
+                }
                 self.send(walk, &url, request, &mut held_back).await;
             }
             self.held_back.extend(held_back.into_iter().map(|group| (Some(url.clone()), group)));
@@ -161,14 +171,26 @@ impl Redrive<'_> {
         }
         self.pace.turn(request.len()).await;
         let entries = request.iter().map(|(copy, _)| copy.entry.clone()).collect();
-        let answers = walk.queue.send(url, entries).await;
+        let answers = match walk.queue.send(url, entries).await {
+            Ok(answers) => {
+                self.refused = 0;
+                answers
+            }
+            Err(none) => {
+                self.refused += u32::from(!none.may_have_arrived);
+                if self.refused == REFUSED_MAX {
+                    walk.refused = Some(Error::new(none.why.clone()));
+                }
+                vec![Err(none); request.len()]
+            }
+        };
         let mut sent = Vec::new();
         for ((copy, letter), answer) in request.into_iter().zip(answers) {
             match answer {
                 Ok(new_id) => sent.push((letter, new_id)),
-                Err(why) => {
+                Err(unconfirmed) => {
                     held_back.extend(copy.group);
-                    self.report.problem(&letter, why, false);
+                    self.report.problem(&letter, unconfirmed.why, false);
                 }
             }
         }
@@ -190,11 +212,18 @@ impl Redrive<'_> {
             return Ok(url.to_owned());
         }
         if let Origin::Moved { source } = &letter.origin {
-            if !self.urls.contains_key(source) {
-                let url = queue.url_of(source).await.map_err(|error| error.to_string());
-                self.urls.insert(source.clone(), url);
+            if let Some(known) = self.urls.get(source) {
+                return known.clone();
             }
-            return self.urls[source].clone();
+            let found = queue.url_of(source).await;
+            // A question that was throttled, or had no answer, can have one for the next letter.
+            let is_known =
+                found.as_ref().map_or_else(|e| matches!(e.kind(), ErrorKind::Invalid | ErrorKind::Refused), |_| true);
+            let url = found.map_err(|error| error.to_string());
+            if is_known {
+                self.urls.insert(source.clone(), url.clone());
+            }
+            return url;
         }
         match queue.sources() {
             [only] => Ok(only.clone()),

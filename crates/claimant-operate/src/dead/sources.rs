@@ -1,6 +1,6 @@
 //! The queues that a dead-letter queue serves, by their URLs.
 
-use crate::aws::{account_of, name_of_arn};
+use crate::aws::{account_of, name_of_arn, queue_path};
 use crate::target::{Place, sibling};
 
 /// Where letters may have come from, and whether that is a guess: functions name their queues without an account.
@@ -12,8 +12,7 @@ pub(super) struct Source {
 /// Returns the queues of the functions that copy to the dead-letter queue at this URL, which SQS does not know: all that have the name. One that
 /// the place does not show, or could not ask about, is guessed to be in the dead-letter queue's account.
 pub(super) fn of_functions(place: &Place, dead: &str) -> Vec<Source> {
-    let copying =
-        place.functions.iter().filter(|function| function.dead_letter_queue.as_deref() == Some(name_of_arn(dead)));
+    let copying = place.functions.iter().filter(|function| function.copies_to(dead));
     let mut found = Vec::new();
     for name in copying.flat_map(|function| &function.queues) {
         let known: Vec<_> = place.queues.iter().filter(|queue| queue.name == *name).collect();
@@ -25,20 +24,10 @@ pub(super) fn of_functions(place: &Place, dead: &str) -> Vec<Source> {
     found
 }
 
-/// Returns whether two URLs are of one queue: SQS has several hosts for it.
-pub(super) fn is_same(a: &str, b: &str) -> bool {
-    path(a) == path(b)
-}
-
 /// Returns the one of these URLs whose queue has this ARN. Another account can have a queue of the same name.
 pub(super) fn with_arn<'a>(urls: &'a [String], arn: &str) -> Option<&'a String> {
     let (account, name) = (account_of(arn)?, name_of_arn(arn));
-    urls.iter().find(|url| path(url) == Some(&*format!("{account}/{name}")))
-}
-
-/// Returns the account and the name in a queue's URL.
-fn path(url: &str) -> Option<&str> {
-    url.splitn(4, '/').nth(3)
+    urls.iter().find(|url| queue_path(url) == Some(&*format!("{account}/{name}")))
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(super) struct Walk<'a> {
     held: HashMap<String, String>,
     /// The new ids of what was sent back.
     sent: HashSet<String>,
+    /// Why nothing more is read: what would be done to it is refused of every letter.
+    pub(super) refused: Option<Error>,
     tally: Tally,
 }
 
@@ -72,12 +74,19 @@ impl<'a> Walk<'a> {
             seen: HashSet::new(),
             held: HashMap::new(),
             sent: HashSet::new(),
+            refused: None,
             tally: Tally { missing: selection.ids.named.clone(), ..Tally::default() },
         }
     }
 
     /// Returns the letters of the next look that are selected, perhaps none of them; `None` at the end.
+    ///
+    /// # Errors
+    /// When the queue cannot be read, or an act was [`refused`](Self::refused).
     pub(super) async fn next(&mut self) -> Result<Option<Vec<DeadLetter>>, Error> {
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
         let mut quiet = 0;
         while !self.is_over() {
             // A local cloud has one server, and answers at once what it has.
@@ -216,14 +225,16 @@ pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) ->
     report
 }
 
-/// Deletes letters; returns those that were not, with the reason.
+/// Deletes letters; returns those that were not, with the reason. Where the whole request was refused, the walk ends.
 pub(super) async fn delete<'l>(
     walk: &mut Walk<'_>,
     letters: impl Iterator<Item = &'l DeadLetter>,
 ) -> BTreeMap<String, String> {
     let ids = letters.map(|letter| letter.message_id.clone());
     let messages: Vec<_> = ids.filter_map(|id| Some((id.clone(), walk.receipt(&id)?.clone()))).collect();
-    let left: BTreeMap<_, _> = walk.queue.delete(&messages).await.into_iter().collect();
+    let (left, refused) = walk.queue.delete(&messages).await;
+    walk.refused = walk.refused.take().or(refused);
+    let left: BTreeMap<_, _> = left.into_iter().collect();
     for (id, _) in messages.iter().filter(|(id, _)| !left.contains_key(id)) {
         walk.forget(id);
     }

@@ -91,12 +91,12 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
     } else {
         let (mut urls, all_dead) = (Vec::new(), place.dead_letter_queues());
         for queue in place.queues.iter().filter(|queue| target.is_named(queue)) {
-            let dead = place.dead_letter_queues_of(queue);
+            let dead = place.dead_letter_queue_urls_of(queue);
             let is_dead = all_dead.iter().any(|dead| dead.url == queue.url);
             if dead.is_empty() || is_dead {
                 urls.push(queue.url.clone());
             } else {
-                urls.extend(dead.iter().map(|name| sibling(&queue.url, name)));
+                urls.extend(dead);
             }
         }
         urls
