@@ -136,8 +136,10 @@ async fn an_id_that_no_letter_has_is_told() {
     let (code, out, _) = world.claimant(&["dead", "discard", &id(), "none", "--yes"]).await;
     assert!(code == 1 && out.contains("none: no dead letter that was read has this id"), "{out}");
     assert_eq!(depth(&world, "Dead"), 0);
+    // Once it is met, no other queue is looked through.
     world.letter("no price", "rejected", "{}");
-    assert_eq!(world.claimant(&["dead", "redrive", &id(), "--yes"]).await.0, 0);
+    let (code, done) = world.json(&["dead", "redrive", &id(), "--yes"]).await;
+    assert_eq!((code, done["queues"].as_array().unwrap().len()), (0, 1), "{done}");
     world.cloud.stop().await;
 }
 
@@ -217,6 +219,28 @@ async fn a_key_is_explained_before_its_dead_letters_are_looked_for() {
     assert!(requests.iter().any(|request| request.contains("AmazonSQS.ChangeMessageVisibilityBatch")));
 }
 
+/// Answers for a queue that never ends, and for one that may not be read.
+fn one_refused(request: &str) -> (u16, String) {
+    let is_refused = request.contains("AmazonSQS.ReceiveMessage") && request.contains("/1/b-dead");
+    if is_refused { (403, NOT_YOU.to_owned()) } else { endless_tens(request) }
+}
+
+/// To read it has hidden the letters, and grown their receive counts.
+#[test]
+fn what_was_read_of_dead_letters_is_shown_where_another_queue_cannot_be_read() {
+    let aws = Server::start(one_refused);
+    let queues = ["a-dead", "b-dead", "c-dead"].map(|name| format!("{}/1/{name}", aws.url));
+    let queues: Vec<_> = queues.iter().flat_map(|url| ["--queue", url]).collect();
+    for (look, shows) in [("group", "groups"), ("list", "letters")] {
+        let (code, out, err) = aws.claimant(&[&["dead", look, "--limit", "10", "--json"], queues.as_slice()].concat());
+        let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        let all = shown["queues"].as_array().unwrap();
+        assert!(code == Some(2) && err.contains("error: b-dead: ") && err.contains("not you"), "{shown}{err}");
+        let seen: Vec<_> = all.iter().map(|one| (one[shows].is_array(), one["failed"].is_string())).collect();
+        assert_eq!(seen, [(true, false), (false, true), (true, false)], "{shown}");
+    }
+}
+
 /// Answers for a queue that never ends, ten letters at a time.
 fn endless_tens(request: &str) -> (u16, String) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -228,6 +252,43 @@ fn endless_tens(request: &str) -> (u16, String) {
         json!({"MessageId": format!("m-{next}"), "ReceiptHandle": "r", "Body": "x", "Attributes": {}})
     };
     (200, json!({ "Messages": (0..10).map(letter).collect::<Vec<_>>() }).to_string())
+}
+
+const NOT_YOU: &str = r#"{"__type": "AccessDeniedException", "message": "not you"}"#;
+
+/// Answers for a queue that never ends, to whose source nothing may be sent.
+fn never_sent(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.SendMessageBatch") { (403, NOT_YOU.to_owned()) } else { endless_tens(request) }
+}
+
+/// Answers for a queue that never ends, of which nothing may be deleted.
+fn never_deleted(request: &str) -> (u16, String) {
+    let sent = |n: usize| json!({"Id": n.to_string(), "MessageId": format!("new-{n}"), "MD5OfMessageBody": "x"});
+    if request.contains("AmazonSQS.SendMessageBatch") {
+        return (200, json!({"Successful": (0..80).map(sent).collect::<Vec<_>>(), "Failed": []}).to_string());
+    }
+    if request.contains("AmazonSQS.DeleteMessageBatch") { (403, NOT_YOU.to_owned()) } else { endless_tens(request) }
+}
+
+/// Else each letter is hidden, and its receives counted, to be refused the same; or is sent again, and stays.
+#[test]
+fn what_is_refused_of_every_letter_ends_the_act() {
+    for (answer, act, sent, deleted) in [
+        (never_sent as fn(&str) -> (u16, String), "redrive", 3, 0),
+        (never_deleted, "redrive", 1, 1),
+        (never_deleted, "discard", 0, 1),
+    ] {
+        let aws = Server::start(answer);
+        let (code, out, err) =
+            aws.claimant(&["dead", act, "--all", "--yes", "--json", "--queue", &format!("{}/1/dead", aws.url)]);
+        let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        let queue = &shown["queues"][0];
+        assert!(queue["failed"].as_str().is_some_and(|why| why.contains("not you")), "{shown}");
+        assert_eq!((code, &queue["problem_count"]), (Some(1), &json!(10 * sent.max(deleted))), "{shown}");
+        let requests = aws.requests.lock().unwrap();
+        let count = |operation: &str| requests.iter().filter(|request| request.contains(operation)).count();
+        assert_eq!((count("AmazonSQS.SendMessageBatch"), count("AmazonSQS.DeleteMessageBatch")), (sent, deleted));
+    }
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Acts {
                 not_reached.push(queue.name().to_owned());
                 continue;
             }
-            if done > 0 && what.bounds(done, false).limit == 0 {
+            if (done > 0 && what.bounds(done, false).limit == 0) || self.has_met_all(selection) {
                 break;
             }
             let watched = async |selection: &Selection, dry_run| {
@@ -176,6 +176,15 @@ impl Acts {
         self.reports().map(|report| report.progress.done).sum()
     }
 
+    /// Returns whether letters were named by their ids, and each was met by the one that it has now: no other queue is looked through.
+    fn has_met_all(&self, selection: &Selection) -> bool {
+        let met = |report: &Report, id: &String| {
+            report.problem_ids.contains(id) || report.done.iter().any(|done| done.message_id == *id)
+        };
+        let named = &selection.ids.named;
+        !named.is_empty() && named.iter().all(|id| self.reports().any(|report| met(report, id)))
+    }
+
     /// Returns the words that say where letters go: as it was asked for, or each to where it came from.
     fn to(&self, report: &Report) -> String {
         let came_from: BTreeSet<_> = report.done.iter().filter_map(|done| done.queue.as_deref()).collect();
@@ -187,7 +196,7 @@ impl Acts {
     }
 
     /// Returns what is asked before the act that a look has shown.
-    fn question(&self, queue: &DeadLetterQueue, look: &Report) -> String {
+    fn question(&self, queue: &DeadLetterQueue, selection: &Selection, look: &Report) -> String {
         let (verb, letters, to, with) = (self.verb, which::letters(look.progress.done), self.to(look), &self.with);
         let not_known = if queue.is_known() { "" } else { NOT_KNOWN };
         let parked = match look.parked {
@@ -196,7 +205,7 @@ impl Acts {
             }
             _ => String::new(),
         };
-        let behind = if queue.is_fifo() { BEHIND } else { "" };
+        let behind = if queue.is_fifo() && selection.ids.named.is_empty() { BEHIND } else { "" };
         format!("{verb} {letters} of {}{not_known}{to}{with}{parked}{behind}?", queue.name())
     }
 
@@ -213,7 +222,7 @@ impl Acts {
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
             let is_fifo = queue.is_fifo();
-            let answer = confirm::answered(&self.question(queue, &report), &what.write, stop).await?;
+            let answer = confirm::answered(&self.question(queue, selection, &report), &what.write, stop).await?;
             if answer != Some(true) {
                 self.declined = true;
                 let report = Report { unseen: Unseen { cut: true, ..report.unseen }, ..Report::default() };

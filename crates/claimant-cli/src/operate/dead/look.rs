@@ -4,6 +4,7 @@ use claimant_core::{Error, Timestamp};
 use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
 use serde_json::{Value, json};
 
+use super::seen::{Seen, end};
 use super::which::{self, Watch, Which, age};
 use crate::exit::Ended;
 use crate::operate::interrupt::Stop;
@@ -56,8 +57,7 @@ pub(crate) struct List {
 
 /// Show dead letters by their ids: where they came from, why, and what was tried.
 ///
-/// Exit codes: 0 where all were found, 1 where one was not, 2 where a queue could not be read, 130 where Ctrl-C ended
-/// it.
+/// Exit codes: 0 where all were found, 1 where one was not, 2 where one was not and a queue could not be read, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
     /// The ids: of the dead letters, or those that their messages had before
@@ -84,17 +84,17 @@ fn limit(text: &str) -> Result<usize, String> {
 
 /// Groups the letters of each queue.
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
-    let (selection, mut documents, mut seen) = (options.which.selection(&[]), Vec::new(), Seen::default());
+    let (selection, mut documents) = (options.which.selection(&[]), Vec::new());
     let queues = which::open(&options.target).await?;
-    let stop = which::stop();
+    let (stop, mut seen) = (which::stop(), Seen::of(&queues));
     for queue in queues {
         if stop.is_asked() {
             break;
         }
         let mut groups = Groups::default();
-        let report = read(&queue, &selection, options.limit, &mut |letter| groups.add(&letter), &stop).await?;
+        let read = read(&queue, &selection, options.limit, &mut |letter| groups.add(&letter), &stop).await;
+        let Some(report) = seen.add(&queue, read, &mut documents)? else { continue };
         let groups = groups.into_sorted();
-        seen.add(&report);
         if options.output.json {
             let groups: Vec<_> = groups.iter().map(dead::Group::to_json).collect();
             documents.push(document(&queue, &report, "groups", groups));
@@ -131,16 +131,16 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
 
 /// Lists the letters of each queue.
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
-    let (selection, mut documents, mut seen) = (options.which.selection(&[]), Vec::new(), Seen::default());
+    let (selection, mut documents) = (options.which.selection(&[]), Vec::new());
     let queues = which::open(&options.target).await?;
-    let stop = which::stop();
+    let (stop, mut seen) = (which::stop(), Seen::of(&queues));
     for queue in queues {
         if stop.is_asked() {
             break;
         }
         let mut letters = Vec::new();
-        let report = read(&queue, &selection, options.limit, &mut |letter| letters.push(letter), &stop).await?;
-        seen.add(&report);
+        let read = read(&queue, &selection, options.limit, &mut |letter| letters.push(letter), &stop).await;
+        let Some(report) = seen.add(&queue, read, &mut documents)? else { continue };
         if options.output.json {
             let letters = letters.iter().map(|letter| letter.to_json(false)).collect();
             documents.push(document(&queue, &report, "letters", letters));
@@ -176,18 +176,19 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
 /// Shows the letters with these ids.
 pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     let selection = Which::default().selection(&options.ids);
-    let (mut letters, mut all) = (Vec::new(), true);
+    let (mut letters, mut failed) = (Vec::new(), Vec::new());
     let queues = which::open(&options.target).await?;
-    let stop = which::stop();
+    let (stop, mut seen) = (which::stop(), Seen::of(&queues));
     for queue in queues {
         let mut each = |letter| letters.push((queue.name().to_owned(), letter));
-        let report = read(&queue, &selection, dead::LOOKED_AT_MAX, &mut each, &stop).await?;
-        all &= !report.unseen.any();
-        if stop.is_asked() {
-            all = false;
+        let read = read(&queue, &selection, dead::LOOKED_AT_MAX, &mut each, &stop).await;
+        seen.add(&queue, read, &mut failed)?;
+        let is_met = |id: &String| letters.iter().any(|(_, letter)| letter.message_id == *id);
+        if stop.is_asked() || options.ids.iter().all(is_met) {
             break;
         }
     }
+    let all = !seen.more && !stop.is_asked();
     let missing: Vec<_> =
         options.ids.iter().filter(|id| !letters.iter().any(|(_, letter)| letter.has_id(id))).collect();
     if options.output.json {
@@ -196,7 +197,8 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             json["queue"] = queue.as_str().into();
             json
         });
-        say_json(&json!({ "letters": letters.collect::<Vec<_>>(), "missing": missing, "complete": all }));
+        let letters: Vec<_> = letters.collect();
+        say_json(&json!({ "letters": letters, "missing": missing, "complete": all, "failed": failed }));
     } else {
         for (number, (queue, letter)) in letters.iter().enumerate() {
             if number > 0 {
@@ -218,6 +220,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     Ok(match (stop.is_asked(), missing.is_empty()) {
         (true, _) => Ended::Interrupted,
         (false, true) => Ended::Well,
+        (false, false) if seen.failed => Ended::NotDone,
         (false, false) => Ended::WithFaults,
     })
 }
@@ -297,33 +300,4 @@ fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Val
         "hidden": report.unseen.hidden,
         "delayed": report.unseen.delayed,
     })
-}
-
-/// What was seen of all queues.
-#[derive(Default)]
-struct Seen {
-    /// Whether there is a letter that fits.
-    some: bool,
-    /// Whether there may be others.
-    more: bool,
-}
-
-impl Seen {
-    fn add(&mut self, report: &Report) {
-        self.some |= report.progress.selected > 0;
-        self.more |= report.unseen.any();
-    }
-}
-
-fn end(output: OutputOptions, documents: Vec<Value>, seen: &Seen, stop: &Stop) -> Ended {
-    if output.json {
-        say_json(&json!({ "queues": documents }));
-    }
-    match seen {
-        _ if stop.is_asked() => Ended::Interrupted,
-        Seen { some: true, .. } => Ended::WithFaults,
-        // That there is none is not known.
-        Seen { more: true, .. } => Ended::NotDone,
-        Seen { .. } => Ended::Well,
-    }
 }

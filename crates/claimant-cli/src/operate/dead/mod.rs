@@ -4,11 +4,13 @@
 //! | --- | --- |
 //! | `which` | the options that say which dead letters, and of which queues |
 //! | `look` | `list`, `group` and `show` |
+//! | `seen` | what they have seen of several queues |
 //! | `acts` | an act on several queues: the question before it, and what came of it |
 //! | `send` | `redrive` and `discard` |
 
 mod acts;
 mod look;
+mod seen;
 mod send;
 pub(crate) mod which;
 
