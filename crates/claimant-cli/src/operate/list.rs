@@ -106,6 +106,9 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         document["not_read"] = not_read.into();
         document["paused"] = paused.iter().map(Pause::to_json).collect();
         say_json(&document);
+        for (store, listed) in lists.iter().filter(|(_, listed)| listed.more) {
+            note(format!("{}: {}", store.name, more_in_words(listed)));
+        }
     } else {
         print(&lists, not_read, &query);
         paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
@@ -176,7 +179,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
             table.lines().iter().for_each(say);
         }
         if listed.more {
-            say(format!("… and more, older ones perhaps: {} of them are shown (--limit).", listed.found.len()));
+            say(more_in_words(listed));
         }
         if listed.foreign > 0 {
             say(format!("{} records are not of the form that claimant writes, and are left out.", listed.foreign));
@@ -188,6 +191,10 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
     if let Some(older) = query.older_than {
         say(format!("Only records last written {} ago or earlier.", span(older.as_secs())));
     }
+}
+
+fn more_in_words(listed: &Listed) -> String {
+    format!("… and more, older ones perhaps: {} of them are shown (--limit).", listed.found.len())
 }
 
 fn document(lists: &[(OpenStore, Listed)]) -> Value {

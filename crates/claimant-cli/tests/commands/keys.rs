@@ -233,6 +233,23 @@ pub(crate) fn with_a_second_table(request: &str) -> (u16, String) {
     (status, if is_large { answer.replace("81920", "99000000000") } else { answer })
 }
 
+/// Who takes the keys from it does not look at each field.
+#[test]
+fn json_that_is_not_all_is_said_beside_it() {
+    let server = Server::start(shop);
+    for (limit, is_said) in [("1", true), ("100", false)] {
+        let (code, out, err) =
+            server.claimant(&["list", "completed", "rejected", "--table", "locks", "--json", "--limit", limit]);
+        let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        assert_eq!((code, &shown["stores"][0]["more"]), (Some(1), &json!(is_said)), "{shown}");
+        assert_eq!(
+            err.contains("locks: … and more, older ones perhaps: 1 of them are shown (--limit)."),
+            is_said,
+            "{err}"
+        );
+    }
+}
+
 /// What it cost to read the others is paid.
 #[test]
 fn what_was_read_before_a_store_that_cannot_be_is_shown() {
