@@ -17,7 +17,7 @@ use crate::stop::StopSignals;
 /// Serve pages on 127.0.0.1 that show a deployed stack: queues, mappings, keys, dead letters.
 ///
 /// They show what AWS's APIs and the table can tell, and say what these cannot. Nothing is changed unless --allow-writes is given; then pages
-/// pause and resume, release, reset, forget and resolve keys, redrive and discard, as the commands of these names do. A local cloud
+/// send, pause and resume, release, reset, forget and resolve keys, redrive and discard, as the commands of these names do. A local cloud
 /// serves a console of its own: the first line of `claimant local` has its address.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -38,7 +38,7 @@ pub(crate) struct DeployedConsole {
     #[arg(long)]
     allow_writes: bool,
 
-    /// Also read the functions' log lines about a message, from CloudWatch, that are no older than this [default: 24h]
+    /// Also read the functions' log lines about a message, from CloudWatch, that are no older than this [24h if no time is given; without the option none are read]
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "24h", value_parser = parse::time)]
     logs: Option<Duration>,
 
