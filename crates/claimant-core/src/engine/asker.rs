@@ -13,6 +13,7 @@ use crate::fingerprint::Fingerprint;
 use crate::intake::Intake;
 use crate::key::{ConsumerName, MessageId, RecordId};
 use crate::meter::Meter;
+use crate::protocol::breaker::Expected;
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Ending, Likely, Renewal, Settlement};
 use crate::record::Record;
 use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, StoreErrorKind};
@@ -28,8 +29,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) meter: &'a Meter,
     /// When it has to have its answers.
     pub(crate) by: Instant,
-    /// How long a handler takes at most, as far as is known.
-    pub(crate) expected: Duration,
+    pub(crate) expected: Expected,
 }
 
 impl<'a> Asker<'a> {
@@ -117,6 +117,7 @@ impl Worker {
     pub(crate) fn asker(&self, within: Duration) -> Asker<'_> {
         let Self { name, store, clock, meter, longest } = self;
         let (store, clock, by) = (store.as_ref(), clock.as_ref(), Instant::now() + within);
-        Asker { consumer: name, store, intake: None, clock, meter, by, expected: *longest }
+        let expected = Expected { turn: Duration::ZERO, run: *longest };
+        Asker { consumer: name, store, intake: None, clock, meter, by, expected }
     }
 }

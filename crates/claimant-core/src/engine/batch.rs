@@ -81,7 +81,9 @@ impl<'a> Batch<'a> {
             self.advance_lanes(may_wait);
             let (waiting, in_hand) = (self.claiming.waiting() + self.suspects.len(), self.has_in_hand());
             self.gate.go_on(waiting, in_hand, self.claiming.waits_for_busy(), may_wait);
-            self.gate.keep(fits && self.running.is_idle() && waiting + self.running.waiting() > 0);
+            if fits && self.running.is_idle() {
+                self.gate.keep(waiting, self.running.waiting(), &self.starts.limit);
+            }
             let must_yield = self.must_yield();
             self.ask_for_limit(fits);
             self.start_claims(fits && !must_yield);

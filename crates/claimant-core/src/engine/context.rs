@@ -25,6 +25,7 @@ use crate::limits::{
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
+use crate::protocol::breaker::Expected;
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
 use crate::report::Outcome;
@@ -57,6 +58,11 @@ impl Shared {
     /// Returns the same, for a time in which calls can hang: until the system that is called has answered again, as long as they did.
     pub(crate) fn expected_at_most(&self) -> Duration {
         self.expected().max(self.learned.hangs())
+    }
+
+    /// Returns the time between two calls in a slot of the limit.
+    fn interval(&self) -> Duration {
+        self.limit.as_ref().map_or(Duration::ZERO, |limit| limit.interval())
     }
 
     /// Returns how long a handler takes on the whole: zero while nothing is known.
@@ -164,7 +170,8 @@ impl<'a> BatchContext<'a> {
         let (shared, meter) = (self.shared, self.meter);
         let (consumer, clock) = (&shared.name, shared.clock.as_ref());
         let (store, intake) = (self.store(), self.part.intake());
-        Asker { consumer, store, intake, clock, meter, by, expected: shared.expected_at_most() }
+        let expected = Expected { turn: shared.interval(), run: shared.expected_at_most() };
+        Asker { consumer, store, intake, clock, meter, by, expected }
     }
 
     /// Logs it where nothing can be started at all.
@@ -177,7 +184,7 @@ impl<'a> BatchContext<'a> {
     /// Warns where a process that has just been granted a slot of its limit can begin nothing in an invocation as long as this one.
     pub(crate) fn warn_if_slower_than_its_limit(&self) {
         let total = self.schedule.total();
-        let interval = self.shared.limit.as_ref().map_or(Duration::ZERO, |limit| limit.with(|slots| slots.interval()));
+        let interval = self.shared.interval();
         if self.events > 0 && !total.is_zero() && interval >= total {
             let (interval_ms, time_ms) = (interval.as_millis(), total.as_millis());
             tracing::warn!(consumer = %self.name(), interval_ms, time_ms, "a process begins with a wait as long as between two calls of its limit, and an invocation has no more time than that: messages lose receives. The function's timeout must be longer");

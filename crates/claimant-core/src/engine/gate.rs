@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::call::AfterCall;
 use super::context::BatchContext;
+use super::limiting::Limiting;
 use super::running::Ended;
 use super::shared_breaker::{Probe, SharedBreaker};
 use super::way::{Way, Write, Written};
@@ -90,10 +91,14 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Renews the claim of a probe that has a next message, and none that runs, where it would not last for the next one.
-    pub(crate) fn keep(&mut self, has_next: bool) {
-        let Some(way) = self.way.as_mut().filter(|way| has_next && way.probes()) else { return };
-        let write = way.keep(self.cx.asker(self.cx.schedule.return_by));
+    /// Renews the claim of a probe that has a next message, and none that runs, where it would not last for the turn and the run of that one:
+    /// so many wait for their claims, and so many are claimed.
+    pub(crate) fn keep(&mut self, waiting: usize, claimed: usize, limit: &Limiting<'_>) {
+        let Some(way) = self.way.as_mut().filter(|way| waiting + claimed > 0 && way.probes()) else { return };
+        // Until it is known when its turn comes, the claim lasts as it is.
+        let Some(turn) = limit.turn() else { return };
+        let until = self.cx.now().plus(turn + self.cx.shared.expected_at_most());
+        let write = way.keep(until, claimed > 0);
         self.write(write);
     }
 

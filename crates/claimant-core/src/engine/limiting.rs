@@ -47,11 +47,16 @@ impl<'a> Limiting<'a> {
         if self.cx.shared.claims_early() { AHEAD } else { Duration::ZERO }
     }
 
+    /// Returns after how long a call may begin; `None` where no slot is held, or calls must end first.
+    pub(crate) fn turn(&self) -> Option<Duration> {
+        let Some(calls) = &self.calls else { return Some(Duration::ZERO) };
+        let now = calls.now();
+        calls.limit.with(|known| known.next_call_at(now)).map(|at| at.saturating_duration_since(now.mono))
+    }
+
     /// Returns whether a call may begin now.
     pub(crate) fn may_begin(&self) -> bool {
-        let Some(calls) = &self.calls else { return true };
-        let now = calls.now();
-        calls.limit.with(|known| known.next_call_at(now)).is_some_and(|at| at <= now.mono)
+        self.turn().is_some_and(|turn| turn.is_zero())
     }
 
     /// Begins a call, if one may begin now.

@@ -124,6 +124,11 @@ impl SharedLimit {
         of(&mut self.state().slots)
     }
 
+    /// Returns the time between two calls in a slot.
+    pub(crate) fn interval(&self) -> Duration {
+        self.with(|slots| slots.interval())
+    }
+
     /// Returns whether no call can begin now.
     pub(crate) fn is_short(&self, clock: &dyn Clock) -> bool {
         self.with(|slots| slots.soon(now(clock), Duration::ZERO)) == 0

@@ -2,17 +2,22 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::asker::Asker;
 use super::shared_breaker::{Probe, SharedBreaker};
 use crate::clock::Timestamp;
 use crate::protocol::breaker::{Effect, Health};
 
+/// Between two renewals of a claim for one message at least.
+const KEEP_AGAIN: Duration = Duration::from_secs(1);
+
 pub(crate) struct Way<'a> {
     pub(crate) breaker: &'a SharedBreaker,
     /// Set while this invocation or worker probes.
     probe: Option<Probe<'a>>,
-    /// Whether a run has ended since its claim was granted or renewed.
-    has_run: bool,
+    /// When its claim was granted or renewed, where no run has ended since.
+    granted: Option<Instant>,
 }
 
 /// What is to be done about a breaker that is not closed.
@@ -57,7 +62,7 @@ impl<'a> Write<'a> {
 
 impl<'a> Way<'a> {
     pub(crate) fn new(breaker: &'a SharedBreaker) -> Self {
-        Self { breaker, probe: None, has_run: false }
+        Self { breaker, probe: None, granted: None }
     }
 
     /// Returns how many runs may begin while so many are under way.
@@ -80,19 +85,22 @@ impl<'a> Way<'a> {
 
     /// Takes note of what the wait for the breaker came to.
     pub(crate) fn waited(&mut self, probe: Option<Probe<'a>>) {
-        self.has_run &= probe.is_none();
-        self.probe = probe.or(self.probe.take());
+        if probe.is_some() {
+            (self.probe, self.granted) = (probe, Some(Instant::now()));
+        }
     }
 
     /// Takes note of a run that took so long; returns what is to be written before anything else begins. Who does not know whether it has
     /// another message renews the claim for it at once.
     pub(crate) fn after_run(&mut self, health: Health, took: Duration, asker: Asker<'_>) -> Option<Write<'a>> {
-        self.note_run(health, took, asker.clock.now()).or_else(|| self.keep(asker))
+        let now = asker.clock.now();
+        self.note_run(health, took, now)
+            .or_else(|| self.keep(now.plus(asker.expected.turn + asker.expected.run), false))
     }
 
     /// Takes note of a run that took so long; returns what is to be written about what came of it.
     pub(crate) fn note_run(&mut self, health: Health, took: Duration, now: Timestamp) -> Option<Write<'a>> {
-        self.has_run = true;
+        self.granted = None;
         match self.breaker.after_run(health, took, self.probe.is_some(), now) {
             Effect::Nothing => None,
             Effect::Open => Some(Write::Open(self.breaker)),
@@ -101,10 +109,11 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// Renews the claim of a probe for its next message, where it would not last for that: once for each, since no claim lasts for some.
-    pub(crate) fn keep(&mut self, asker: Asker<'_>) -> Option<Write<'a>> {
-        let until = asker.clock.now().plus(asker.expected);
-        self.probe.take_if(|probe| self.has_run && probe.is_short(until)).map(Write::Keep)
+    /// Renews the claim of a probe for its next message, where it would not last until the end of that: once for each, since no claim lasts for
+    /// some, and again for one that `is_claimed`, and has waited for its turn since.
+    pub(crate) fn keep(&mut self, until: Timestamp, is_claimed: bool) -> Option<Write<'a>> {
+        let may = self.granted.is_none_or(|at| is_claimed && at.elapsed() >= KEEP_AGAIN);
+        self.probe.take_if(|probe| may && probe.is_short(until)).map(Write::Keep)
     }
 
     /// Ends a probe that has no more messages: one that has an answer closes the breaker, since where each invocation has one message none

@@ -34,12 +34,20 @@ impl Rules {
         self.open_for.max(Duration::from_millis(BREAKER_OPEN_MAX_MS))
     }
 
-    /// Returns for how long whoever probes has the record, for each message: as long as a handler is expected to take, so that no other
-    /// process probes beside it, but not longer than it may be open, since where the probe dies, or fails, nothing is tried before that is
-    /// over.
-    pub(crate) fn probe_for(&self, expected: Duration) -> Duration {
-        expected.clamp(self.open_for, self.longest())
+    /// Returns for how long whoever probes has the record, for each message: as long as its turn and its run are expected to take, so that no
+    /// other process probes beside it. For the run not longer than it may be open, since where the probe dies, or fails, nothing is tried
+    /// before that is over.
+    pub(crate) fn probe_for(&self, expected: Expected) -> Duration {
+        self.open_for.max(expected.turn + expected.run.min(self.longest()))
     }
+}
+
+/// How long the message of a probe takes at most, as far as is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    /// Until its turn comes within the limit of what its handler calls; zero without one.
+    pub(crate) turn: Duration,
+    pub(crate) run: Duration,
 }
 
 /// Returns for how long the intake is paused by whoever opened it, or failed a probe, for the `attempt`th time. Not at the first time: most

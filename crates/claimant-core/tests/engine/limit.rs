@@ -7,7 +7,7 @@ use std::time::Duration;
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
     Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Items, Key, Limit,
-    MemoryStore, Message, MessageId, Meter, OwnerToken, RecordId, Settled, Store, StoreErrorKind,
+    MemoryStore, Message, MessageId, Meter, OwnerToken, RecordId, Settled, Status, Store, StoreErrorKind,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use futures_util::future::join_all;
@@ -407,5 +407,46 @@ async fn after_an_outage_the_rate_holds_within_five_percent() {
         let runs = world.between(from, from + 60);
         println!("{runs} in the minute from {from} s");
         assert!((2_850..=3_011).contains(&runs), "{runs} in the minute from {from} s");
+    }
+}
+
+/// A call each twelve seconds, which is longer than the breaker is open at first.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_waits_for_its_turn_within_a_slow_limit_is_still_the_only_one() {
+    for processes in [2, 5] {
+        let world = World::new(1_000);
+        world.away.store(true, Ordering::SeqCst);
+        let process = |n| {
+            world.process_with(n, |consumer| {
+                let (breaker, limit) = (Breaker::new("ses"), Limit::new("ses").per(5, Duration::from_secs(60)));
+                consumer.breaker(breaker.opens_after(1, 1)).limit(limit)
+            })
+        };
+        let all = (0..processes).map(process).enumerate();
+        let work = join_all(all.map(|(n, process)| world.work(process, format!("p{n}"), (20, 60, 900))));
+        let closes = async {
+            // None knows of it that has not failed.
+            while (0..processes).any(|n| !world.runs().iter().any(|(process, _)| *process == n)) {
+                sleep(Duration::from_secs(1)).await;
+            }
+            sleep(world.takes).await;
+            let (back, before) = (Instant::now(), world.runs().len());
+            world.away.store(false, Ordering::SeqCst);
+            let id = RecordId::new(&ConsumerName::new("claimant-breaker").unwrap(), &Key::new("ses").unwrap());
+            let meter = Meter::default();
+            let call = || Call { within: Duration::from_secs(1), meter: &meter };
+            while Store::get(&world.store, &id, call()).await.unwrap().unwrap().status == Status::InProgress {
+                sleep(Duration::from_secs(1)).await;
+            }
+            (back.elapsed().as_secs(), world.runs().split_off(before))
+        };
+        let (took, runs) = tokio::select! {
+            closed = closes => closed,
+            _ = work => panic!("{processes} processes do not close it: {:?}", world.runs()),
+        };
+        // It is open for a minute at most, and three probes each have their turn.
+        assert!(took < 60 + 3 * 12 + 5, "{processes} processes: {took} s, {runs:?}");
+        println!("{processes} processes: {took} s, {runs:?}");
+        assert!(runs.iter().all(|(process, _)| *process == runs[0].0), "{runs:?}");
     }
 }
