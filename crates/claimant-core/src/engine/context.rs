@@ -277,6 +277,12 @@ impl<'a> BatchContext<'a> {
         self.shared.breaker.as_ref().is_some_and(|breaker| !breaker.is_closed())
     }
 
+    /// Returns whether a message that was not started waits for the breaker: not where this process probes and has an answer, by which the
+    /// breaker closes when no message is left.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.holds_back() && !self.shared.breaker.as_ref().is_some_and(SharedBreaker::has_answer)
+    }
+
     /// Returns whether a message that was not started waits for the limit of what its handler calls.
     pub(crate) fn is_limited(&self) -> bool {
         self.shared.limit.as_ref().is_some_and(|limit| limit.is_short(self.shared.clock.as_ref()))

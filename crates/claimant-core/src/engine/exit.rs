@@ -107,7 +107,7 @@ impl BatchContext<'_> {
         let message = &delivery.message;
         if let Some(waited) = delivery.waited {
             self.busy(message, waited.until, waited.same_message)
-        } else if self.holds_back() {
+        } else if self.is_held_back() {
             self.breaker_open(message)
         } else if self.is_limited() && !self.schedule.total().is_zero() {
             self.rate_limited(message, self.turn_promised())

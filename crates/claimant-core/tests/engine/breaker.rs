@@ -467,6 +467,22 @@ async fn what_its_timeout_cut_off_as_the_breaker_opened_waits_as_long_as_what_is
 }
 
 #[tokio::test(start_paused = true)]
+/// Three of its runs fit into the time, or two.
+#[tokio::test(start_paused = true)]
+async fn what_finds_no_time_behind_answered_probes_is_not_hidden_for_minutes() {
+    for (seconds, wanted) in [(42, 3), (35, 2), (27, 1)] {
+        let world = World::new(true);
+        let process = world.process(1);
+        deliver(&process, &batch("a", 5), 4).await;
+        world.away.store(false, Ordering::SeqCst);
+        let report = deliver(&process, &with_body("long", 6), seconds).await;
+        assert_eq!((count(&report, "completed"), count(&report, "not_started")), (wanted, 6 - wanted), "{seconds} s");
+        // It is closed.
+        let next = deliver(&process, &batch("n", 1), 4).await;
+        assert_eq!(words(&next), "completed", "{seconds} s");
+    }
+}
+
 async fn probes_close_it_for_what_has_waited_in_any_process() {
     let world = World::new(true);
     world.back_after(20);
