@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use claimant_core::backoff;
 use claimant_core::breaker::Health;
-use claimant_core::limit::LimitTurn;
 use claimant_core::limits::CANCEL_GRACE_MS;
 use claimant_core::record::{ERROR_MAX_BYTES, bounded};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
@@ -15,6 +14,7 @@ use tracing::Instrument as _;
 
 use crate::connections::AtServer;
 use crate::context::InboxContext;
+use crate::downstream::Turn;
 use crate::error;
 use crate::limits::AFTER_MAX_S;
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
@@ -77,7 +77,7 @@ struct LockedRow {
 impl Worker {
     /// Makes one attempt at a row, when it has its turn. Dropping the future cancels the handler and rolls back its work. A handler that does not
     /// stop has its connection still, and so the attempt's slot, until it does.
-    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Option<LimitTurn>, slot: Slot) -> Attempt {
+    pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Turn, slot: Slot) -> Attempt {
         let (taken, slot) = (Arc::new(taken), Arc::new(slot));
         let span = tracing::info_span!(
             "message", consumer = taken.consumer(), message_id = %taken.message_id, inbox_id = taken.id,
@@ -88,13 +88,7 @@ impl Worker {
         Attempt { outcome, health: seen.health, took: seen.began.elapsed() }
     }
 
-    async fn work(
-        &self,
-        taken: &Arc<Taken>,
-        mut turn: Option<LimitTurn>,
-        slot: &Arc<Slot>,
-        seen: &mut Seen,
-    ) -> AttemptOutcome {
+    async fn work(&self, taken: &Arc<Taken>, mut turn: Turn, slot: &Arc<Slot>, seen: &mut Seen) -> AttemptOutcome {
         if taken.attempt > self.attempts_max {
             let why = "how its last attempt ended is not known: the worker was killed, or lost its database";
             return self.mark_dead(taken.id, bigint(taken.fence), why, end_of(STATEMENT_MAX)).await;
@@ -104,7 +98,7 @@ impl Worker {
             Ok(locked) => locked,
             Err(outcome) => return outcome,
         };
-        if !downstream.may_begin(turn.as_mut()).await {
+        if !downstream.may_begin(&mut turn).await {
             transaction::give_up(transaction, end_of(STATEMENT_MAX)).await;
             let error =
                 StoreError::new(StoreErrorKind::Throttled, "the limit or the breaker of what it calls gave it no turn");

@@ -28,13 +28,15 @@ impl Downstream {
 
     /// Checks the settings for the worker of this consumer, and begins with them.
     pub(crate) fn begin(&self, consumer: &str, clock: &Arc<dyn Clock>, timeout: Duration) -> Result<(), Error> {
-        if let Some((breaker, store)) = &self.breaker {
-            let breaker = WorkerBreaker::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), timeout)?;
-            self.worker_breaker.get_or_init(|| breaker);
-        }
         if let Some((limit, store)) = &self.limit {
             let limit = WorkerLimit::new(limit, consumer, Arc::clone(store), Arc::clone(clock))?;
             self.worker_limit.get_or_init(|| limit);
+        }
+        if let Some((breaker, store)) = &self.breaker {
+            let longest = self.turn_max() + timeout;
+            let breaker = WorkerBreaker::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), longest)?;
+            let breaker = self.worker_limit.get().into_iter().fold(breaker, WorkerBreaker::within);
+            self.worker_breaker.get_or_init(|| breaker);
         }
         Ok(())
     }
@@ -49,10 +51,13 @@ impl Downstream {
         if self.limit.is_some() { Duration::from_millis(TURN_MAX_MS) } else { Duration::ZERO }
     }
 
-    /// Waits for the turn of a message that is taken; returns whether it has come, and the breaker is not open.
-    pub(crate) async fn may_begin(&self, turn: Option<&mut LimitTurn>) -> bool {
-        let Some(turn) = turn else { return true };
-        turn.begin(self.turn_max()).await && self.worker_breaker.get().is_none_or(|breaker| !breaker.is_open())
+    /// Waits for the turn of a message that is taken; returns whether it has come, and the breaker lets it begin.
+    pub(crate) async fn may_begin(&self, turn: &mut Turn) -> bool {
+        let has_come = match &mut turn.limit {
+            Some(limit) => limit.begin(self.turn_max()).await,
+            None => true,
+        };
+        has_come && self.worker_breaker.get().is_none_or(|breaker| breaker.may_begin(turn.is_probe))
     }
 
     /// Returns what a failure says of the system.
@@ -66,6 +71,14 @@ impl Downstream {
             (self.worker_breaker.get().map(WorkerBreaker::passage), self.worker_limit.get().map(WorkerLimit::line));
         Way { passage, line, waiting: 0, is_short: false }
     }
+}
+
+/// The turn of a message that is taken. Dropped, its run has ended.
+pub(crate) struct Turn {
+    /// Set where there is a limit.
+    limit: Option<LimitTurn>,
+    /// Whether it was taken as a probe of the breaker.
+    is_probe: bool,
 }
 
 /// A run's way through the breaker and the limit.
@@ -134,8 +147,8 @@ impl Way<'_> {
     }
 
     /// Returns the turn of a message that is taken.
-    pub(crate) fn turn(&self) -> Option<LimitTurn> {
-        self.line.as_ref().map(Line::turn)
+    pub(crate) fn turn(&self) -> Turn {
+        Turn { limit: self.line.as_ref().map(Line::turn), is_probe: self.passage.as_ref().is_some_and(Passage::probes) }
     }
 
     /// Takes note of a run that took so long.

@@ -63,7 +63,7 @@ impl SharedBreaker {
         self.state.get().known.is_closed()
     }
 
-    /// Returns whether nothing is run at all, as far as is known.
+    /// Returns whether it is not closed, and this process does not probe, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state.get().known, Known::Open { .. })
     }

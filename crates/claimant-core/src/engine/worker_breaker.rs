@@ -10,7 +10,9 @@ use tokio::time::Instant;
 
 use super::asker::{Asker, Worker};
 use super::shared_breaker::{Probe, SharedBreaker};
+use super::shared_limit::SharedLimit;
 use super::way::{Way, Write, Written};
+use super::worker_limit::WorkerLimit;
 use crate::breaker::Breaker;
 use crate::clock::Clock;
 use crate::error::Error;
@@ -30,6 +32,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct WorkerBreaker {
     shared: SharedBreaker,
     worker: Worker,
+    /// Within which its runs have their turns.
+    limit: Option<Arc<SharedLimit>>,
 }
 
 impl WorkerBreaker {
@@ -46,13 +50,26 @@ impl WorkerBreaker {
     ) -> Result<Self, Error> {
         let worker = Worker::new((consumer, "breaker", breaker.faults()), store, clock, longest)?;
         let shared = SharedBreaker::new(breaker, &worker.name, Duration::from_millis(SKEW_DEFAULT_MS))?;
-        Ok(Self { shared, worker })
+        Ok(Self { shared, worker, limit: None })
     }
 
-    /// Returns whether nothing may begin that is not a probe.
+    /// Has a probe wait for its turn within this limit, and not lose its claim meanwhile.
     #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.shared.is_open()
+    pub fn within(self, limit: &WorkerLimit) -> Self {
+        Self { limit: Some(limit.shared()), ..self }
+    }
+
+    /// Returns the worker as one that asks, with its answers within this time.
+    fn asker(&self, within: Duration) -> Asker<'_> {
+        let mut asker = self.worker.asker(within);
+        asker.expected.turn = self.limit.as_ref().map_or(Duration::ZERO, |limit| limit.interval());
+        asker
+    }
+
+    /// Returns whether a run that is about to begin still may, which was taken as a probe or not: no other one does beside a probe.
+    #[must_use]
+    pub fn may_begin(&self, as_probe: bool) -> bool {
+        self.shared.is_closed() || as_probe && !self.shared.is_open()
     }
 
     /// Returns what the failure of a run says of the system.
@@ -70,6 +87,7 @@ impl WorkerBreaker {
             way: Way::new(&self.shared),
             wait: None,
             writes: FuturesUnordered::new(),
+            rests: false,
         }
     }
 }
@@ -96,6 +114,8 @@ pub struct Passage<'a> {
     wait: Option<Wait<'a>>,
     /// What is written to its record.
     writes: FuturesUnordered<BoxFuture<'a, Written<'a>>>,
+    /// Whether no message is under way or waits.
+    rests: bool,
 }
 
 impl<'a> Passage<'a> {
@@ -105,11 +125,18 @@ impl<'a> Passage<'a> {
         self.way.room(under_way)
     }
 
+    /// Returns whether this worker probes.
+    #[must_use]
+    pub fn probes(&self) -> bool {
+        self.way.probes()
+    }
+
     /// Begins to wait where nothing may begin and so many messages wait, until that has changed. Where none does, it waits no more, and while
     /// so many runs are under way, it waits for others to close the breaker: it asks for a probe only where that could begin at once. With
     /// `once`, it looks once, and then returns `false` while nothing may begin.
     pub fn wait(&mut self, messages: usize, under_way: usize, once: bool) -> bool {
         let may_probe = under_way == 0;
+        self.rests &= messages == 0;
         self.wait.take_if(|wait| messages == 0 || wait.may_probe != may_probe);
         // What is being written can change that, too.
         if messages == 0 || self.room(0) > 0 || self.wait.is_some() || !self.writes.is_empty() {
@@ -119,7 +146,7 @@ impl<'a> Passage<'a> {
             return false;
         }
         self.looked = true;
-        let asker = self.breaker.worker.asker(WAIT_MAX);
+        let asker = self.breaker.asker(WAIT_MAX);
         let by = if once { Instant::now() + LOOK } else { asker.by };
         let end = Box::pin(self.breaker.shared.pass(asker, move || may_probe, by));
         self.wait = Some(Wait { may_probe, end });
@@ -128,13 +155,14 @@ impl<'a> Passage<'a> {
 
     /// Takes note of a run that took so long.
     pub fn after_run(&mut self, health: Health, took: Duration) {
+        self.rests = false;
         let write = self.way.after_run(health, took, self.asker());
         self.write(write);
     }
 
     /// Returns the worker as one that writes.
     fn asker(&self) -> Asker<'a> {
-        self.breaker.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS))
+        self.breaker.asker(Duration::from_millis(STORE_CALL_MAX_MS))
     }
 
     fn write(&mut self, write: Option<Write<'a>>) {
@@ -158,6 +186,9 @@ impl<'a> Passage<'a> {
             Some(written) = self.writes.next() => {
                 if let Written::Kept(probe) = written {
                     self.way.waited(Some(probe));
+                    if self.rests {
+                        self.rest();
+                    }
                 }
             }
             probe = wait => {
@@ -169,8 +200,9 @@ impl<'a> Passage<'a> {
     }
 
     /// Ends a probe, where no message is under way or waits: one that has an answer closes the breaker. Without one, nobody probes before its
-    /// lease ends.
+    /// lease ends. So it does once its claim is renewed that is being renewed, unless messages wait then.
     pub fn rest(&mut self) {
+        self.rests = true;
         let write = self.way.leave();
         self.write(write);
     }
@@ -179,10 +211,7 @@ impl<'a> Passage<'a> {
     pub async fn end(mut self) {
         self.wait = None;
         self.rest();
-        // A claim that was being renewed is still there.
-        while self.next().await {
-            self.rest();
-        }
+        while self.next().await {}
     }
 }
 

@@ -67,6 +67,11 @@ impl WorkerLimit {
         Line { owner: self, calls }
     }
 
+    /// Returns what is known of it, for what has to know when the turns come.
+    pub(crate) fn shared(&self) -> Arc<SharedLimit> {
+        Arc::clone(&self.known.limit)
+    }
+
     fn asker(&self) -> Asker<'_> {
         self.worker.asker(Duration::from_millis(STORE_CALL_MAX_MS))
     }

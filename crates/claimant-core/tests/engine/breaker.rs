@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::breaker::{Health, WorkerBreaker};
+use claimant_core::limit::WorkerLimit;
 use claimant_core::protocol::{Act, ClaimRequest, OperateDecision, Operation, operate};
 use claimant_core::{
-    BoxFuture, Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore,
-    Message, Meter, OwnerToken, RecordId, Records, Replaced, Store, StoreError, StoreErrorKind,
+    BoxFuture, Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, Limit,
+    MemoryStore, Message, Meter, OwnerToken, RecordId, Records, Replaced, Store, StoreError, StoreErrorKind,
 };
 use claimant_testkit::{Fault, FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -197,30 +198,64 @@ async fn a_worker_that_has_no_message_neither_waits_for_a_breaker_nor_keeps_its_
 
 /// Its run may take five minutes, so its claim is being renewed for a next message when it ends.
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_ends_while_it_renews_its_probe_closes_the_breaker() {
-    let world = World::new(true);
-    let worker = || {
+async fn a_worker_that_ends_or_rests_while_it_renews_its_probe_closes_the_breaker() {
+    for ends in [true, false] {
+        let world = World::new(true);
+        let worker = || {
+            let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
+            WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap()
+        };
+        let workers = [worker(), worker()];
+        let [mut passage, mut other] = [0, 1].map(|n: usize| workers[n].passage());
+        for passage in [&mut passage, &mut other] {
+            (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+            passage.next().await;
+        }
+        while passage.room(0) == 0 {
+            passage.wait(1, 0, false);
+            passage.next().await;
+        }
+        passage.after_run(Health::Answered, Duration::ZERO);
+        assert_eq!(passage.room(0), 0, "nothing begins before it is renewed");
+        if ends {
+            passage.end().await;
+        } else {
+            passage.rest();
+            while passage.next().await {}
+        }
+        let closed = Instant::now();
+        other.wait(1, 0, false);
+        other.next().await;
+        assert_eq!(other.room(0), usize::MAX, "it ends: {ends}");
+        assert!(closed.elapsed() < Duration::from_secs(6), "{:?}", closed.elapsed());
+    }
+}
+
+/// Its claim lasts for the wait for its turn, and for its run.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_probes_and_waits_for_its_turn_within_a_limit_is_still_the_only_one() {
+    for (limit, next_at) in [(None, 22), (Some(Limit::new("mail").per(5, Duration::from_secs(60))), 25)] {
+        let world = World::new(true);
         let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
-        WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap()
-    };
-    let workers = [worker(), worker()];
-    let [mut passage, mut other] = [0, 1].map(|n: usize| workers[n].passage());
-    for passage in [&mut passage, &mut other] {
-        (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
-        passage.next().await;
+        let limit = limit.map(|limit| WorkerLimit::new(&limit, "orders", store.clone(), clock.clone()).unwrap());
+        let workers = [0, 1].map(|_| {
+            let (breaker, longest) = (Breaker::new("mail"), Duration::from_secs(1));
+            let worker = WorkerBreaker::new(&breaker, "orders", store.clone(), clock.clone(), longest).unwrap();
+            limit.iter().fold(worker, WorkerBreaker::within)
+        });
+        let mut passages = [0, 1].map(|n: usize| workers[n].passage());
+        for passage in &mut passages {
+            (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+            passage.next().await;
+        }
+        for (passage, probes_at) in passages.iter_mut().zip([11, next_at]) {
+            while passage.room(0) == 0 {
+                passage.wait(1, 0, false);
+                passage.next().await;
+            }
+            assert_eq!(world.start.elapsed().as_secs(), probes_at);
+        }
     }
-    while passage.room(0) == 0 {
-        passage.wait(1, 0, false);
-        passage.next().await;
-    }
-    passage.after_run(Health::Answered, Duration::ZERO);
-    assert_eq!(passage.room(0), 0, "nothing begins before it is renewed");
-    passage.end().await;
-    let closed = Instant::now();
-    other.wait(1, 0, false);
-    other.next().await;
-    assert_eq!(other.room(0), usize::MAX);
-    assert!(closed.elapsed() < Duration::from_secs(6), "{:?}", closed.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -438,6 +473,22 @@ async fn an_invocation_that_is_dropped_while_its_claim_is_renewed_leaves_the_pro
     assert_eq!(world.seconds()[5..], [11, 22, 22], "when the lease of the first one is over");
 }
 
+/// Three of its runs fit into the time, or two, or one.
+#[tokio::test(start_paused = true)]
+async fn what_finds_no_time_behind_answered_probes_is_not_hidden_for_minutes() {
+    for (seconds, wanted) in [(42, 3), (35, 2), (27, 1)] {
+        let world = World::new(true);
+        let process = world.process(1);
+        deliver(&process, &batch("a", 5), 4).await;
+        world.away.store(false, Ordering::SeqCst);
+        let report = deliver(&process, &with_body("long", 6), seconds).await;
+        assert_eq!((count(&report, "completed"), count(&report, "not_started")), (wanted, 6 - wanted), "{seconds} s");
+        // It is closed.
+        let next = deliver(&process, &batch("n", 1), 4).await;
+        assert_eq!(words(&next), "completed", "{seconds} s");
+    }
+}
+
 /// A batch of one message has none for which its probe's claim would be renewed.
 #[tokio::test(start_paused = true)]
 async fn a_probe_without_a_next_message_is_not_renewed() {
@@ -467,22 +518,6 @@ async fn what_its_timeout_cut_off_as_the_breaker_opened_waits_as_long_as_what_is
 }
 
 #[tokio::test(start_paused = true)]
-/// Three of its runs fit into the time, or two.
-#[tokio::test(start_paused = true)]
-async fn what_finds_no_time_behind_answered_probes_is_not_hidden_for_minutes() {
-    for (seconds, wanted) in [(42, 3), (35, 2), (27, 1)] {
-        let world = World::new(true);
-        let process = world.process(1);
-        deliver(&process, &batch("a", 5), 4).await;
-        world.away.store(false, Ordering::SeqCst);
-        let report = deliver(&process, &with_body("long", 6), seconds).await;
-        assert_eq!((count(&report, "completed"), count(&report, "not_started")), (wanted, 6 - wanted), "{seconds} s");
-        // It is closed.
-        let next = deliver(&process, &batch("n", 1), 4).await;
-        assert_eq!(words(&next), "completed", "{seconds} s");
-    }
-}
-
 async fn probes_close_it_for_what_has_waited_in_any_process() {
     let world = World::new(true);
     world.back_after(20);

@@ -104,3 +104,24 @@ async fn a_worker_that_cannot_begin_a_probe_leaves_it_to_others() {
         );
     }
 }
+
+/// Its body was slow to come.
+#[tokio::test(start_paused = true)]
+async fn a_row_that_was_taken_before_a_breaker_opened_does_not_begin_but_for_a_probe() {
+    let clock = Arc::new(PausedClock(Instant::now()));
+    let worker = worker().clock(clock).breaker(Breaker::new("mail"), MemoryStore::new()).checked().expect("it can run");
+    let downstream = &worker.shared.downstream;
+    let (mut way, mut other) = (downstream.way(), downstream.way());
+    let mut turn = way.turn();
+    assert!(downstream.may_begin(&mut turn).await);
+    (0..5).for_each(|_| way.after_run(Health::Away, Duration::ZERO));
+    way.next().await;
+    assert!(!downstream.may_begin(&mut turn).await, "it is open");
+    other.found(1);
+    while other.soon() == 0 {
+        other.wait(0, false);
+        other.next().await;
+    }
+    assert!(!downstream.may_begin(&mut turn).await, "another run of the worker probes");
+    assert!(downstream.may_begin(&mut other.turn()).await);
+}
