@@ -269,14 +269,14 @@ impl SharedBreaker {
 }
 
 impl Probe<'_> {
-    /// Returns whether nobody else probes yet.
+    /// Returns whether nobody else probes yet, by this process's clock.
     pub(crate) fn lasts(&self, now: Timestamp) -> bool {
         now < self.open_until
     }
 
-    /// Returns whether another process could probe before then.
+    /// Returns whether another process could probe before then, by its own clock: the margin of the clocks is not for who has the claim.
     pub(crate) fn is_short(&self, until: Timestamp) -> bool {
-        self.claim.is_some() && !self.lasts(until)
+        self.claim.as_ref().is_some_and(|claim| claim.lease_until <= until)
     }
 
     /// Renews the claim for the next message. Returns the probe, unless another process has the record. Without an answer it has what is left.

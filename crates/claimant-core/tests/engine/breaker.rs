@@ -258,6 +258,26 @@ async fn a_worker_that_probes_and_waits_for_its_turn_within_a_limit_is_still_the
     }
 }
 
+/// The margin is for a process whose clock is a second ahead.
+#[tokio::test(start_paused = true)]
+async fn a_probe_is_renewed_that_would_last_only_by_the_margin_of_the_clocks() {
+    let world = World::new(true);
+    let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
+    let breaker = Breaker::new("mail").open_for(Duration::from_secs(1));
+    let worker = WorkerBreaker::new(&breaker, "orders", store, clock, Duration::from_millis(500)).unwrap();
+    let mut passage = worker.passage();
+    (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+    while passage.room(0) == 0 {
+        passage.wait(1, 0, false);
+        passage.next().await;
+    }
+    for (run_ms, renews) in [(400, false), (200, true)] {
+        sleep(Duration::from_millis(run_ms)).await;
+        passage.after_run(Health::Unknown, Duration::ZERO);
+        assert_eq!(passage.room(0) == 0, renews, "after {run_ms} ms more");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_whose_runs_go_on_leaves_the_probe_to_others_and_hears_that_they_closed_the_breaker() {
     for has_others in [true, false] {
@@ -288,8 +308,10 @@ async fn a_worker_whose_runs_go_on_leaves_the_probe_to_others_and_hears_that_the
                 idle.next().await;
             }
             let probed_at = world.start.elapsed().as_secs();
-            (0..3).for_each(|_| idle.after_run(Health::Answered, Duration::ZERO));
-            idle.next().await;
+            for _ in 0..3 {
+                idle.after_run(Health::Answered, Duration::ZERO);
+                idle.next().await;
+            }
             probed_at
         };
         let ((room, at), probed_at) = tokio::join!(hears, probes);
