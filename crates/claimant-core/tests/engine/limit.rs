@@ -446,7 +446,44 @@ async fn a_probe_that_waits_for_its_turn_within_a_slow_limit_is_still_the_only_o
         };
         // It is open for a minute at most, and three probes each have their turn.
         assert!(took < 60 + 3 * 12 + 5, "{processes} processes: {took} s, {runs:?}");
-        println!("{processes} processes: {took} s, {runs:?}");
         assert!(runs.iter().all(|(process, _)| *process == runs[0].0), "{runs:?}");
+    }
+}
+
+/// Another consumer has the only slot for long, and the claims on the probe end meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_turn_comes_after_its_claim_on_the_probe_begins_nothing() {
+    let world = World::new(1_000);
+    world.away.store(true, Ordering::SeqCst);
+    // Which consumer ran while which one had the record.
+    let seen = Arc::<Mutex<Vec<(String, Option<String>)>>>::default();
+    let process = |(number, name): (usize, &str)| {
+        let (world, seen, own) = (world.clone(), Arc::clone(&seen), name.to_owned());
+        let handler = {
+            let world = world.clone();
+            move |_: String, _: Context| {
+                let (world, seen, own) = (world.clone(), Arc::clone(&seen), own.clone());
+                async move {
+                    let id = RecordId::new(&ConsumerName::new("claimant-breaker").unwrap(), &Key::new("ses").unwrap());
+                    let (meter, within) = (Meter::default(), Duration::from_secs(1));
+                    let record = Store::get(&world.store, &id, Call { within, meter: &meter }).await.unwrap();
+                    seen.lock().unwrap().push((own, record.map(|record| record.message_id.as_str().to_owned())));
+                    world.run(number).await
+                }
+            }
+        };
+        let consumer = Consumer::new(name, world.store.clone(), handler);
+        let consumer = consumer.limit(Limit::new("ses").per(5, Duration::from_secs(60)));
+        let breaker = Breaker::new("ses").opens_after(1, 1);
+        let consumer = if name == "beside" { consumer } else { consumer.breaker(breaker) };
+        Engine::with_defaults(consumer).unwrap().clock(Arc::new(world.clock.clone()))
+    };
+    let all = ["one", "two", "beside"].into_iter().enumerate().map(process).enumerate();
+    join_all(all.map(|(n, process)| world.work(process, format!("p{n}"), (20, 60, 1_800)))).await;
+    let seen = seen.lock().unwrap();
+    for name in ["one", "two"] {
+        // With its first run it opens the breaker, or learns of it.
+        let probes: Vec<_> = seen.iter().filter(|(own, _)| own == name).skip(1).collect();
+        assert!(!probes.is_empty() && probes.iter().all(|(own, has)| has.as_ref() == Some(own)), "{seen:?}");
     }
 }
