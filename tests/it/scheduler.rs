@@ -12,6 +12,7 @@ use claimant::{AttributeValue, Key, Timestamp, Variables};
 use claimant_local::scheduler::Scheduler as LocalScheduler;
 use claimant_local::sqs::{QueueSettings, Sqs};
 use claimant_tests::wire::{Loss, Wire};
+use futures_util::future::join_all;
 
 const STANDARD: &str = "reminders";
 const FIFO: &str = "reminders.fifo";
@@ -130,6 +131,14 @@ async fn another_message_or_time_under_a_key_is_a_conflict() {
         assert_eq!(error.kind(), SendErrorKind::Conflict, "{error}");
         assert!(error.to_string().contains(why) && !error.to_string().contains("secret"), "{error}");
     }
+    // One that cannot send, or loses what it cannot send, is not the same.
+    let of_another_role = Scheduler::new(world.client.clone(), world.sqs.queue_url(STANDARD), format!("{ROLE}-2"));
+    let with_dead_letters = world.scheduler(STANDARD).dead_letters(world.sqs.queue_arn(DEAD));
+    for (scheduler, why) in [(of_another_role, "another role"), (with_dead_letters, "another dead-letter queue")] {
+        let error = scheduler.schedule(outgoing("k", "secret"), AT).await.unwrap_err();
+        assert_eq!(error.kind(), SendErrorKind::Conflict, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
     // Nothing was changed by that. Another queue's, and another group's, is another schedule.
     assert_eq!(scheduler.schedule(outgoing("k", "secret"), AT).await.unwrap(), Scheduled::AlreadyThere);
     for other in [world.scheduler(DEAD), world.scheduler(STANDARD).in_group("other")] {
@@ -165,25 +174,29 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
     const NO_GROUP: Loss = Loss::Instead(404, r#"{"__type":"ResourceNotFoundException"}"#);
     const TAKEN: Loss = Loss::Instead(409, r#"{"__type":"ConflictException"}"#);
     const ROLE: Loss = Loss::Instead(400, r#"{"__type":"ValidationException","Message":"secret"}"#);
-    let disabled = RetryConfig::disabled;
-    let twice = || RetryConfig::standard().with_max_attempts(2).with_initial_backoff(Duration::from_millis(1));
-    type Row<'a> = (&'a str, RetryConfig, &'a [Loss], &'a str, usize, &'a str);
-    let rows: [Row<'_>; 12] = [
-        ("a lost request", disabled(), &[Loss::Request], "Unknown", 0, "Created"),
-        ("a lost answer", disabled(), &[Loss::Answer], "Unknown", 1, "AlreadyThere"),
-        ("a lost answer, tried again by the SDK", twice(), &[Loss::Answer], "Created", 1, "AlreadyThere"),
-        ("a lost request, tried again by the SDK", twice(), &[Loss::Request], "Created", 1, "AlreadyThere"),
-        ("too many", disabled(), &[THROTTLED], "Failed", 0, "Created"),
-        ("the quota", disabled(), &[FULL], "Failed", 0, "Created"),
-        ("no permission", disabled(), &[DENIED], "Refused", 0, "Created"),
-        ("no role", disabled(), &[ROLE], "Refused", 0, "Created"),
-        ("a server error", disabled(), &[BROKEN], "Unknown", 0, "Created"),
-        ("no such group", disabled(), &[NO_GROUP], "Refused", 0, "Created"),
-        ("taken, and gone", disabled(), &[TAKEN], "Failed", 0, "Created"),
-        ("taken, and no answer", disabled(), &[TAKEN, Loss::Answer], "Unknown", 0, "Created"),
+    const LOST: [Loss; 2] = [Loss::Request, Loss::Answer];
+    type Row<'a> = (&'a str, &'a [Loss], &'a str, usize, &'a str);
+    let rows: [Row<'_>; 16] = [
+        ("lost requests", &[LOST[0]; 3], "Unknown", 0, "Created"),
+        ("lost answers", &[LOST[1]; 3], "Unknown", 1, "AlreadyThere"),
+        ("a lost request", &[LOST[0]], "Created", 1, "AlreadyThere"),
+        ("a lost answer", &[LOST[1]], "AlreadyThere", 1, "AlreadyThere"),
+        ("a lost answer, then too many", &[LOST[1], THROTTLED, THROTTLED], "Unknown", 1, "AlreadyThere"),
+        ("a lost answer, then no permission", &[LOST[1], DENIED], "Unknown", 1, "AlreadyThere"),
+        ("too many", &[THROTTLED; 3], "Failed", 0, "Created"),
+        ("too many at first", &[THROTTLED; 2], "Created", 1, "AlreadyThere"),
+        ("the quota", &[FULL; 3], "Failed", 0, "Created"),
+        ("no permission", &[DENIED], "Refused", 0, "Created"),
+        ("no role", &[ROLE], "Refused", 0, "Created"),
+        ("server errors", &[BROKEN; 3], "Unknown", 0, "Created"),
+        ("no such group", &[NO_GROUP], "Refused", 0, "Created"),
+        ("taken, and gone", &[TAKEN], "Unknown", 0, "Created"),
+        ("taken, and no answer", &[TAKEN, LOST[1], LOST[1], LOST[1]], "Unknown", 0, "Created"),
+        ("taken, and too many", &[TAKEN, THROTTLED, THROTTLED, THROTTLED], "Unknown", 0, "Created"),
     ];
-    for (name, retries, losses, wanted, schedules, again) in rows {
-        let world = World::start(retries).await;
+    // Side by side, since they wait between their tries. What the client would retry by itself is the scheduler's to try.
+    let of_row = async |(name, losses, wanted, schedules, again): Row<'_>| {
+        let world = World::start(RetryConfig::standard()).await;
         let scheduler = world.scheduler(STANDARD);
         world.wire.script(losses);
         let first = scheduler.schedule(outgoing("k", "secret"), AT).await;
@@ -192,7 +205,8 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
         world.wire.forget_script();
         let second = scheduler.schedule(outgoing("k", "secret"), AT).await;
         assert_eq!((word(&second).as_str(), world.local.len()), (again, 1), "{name}: {second:?}");
-    }
+    };
+    join_all(rows.map(of_row)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,13 +11,15 @@ use claimant_core::{Error, ErrorKind};
 pub enum SendErrorKind {
     /// SQS refuses the message, or a producer's settings for credentials are wrong; sending it again is of no use.
     Refused,
-    /// SQS failed, up to the last try, or a producer could not reach it or has no credentials. The message was not sent.
+    /// SQS failed, or EventBridge Scheduler throttled, up to the last try; or a producer could not reach SQS or has no credentials. The
+    /// message was not sent.
     Failed,
-    /// No answer came, up to the last try, or a scheduler could not reach its service or has no credentials. The message may have been sent: send it again with the same key.
+    /// A try had no answer, and no later one tells; or a scheduler could not reach its service, could not look at the schedule that the
+    /// key has, or has no credentials. The message may have been sent: send it again with the same key.
     Unknown,
     /// An earlier message of its group was not sent, so neither was this one.
     HeldBack,
-    /// Its key has a schedule already, which sends something else or at another time. Nothing was changed.
+    /// Its key has a schedule already, which sends something else, at another time, or in the name of another role. Nothing was changed.
     Conflict,
 }
 

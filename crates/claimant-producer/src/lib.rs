@@ -46,11 +46,14 @@
 //! | `plan` | pure: which messages are sent next, and in which batch |
 //! | `producer` | [`Producer`]: the requests |
 //! | `answer` | what their answers mean |
+//! | `backoff` | how long to wait before the next try |
 //! | `schedule` | pure: what a schedule is made of, and whether one that is there is the same (feature `scheduler`) |
 //! | `scheduler` | `Scheduler`: messages that are sent at a time of their own (feature `scheduler`) |
+//! | `scheduler_request` | its requests, and what their answers mean (feature `scheduler`) |
 //! | `sent`, `error` | [`Sent`], [`SendError`] |
 
 mod answer;
+mod backoff;
 mod check;
 mod error;
 mod id;
@@ -62,6 +65,8 @@ mod producer;
 mod schedule;
 #[cfg(feature = "scheduler")]
 mod scheduler;
+#[cfg(feature = "scheduler")]
+mod scheduler_request;
 mod sent;
 
 pub use error::{SendError, SendErrorKind};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::backoff::{BACKOFF_BASE_MS, DOUBLINGS_MAX};
 use crate::check::{self, BYTES_MAX};
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::Outgoing;
@@ -22,9 +23,6 @@ pub(crate) const TRIES_MAX: u32 = 5;
 /// How long one request may take. A try is two of them where a payload is written first.
 pub(crate) const REQUEST_MAX_MS: u64 = 20_000;
 
-/// The first wait before a message is tried again; then doubling.
-pub(crate) const BACKOFF_BASE_MS: u64 = 100;
-
 /// How long a FIFO queue remembers a deduplication id.
 const DEDUPLICATION_MS: u64 = 300_000;
 
@@ -33,7 +31,7 @@ const AGAIN_MAX: Duration = Duration::from_millis(DEDUPLICATION_MS - 2 * REQUEST
 
 // So that one that is tried again each time has all of its tries.
 const _: () = assert!(
-    (TRIES_MAX as u128) * (2 * REQUEST_MAX_MS + (BACKOFF_BASE_MS << TRIES_MAX)) as u128 <= AGAIN_MAX.as_millis()
+    (TRIES_MAX as u128) * (2 * REQUEST_MAX_MS + (BACKOFF_BASE_MS << DOUBLINGS_MAX)) as u128 <= AGAIN_MAX.as_millis()
 );
 
 /// The result of one try.

@@ -18,11 +18,12 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::answer::{outcomes, refusal, unknown};
+use crate::backoff::backoff;
 use crate::check::BYTES_MAX;
 use crate::error::{SendError, SendErrorKind};
 use crate::large;
 use crate::outgoing::Outgoing;
-use crate::plan::{BACKOFF_BASE_MS, Plan, REQUEST_MAX_MS, TRIES_MAX, TryResult};
+use crate::plan::{Plan, REQUEST_MAX_MS, TryResult};
 use crate::sent::Sent;
 
 /// How long one request may take.
@@ -152,7 +153,7 @@ impl Producer {
             }
             failures = if again { failures + 1 } else { 0 };
             if again {
-                sleep(backoff(failures, plan.message(batches[0][0]))).await;
+                sleep(backoff(failures, &plan.message(batches[0][0]).deduplication_id)).await;
             }
         }
     }
@@ -243,33 +244,5 @@ fn whole_seconds(delay: Duration) -> i32 {
 impl fmt::Debug for Producer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Producer").field("queue_url", &self.queue_url).finish_non_exhaustive()
-    }
-}
-
-/// Returns how long to wait after so many failures in a row: doubling, and spread over the upper half by the message's id, so
-/// that producers that failed together do not retry together.
-fn backoff(failures: u32, first: &Outgoing) -> Duration {
-    let full = BACKOFF_BASE_MS << failures.clamp(1, TRIES_MAX);
-    let hash = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
-    let spread = first.deduplication_id.bytes().fold(u64::from(failures), hash);
-    Duration::from_millis(full / 2 + spread % (full / 2 + 1))
-}
-
-#[cfg(test)]
-mod tests {
-    use claimant_core::Key;
-
-    use super::*;
-
-    /// Of the second key the sum is more than 64 bits take.
-    #[test]
-    fn a_backoff_has_any_key() {
-        for key in ["k", "#%(20>3;=%#/3<"] {
-            let waited = backoff(1, &Outgoing::new(Key::new(key).unwrap(), "body")).as_millis();
-            assert!(
-                (u128::from(BACKOFF_BASE_MS)..=u128::from(2 * BACKOFF_BASE_MS)).contains(&waited),
-                "{key}: {waited}"
-            );
-        }
     }
 }

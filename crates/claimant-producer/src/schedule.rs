@@ -37,12 +37,16 @@ pub(crate) struct Schedule {
     pub(crate) target: String,
     /// The parameters of that call, as JSON.
     pub(crate) input: String,
+    /// In whose name it calls.
+    pub(crate) role_arn: String,
+    /// The queue for what could not be sent.
+    pub(crate) dead_letters: Option<String>,
     /// Whether it is switched on.
     pub(crate) enabled: bool,
 }
 
 impl Schedule {
-    /// Returns the schedule that sends this message to this queue at this time, in the name of this role.
+    /// Returns the schedule that sends this message to this queue at this time, in the name of this role; without a dead-letter queue.
     pub(crate) fn new(message: &Outgoing, queue_url: &str, role_arn: &str, at: Timestamp) -> Result<Self, SendError> {
         let fifo = queue_url.ends_with(".fifo");
         let input = input(message, queue_url, fifo)?;
@@ -61,7 +65,14 @@ impl Schedule {
         }
         check::message(message, fifo)?;
         let partition = role_arn.split(':').nth(1).unwrap_or("aws");
-        Ok(Self { expression: expression(at)?, target: format!("arn:{partition}:{TARGET}"), input, enabled: true })
+        Ok(Self {
+            expression: expression(at)?,
+            target: format!("arn:{partition}:{TARGET}"),
+            input,
+            role_arn: role_arn.to_owned(),
+            dead_letters: None,
+            enabled: true,
+        })
     }
 
     /// Returns what is different about this schedule, which is there, from the one that is asked for; `None` if it does the same. Where
@@ -72,6 +83,11 @@ impl Schedule {
         };
         if self.target != asked.target || sent(&self.input) != sent(&asked.input) {
             Some("it sends something else")
+        } else if self.role_arn != asked.role_arn {
+            // It may be gone, and then nothing is sent.
+            Some("it sends in the name of another role")
+        } else if self.dead_letters != asked.dead_letters {
+            Some("it has another dead-letter queue, or none")
         } else if self.expression != asked.expression && !after.is_some_and(is_after) {
             Some("it has another time")
         } else if self.enabled != asked.enabled {
@@ -231,13 +247,16 @@ mod tests {
 
     #[test]
     fn names_are_stable_and_distinct() {
+        let again = [name_again("q", "a"), name_again("q", "b")];
         let names = [("q", "a"), ("q", "b"), ("qa", ""), ("q2", "a")].map(|(queue, id)| name(queue, id));
+        let names = [&names[..], &again].concat();
         for (index, name) in names.iter().enumerate() {
             assert!(!names[..index].contains(name) && name.len() <= 64, "{name}");
             assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'), "{name}");
         }
         // By heart: another version of this crate must give the same, or a second schedule is made during a deployment.
         assert_eq!(names[0], "claimant-0d317b0da1b1c6fe76b1ad797120192431caf034f7363db1c066");
+        assert_eq!(again[0], "claimant-67eb8915933f8e2d7700b42a240d61406f0c426be2f3f711b78b");
     }
 
     #[test]
@@ -259,6 +278,9 @@ mod tests {
         ] {
             assert_eq!(difference, Some("it sends something else"));
         }
+        assert_eq!(there(|schedule| schedule.role_arn.push('x')), Some("it sends in the name of another role"));
+        let other_queue = there(|schedule| schedule.dead_letters = Some("arn:aws:sqs:eu-west-1:1:dead".to_owned()));
+        assert_eq!(other_queue, Some("it has another dead-letter queue, or none"));
         assert_eq!(there(|schedule| schedule.expression.push('x')), Some("it has another time"));
         assert_eq!(there(|schedule| schedule.enabled = false), Some("it is switched off"));
         // At another time that is still to come.

@@ -1,24 +1,19 @@
 //! Sends messages at a time of one's own, by schedules of EventBridge Scheduler.
 
-use std::time::Duration;
-
 use aws_sdk_scheduler::Client;
-use aws_sdk_scheduler::error::{BuildError, ProvideErrorMetadata, SdkError};
+use aws_sdk_scheduler::config::retry::RetryConfig;
+use aws_sdk_scheduler::error::BuildError;
 use aws_sdk_scheduler::operation::get_schedule::GetScheduleOutput;
 use aws_sdk_scheduler::types::{
     ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, ScheduleState, Target,
 };
-use claimant_core::error::Chain;
 use claimant_core::{Clock as _, Error, Key, Message, SystemClock, Timestamp, Variables};
-use tokio::time::timeout;
 
 use crate::error::{SendError, SendErrorKind};
 use crate::id;
 use crate::outgoing::Outgoing;
 use crate::schedule::{self, Schedule};
-
-/// How long one request may take, the SDK's own retries included.
-const REQUEST_MAX_MS: u64 = 20_000;
+use crate::scheduler_request::{Fault, request};
 
 /// Sends messages to one queue at a time of one's own, minutes or years ahead: by one-time schedules of EventBridge Scheduler.
 /// Cheap to clone.
@@ -64,7 +59,7 @@ pub struct Scheduler {
 pub enum Scheduled {
     /// There is a schedule for it now.
     Created,
-    /// There was one already that sends the same at the same time.
+    /// There was one already that sends the same at the same time; or the first of this call's requests made it, and its answer was lost.
     AlreadyThere,
 }
 
@@ -81,9 +76,12 @@ impl Scheduler {
     /// Creates a scheduler for the queue with this URL. The service sends in the name of this role, which `scheduler.amazonaws.com`
     /// may assume and which has `sqs:SendMessage` for the queue, and `kms:GenerateDataKey` and `kms:Decrypt` on its key where that is your
     /// own. The caller needs `scheduler:CreateSchedule`, `scheduler:GetSchedule`, `scheduler:DeleteSchedule` as far as it cancels, and
-    /// `iam:PassRole` for that role.
+    /// `iam:PassRole` for that role. Its requests are not retried by the client, whatever its configuration says: three tries, in 20 s
+    /// at most, are the scheduler's.
     #[must_use]
     pub fn new(client: Client, queue_url: impl Into<String>, role_arn: impl Into<String>) -> Self {
+        // Of retries inside of one, only the last answer would be seen: a schedule that may be there would be said not to be.
+        let client = Client::from_conf(client.config().to_builder().retry_config(RetryConfig::disabled()).build());
         let (queue_url, role_arn) = (queue_url.into(), role_arn.into());
         Self { client, queue_url, role_arn, group: None, dead_letters: None }
     }
@@ -131,10 +129,11 @@ impl Scheduler {
     /// # Errors
     /// [`Refused`](SendErrorKind::Refused) where SQS or EventBridge Scheduler does not take the message, where it has a binary attribute
     /// or more than 256 KiB, or where its time has come; [`Conflict`](SendErrorKind::Conflict) where its key has another
-    /// schedule; [`Failed`](SendErrorKind::Failed) where the service throttles, or deletes the schedule of this key just now: schedule it
-    /// again later; [`Unknown`](SendErrorKind::Unknown) where no answer came within 20 s: schedule it again with the same key.
+    /// schedule, such as one of another role; [`Failed`](SendErrorKind::Failed) where the service throttles: schedule it again later;
+    /// [`Unknown`](SendErrorKind::Unknown) where a try had no answer and no later one tells, or where there was a schedule of this key that
+    /// could not be looked at, or is gone: schedule it again with the same key.
     pub async fn schedule(&self, message: Outgoing, at: Timestamp) -> Result<Scheduled, SendError> {
-        let asked = Schedule::new(&message, &self.queue_url, &self.role_arn, at)?;
+        let asked = self.asked(&message, at)?;
         // What AWS makes of a time that is over is not documented, and a message must not be lost by it.
         if at <= SystemClock.now() {
             let why =
@@ -159,19 +158,23 @@ impl Scheduler {
         at: Timestamp,
         now: Timestamp,
     ) -> Result<Scheduled, SendError> {
-        let outgoing = Outgoing::received(message);
-        let asked = Schedule::new(&outgoing, &self.queue_url, &self.role_arn, at)?;
+        let asked = self.asked(&Outgoing::received(message), at)?;
         if at <= now {
             return Err(SendError::new(SendErrorKind::Refused, "its time has come: it is in its queue"));
         }
         self.create(&schedule::name_again(&self.queue_url, message.id().as_str()), &asked, Some(now)).await
     }
 
+    fn asked(&self, message: &Outgoing, at: Timestamp) -> Result<Schedule, SendError> {
+        let dead_letters = self.dead_letters.clone();
+        Ok(Schedule { dead_letters, ..Schedule::new(message, &self.queue_url, &self.role_arn, at)? })
+    }
+
     /// Creates a schedule. One that is there does the same, or `after` that at another time.
     async fn create(&self, name: &str, asked: &Schedule, after: Option<Timestamp>) -> Result<Scheduled, SendError> {
         let incomplete =
             |e: BuildError| SendError::new(SendErrorKind::Refused, format!("the schedule is incomplete: {e}"));
-        let request = self
+        let create = self
             .client
             .create_schedule()
             .name(name)
@@ -181,9 +184,8 @@ impl Scheduler {
                 FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off).build().map_err(incomplete)?,
             )
             .action_after_completion(ActionAfterCompletion::Delete)
-            .target(self.target(asked).map_err(incomplete)?)
-            .send();
-        match within(request).await {
+            .target(target(asked).map_err(incomplete)?);
+        match request(name, || create.clone().send()).await {
             Ok(_) => Ok(Scheduled::Created),
             Err(Fault::Conflict) => self.compare(name, asked, after).await,
             Err(fault) => Err(fault.error("the schedule group does not exist: create it, or leave it out")),
@@ -193,38 +195,37 @@ impl Scheduler {
     /// Deletes the schedule of this key, so that its message is not sent.
     ///
     /// # Errors
-    /// [`Refused`](SendErrorKind::Refused) where the caller may not do so; [`Unknown`](SendErrorKind::Unknown) where no answer came
-    /// within 20 s: cancel it again.
+    /// [`Refused`](SendErrorKind::Refused) where the caller may not do so; [`Failed`](SendErrorKind::Failed) where the service throttles;
+    /// [`Unknown`](SendErrorKind::Unknown) where a try had no answer and no later one tells: cancel it again.
     pub async fn cancel(&self, key: &Key) -> Result<Cancelled, SendError> {
         let name = schedule::name(&self.queue_url, &id::of(key.as_str()));
-        let request = self.client.delete_schedule().name(name).set_group_name(self.group.clone()).send();
-        match within(request).await {
+        let delete = self.client.delete_schedule().name(&name).set_group_name(self.group.clone());
+        match request(&name, || delete.clone().send()).await {
             Ok(_) => Ok(Cancelled::Deleted),
             Err(Fault::NotThere) => Ok(Cancelled::NotThere),
             Err(fault) => Err(fault.error("it is not there")),
         }
     }
 
-    fn target(&self, asked: &Schedule) -> Result<Target, BuildError> {
-        let dead_letters = self.dead_letters.as_ref().map(|arn| DeadLetterConfig::builder().arn(arn).build());
-        Target::builder()
-            .arn(&asked.target)
-            .role_arn(&self.role_arn)
-            .input(&asked.input)
-            .set_dead_letter_config(dead_letters)
-            .build()
-    }
-
     /// Looks at the schedule that has the name already.
     async fn compare(&self, name: &str, asked: &Schedule, after: Option<Timestamp>) -> Result<Scheduled, SendError> {
-        let request = self.client.get_schedule().name(name).set_group_name(self.group.clone()).send();
-        let there = within(request).await.map_err(|fault| match fault {
+        let get = self.client.get_schedule().name(name).set_group_name(self.group.clone());
+        let there = request(name, || get.clone().send()).await.map_err(|fault| match fault {
             // It has sent its message, or was cancelled, since the first request; or is still being deleted.
             Fault::NotThere => SendError::new(
-                SendErrorKind::Failed,
-                "the schedule of this key was there and is gone: schedule it again, unless it was sent",
+                SendErrorKind::Unknown,
+                "the schedule of this key was there and is gone; it may have sent the message: schedule it again with the same key",
             ),
-            fault => fault.error("it is not there"),
+            fault => match fault.error("it is not there") {
+                error if error.kind() == SendErrorKind::Failed => SendError::new(
+                    SendErrorKind::Unknown,
+                    format!(
+                        "there is a schedule of this key, and it is not known whether it sends the same: schedule it again with \
+                         the same key ({error})"
+                    ),
+                ),
+                error => error,
+            },
         })?;
         match of(&there).difference(asked, after) {
             None => Ok(Scheduled::AlreadyThere),
@@ -239,6 +240,17 @@ impl Scheduler {
     }
 }
 
+/// Returns what a schedule calls, in the form of a request.
+fn target(asked: &Schedule) -> Result<Target, BuildError> {
+    let dead_letters = asked.dead_letters.as_ref().map(|arn| DeadLetterConfig::builder().arn(arn).build());
+    Target::builder()
+        .arn(&asked.target)
+        .role_arn(&asked.role_arn)
+        .input(&asked.input)
+        .set_dead_letter_config(dead_letters)
+        .build()
+}
+
 /// Returns a schedule as the service shows it.
 fn of(output: &GetScheduleOutput) -> Schedule {
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
@@ -249,78 +261,8 @@ fn of(output: &GetScheduleOutput) -> Schedule {
         expression: text(output.schedule_expression()) + zone.unwrap_or_default(),
         target: text(target.map(Target::arn)),
         input: text(target.and_then(Target::input)),
+        role_arn: text(target.map(Target::role_arn)),
+        dead_letters: target.and_then(Target::dead_letter_config).and_then(DeadLetterConfig::arn).map(str::to_owned),
         enabled: output.state() != Some(&ScheduleState::Disabled),
     }
-}
-
-/// Why a request failed.
-enum Fault {
-    /// The name is taken.
-    Conflict,
-    NotThere,
-    Error(SendError),
-}
-
-impl Fault {
-    /// Returns the error; for what is not there, one with this text.
-    fn error(self, not_there: &str) -> SendError {
-        match self {
-            Self::Error(error) => error,
-            Self::NotThere => SendError::new(SendErrorKind::Refused, not_there),
-            Self::Conflict => SendError::new(
-                SendErrorKind::Failed,
-                "EventBridge Scheduler is changing the schedule of this key: try again in a moment",
-            ),
-        }
-    }
-}
-
-/// Waits for a request, for as long as one may take.
-async fn within<T, E: ProvideErrorMetadata + std::error::Error + 'static>(
-    request: impl Future<Output = Result<T, SdkError<E>>>,
-) -> Result<T, Fault> {
-    match timeout(Duration::from_millis(REQUEST_MAX_MS), request).await {
-        Ok(Ok(output)) => Ok(output),
-        Ok(Err(error)) => Err(fault(&error)),
-        Err(_) => Err(unknown(&format!("EventBridge Scheduler gave no answer within {REQUEST_MAX_MS} ms"))),
-    }
-}
-
-fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> Fault {
-    let SdkError::ServiceError(service) = error else {
-        return match error {
-            SdkError::ConstructionFailure(_) => {
-                Fault::Error(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
-            }
-            _ => unknown(&Chain(error).to_string()),
-        };
-    };
-    // The code alone: texts of the service quote what it was given.
-    let code = service.err().code().unwrap_or("no code");
-    let (kind, hint) = match code {
-        "ConflictException" => return Fault::Conflict,
-        "ResourceNotFoundException" => return Fault::NotThere,
-        "ThrottlingException" => (SendErrorKind::Failed, ": too many requests"),
-        "ServiceQuotaExceededException" => {
-            (SendErrorKind::Failed, ": the account has as many schedules as its quota allows, or asks too often")
-        }
-        "AccessDeniedException" => (
-            SendErrorKind::Refused,
-            ": the caller needs scheduler:CreateSchedule, scheduler:GetSchedule, scheduler:DeleteSchedule as far as it \
-             cancels, on schedule/GROUP/claimant-*, and iam:PassRole for the role in whose name messages are sent",
-        ),
-        "ValidationException" => {
-            (SendErrorKind::Refused, ": may scheduler.amazonaws.com assume the role, and is each ARN right?")
-        }
-        _ if service.raw().status().is_server_error() => {
-            return unknown(&format!("EventBridge Scheduler failed with a server error: {code}"));
-        }
-        _ => (SendErrorKind::Refused, ""),
-    };
-    Fault::Error(SendError::new(kind, format!("EventBridge Scheduler refused the request: {code}{hint}")))
-}
-
-fn unknown(why: &str) -> Fault {
-    let text = format!("{why}; the request may have been carried out: make it again with the same key");
-    Fault::Error(SendError::new(SendErrorKind::Unknown, text))
 }

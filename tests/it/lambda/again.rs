@@ -148,8 +148,8 @@ async fn what_a_schedule_cannot_send_is_kept_in_its_dead_letter_queue() {
 async fn without_a_confirmed_schedule_it_is_hidden_as_long_as_it_can_be() {
     const DENIED: Loss = Loss::Instead(403, r#"{"__type":"AccessDeniedException","Message":"secret"}"#);
     for (name, losses, bytes, schedules) in [
-        ("the request is lost", &[Loss::Request][..], 9, 0),
-        ("the answer is lost", &[Loss::Answer], 9, 1),
+        ("each request is lost", &[Loss::Request; 3][..], 9, 0),
+        ("each answer is lost", &[Loss::Answer; 3], 9, 1),
         ("no permission", &[DENIED], 9, 0),
         ("too large", &[], 262_144, 0),
     ] {
