@@ -1,6 +1,6 @@
 //! Plans which messages are sent next, and in which batch. Pure.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -16,6 +16,9 @@ pub(crate) const BATCH_MAX: usize = 10;
 
 /// The most batches in flight at once.
 pub(crate) const REQUESTS_MAX: usize = 8;
+
+/// The most payloads that are written at once. All of them share one line and one limit of time, so that with too many none gets through.
+const WRITES_MAX: usize = 8;
 
 /// How often a message is tried.
 pub(crate) const TRIES_MAX: u32 = 5;
@@ -52,6 +55,8 @@ pub(crate) struct Plan {
     messages: Vec<Planned>,
     /// Whether groups stay in their order.
     ordered: bool,
+    /// Of each ordered group that has failed since what follows in it was last held back, the index of the first failure.
+    failed: HashMap<String, usize>,
 }
 
 #[derive(Debug)]
@@ -74,7 +79,7 @@ impl Plan {
             }
             Planned { message, tries: 0, alone: false, unknown: None, result: None }
         };
-        let mut plan = Self { messages: messages.into_iter().map(planned).collect(), ordered };
+        let mut plan = Self { messages: messages.into_iter().map(planned).collect(), ordered, failed: HashMap::new() };
         for index in 0..plan.messages.len() {
             if let Err(error) = check::message(&plan.messages[index].message, ordered) {
                 plan.end(index, Err(error));
@@ -94,14 +99,22 @@ impl Plan {
     /// two in one batch the second could be in the queue without the first.
     pub(crate) fn next_batches(&mut self, now: Instant) -> Vec<Vec<usize>> {
         self.end_late(now);
+        self.end_held_back();
         let mut batches: Vec<Vec<usize>> = Vec::new();
         // The index of the batch that others may go into, and its bytes.
         let mut open: Option<(usize, usize)> = None;
         let mut groups = HashSet::new();
+        let mut writes = 0;
         // Of an ordered group, only the first one that has no result can be in the queue.
         for (index, planned) in self.waiting(true).chain(self.waiting(false)) {
             if self.ordered && !groups.insert(planned.message.group.as_deref()) {
                 continue;
+            }
+            if planned.message.outside {
+                if writes == WRITES_MAX {
+                    continue;
+                }
+                writes += 1;
             }
             let bytes = planned.message.bytes();
             if let Some((at, open_bytes)) = open
@@ -172,20 +185,31 @@ impl Plan {
         false
     }
 
-    /// Ends a message; one that is not sent holds back what follows in its group and has no result of its own.
+    /// Ends a message; one that is not sent [holds back](Self::end_held_back) what follows in its group.
     fn end(&mut self, index: usize, result: Result<Sent, SendError>) {
-        let failed = result.is_err();
-        self.messages[index].result = Some(result);
-        if !(failed && self.ordered) {
+        let planned = &mut self.messages[index];
+        if result.is_err()
+            && self.ordered
+            && let Some(group) = &planned.message.group
+        {
+            self.failed.entry(group.clone()).and_modify(|first| *first = index.min(*first)).or_insert(index);
+        }
+        planned.result = Some(result);
+    }
+
+    /// Ends what follows a failure in its group and has no result of its own.
+    fn end_held_back(&mut self) {
+        if self.failed.is_empty() {
             return;
         }
-        let group = self.messages[index].message.group.clone();
-        for later in &mut self.messages[index + 1..] {
-            if later.message.group == group && later.result.is_none() {
+        for (index, planned) in self.messages.iter_mut().enumerate().filter(|(_, planned)| planned.result.is_none()) {
+            let failed = planned.message.group.as_ref().and_then(|group| self.failed.get(group));
+            if failed.is_some_and(|first| *first < index) {
                 let why = "an earlier message of its group was not sent: send that one first, then this one";
-                later.result = Some(Err(SendError::new(SendErrorKind::HeldBack, why)));
+                planned.result = Some(Err(SendError::new(SendErrorKind::HeldBack, why)));
             }
         }
+        self.failed.clear();
     }
 
     /// Returns the result of each message, in order.
@@ -235,6 +259,26 @@ mod tests {
     }
 
     #[test]
+    fn so_many_payloads_are_written_at_once_and_the_others_wait_with_their_groups() {
+        let now = Instant::now();
+        for ordered in [false, true] {
+            let many: String = (0..12).map(|n| format!("k{n}/g{n}/1 ")).collect();
+            let mut plan = plan(&format!("{many} small/h/1 k11-2/g11/1"), ordered);
+            for planned in &mut plan.messages[..12] {
+                planned.message.outside = true;
+            }
+            let overtakes: &[usize] = if ordered { &[12] } else { &[12, 13] };
+            let wanted: Vec<_> = (0..WRITES_MAX).chain(overtakes.iter().copied()).collect();
+            let planned = plan.next_batches(now).concat();
+            assert_eq!(planned, wanted, "ordered {ordered}");
+            for index in planned {
+                plan.apply(index, TryResult::Sent(Sent { message_id: "m".into(), sequence_number: None }), now);
+            }
+            assert_eq!(plan.next_batches(now).concat(), [8, 9, 10, 11], "ordered {ordered}");
+        }
+    }
+
+    #[test]
     fn a_group_waits_for_its_first_message() {
         let now = Instant::now();
         let mut plan = plan("a/g/1 b/g/1 c/h/1 d/g/1", true);
@@ -258,6 +302,7 @@ mod tests {
             for index in plan.next_batches(now).concat() {
                 plan.apply(index, TryResult::Refused(error(SendErrorKind::Refused)), now);
             }
+            assert!(plan.next_batches(now).is_empty());
             let kinds: Vec<_> = plan.results().iter().map(|r| r.as_ref().err().map(SendError::kind)).collect();
             assert_eq!(kinds, [SendErrorKind::Refused, SendErrorKind::Refused, SendErrorKind::HeldBack].map(Some));
         }

@@ -108,7 +108,8 @@ impl Producer {
         self.send_all([message]).await.pop().expect("send_all gives a result for each message")
     }
 
-    /// Sends messages, up to ten and 1 MiB in a request and eight requests at once: one result for each, in their order.
+    /// Sends messages, up to ten and 1 MiB in a request, eight requests and eight large payloads at once: one result for each, in their
+    /// order.
     ///
     /// A message that SQS fails to accept is tried five times in all, with a backoff; a request without an answer is sent again with
     /// the same ids, to a FIFO queue only while it knows them. A message that SQS refuses is not tried again, and fails alone. On a FIFO queue, groups stay in their order: a
