@@ -463,16 +463,29 @@ pub(crate) fn lossy(request: &str) -> (u16, String) {
     if request.contains("AmazonSQS.SendMessageBatch") { aws::CLOSE } else { shop(request) }
 }
 
+/// Answers as [`lossy`] does the first time, and takes no more after that.
+fn lossy_then_throttled(request: &str) -> (u16, String) {
+    static IS_LOST: AtomicBool = AtomicBool::new(false);
+    match request.contains("AmazonSQS.SendMessageBatch") && IS_LOST.swap(true, Ordering::SeqCst) {
+        true => (400, json!({"__type": "com.amazonaws.sqs#RequestThrottled"}).to_string()),
+        false => lossy(request),
+    }
+}
+
 #[test]
 fn what_may_have_arrived_is_not_said_to_be_not_sent() {
-    let server = Server::start(lossy);
-    let console = Running::start(&server, &["--allow-writes"]);
-    let (status, done) = console.ask("POST", "/send", "application/json", "queue=orders&body=x");
-    let done: Value = serde_json::from_str(&done).unwrap_or_else(|e| panic!("{e}: {status} {done}"));
-    let said = done["notice"]["text"].as_str().unwrap();
-    assert!(said.starts_with("It is not known whether 1 message arrived in orders: "), "{done}");
-    assert_eq!((&done["notice"]["done"], &done["result"]["unknown"]), (&json!(false), &json!(1)), "{done}");
-    console.stop();
+    for answer in [lossy, lossy_then_throttled] {
+        let server = Server::start(answer);
+        let console = Running::start(&server, &["--allow-writes"]);
+        let (status, done) = console.ask("POST", "/send", "application/json", "queue=orders&body=x");
+        let done: Value = serde_json::from_str(&done).unwrap_or_else(|e| panic!("{e}: {status} {done}"));
+        let said = done["notice"]["text"].as_str().unwrap();
+        assert!(said.starts_with("It is not known whether 1 message arrived in orders: "), "{done}");
+        assert_eq!((&done["notice"]["done"], &done["result"]["unknown"]), (&json!(false), &json!(1)), "{done}");
+        console.stop();
+        let requests = server.requests.lock().unwrap();
+        assert_eq!(requests.iter().filter(|request| request.contains("AmazonSQS.SendMessageBatch")).count(), 3);
+    }
 }
 
 /// Answers as [`shop`] does, of a function with a second mapping, which may not be changed.
