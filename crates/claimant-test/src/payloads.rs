@@ -11,10 +11,19 @@ use serde_json::Value;
 const ROOM_BYTES: usize = 32 * 1024 * 1024;
 const AT_ONCE: usize = 8;
 
+/// The largest payload that is fetched, unless set.
+const PAYLOAD_MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// The attributes that say how many bytes a payload has, and the classes that a pointer begins with: of today's clients, and of the first.
+const SIZES: [&str; 2] = ["ExtendedPayloadSize", "SQSLargePayloadSize"];
+const CLASSES: [&str; 2] =
+    ["software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer"];
+
 /// A bucket in memory, whose objects are the payloads of messages that
 /// [`TestMessage::s3_pointer`](crate::TestMessage::s3_pointer) makes: in place of `S3Payloads`. Clones are the same bucket.
 ///
-/// What is not there, and what is in another bucket, is rejected, as there.
+/// As there, what is not in it is rejected, and so is what is in another bucket or larger than
+/// [`payload_max_bytes`](Self::payload_max_bytes), and a message with the attribute of a pointer and none in its body.
 ///
 /// ```
 /// # use claimant_core as claimant;
@@ -38,6 +47,7 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, Clone)]
 pub struct MemoryPayloads {
     bucket: String,
+    payload_max_bytes: usize,
     objects: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
 }
 
@@ -45,7 +55,7 @@ impl MemoryPayloads {
     /// Returns an empty bucket with this name.
     #[must_use]
     pub fn new(bucket: impl Into<String>) -> Self {
-        Self { bucket: bucket.into(), objects: Arc::default() }
+        Self { bucket: bucket.into(), payload_max_bytes: PAYLOAD_MAX_BYTES, objects: Arc::default() }
     }
 
     /// Returns it with this object.
@@ -55,6 +65,22 @@ impl MemoryPayloads {
         self
     }
 
+    /// Sets the largest payload that is fetched, as `S3Payloads::payload_max_bytes` does. Unless set, 8 MiB.
+    #[must_use]
+    pub fn payload_max_bytes(self, bytes: usize) -> Self {
+        Self { payload_max_bytes: bytes, ..self }
+    }
+
+    fn check(&self, bytes: u64) -> Result<(), Rejection> {
+        let max = self.payload_max_bytes;
+        if usize::try_from(bytes).is_ok_and(|bytes| bytes <= max) {
+            return Ok(());
+        }
+        Err(Rejection::new(format!(
+            "the payload has {bytes} bytes, and at most {max} are fetched: raise payload_max_bytes"
+        )))
+    }
+
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,13 +88,20 @@ impl MemoryPayloads {
 
 impl PayloadSource for MemoryPayloads {
     fn pointer(&self, message: &Message) -> Result<Option<Pointer>, Rejection> {
-        let Ok(content) = serde_json::from_slice::<Value>(message.content()) else { return Ok(None) };
-        let [container, name] = ["s3BucketName", "s3Key"].map(|field| content[1][field].as_str().map(str::to_owned));
-        let (Some(container), Some(name)) = (container, name) else { return Ok(None) };
-        if container != self.bucket {
+        let size = SIZES.into_iter().find_map(|name| Some((name, message.attribute(name)?)));
+        let Some(pointer) = parse(message.content())? else {
+            let why =
+                |(name, _)| format!("the message has the attribute {name}, and its body is no pointer to a payload");
+            return size.map_or(Ok(None), |size| Err(Rejection::new(why(size))));
+        };
+        if let Some((name, size)) = size {
+            let bytes = size.as_number::<u64>();
+            self.check(bytes.ok_or_else(|| Rejection::new(format!("the attribute {name} is no number of bytes")))?)?;
+        }
+        if pointer.container != self.bucket {
             return Err(Rejection::new("the pointer is to another bucket than that of the test"));
         }
-        Ok(Some(Pointer { container, name }))
+        Ok(Some(pointer))
     }
 
     fn fetch<'a>(
@@ -81,16 +114,76 @@ impl PayloadSource for MemoryPayloads {
         let payload = found.ok_or_else(|| FetchError::Rejected(Rejection::new("the payload is not in its bucket")));
         Box::pin(async move {
             let payload = payload?;
+            self.check(payload.len() as u64).map_err(FetchError::Rejected)?;
             room.take(payload.len()).await?;
             Ok(payload)
         })
     }
 
     fn room_bytes(&self) -> usize {
-        ROOM_BYTES
+        ROOM_BYTES.max(self.payload_max_bytes)
+    }
+
+    fn payload_max_bytes(&self) -> usize {
+        self.payload_max_bytes
     }
 
     fn concurrency(&self) -> usize {
         AT_ONCE
+    }
+}
+
+/// Returns where content points to, if it is a pointer.
+fn parse(content: &[u8]) -> Result<Option<Pointer>, Rejection> {
+    let Ok(content) = serde_json::from_slice::<Value>(content) else { return Ok(None) };
+    if !content[0].as_str().is_some_and(|class| CLASSES.contains(&class)) {
+        return Ok(None);
+    }
+    let text = |field: &str| {
+        let text = content[1][field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        text.ok_or_else(|| Rejection::new(format!("{field} of the pointer to the payload is no text")))
+    };
+    Ok(Some(Pointer { container: text("s3BucketName")?, name: text("s3Key")? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::memory::MemoryStore;
+    use claimant_core::{AttributeValue, Consumer, Context, HandlerError};
+
+    use super::*;
+    use crate::{TestMessage, TestQueue};
+
+    async fn read(_: Value, _: Context) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_s3_payloads_reject_is_rejected() {
+        let pointer = |key, bytes| TestMessage::s3_pointer("payloads", key, bytes);
+        let with = |body: &str, size| TestMessage::text(body).attribute("ExtendedPayloadSize", size);
+        let number = |bytes: u64| AttributeValue::number(bytes);
+        let body = pointer("small", 3).body();
+        for (message, wanted) in [
+            (pointer("small", 3), None),
+            (TestMessage::text(r#"["order", {"s3BucketName": "payloads", "s3Key": "none"}]"#), None),
+            (pointer("small", 11), Some("the payload has 11 bytes, and at most 10 are fetched")),
+            (pointer("large", 3), Some("the payload has 12 bytes, and at most 10 are fetched")),
+            (pointer("none", 3), Some("the payload is not in its bucket")),
+            (TestMessage::s3_pointer("other", "small", 3), Some("another bucket")),
+            (pointer("", 3), Some("s3Key of the pointer to the payload is no text")),
+            (with("{}", number(3)), Some("ExtendedPayloadSize, and its body is no pointer")),
+            (with(&body, AttributeValue::text("three")), Some("ExtendedPayloadSize is no number")),
+        ] {
+            let payloads = MemoryPayloads::new("payloads").with("small", "\"s\"").with("large", "\"ten bytes.\"");
+            let consumer = Consumer::new("reading", MemoryStore::new(), read);
+            let queue = TestQueue::new(consumer.large_payloads(payloads.payload_max_bytes(10)));
+            queue.send(&[message]);
+            let played = queue.drain().await;
+            match wanted {
+                None => played.assert_done(),
+                Some(why) => played.assert_dead_lettered(why),
+            };
+        }
     }
 }
