@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
+use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 use aws_sdk_sqs::{Client, Config};
+use claimant_aws::is_unsent;
 use tokio::time::sleep;
 
 use crate::aws::{failed, name_of_arn};
@@ -14,8 +15,8 @@ use crate::aws::{failed, name_of_arn};
 /// How often a request is tried.
 const TRIES_MAX: u32 = 3;
 
-/// The wait before the second try; then doubling.
-const PAUSE_MS: u64 = 100;
+/// Half of the wait before the second try; then doubling.
+const PAUSE_MS: u64 = 50;
 
 /// A message that SQS has not confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +27,8 @@ pub(crate) struct Unconfirmed {
     pub(crate) may_have_arrived: bool,
 }
 
-/// Sends messages in one request; returns of each, in their order, the id that SQS confirmed, or why it did not. A try that had no
-/// answer, or was throttled, is followed by another one; what the first may have sent is not said not to have arrived, whatever a later one came to.
+/// Sends messages in one request; returns of each, in their order, the id that SQS confirmed, or why it did not. Another try follows only
+/// where the one before certainly sent nothing: after a lost answer it would make second copies, and what it came to would hide that.
 ///
 /// # Errors
 /// When the request as a whole was refused, or had no answer: what is known of all of them.
@@ -39,37 +40,26 @@ pub(crate) async fn send(
     let queue = name_of_arn(url);
     let ids: Vec<String> = entries.iter().map(|entry| entry.id().to_owned()).collect();
     let request = client.send_message_batch().queue_url(url).set_entries(Some(entries));
-    let (mut tried, mut unknown) = (0, None);
+    let mut tried = 0;
     loop {
-        // Of the client's retries, only the last answer would be seen.
         let once = Config::builder().retry_config(RetryConfig::disabled());
         let error = match request.clone().customize().config_override(once).send().await {
-            Ok(answer) => {
-                let of_entry = |id: &String| of_entry(&answer, id, queue).map_err(|why| unknown.clone().unwrap_or(why));
-                return Ok(ids.iter().map(of_entry).collect());
-            }
+            Ok(answer) => return Ok(ids.iter().map(|id| of_entry(&answer, id, queue)).collect()),
             Err(error) => error,
         };
         tried += 1;
-        let again = tried < TRIES_MAX && (is_unknown(&error) || is_throttled(&error));
-        let unconfirmed = unconfirmed(&error, queue);
-        let known = if unconfirmed.may_have_arrived { unconfirmed } else { unknown.unwrap_or(unconfirmed) };
-        if !again {
-            return Err(known);
+        if tried < TRIES_MAX && (is_throttled(&error) || is_unsent(&error)) {
+            sleep(Duration::from_millis(PAUSE_MS << tried)).await;
+            continue;
         }
-        unknown = known.may_have_arrived.then_some(known);
-        sleep(Duration::from_millis(PAUSE_MS << (tried - 1))).await;
+        let may_have_arrived = is_unknown(&error);
+        let what = if may_have_arrived {
+            format!("it is not known whether {queue} took it")
+        } else {
+            format!("{queue} did not take it")
+        };
+        return Err(Unconfirmed { why: failed(&what, "sqs:SendMessage", &error).to_string(), may_have_arrived });
     }
-}
-
-/// Returns what the error of one try says of its messages.
-fn unconfirmed(error: &SdkError<SendMessageBatchError>, queue: &str) -> Unconfirmed {
-    let may_have_arrived = is_unknown(error);
-    let what = match may_have_arrived {
-        true => format!("it is not known whether {queue} took it"),
-        false => format!("{queue} did not take it"),
-    };
-    Unconfirmed { why: failed(&what, "sqs:SendMessage", error).to_string(), may_have_arrived }
 }
 
 /// Returns what an answer says of the entry of this id.
