@@ -15,6 +15,7 @@
 //! | [`mapping`] | event source mappings, as Lambda's API has them |
 //! | [`signed`] | the requests for that, signed here; also those of the doctor and of operators |
 //! | [`endpoints`] | where services are |
+//! | [`sqs`] | what SQS takes of a message |
 //! | `unsent` | requests that certainly never left the process |
 
 mod credentials;
@@ -26,6 +27,7 @@ pub mod mapping;
 #[cfg(feature = "people")]
 mod people;
 pub mod signed;
+pub mod sqs;
 mod unsent;
 
 use std::thread;

@@ -2,13 +2,11 @@
 
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
+use claimant_aws::sqs::{self, ATTRIBUTES_MAX};
 use claimant_core::own_attributes::{
     ATTEMPT, CONSUMER, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF, is_own,
 };
 use claimant_core::{AttributeValue, Attributes, DeadLetter};
-
-/// Attributes that SQS allows on one message.
-const ATTRIBUTES_MAX: usize = 10;
 
 /// How many of claimant's attributes every copy has: without them it is not known for one, nor where it comes from.
 const OURS_MIN: usize = 3;
@@ -107,10 +105,8 @@ fn copied(attribute: &AttributeValue) -> Option<MessageAttributeValue> {
 
 /// Returns the text in a form that SQS accepts: not empty, without characters that XML 1.0 lacks, and not too long.
 fn sendable(text: &str) -> String {
-    let allowed =
-        |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     let mut sendable = String::new();
-    for c in text.chars().map(|c| if allowed(c) { c } else { char::REPLACEMENT_CHARACTER }) {
+    for c in text.chars().map(|c| if sqs::takes(c) { c } else { char::REPLACEMENT_CHARACTER }) {
         if sendable.len() + c.len_utf8() > ERROR_MAX_BYTES {
             break;
         }

@@ -14,6 +14,7 @@ use aws_sdk_sqs::types::{
 };
 use claimant_aws::Later;
 use claimant_aws::intake::Mapping;
+use claimant_aws::sqs::MESSAGE_MAX_BYTES;
 use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
 use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, SendAgain};
 
@@ -29,10 +30,6 @@ use crate::visibility::whole_seconds;
 /// How often a deletion is asked for at most, where SQS refuses a part of it; and after how long again.
 const DELETE_TRIES: u32 = 2;
 const DELETE_AGAIN: Duration = Duration::from_millis(200);
-
-/// The largest total size of the messages of one request, as SQS counts it: the same 1 MiB as for a single message
-/// ("SendMessageBatch" in the SQS API reference, since August 2025).
-const REQUEST_MAX_BYTES: usize = 1 << 20;
 
 /// The longest that one try of a request may take, which has up to a megabyte: one whose connection is gone without a word leaves time
 /// for another.
@@ -146,7 +143,7 @@ impl<'a> SqsQueue<'a> {
         let (mut requests, mut sizes) = (Vec::<Vec<_>>::new(), Vec::new());
         for (number, dead_letter) in dead_letters.iter().enumerate() {
             let Some((entry, bytes)) = self.entry_for(dead_letter, number, url) else { continue };
-            let room = sizes.last().is_some_and(|sum| sum + bytes <= REQUEST_MAX_BYTES);
+            let room = sizes.last().is_some_and(|sum| sum + bytes <= MESSAGE_MAX_BYTES);
             match (requests.last_mut(), sizes.last_mut()) {
                 (Some(request), Some(sum)) if room && request.len() < DEAD_LETTERS_BATCH_MAX => {
                     request.push(entry);
@@ -176,7 +173,7 @@ impl<'a> SqsQueue<'a> {
     fn entry_for(&self, dead_letter: &DeadLetter, number: usize, url: &str) -> Option<(Entry, usize)> {
         let message = self.batch.messages.get(dead_letter.index)?;
         let body = message.body();
-        let room = REQUEST_MAX_BYTES.saturating_sub(body.len());
+        let room = MESSAGE_MAX_BYTES.saturating_sub(body.len());
         let Some((attributes, bytes)) = letter::attributes(dead_letter, message.attributes(), room) else {
             tracing::warn!(
                 message_id = dead_letter.message_id.as_str(),

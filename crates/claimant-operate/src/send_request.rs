@@ -27,16 +27,15 @@ pub(crate) struct Unconfirmed {
     pub(crate) may_have_arrived: bool,
 }
 
+/// The id that SQS confirmed a message by, or why it did not.
+pub(crate) type Sent = Result<String, Unconfirmed>;
+
 /// Sends messages in one request; returns of each, in their order, the id that SQS confirmed, or why it did not. Another try follows only
 /// where the one before certainly sent nothing: after a lost answer it would make second copies, and what it came to would hide that.
 ///
 /// # Errors
 /// When the request as a whole was refused, or had no answer: what is known of all of them.
-pub(crate) async fn send(
-    client: &Client,
-    url: &str,
-    entries: Vec<Entry>,
-) -> Result<Vec<Result<String, Unconfirmed>>, Unconfirmed> {
+pub(crate) async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> Result<Vec<Sent>, Unconfirmed> {
     let queue = name_of_arn(url);
     let ids: Vec<String> = entries.iter().map(|entry| entry.id().to_owned()).collect();
     let request = client.send_message_batch().queue_url(url).set_entries(Some(entries));
@@ -63,7 +62,7 @@ pub(crate) async fn send(
 }
 
 /// Returns what an answer says of the entry of this id.
-fn of_entry(answer: &SendMessageBatchOutput, id: &str, queue: &str) -> Result<String, Unconfirmed> {
+fn of_entry(answer: &SendMessageBatchOutput, id: &str, queue: &str) -> Sent {
     let sent = answer.successful().iter().find(|sent| sent.id() == id && !sent.message_id().is_empty());
     if let Some(sent) = sent {
         return Ok(sent.message_id().to_owned());

@@ -4,20 +4,15 @@
 
 use std::time::Duration;
 
+use claimant_aws::sqs::{self, ATTRIBUTES_MAX, MESSAGE_MAX_BYTES};
 use claimant_core::AttributeValue;
 use claimant_core::trace::is_root;
 
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::{Outgoing, POINTER_MAX_BYTES};
 
-/// The largest message, and the largest sum of a batch: 1 MiB of bodies and attributes.
-pub(crate) const BYTES_MAX: usize = 1_048_576;
-
 /// The longest delay of one message.
 const DELAY_MAX_S: u64 = 900;
-
-/// The most attributes of a message.
-const ATTRIBUTES_MAX: usize = 10;
 
 /// The longest name of an attribute, in characters, and its longest type, in bytes.
 const NAME_LENGTH_MAX: usize = 256;
@@ -30,16 +25,16 @@ pub(crate) fn message(message: &Outgoing, fifo: bool) -> Result<(), SendError> {
     body(message)?;
     attributes(message)?;
     let bytes = message.bytes();
-    if bytes > BYTES_MAX {
+    if bytes > MESSAGE_MAX_BYTES {
         let attributes = message.attribute_bytes();
-        return refused(if attributes + POINTER_MAX_BYTES > BYTES_MAX {
+        return refused(if attributes + POINTER_MAX_BYTES > MESSAGE_MAX_BYTES {
             format!(
-                "the message's attributes have {attributes} bytes, and SQS takes {BYTES_MAX} with the body, or the pointer to it: \
+                "the message's attributes have {attributes} bytes, and SQS takes {MESSAGE_MAX_BYTES} with the body, or the pointer to it: \
                  only bodies are kept in a bucket"
             )
         } else {
             format!(
-                "the message has {bytes} bytes with its attributes, and SQS takes {BYTES_MAX}: give the producer a bucket for large \
+                "the message has {bytes} bytes with its attributes, and SQS takes {MESSAGE_MAX_BYTES}: give the producer a bucket for large \
                  payloads"
             )
         });
@@ -70,9 +65,7 @@ fn body(message: &Outgoing) -> Result<(), SendError> {
 
 /// Returns the index of the first character that SQS does not take, counted in characters.
 fn unsendable(text: &str) -> Option<usize> {
-    let sendable =
-        |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
-    text.chars().position(|c| !sendable(c))
+    text.chars().position(|c| !sqs::takes(c))
 }
 
 fn attributes(message: &Outgoing) -> Result<(), SendError> {
@@ -244,10 +237,10 @@ mod tests {
     #[test]
     fn bodies_are_what_sqs_takes() {
         let of = |body: String| said(&Outgoing::new(Key::new("k").unwrap(), body), false);
-        assert_eq!(of("x".repeat(BYTES_MAX)), "");
-        assert!(of("x".repeat(BYTES_MAX + 1)).contains("1048577 bytes"));
+        assert_eq!(of("x".repeat(MESSAGE_MAX_BYTES)), "");
+        assert!(of("x".repeat(MESSAGE_MAX_BYTES + 1)).contains("1048577 bytes"));
         assert!(of(String::new()).contains("empty") && of("ab\u{ffff}".to_owned()).contains("character 2"));
-        let message = Outgoing::new(Key::new("k").unwrap(), "x".repeat(BYTES_MAX - 11));
+        let message = Outgoing::new(Key::new("k").unwrap(), "x".repeat(MESSAGE_MAX_BYTES - 11));
         let attribute = |name: &str| message.clone().attribute(name, AttributeValue::bytes([0, 1]));
         assert_eq!(said(&attribute("abc"), false), "", "3, the 6 of `Binary`, and 2");
         assert!(said(&attribute("abcd"), false).contains("1048577 bytes"));
@@ -255,7 +248,7 @@ mod tests {
         assert_eq!(said(&outside, false), "");
         // Whether there is a bucket or not.
         for message in [outside, message] {
-            let large = message.attribute("large", AttributeValue::text("x".repeat(BYTES_MAX)));
+            let large = message.attribute("large", AttributeValue::text("x".repeat(MESSAGE_MAX_BYTES)));
             assert!(said(&large, false).contains("only bodies are kept in a bucket"));
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use claimant_aws::sqs::MESSAGE_MAX_BYTES;
 use tokio::time::Instant;
 
 use crate::backoff::{BACKOFF_BASE_MS, DOUBLINGS_MAX};
-use crate::check::{self, BYTES_MAX};
+use crate::check;
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::Outgoing;
 use crate::sent::Sent;
@@ -120,7 +121,7 @@ impl Plan {
             if let Some((at, open_bytes)) = open
                 && !planned.alone
                 && batches[at].len() < BATCH_MAX
-                && open_bytes + bytes <= BYTES_MAX
+                && open_bytes + bytes <= MESSAGE_MAX_BYTES
             {
                 batches[at].push(index);
                 open = Some((at, open_bytes + bytes));

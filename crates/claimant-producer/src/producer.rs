@@ -13,13 +13,13 @@ use aws_sdk_sqs::types::{
     MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry as Entry,
 };
+use claimant_aws::sqs::MESSAGE_MAX_BYTES;
 use claimant_core::{AttributeValue, Error, PayloadSink, SendSpan, Spans, Variables};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::answer::{outcomes, refusal, unknown};
 use crate::backoff::backoff;
-use crate::check::BYTES_MAX;
 use crate::error::{SendError, SendErrorKind};
 use crate::large;
 use crate::outgoing::Outgoing;
@@ -48,7 +48,7 @@ impl Producer {
         // Of retries inside of one, only the last answer would be seen: a message that may be in the queue would be said not to be.
         let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
         let client = Client::from_conf(config);
-        Self { client, queue_url: queue_url.into(), large: None, large_over_bytes: BYTES_MAX, spans: None }
+        Self { client, queue_url: queue_url.into(), large: None, large_over_bytes: MESSAGE_MAX_BYTES, spans: None }
     }
 
     /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.
@@ -88,7 +88,7 @@ impl Producer {
     #[must_use]
     pub fn large_over_bytes(mut self, bytes: usize) -> Self {
         // Larger messages than SQS takes are large whatever is set.
-        self.large_over_bytes = bytes.min(BYTES_MAX);
+        self.large_over_bytes = bytes.min(MESSAGE_MAX_BYTES);
         self
     }
 

@@ -6,6 +6,7 @@ use aws_sdk_sqs::types::{
     MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry as Entry,
 };
+use claimant_aws::sqs::{ATTRIBUTES_MAX, MESSAGE_MAX_BYTES};
 use claimant_core::Error;
 use claimant_core::own_attributes::{FIRST_MESSAGE_ID, MESSAGE_ID, REDRIVES, is_own};
 use sha2::{Digest as _, Sha256};
@@ -13,12 +14,6 @@ use sha2::{Digest as _, Sha256};
 use super::field::FieldPath;
 use super::letter::{DeadLetter, Origin};
 use crate::text::has_same_lines;
-
-/// Attributes that SQS allows on one message.
-const ATTRIBUTES_MAX: usize = 10;
-
-/// The most bytes of a message, and of the messages of one request.
-pub(super) const BYTES_MAX: usize = 1 << 20;
 
 /// What is changed of bodies before they are sent back.
 #[derive(Clone, Default)]
@@ -82,13 +77,15 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
     let mut bytes = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
     for (name, value) in provenance(letter) {
         let added = attribute_bytes(name, &value);
-        if attributes.len() < ATTRIBUTES_MAX && bytes + added <= BYTES_MAX {
+        if attributes.len() < ATTRIBUTES_MAX && bytes + added <= MESSAGE_MAX_BYTES {
             attributes.insert(name, value);
             bytes += added;
         }
     }
-    if bytes > BYTES_MAX {
-        return Err(Error::invalid(format!("with its attributes it has {bytes} bytes, and SQS takes {BYTES_MAX}")));
+    if bytes > MESSAGE_MAX_BYTES {
+        return Err(Error::invalid(format!(
+            "with its attributes it has {bytes} bytes, and SQS takes {MESSAGE_MAX_BYTES}"
+        )));
     }
     let deduplication_id = fifo.then(|| deduplication_id(letter, &body));
     let mut entry = Entry::builder().id(id.to_string()).message_body(body);
@@ -222,7 +219,8 @@ mod tests {
         let copied = copy(&letter(None, "{}", &theirs), &Edit::None, 0, false).unwrap();
         assert_eq!(names(&copied.entry).len(), ATTRIBUTES_MAX);
         assert!(names(&copied.entry).contains(&REDRIVES));
-        let full = copy(&letter(None, &"x".repeat(BYTES_MAX - 30), &theirs[..1]), &Edit::None, 0, false).unwrap();
+        let full =
+            copy(&letter(None, &"x".repeat(MESSAGE_MAX_BYTES - 30), &theirs[..1]), &Edit::None, 0, false).unwrap();
         assert_eq!(names(&full.entry), ["a0"]);
     }
 
@@ -246,7 +244,7 @@ mod tests {
         let fields = Edit::Fields(vec![(FieldPath::parse("a").unwrap(), "\"x\"".to_owned())]);
         assert_eq!(edit(&fields).unwrap().entry.message_body(), r#"{"a":"x","b":2.50}"#);
         assert!(edit(&Edit::Body(String::new())).is_err());
-        assert!(edit(&Edit::Body("x".repeat(BYTES_MAX + 1))).is_err());
+        assert!(edit(&Edit::Body("x".repeat(MESSAGE_MAX_BYTES + 1))).is_err());
         assert!(edit(&Edit::Fields(vec![(FieldPath::parse("c.d").unwrap(), "1".to_owned())])).is_err());
         let lines = "a\r\nb\rc\n";
         for (typed, expected) in [("a\nb\nc\n", lines), ("a\r\nb\r\nc\r\n", lines), ("a\nb\nc", "a\nb\nc")] {

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use claimant_aws::sqs::MESSAGE_MAX_BYTES;
 use claimant_core::{Error, ErrorKind};
 
 use super::letter::{DeadLetter, Origin};
-use super::outgoing::{self, BYTES_MAX, Edit, Outgoing};
+use super::outgoing::{self, Edit, Outgoing};
 use super::pace::Pace;
 use super::queue::{DeadLetterQueue, REQUEST_MAX, is_fifo};
 use super::report::{Bounds, Observer, Report};
@@ -241,7 +242,7 @@ fn requests(copies: Vec<(Outgoing, DeadLetter)>, max: usize) -> Vec<Vec<(Outgoin
     for (copy, letter) in copies {
         let again = copy.group.as_ref().is_some_and(|group| groups.contains(group));
         match requests.last_mut() {
-            Some(request) if request.len() < max && bytes + copy.bytes <= BYTES_MAX && !again => {
+            Some(request) if request.len() < max && bytes + copy.bytes <= MESSAGE_MAX_BYTES && !again => {
                 bytes += copy.bytes;
                 groups.extend(copy.group.clone());
                 request.push((copy, letter));

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_sqs::types::MessageAttributeValue;
+use claimant_aws::sqs::MESSAGE_MAX_BYTES;
 use claimant_core::{Error, Timestamp};
 
 use super::envelope::{Envelope, Wrapping};
 
 /// The most messages of one sending.
 pub const MESSAGES_MAX: usize = 10_000;
-
-/// The most bytes of a message; a queue may be set to fewer.
-const MESSAGE_MAX_BYTES: usize = 1 << 20;
 
 /// The most bytes of a sending: every body is in memory at once.
 const BYTES_MAX: usize = 64 << 20;

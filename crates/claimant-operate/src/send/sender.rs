@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry as Entry};
+use claimant_aws::sqs::MESSAGE_MAX_BYTES;
 use claimant_core::Error;
 use serde_json::{Value, json};
 
@@ -16,8 +17,8 @@ pub const SHOWN_MAX: usize = 100;
 /// Messages of one request.
 const REQUEST_MAX: usize = 10;
 
-/// The most bytes of one request: 1 MiB, less what attributes and names may take.
-const REQUEST_MAX_BYTES: usize = (1 << 20) - (64 << 10);
+/// The most bytes of one request, less what attributes and names may take.
+const REQUEST_MAX_BYTES: usize = MESSAGE_MAX_BYTES - (64 << 10);
 
 /// Sends messages to a queue.
 #[derive(Debug, Clone)]
