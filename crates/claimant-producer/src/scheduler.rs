@@ -19,8 +19,8 @@ use crate::scheduler_request::{Fault, request};
 /// Cheap to clone.
 ///
 /// A schedule's name is made from the queue's URL and the message's key. So scheduling a message again makes no second one while
-/// the first is there, and another message, or another time, under its key is a conflict. A schedule is deleted when it has
-/// sent; a message that is scheduled again after that is sent again, and the consumer's key absorbs it.
+/// the first is there, and another message, time, role or dead-letter queue under its key is a conflict. A schedule is deleted when it
+/// has sent; a message that is scheduled again after that is sent again, and the consumer's key absorbs it.
 ///
 /// The service sends within a minute after the time, at least once, and tries for a day where SQS refuses or fails. What could not be
 /// sent then goes to the queue of [`dead_letters`](Self::dead_letters), and is lost without one.
@@ -147,8 +147,8 @@ impl Scheduler {
     /// trace that it had. `now` is the caller's time.
     ///
     /// The schedule's name is made from the message's id, which is also the deduplication id of what it sends to a FIFO queue. One that is there
-    /// already, for this message and any time after now, is left as it is: so a message that is received again before it was deleted is not
-    /// sent twice.
+    /// already, for this message and any time after now, of the same role and dead-letter queue, is left as it is: so a message that is received
+    /// again before it was deleted is not sent twice.
     ///
     /// # Errors
     /// As for [`schedule`](Self::schedule).
