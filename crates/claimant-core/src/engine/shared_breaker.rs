@@ -145,8 +145,7 @@ impl SharedBreaker {
     async fn look<'a>(&'a self, asker: Asker<'a>, may_probe: impl Fn() -> bool) -> Option<Probe<'a>> {
         let before = self.state.get().since;
         let _turn = self.turn(asker).await?;
-        let State { known, since } = self.state.get();
-        let Known::Open { until } = known else { return None };
+        let State { known: Known::Open { until }, since } = self.state.get() else { return None };
         if since != before {
             // Another invocation has just looked.
             return None;
@@ -182,11 +181,9 @@ impl SharedBreaker {
 
     async fn claim_probe<'a>(&'a self, asker: Asker<'a>) -> Option<Probe<'a>> {
         match self.record.claim(asker, self.rules.probe_for(asker.expected)).await {
-            Ok(ClaimAnswer::Granted(claim)) if asker.clock.now() < claim.lease_until => {
-                return Some(self.probe(asker, Some(claim)));
-            }
-            // Its answer came after its lease: another process may probe.
-            Ok(ClaimAnswer::Granted(claim)) => self.state.set(Known::Open { until: claim.lease_until }),
+            // An answer after its lease is none: another process may probe.
+            Ok(ClaimAnswer::Granted(claim)) if claim.lease_until <= asker.clock.now() => self.look_later(asker),
+            Ok(ClaimAnswer::Granted(claim)) => return Some(self.probe(asker, Some(claim))),
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => self.state.set(Known::Open { until }),
             Ok(ClaimAnswer::Refused(_)) => self.closed(asker),
             Err(_) => self.look_later(asker),
