@@ -162,6 +162,10 @@ async fn a_cancelled_schedule_sends_nothing_and_can_be_made_again() {
     assert_eq!(scheduler.schedule(outgoing("k", "two"), AT).await.unwrap(), Scheduled::Created);
     assert_eq!(world.at(AT, STANDARD), ["two"]);
     assert_eq!(scheduler.cancel(&key("k")).await.unwrap(), Cancelled::NotThere);
+    scheduler.schedule(outgoing("k", "three"), AT).await.unwrap();
+    world.wire.script(&[Loss::Answer]);
+    let error = scheduler.cancel(&key("k")).await.unwrap_err();
+    assert_eq!(error.kind(), SendErrorKind::Unknown, "not that it was not there: {error}");
 }
 
 /// What goes wrong on the wire, what is said, how many schedules there are then, and what is said of the same again.
@@ -176,7 +180,7 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
     const ROLE: Loss = Loss::Instead(400, r#"{"__type":"ValidationException","Message":"secret"}"#);
     const LOST: [Loss; 2] = [Loss::Request, Loss::Answer];
     type Row<'a> = (&'a str, &'a [Loss], &'a str, usize, &'a str);
-    let rows: [Row<'_>; 16] = [
+    let rows: [Row<'_>; 18] = [
         ("lost requests", &[LOST[0]; 3], "Unknown", 0, "Created"),
         ("lost answers", &[LOST[1]; 3], "Unknown", 1, "AlreadyThere"),
         ("a lost request", &[LOST[0]], "Created", 1, "AlreadyThere"),
@@ -190,6 +194,8 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
         ("no role", &[ROLE], "Refused", 0, "Created"),
         ("server errors", &[BROKEN; 3], "Unknown", 0, "Created"),
         ("no such group", &[NO_GROUP], "Refused", 0, "Created"),
+        ("taken, and not to be looked at", &[TAKEN, DENIED], "Unknown", 0, "Created"),
+        ("a lost answer, and not to be looked at", &[LOST[1], TAKEN, DENIED], "Unknown", 1, "AlreadyThere"),
         ("taken, and gone", &[TAKEN], "Unknown", 0, "Created"),
         ("taken, and no answer", &[TAKEN, LOST[1], LOST[1], LOST[1]], "Unknown", 0, "Created"),
         ("taken, and too many", &[TAKEN, THROTTLED, THROTTLED, THROTTLED], "Unknown", 0, "Created"),

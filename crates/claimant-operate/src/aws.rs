@@ -57,6 +57,11 @@ pub(crate) async fn queue_url(sqs: &Client, arn: &str) -> Result<String, Error> 
     answer.queue_url.ok_or_else(|| Error::new(format!("the queue {name} has no URL")))
 }
 
+/// Returns whether a request was refused, as every other one of its kind would be: it is not that SQS was throttled or away.
+pub(crate) fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Refused | ErrorKind::Invalid)
+}
+
 /// Returns an error that says what could not be done, why, and how to fix it. `permission` is the action that the request needs.
 pub(crate) fn failed<E, R>(what: &str, permission: &str, error: &SdkError<E, R>) -> Error
 where

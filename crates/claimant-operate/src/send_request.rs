@@ -8,15 +8,16 @@ use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 use aws_sdk_sqs::{Client, Config};
 use claimant_aws::is_unsent;
+use claimant_aws::sqs::is_throttle;
 use tokio::time::sleep;
 
-use crate::aws::{failed, name_of_arn};
+use crate::aws::{failed, is_refusal, name_of_arn};
 
 /// How often a request is tried.
 const TRIES_MAX: u32 = 3;
 
-/// Half of the wait before the second try; then doubling.
-const PAUSE_MS: u64 = 50;
+/// The wait before the second try; then doubling. Quotas of SQS and KMS are per second.
+const PAUSE_MS: u64 = 500;
 
 /// A message that SQS has not confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +26,16 @@ pub(crate) struct Unconfirmed {
     pub(crate) why: String,
     /// Whether it may have arrived all the same.
     pub(crate) may_have_arrived: bool,
+    /// Whether the whole request was refused, and would be again.
+    pub(crate) is_refused: bool,
 }
 
 /// The id that SQS confirmed a message by, or why it did not.
 pub(crate) type Sent = Result<String, Unconfirmed>;
 
 /// Sends messages in one request; returns of each, in their order, the id that SQS confirmed, or why it did not. Another try follows only
-/// where the one before certainly sent nothing: after a lost answer it would make second copies, and what it came to would hide that.
+/// where the one before certainly sent nothing, or the queue is a FIFO queue, which takes each deduplication id once within five minutes: after
+/// a lost answer, others would have second copies. What may have arrived is not said not to have, whatever a later try came to.
 ///
 /// # Errors
 /// When the request as a whole was refused, or had no answer: what is known of all of them.
@@ -39,25 +43,32 @@ pub(crate) async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> Res
     let queue = name_of_arn(url);
     let ids: Vec<String> = entries.iter().map(|entry| entry.id().to_owned()).collect();
     let request = client.send_message_batch().queue_url(url).set_entries(Some(entries));
-    let mut tried = 0;
+    let takes_once = url.ends_with(".fifo");
+    let (mut tried, mut may_have_arrived) = (0, false);
+    let seen = |why: Unconfirmed, earlier| Unconfirmed { may_have_arrived: why.may_have_arrived || earlier, ..why };
     loop {
         let once = Config::builder().retry_config(RetryConfig::disabled());
         let error = match request.clone().customize().config_override(once).send().await {
-            Ok(answer) => return Ok(ids.iter().map(|id| of_entry(&answer, id, queue)).collect()),
+            Ok(answer) => {
+                let of_entry = |id: &String| of_entry(&answer, id, queue).map_err(|why| seen(why, may_have_arrived));
+                return Ok(ids.iter().map(of_entry).collect());
+            }
             Err(error) => error,
         };
         tried += 1;
-        if tried < TRIES_MAX && (is_throttled(&error) || is_unsent(&error)) {
-            sleep(Duration::from_millis(PAUSE_MS << tried)).await;
+        let is_lost = is_unknown(&error) && !is_unsent(&error);
+        may_have_arrived |= is_lost;
+        if tried < TRIES_MAX && (is_throttled(&error) || is_unsent(&error) || is_lost && takes_once) {
+            sleep(Duration::from_millis(PAUSE_MS << (tried - 1))).await;
             continue;
         }
-        let may_have_arrived = is_unknown(&error);
         let what = if may_have_arrived {
             format!("it is not known whether {queue} took it")
         } else {
             format!("{queue} did not take it")
         };
-        return Err(Unconfirmed { why: failed(&what, "sqs:SendMessage", &error).to_string(), may_have_arrived });
+        let error = failed(&what, "sqs:SendMessage", &error);
+        return Err(Unconfirmed { why: error.to_string(), may_have_arrived, is_refused: is_refusal(&error) });
     }
 }
 
@@ -70,9 +81,13 @@ fn of_entry(answer: &SendMessageBatchOutput, id: &str, queue: &str) -> Sent {
     Err(match answer.failed().iter().find(|fault| fault.id() == id) {
         Some(fault) => {
             let why = fault.message().unwrap_or_default();
-            Unconfirmed { why: format!("{queue} refuses it ({}): {why}", fault.code()), may_have_arrived: false }
+            let why = format!("{queue} refuses it ({}): {why}", fault.code());
+            Unconfirmed { why, may_have_arrived: false, is_refused: false }
         }
-        None => Unconfirmed { why: format!("{queue} did not confirm it"), may_have_arrived: true },
+        None => {
+            let why = format!("{queue} did not confirm it");
+            Unconfirmed { why, may_have_arrived: true, is_refused: false }
+        }
     })
 }
 
@@ -87,5 +102,5 @@ pub(crate) fn is_unknown<E>(error: &SdkError<E>) -> bool {
 
 /// Returns whether SQS takes no more for now.
 fn is_throttled<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
-    error.as_service_error().and_then(ProvideErrorMetadata::code).is_some_and(|code| code.contains("Throttl"))
+    error.as_service_error().and_then(ProvideErrorMetadata::code).is_some_and(is_throttle)
 }

@@ -10,7 +10,7 @@ use claimant_doctor::account::{Aws, Refused, StackFunction, functions_of_stack};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::aws::{answered, failed, name_of_arn, no_answer, queue_url};
+use crate::aws::{answered, failed, is_refusal, name_of_arn, no_answer, queue_url};
 use crate::intake::is_of;
 use crate::lambda::{Function as Found, Lambda, sign_in};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
@@ -111,7 +111,7 @@ impl Queues {
     /// known of the others either.
     fn known<T>(&mut self, found: Result<T, Error>, what: &str) -> Result<Option<T>, Error> {
         match found {
-            Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Refused) => {
+            Err(error) if is_refusal(&error) => {
                 self.left_out.push(format!("{what}, which is left out: {}", Chain(&error)));
                 Ok(None)
             }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use claimant_aws::intake::Return;
+use claimant_core::Error;
 use claimant_core::error::Chain;
-use claimant_core::{Error, ErrorKind};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde_json::Value;
 
+use crate::aws::is_refusal;
 use crate::intake::{Change, Intake, Mapping};
 
 /// What came of one mapping.
@@ -51,7 +52,7 @@ impl Switched {
 }
 
 /// Changes each of these mappings, and then waits so long at most, for all of them together, until no change is under way. Of those that
-/// are switched off, what would switch them on again is deleted: once before the change, so that none is due after it, and once after the
+/// are off, what would switch them on again is deleted: before the change where they are off already, so that none is due after it, and after the
 /// wait, since a breaker that had looked at the mapping before may have planned its return meanwhile.
 ///
 /// `stopped` ends the wait, and nothing else, once it is ready: a mapping that was waited for is then looked at once more. It is polled from
@@ -68,7 +69,7 @@ pub async fn switch(
     let mut all: Vec<_> = mappings.into_iter().map(Switched::untouched).collect();
     let is_pause = change.enabled == Some(false);
     for one in &mut all {
-        if is_pause {
+        if is_pause && one.mapping.has(change) {
             one.keep_off(intake).await;
         }
         one.change(intake, change).await;
@@ -105,7 +106,7 @@ impl Switched {
             Ok(mapping) => (self.mapping, self.is_changed) = (mapping, true),
             Err(error) => {
                 // It may have been changed all the same, as where no answer came: its state is asked for.
-                if !matches!(error.kind(), ErrorKind::Refused | ErrorKind::Invalid) {
+                if !is_refusal(&error) {
                     self.mapping.forget_state();
                 }
                 self.failed = Some(error);

@@ -2,6 +2,7 @@
 
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
+use claimant_aws::sqs::is_throttle;
 use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 
@@ -11,10 +12,6 @@ use crate::sent::Sent;
 
 /// What error codes have in them where the credentials are not accepted.
 const NOT_ACCEPTED: [&str; 3] = ["Signature", "Token", "UnrecognizedClient"];
-
-/// What error codes have in them where SQS, or what is in front of it, takes no more for now.
-const THROTTLED: [&str; 6] =
-    ["Throttl", "OverLimit", "TooManyRequests", "LimitExceeded", "SlowDown", "PriorRequestNotComplete"];
 
 /// Returns the result of each message; for one that the answer does not name, it is unknown.
 pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<TryResult> {
@@ -102,8 +99,4 @@ pub(crate) fn unknown(why: &str) -> SendError {
         SendErrorKind::Unknown,
         format!("{why}; the message may be in the queue: send it again with the same key"),
     )
-}
-
-fn is_throttle(code: &str) -> bool {
-    THROTTLED.iter().any(|word| code.contains(word))
 }

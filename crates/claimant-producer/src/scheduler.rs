@@ -217,7 +217,7 @@ impl Scheduler {
                 "the schedule of this key was there and is gone; it may have sent the message: schedule it again with the same key",
             ),
             fault => match fault.error("it is not there") {
-                error if error.kind() == SendErrorKind::Failed => SendError::new(
+                error if error.kind() != SendErrorKind::Unknown => SendError::new(
                     SendErrorKind::Unknown,
                     format!(
                         "there is a schedule of this key, and it is not known whether it sends the same: schedule it again with \

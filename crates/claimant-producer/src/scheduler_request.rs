@@ -56,7 +56,12 @@ where
                 Fault::Error(unknown(&why))
             }
         };
-        let Fault::Error(error) = fault else { return Err(fault) };
+        let error = match fault {
+            Fault::Error(error) => error,
+            // An earlier try may have deleted it.
+            Fault::NotThere => return Err(may_be_done.map_or(Fault::NotThere, Fault::Error)),
+            Fault::Conflict => return Err(fault),
+        };
         tried += 1;
         let again = error.kind() != SendErrorKind::Refused && tried < TRIES_MAX && Instant::now() < by;
         let error = match may_be_done.take() {

@@ -80,7 +80,7 @@ impl Cloud {
                 break;
             }
             self.drain(&mut producers).await;
-            let done_now = self.world.state().effects();
+            let done_now = self.world.state().effects.len();
             fruitless = if redriven < before || done_now > done { 0 } else { fruitless + 1 };
             if fruitless >= REDRIVES_FRUITLESS {
                 break;

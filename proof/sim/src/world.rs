@@ -78,7 +78,7 @@ pub struct State {
     /// How often the function was deployed anew.
     pub deployments: u32,
     /// When each effect was, as processes have them: not those in transactions.
-    effects: Vec<u64>,
+    pub effects: Vec<u64>,
     begin: Instant,
     store_requests: RequestNo,
     queue_requests: RequestNo,
@@ -134,12 +134,6 @@ impl State {
             self.effects.push(at);
         }
         self.history.events.push((at, event));
-    }
-
-    /// How many effects there were.
-    #[must_use]
-    pub fn effects(&self) -> usize {
-        self.effects.len()
     }
 
     /// The time since the beginning.

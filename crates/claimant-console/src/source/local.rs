@@ -92,7 +92,10 @@ impl LocalCloud {
             let mappings = seen.mappings.iter().map(|(queue, switch)| {
                 let state = switch.state();
                 let back = if state.is_on() { None } else { self.view.scheduler.comes_on(switch.id()) };
-                let back = back.map(|(at_ms, why)| ComesBack { at: Timestamp::from_millis(at_ms), why });
+                let back = back.map(|(at_ms, why)| ComesBack {
+                    at: Timestamp::from_millis(at_ms),
+                    why: why.or_else(|| Some("by a schedule without a description".to_owned())),
+                });
                 MappingState {
                     id: switch.id().to_owned(),
                     queue: queue.clone(),

@@ -1,6 +1,5 @@
 //! What one party asks of the store for the slots of its limit, and what it waits for: a batch, or a worker.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -14,6 +13,8 @@ use crate::protocol::slots::{LimitSlots, Now, SlotRequest};
 
 pub(crate) struct LimitCalls<'a> {
     pub(crate) limit: &'a SharedLimit,
+    /// Its number among those that use the limit.
+    pub(crate) user: u64,
     clock: &'a dyn Clock,
     /// What is asked of the store.
     calls: FuturesUnordered<BoxFuture<'a, ()>>,
@@ -27,14 +28,15 @@ pub(crate) struct LimitCalls<'a> {
 
 impl Drop for LimitCalls<'_> {
     fn drop(&mut self) {
-        self.limit.users.fetch_sub(1, Ordering::SeqCst);
+        self.limit.with_users(|users| users.leave(self.user));
+        self.limit.tell();
     }
 }
 
 impl<'a> LimitCalls<'a> {
     pub(crate) fn new(limit: &'a SharedLimit, clock: &'a dyn Clock, seed: u64) -> Self {
-        limit.users.fetch_add(1, Ordering::SeqCst);
-        Self { limit, clock, calls: FuturesUnordered::new(), changed: None, wake_at: None, seed }
+        let user = limit.with_users(|users| users.enter());
+        Self { user, limit, clock, calls: FuturesUnordered::new(), changed: None, wake_at: None, seed }
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -71,7 +73,7 @@ impl<'a> LimitCalls<'a> {
         which: impl FnOnce(&mut LimitSlots, Now) -> Vec<u32>,
         asker: impl Fn() -> Asker<'a>,
     ) -> bool {
-        if self.limit.users.load(Ordering::SeqCst) > 1 {
+        if !self.limit.with_users(|users| users.is_last()) {
             return false;
         }
         let now = self.now();
@@ -95,7 +97,7 @@ impl<'a> LimitCalls<'a> {
         if !self.waits() {
             return self.wake_at;
         }
-        let call_at = self.limit.with(|slots| slots.next_call_at(self.now())).and_then(|at| at.checked_sub(ahead));
+        let call_at = self.limit.next_call_at(self.now(), self.user).and_then(|at| at.checked_sub(ahead));
         // Where a call can begin already, it waits for something else.
         let call_at = call_at.filter(|at| *at > Instant::now());
         self.wake_at.into_iter().chain(call_at).min()

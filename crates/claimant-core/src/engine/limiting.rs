@@ -51,7 +51,7 @@ impl<'a> Limiting<'a> {
     pub(crate) fn turn(&self) -> Option<Duration> {
         let Some(calls) = &self.calls else { return Some(Duration::ZERO) };
         let now = calls.now();
-        calls.limit.with(|known| known.next_call_at(now)).map(|at| at.saturating_duration_since(now.mono))
+        calls.limit.next_call_at(now, calls.user).map(|at| at.saturating_duration_since(now.mono))
     }
 
     /// Returns whether a call may begin now.
@@ -62,7 +62,7 @@ impl<'a> Limiting<'a> {
     /// Begins a call, if one may begin now.
     pub(crate) fn begin(&self) -> Option<Option<Permit>> {
         let (Some(calls), Some(limit)) = (&self.calls, &self.cx.shared.limit) else { return Some(None) };
-        limit.begin(calls.now())
+        limit.begin(calls.now(), calls.user)
     }
 
     /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls, if they still fit
@@ -71,6 +71,7 @@ impl<'a> Limiting<'a> {
         let (cx, ahead) = (self.cx, self.ahead());
         let Some(calls) = &mut self.calls else { return };
         let waiting = if fits { unclaimed + unstarted } else { 0 };
+        calls.limit.with_users(|users| users.ready(calls.user, waiting > 0 && unstarted > 0));
         if waiting == 0 && unclaimed + unstarted > 0 {
             calls.limit.with(|slots| slots.unserved());
         }

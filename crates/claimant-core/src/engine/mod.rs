@@ -29,7 +29,7 @@
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `way`, `breaker_state`, `shared_breaker`, `breaker_record` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
-//! | `limiting`, `limit_calls`, `shared_limit` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
+//! | `limiting`, `limit_calls`, `shared_limit`, `limit_users` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
 //! | `tenants` | which tenant is next, where messages wait |
 //! | `worker_breaker`, `worker_limit` | a breaker and a limit for what takes its work by itself and not in batches |
 //! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
@@ -59,6 +59,7 @@ pub(crate) mod lanes;
 pub(crate) mod learned;
 mod leaving;
 mod limit_calls;
+mod limit_users;
 mod limiting;
 mod messages;
 mod pauses;

@@ -37,7 +37,7 @@ pub(crate) async fn renew_first(cx: BatchContext<'_>, mut claimed: Claimed, leas
     let next_at = Instant::now() + lease / RENEWAL_TRIES;
     let renewed = renew(&cx, &claimed.work.delivery, &mut claimed.claim, lease, None).await;
     if renewed == Renewed::Held && is_little(cx, &claimed.claim, lease) {
-        sleep_until(next_at).await;
+        sleep_until(next_at.min(cx.slot_by())).await;
     }
     (claimed, renewed)
 }

@@ -1,7 +1,6 @@
 //! A limit as a process knows it, and the claims of the slots that it holds: for all consumers of a function that name its system.
 
 use std::fmt;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::asker::{Asker, policy};
+use super::limit_users::LimitUsers;
 use crate::claim::Claim;
 use crate::clock::Clock;
 use crate::error::Chain;
@@ -25,6 +25,7 @@ use crate::store::{ClaimAnswer, Renewed, Store, StoreError};
 struct State {
     slots: LimitSlots,
     claims: Vec<(u32, Claim)>,
+    users: LimitUsers,
     /// Whether it was logged that the store refuses to say anything.
     warned: bool,
 }
@@ -41,8 +42,6 @@ pub(crate) struct SharedLimit {
     by: MessageId,
     policy: ClaimPolicy,
     state: Mutex<State>,
-    /// How many batches or workers of the process may need it.
-    pub(super) users: AtomicUsize,
     /// Told of slots, of calls that have ended, and of what an operator has set.
     changed: Notify,
 }
@@ -63,7 +62,10 @@ impl fmt::Debug for SharedLimit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.limit.state().slots.end(self.number, self.since);
+        let mut state = self.limit.state();
+        state.slots.end(self.number, self.since);
+        state.users.freed();
+        drop(state);
         self.limit.tell();
     }
 }
@@ -104,8 +106,7 @@ impl SharedLimit {
             slot_ids: slot_ids?,
             by: MessageId::new(consumer.as_str())?,
             policy: policy(skew, LIMIT_WINDOW_S),
-            state: Mutex::new(State { slots: known, claims: Vec::new(), warned: false }),
-            users: AtomicUsize::new(0),
+            state: Mutex::new(State { slots: known, claims: Vec::new(), users: LimitUsers::default(), warned: false }),
             changed: Notify::new(),
         })
     }
@@ -129,6 +130,17 @@ impl SharedLimit {
         self.with(|slots| slots.interval())
     }
 
+    /// Asks those that use it something, or tells them.
+    pub(crate) fn with_users<R>(&self, of: impl FnOnce(&mut LimitUsers) -> R) -> R {
+        of(&mut self.state().users)
+    }
+
+    /// Returns when this user's next call can begin in a slot that is held.
+    pub(crate) fn next_call_at(&self, now: Now, user: u64) -> Option<Instant> {
+        let state = self.state();
+        Some(state.users.turn_at(state.slots.next_call_at(now)?, user))
+    }
+
     /// Returns whether no call can begin now.
     pub(crate) fn is_short(&self, clock: &dyn Clock) -> bool {
         self.with(|slots| slots.soon(now(clock), Duration::ZERO)) == 0
@@ -144,10 +156,15 @@ impl SharedLimit {
         self.changed.notify_waiters();
     }
 
-    /// Begins a call, if one may begin now; what it returns is kept as long as it runs.
-    pub(crate) fn begin(self: &Arc<Self>, now: Now) -> Option<Option<Permit>> {
+    /// Begins a call of this user, if one may begin now; what it returns is kept as long as it runs.
+    pub(crate) fn begin(self: &Arc<Self>, now: Now, user: u64) -> Option<Option<Permit>> {
         let mut state = self.state();
+        let at = state.slots.next_call_at(now).filter(|at| *at <= now.mono);
+        if at.is_some_and(|at| state.users.turn_at(at, user) > now.mono) {
+            return None;
+        }
         let number = state.slots.begin(now)?;
+        state.users.began(user);
         let since = state.slots.counted_since(number);
         Some(since.map(|since| Permit { limit: Arc::clone(self), number, since }))
     }

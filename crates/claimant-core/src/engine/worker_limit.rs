@@ -167,7 +167,8 @@ impl LimitTurn {
             // Before the state is read, so that no change is missed.
             let changed = known.limit.changed();
             let now = now(known.clock.as_ref());
-            if let Some(permit) = known.limit.begin(now) {
+            // Turns of a worker come in their own order.
+            if let Some(permit) = known.limit.begin(now, 0) {
                 self.permit = permit;
                 self.wait_no_more();
                 return true;

@@ -190,6 +190,20 @@ async fn a_suspect_keeps_no_slot_of_a_limit_from_another_consumer() {
     assert_eq!(["b1", "b2", "a0"].map(|key| world.at(key)), [Some(0), Some(1), Some(2)]);
 }
 
+/// And not the one that is looked at first each time.
+#[tokio::test(start_paused = true)]
+async fn consumers_that_share_a_limit_have_their_calls_in_turn() {
+    let world = World::new();
+    let limited = |name| world.consumer(name).limit(Limit::new("mail").per(30, Duration::from_secs(60)).slots(1));
+    let router = world.routed(limited("a"), limited("b"));
+    let mut batch: Vec<_> = (0..20).map(|n| message(n, &format!("a{n} ok"), 1)).collect();
+    batch.extend((20..23).map(|n| message(n, &format!("b{n} ok"), 1)));
+    let words = world.route(&router, &batch).await;
+    assert_eq!(words[20..], ["completed"; 3], "{words:?}");
+    assert!(words.contains(&"rate_limited"), "{words:?}");
+    assert_eq!(["b20", "b21", "b22"].map(|key| world.at(key).unwrap() < 7), [true; 3]);
+}
+
 /// As if there were one consumer: it runs alone, and what the others have left runs before and after.
 #[tokio::test(start_paused = true)]
 async fn a_suspect_has_its_turn_alone_while_another_consumer_has_more_than_fits() {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::depth::Depth;
 use super::sources;
-use crate::aws::{failed, is_same_queue, name_of_arn, queue_url};
+use crate::aws::{failed, is_refusal, is_same_queue, name_of_arn, queue_url};
 use crate::send_request::{self, Sent, Unconfirmed, is_unknown};
 use crate::target::Place;
 
@@ -277,7 +277,7 @@ impl DeadLetterQueue {
                     let why = failed(what, "sqs:DeleteMessage", &error);
                     let said = why.to_string();
                     left.extend(chunk.iter().map(|(id, _)| (id.clone(), said.clone())));
-                    refused = refused.or((!is_unknown).then_some(why));
+                    refused = refused.or(is_refusal(&why).then_some(why));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use claimant_aws::sqs::MESSAGE_MAX_BYTES;
-use claimant_core::{Error, ErrorKind};
+use claimant_core::Error;
 
 use super::letter::{DeadLetter, Origin};
 use super::outgoing::{self, Edit, Outgoing};
@@ -12,7 +12,7 @@ use super::queue::{DeadLetterQueue, REQUEST_MAX, is_fifo};
 use super::report::{Bounds, Observer, Report};
 use super::selection::Selection;
 use super::walk::{Walk, delete, finish};
-use crate::aws::name_of_arn;
+use crate::aws::{is_refusal, name_of_arn};
 
 impl DeadLetterQueue {
     /// Sends back the letters that are selected: each is copied to a queue first, and deleted here once SQS has confirmed the copy.
@@ -47,7 +47,7 @@ impl DeadLetterQueue {
             pace: Pace::new(bounds.per_s),
             urls: BTreeMap::new(),
             held_back: HashSet::new(),
-            refused: 0,
+            refused: BTreeMap::new(),
             report: Report::default(),
         };
         let result = async {
@@ -82,8 +82,8 @@ struct Redrive<'a> {
     urls: BTreeMap<String, Result<String, String>>,
     /// The groups of which a letter stayed, with the URL of their queue, if it is known: what comes after it in its group stays, too.
     held_back: HashSet<(Option<String>, String)>,
-    /// Requests refused as a whole since one was not.
-    refused: u32,
+    /// Requests refused as a whole since one was not, by the queue that they were for.
+    refused: BTreeMap<String, u32>,
     report: Report,
 }
 
@@ -174,12 +174,13 @@ impl Redrive<'_> {
         let entries = request.iter().map(|(copy, _)| copy.entry.clone()).collect();
         let answers = match walk.queue.send(url, entries).await {
             Ok(answers) => {
-                self.refused = 0;
+                self.refused.remove(url);
                 answers
             }
             Err(none) => {
-                self.refused += u32::from(!none.may_have_arrived);
-                if self.refused == REFUSED_MAX {
+                let refused = self.refused.entry(url.to_owned()).or_default();
+                *refused += u32::from(none.is_refused);
+                if *refused == REFUSED_MAX {
                     walk.refused = Some(Error::new(none.why.clone()));
                 }
                 vec![Err(none); request.len()]
@@ -218,8 +219,7 @@ impl Redrive<'_> {
             }
             let found = queue.url_of(source).await;
             // A question that was throttled, or had no answer, can have one for the next letter.
-            let is_known =
-                found.as_ref().map_or_else(|e| matches!(e.kind(), ErrorKind::Invalid | ErrorKind::Refused), |_| true);
+            let is_known = found.as_ref().map_or_else(is_refusal, |_| true);
             let url = found.map_err(|error| error.to_string());
             if is_known {
                 self.urls.insert(source.clone(), url.clone());

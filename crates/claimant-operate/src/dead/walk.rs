@@ -85,6 +85,7 @@ impl<'a> Walk<'a> {
     /// When the queue cannot be read, or an act was [`refused`](Self::refused).
     pub(super) async fn next(&mut self) -> Result<Option<Vec<DeadLetter>>, Error> {
         if let Some(refused) = self.refused.take() {
+            self.tally.gave_up = true;
             return Err(refused);
         }
         let mut quiet = 0;

@@ -116,11 +116,12 @@ impl Keys {
                 return Ok(None);
             }
             if set != order.before {
-                let note = seen.and_then(|seen| seen.note).unwrap_or_default();
                 let name = &order.name;
-                return Err(Error::new(format!(
-                    "the limit {name} was set by another one meanwhile ({note}): look at it again"
-                )));
+                let how = match seen.and_then(|seen| seen.note) {
+                    Some(note) => format!("was set by another one meanwhile ({note})"),
+                    None => "is not set any more".to_owned(),
+                };
+                return Err(Error::new(format!("the limit {name} {how}: look at it again")));
             }
             let Some(seen) = seen else {
                 self.claim_limit(&id).await?;
