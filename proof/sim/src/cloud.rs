@@ -27,6 +27,9 @@ const PAUSE_S: u64 = 4 * 3_600;
 /// where the queue has one receive (seed 11014151).
 const REDRIVES_FRUITLESS: usize = 3;
 
+/// How often at most: where done work can begin anew (`begins_anew`), something is done each time.
+const REDRIVES_MAX: usize = 20;
+
 /// A drain that takes longer than this never ends.
 const DRAIN_MAX_S: u64 = 12 * 3_600;
 
@@ -71,7 +74,7 @@ impl Cloud {
             state.note(Event::FaultsStopped);
         }
         let (mut before, mut done, mut fruitless) = (usize::MAX, 0, 0);
-        for round in 0.. {
+        for round in 0..REDRIVES_MAX {
             sleep(Duration::from_secs(PAUSE_S)).await;
             // Whatever might go well the first time, and after that what must, or must be given up.
             let scenario = &self.world.scenario;
