@@ -52,7 +52,7 @@ impl Switched {
 }
 
 /// Changes each of these mappings, and then waits so long at most, for all of them together, until no change is under way. Of those that
-/// are off, what would switch them on again is deleted: before the change where they are off already, so that none is due after it, and after the
+/// are switched off, what would switch them on again is deleted: once before the change, so that none is due after it, and once after the
 /// wait, since a breaker that had looked at the mapping before may have planned its return meanwhile.
 ///
 /// `stopped` ends the wait, and nothing else, once it is ready: a mapping that was waited for is then looked at once more. It is polled from
@@ -69,7 +69,7 @@ pub async fn switch(
     let mut all: Vec<_> = mappings.into_iter().map(Switched::untouched).collect();
     let is_pause = change.enabled == Some(false);
     for one in &mut all {
-        if is_pause && one.mapping.has(change) {
+        if is_pause {
             one.keep_off(intake).await;
         }
         one.change(intake, change).await;
