@@ -203,23 +203,26 @@ impl<'a> SqsQueue<'a> {
     }
 }
 
-/// Deletes the messages of one request; returns what of it failed. SQS can refuse a part of them, which the SDK does not ask for again: it is
-/// asked for once more, since what is kept on its last receive is dead-lettered, though it is done, where the next handler ends the process.
+/// Deletes the messages of one request; returns what of it failed. What SQS throttles of them the SDK does not ask for again: it is asked for
+/// once more. A message that is done, and kept on its last receive, would be dead-lettered if the next handler ended the process.
 async fn delete_batch(client: &Client, url: &str, mut entries: Vec<Deletion>) -> Failed {
-    let mut tries = 0;
+    let (mut tries, mut left) = (0, 0);
     loop {
         let count = entries.len();
         let request = client.delete_message_batch().queue_url(url).set_entries(Some(entries.clone()));
         let output = match request.send().await {
             Ok(output) => output,
-            Err(error) => return Failed { entries: count, code: error.code().map(str::to_owned) },
+            Err(error) => return Failed { entries: left + count, code: error.code().map(str::to_owned) },
         };
-        let deleted = output.successful();
         tries += 1;
-        if tries == DELETE_TRIES || deleted.len() >= count {
-            return Failed::of(count, deleted.len(), output.failed());
+        left += count.saturating_sub(output.successful().len());
+        let is_throttled =
+            |entry: &Deletion| output.failed().iter().any(|one| one.id() == entry.id() && !one.sender_fault());
+        entries.retain(is_throttled);
+        if tries == DELETE_TRIES || entries.is_empty() {
+            return Failed { entries: left, ..Failed::of(count, count, output.failed()) };
         }
-        entries.retain(|entry| deleted.iter().all(|deleted| deleted.id() != entry.id()));
+        left -= entries.len().min(left);
         sleep(DELETE_AGAIN).await;
     }
 }
