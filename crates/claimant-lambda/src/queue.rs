@@ -27,8 +27,7 @@ use crate::letter;
 use crate::schedules::Schedules;
 use crate::visibility::whole_seconds;
 
-/// How often a deletion is asked for at most, where SQS refuses a part of it; and after how long again.
-const DELETE_TRIES: u32 = 2;
+/// After how long what SQS throttled of a deletion is asked for again.
 const DELETE_AGAIN: Duration = Duration::from_millis(200);
 
 /// The longest that one try of a request may take, which has up to a megabyte: one whose connection is gone without a word leaves time
@@ -205,25 +204,29 @@ impl<'a> SqsQueue<'a> {
 
 /// Deletes the messages of one request; returns what of it failed. What SQS throttles of them the SDK does not ask for again: it is asked for
 /// once more. A message that is done, and kept on its last receive, would be dead-lettered if the next handler ended the process.
-async fn delete_batch(client: &Client, url: &str, mut entries: Vec<Deletion>) -> Failed {
-    let (mut tries, mut left) = (0, 0);
-    loop {
-        let count = entries.len();
-        let request = client.delete_message_batch().queue_url(url).set_entries(Some(entries.clone()));
-        let output = match request.send().await {
-            Ok(output) => output,
-            Err(error) => return Failed { entries: left + count, code: error.code().map(str::to_owned) },
-        };
-        tries += 1;
-        left += count.saturating_sub(output.successful().len());
-        let is_throttled =
-            |entry: &Deletion| output.failed().iter().any(|one| one.id() == entry.id() && !one.sender_fault());
-        entries.retain(is_throttled);
-        if tries == DELETE_TRIES || entries.is_empty() {
-            return Failed { entries: left, ..Failed::of(count, count, output.failed()) };
+async fn delete_batch(client: &Client, url: &str, entries: Vec<Deletion>) -> Failed {
+    let (failed, throttled) = delete(client, url, entries).await;
+    if throttled.is_empty() {
+        return failed;
+    }
+    sleep(DELETE_AGAIN).await;
+    let before = failed.entries.saturating_sub(throttled.len());
+    let (again, _) = delete(client, url, throttled).await;
+    Failed { entries: before + again.entries, code: again.code.or(failed.code) }
+}
+
+/// Sends one request; returns what of it failed, and of that what was throttled.
+async fn delete(client: &Client, url: &str, mut entries: Vec<Deletion>) -> (Failed, Vec<Deletion>) {
+    let count = entries.len();
+    match client.delete_message_batch().queue_url(url).set_entries(Some(entries.clone())).send().await {
+        Ok(output) => {
+            let is_throttled = |entry: &Deletion| {
+                output.failed().iter().any(|failed| failed.id() == entry.id() && !failed.sender_fault())
+            };
+            entries.retain(is_throttled);
+            (Failed::of(count, output.successful().len(), output.failed()), entries)
         }
-        left -= entries.len().min(left);
-        sleep(DELETE_AGAIN).await;
+        Err(error) => (Failed { entries: count, code: error.code().map(str::to_owned) }, Vec::new()),
     }
 }
 

@@ -44,14 +44,22 @@ impl LimitUsers {
 
     /// Says whether a message of this one is ready for its call.
     pub(crate) fn ready(&mut self, number: u64, is_ready: bool) {
-        self.users.iter_mut().filter(|user| user.number == number).for_each(|user| user.is_ready = is_ready);
+        if let Some(user) = self.user(number) {
+            user.is_ready = is_ready;
+        }
+    }
+
+    fn user(&mut self, number: u64) -> Option<&mut User> {
+        self.users.iter_mut().find(|user| user.number == number)
     }
 
     /// Says that a call of this one has begun.
     pub(crate) fn began(&mut self, number: u64) {
         self.counted += 1;
         let served = self.counted;
-        self.users.iter_mut().filter(|user| user.number == number).for_each(|user| user.served = served);
+        if let Some(user) = self.user(number) {
+            user.served = served;
+        }
     }
 
     /// Says that a call has ended.

@@ -26,7 +26,7 @@ pub(crate) struct Slots {
     pub(crate) tenants: Tenants,
 }
 
-/// What a message holds: each is free again when it is dropped. And what is to be known of its lease for as long.
+/// What a message holds: each is free again when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Permits {
     /// From the start of its handler, or from the claim where none are taken ahead, to the handler's end; where none starts, to the settlement.
