@@ -23,7 +23,7 @@ use aws_config::SdkConfig;
 use claimant_aws::intake::Api;
 use claimant_aws::mapping::Mappings;
 use claimant_aws::signed::Service;
-use claimant_core::{ErrorKind, SystemClock};
+use claimant_core::{Clock, ErrorKind};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -121,12 +121,13 @@ impl MappingCheck {
 
     /// Starts a lookup in the background, unless there was one before or there is no API to call: outside Lambda, as
     /// under `claimant local` and `cargo lambda watch`, unless `AWS_ENDPOINT_URL_LAMBDA` is set. `failed` is a message that
-    /// failed, `within` the time left for an answer.
+    /// failed, `within` the time left for an answer; the request is signed with the time of `clock`.
     pub(crate) fn start(
         &self,
         (function_arn, source_arn): (&str, &str),
         failed: &str,
         within: Duration,
+        clock: &Arc<dyn Clock>,
     ) -> Option<Pending> {
         if !is_on_lambda(function_arn) && Service::LAMBDA.set_endpoint(&self.config).is_none() {
             return None;
@@ -138,7 +139,7 @@ impl MappingCheck {
             _ => {
                 let (sender, answer) = watch::channel(None);
                 let sent_at = Instant::now() + self.spread(failed, within);
-                tokio::spawn(self.answer(pair.clone(), sent_at, sender));
+                tokio::spawn(self.answer(pair.clone(), sent_at, Arc::clone(clock), sender));
                 lookups.insert(pair.clone(), Lookup { sent_at, answer });
                 &lookups[&pair]
             }
@@ -171,12 +172,13 @@ impl MappingCheck {
         &self,
         (function_arn, source_arn): Pair,
         sent_at: Instant,
+        clock: Arc<dyn Clock>,
         sender: watch::Sender<Option<Answer>>,
     ) -> impl Future<Output = ()> + use<> {
         let (config, logged, refuses) = (self.config.clone(), Arc::clone(&self.logged), self.refuses);
         async move {
             sleep_until(sent_at).await;
-            let api = Api { config: &config, near: &function_arn, clock: &SystemClock };
+            let api = Api { config: &config, near: &function_arn, clock: clock.as_ref() };
             let answer = match api.list_mappings(&function_arn, &source_arn).await {
                 Ok(page) => Answer::of(&page),
                 Err(error) if error.kind() == ErrorKind::Refused => Answer::Denied,

@@ -269,7 +269,8 @@ impl Service {
     /// Starts to check whether the mapping deletes failures, if there are any.
     fn check_mapping(&self, batch: &Batch, report: &Report, function: &str, within: Duration) -> Option<Pending> {
         let failed = *report.failures().first()?;
-        self.mapping.as_ref()?.start((function, &batch.source.as_ref()?.arn), failed.as_str(), within)
+        let pair = (function, batch.source.as_ref()?.arn.as_str());
+        self.mapping.as_ref()?.start(pair, failed.as_str(), within, &self.clock)
     }
 
     /// Returns an error if this report must not be given to the mapping, which would delete the failures.
