@@ -2,6 +2,7 @@
 
 use super::fix;
 use super::pair::Pair;
+use super::rights::DEAD_LETTER_QUEUE;
 use crate::alarm::{DEAD_LETTERS, WAITING};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
@@ -24,7 +25,12 @@ pub(super) fn check(system: &System, report: &mut Report) {
             let redrive = other.redrive.known().and_then(Option::as_ref);
             redrive.is_some_and(|redrive| redrive.target.known() == Some(&link))
         });
-        if is_target {
+        // Without a redrive policy, dead letters are what claimant itself sends there.
+        let sends_there = |function: &Function| {
+            let letters = function.environment.get(DEAD_LETTER_QUEUE).and_then(Fact::known);
+            letters.is_some_and(|letters| letters.is(&queue.place.id))
+        };
+        if is_target || system.functions.iter().any(sends_there) {
             report.answer(30, &queue.place, has_alarm(system, queue, &DEAD_LETTERS, level));
         }
     }

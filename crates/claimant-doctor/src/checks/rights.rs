@@ -9,7 +9,7 @@ use crate::model::{Function, Key, Queue};
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
 
-const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
+pub(super) const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
 /// What is missing in one place goes before what is not known of another.
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {

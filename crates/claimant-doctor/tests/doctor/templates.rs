@@ -431,6 +431,16 @@ const CASES: &[Case] = &[
         Note,
         "no alarm is on ApproximateNumberOfMessagesVisible of Letters",
     ),
+    // Without a redrive policy, the function alone sends there.
+    (
+        &[
+            ("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", ""),
+            ("DeadLetterQueueName: !GetAtt Letters.QueueName", "DeadLetterQueueName: other"),
+        ],
+        30,
+        Note,
+        "no alarm is on ApproximateNumberOfMessagesVisible of Letters",
+    ),
     (
         &[
             ("DeadLetterQueueName: !GetAtt Letters.QueueName", "DeadLetterQueueName: other"),
