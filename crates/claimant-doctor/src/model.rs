@@ -9,7 +9,7 @@ pub use crate::environment::{Environment, Server};
 use crate::fact::Fact;
 pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
 pub use crate::link::Link;
-use crate::rights::{QueuePolicy, Rights};
+use crate::rights::{ON_TABLES, QueuePolicy, Rights};
 
 /// Between the logical id of a nested stack and the ids within it.
 pub(crate) const WITHIN: char = '>';
@@ -272,9 +272,24 @@ impl System {
 }
 
 impl Function {
-    /// Returns whether claimant runs in it, as far as its environment shows.
+    /// Returns whether claimant runs in it, as far as its environment and its rights show: what SAM's globals give to each function says
+    /// nothing of one that may do nothing with its tables.
     pub fn is_consumer(&self) -> Fact<bool> {
+        let tables = self.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
+        if tables.is_some_and(|tables| tables.each().all(|table| self.may_have_none(table.text()))) {
+            return Fact::Unknown;
+        }
         self.environment.has_any(crate::environment::is_own)
+    }
+
+    /// Returns whether it may have no records in a table: SAM's globals name it for each function, and its role may do nothing with it.
+    pub(crate) fn may_have_none(&self, table: &str) -> bool {
+        self.environment.is_inherited && self.may_do_nothing_with(table)
+    }
+
+    /// Returns whether its role may do nothing with a table that claimant does.
+    pub(crate) fn may_do_nothing_with(&self, table: &str) -> bool {
+        ON_TABLES.iter().all(|action| self.rights.allow(action, table) == Fact::Known(false))
     }
 
     /// Returns whether its records are known to be in another store than DynamoDB.

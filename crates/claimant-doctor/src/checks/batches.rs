@@ -2,7 +2,6 @@
 
 use super::fix;
 use super::pair::Pair;
-use super::records::may_run_without;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
 use crate::model::{Function, Link};
@@ -79,8 +78,7 @@ pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
         if *pair.mapping.batch.reports.known()? {
             return FINE;
         }
-        let known = pair.function.filter(|function| !may_run_without(function));
-        let is_consumer = known.map_or(Fact::Unknown, Function::is_consumer);
+        let is_consumer = pair.function.map_or(Fact::Unknown, Function::is_consumer);
         if is_consumer == Fact::Known(true) {
             return found(
                 Level::Error,

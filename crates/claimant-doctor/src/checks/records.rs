@@ -5,7 +5,6 @@ use super::rights::{key_right, lacking};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Found, Level, Report, found, worst};
 use crate::model::{Function, Link, System, Table};
-use crate::rights::ON_TABLES;
 
 /// What is done in a table, and what becomes of the function's messages without it.
 type Wanted = [(&'static str, Level, &'static str); 2];
@@ -69,7 +68,7 @@ fn moved(before: &Link, now: &Link) -> Vec<Link> {
 
 /// Whether a consumer may do what is wanted in each of these tables, and use the keys that they are encrypted with.
 fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wanted) -> Answer {
-    let keys = tables.iter().filter(|table| !may_have_none(function, table.text()));
+    let keys = tables.iter().filter(|table| !function.may_have_none(table.text()));
     let keys = keys.map(|table| match described(system, table) {
         Some(table) => key_right(function, &table.place.id, &table.access.key, "kms:Decrypt"),
         None => FINE,
@@ -82,7 +81,7 @@ fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wante
         Fact::Known(false) => {
             let (name, id) = (&function.place.id, table.text());
             found(
-                if may_have_none(function, id) { Level::Warning } else { *level },
+                if function.may_have_none(id) { Level::Warning } else { *level },
                 format!("the role of {name} may not {action} on {id}: {then}"),
                 format!("Effect: Allow, Action: [{}, {}], Resource: the ARN of {id}", wanted[0].0, wanted[1].0),
             )
@@ -90,18 +89,6 @@ fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wante
         Fact::Unknown => None,
     });
     worst(actions.chain(keys))
-}
-
-/// Whether a function may have no records: SAM's globals name the table for each, and its role may do nothing with that one.
-fn may_have_none(function: &Function, table: &str) -> bool {
-    let may_do_nothing = || ON_TABLES.iter().all(|one| function.rights.allow(one, table) == Fact::Known(false));
-    function.environment.is_inherited && may_do_nothing()
-}
-
-/// Whether claimant may not run in a function although variables say so: it may have no records in any of its tables.
-pub(super) fn may_run_without(function: &Function) -> bool {
-    let tables = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
-    tables.is_some_and(|tables| tables.each().all(|table| may_have_none(function, table.text())))
 }
 
 fn described<'s>(system: &'s System, table: &Link) -> Option<&'s Table> {

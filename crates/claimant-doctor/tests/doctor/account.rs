@@ -952,6 +952,25 @@ fn a_service_without_an_answer_is_asked_once() {
 }
 
 /// One request of many that takes too long silences no service, and what is not asked for is named.
+/// What SAM's globals give to each function of a stack.
+#[test]
+fn a_function_that_reads_no_queue_needs_no_table_by_its_name_alone() {
+    let of_table = ["UpdateItem", "GetItem", "PutItem", "PartiQLInsert", "PartiQLUpdate", "BatchGetItem"];
+    let of_table = of_table.map(|action| format!("dynamodb:{action}"));
+    for (denied, expected) in [(&of_table[..], &[][..]), (&of_table[2..], &[28])] {
+        let mut answers = changed(&[("SimulatePrincipalPolicy api", json!(denied))]);
+        answers["GetFunction api"] = answers["GetFunction"].clone();
+        let api = &mut answers["GetFunction api"]["Configuration"];
+        api["FunctionArn"] = json!("arn:aws:lambda:eu-west-1:123456789012:function:api");
+        api["Role"] = json!("arn:aws:iam::123456789012:role/api");
+        let resources = answers["ListStackResources"]["StackResourceSummaries"].as_array_mut().unwrap();
+        resources.push(json!({"ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": "api"}));
+        let report = examined(answers).unwrap();
+        let found: Vec<_> = report.findings.iter().map(|finding| finding.check.number).collect();
+        assert_eq!(found, expected, "{report:#?}");
+    }
+}
+
 #[test]
 fn functions_behind_a_service_without_an_answer_are_named() {
     let named = |names: &[&str]| {
