@@ -23,22 +23,17 @@ pub enum Rights {
     /// Its policies cannot be read.
     #[default]
     Unknown,
-    /// What its policies say.
-    Stated {
-        /// Statements that allow something; an unknown policy makes [`complete`](Self::Stated::complete) false.
-        allowed: Vec<Statement>,
-        /// Whether these are all, and none denies anything.
-        complete: bool,
-        /// Whether the role has a permissions boundary, or that is not known: it may take away what is allowed, and adds nothing.
-        bounded: bool,
-    },
+    /// What its policies say. One that cannot be read may allow anything, and a permissions boundary may deny it.
+    Stated(Vec<Statement>),
     /// What IAM answers, by action and resource.
     Simulated(BTreeMap<(String, String), bool>),
 }
 
-/// Actions that are allowed on resources.
+/// Actions that are allowed on resources, or may be denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
+    /// Whether it takes away what others allow: what it is about is not known to be allowed.
+    pub denies: bool,
     /// Such as `sqs:sendmessage` or `sqs:*`, in small letters.
     pub actions: Vec<String>,
     /// On what.
@@ -86,49 +81,72 @@ impl Rights {
         match self {
             Self::Unknown => Fact::Unknown,
             Self::Simulated(answers) => answers.get(&(action.to_owned(), id.to_owned())).copied().into(),
-            Self::Stated { allowed, complete, bounded } => {
+            Self::Stated(statements) => {
                 let is_it = |target: &Target| *target == Target::Any || *target == Target::Here(id.to_owned());
-                let allows = |statement: &Statement| match statement.targets.iter().any(is_it) {
+                let concerns = |statement: &Statement| match statement.targets.iter().any(is_it) {
                     true => Some(statement.certain),
                     // An ARN by name can be that of the one meant: whether it is, only AWS knows.
                     false => statement.targets.contains(&Target::Other).then_some(false),
                 };
                 let wanted = action.to_ascii_lowercase();
-                let statements = allowed.iter().filter(|statement| statement.names(&wanted) && keys(&statement.keys));
-                decided(statements.filter_map(allows), *complete, *bounded)
+                let of_action = statements.iter().filter(|one| one.names(&wanted) && (one.denies || keys(&one.keys)));
+                decided(of_action.filter_map(|one| Some((one.denies, concerns(one)?))))
             }
         }
     }
 
     /// Returns whether the action is allowed on anything.
     pub fn allow_somewhere(&self, action: &str) -> Fact<bool> {
-        let Self::Stated { allowed, complete, bounded } = self else { return Fact::Unknown };
+        let Self::Stated(statements) = self else { return Fact::Unknown };
         let action = action.to_ascii_lowercase();
-        let statements = allowed.iter().filter(|statement| statement.names(&action));
-        decided(statements.map(|statement| statement.certain), *complete, *bounded)
+        let of_action = statements.iter().filter(|one| one.names(&action));
+        decided(of_action.map(|one| (one.denies, one.certain)))
     }
 
     /// Returns whether a statement names the action itself, and what has this id itself: it is meant, not only allowed.
     pub fn mean(&self, action: &str, id: &str) -> Fact<bool> {
-        let Self::Stated { allowed, .. } = self else { return Fact::Unknown };
+        let Self::Stated(statements) = self else { return Fact::Unknown };
         let action = action.to_ascii_lowercase();
-        let means = |statement: &&Statement| {
-            statement.actions.contains(&action) && statement.targets.contains(&Target::Here(id.to_owned()))
-        };
-        decided(allowed.iter().filter(means).map(|statement| statement.certain), true, false)
+        let means =
+            |one: &&Statement| one.actions.contains(&action) && one.targets.contains(&Target::Here(id.to_owned()));
+        decided(statements.iter().filter(means).map(|one| (one.denies, one.certain)))
     }
 }
 
-/// Returns what statements come to that each allow the action, for certain or not.
-fn decided(statements: impl Iterator<Item = bool>, complete: bool, bounded: bool) -> Fact<bool> {
-    match statements.reduce(|one, other| one || other) {
-        Some(true) if !bounded => Fact::Known(true),
-        None if complete => Fact::Known(false),
-        _ => Fact::Unknown,
+/// Returns what statements about an action come to: whether each denies it, and whether it is certain. What none allows is not allowed; what
+/// one may deny is not known to be allowed.
+fn decided(statements: impl Iterator<Item = (bool, bool)>) -> Fact<bool> {
+    let (mut allowed, mut denied) = (None, false);
+    for (denies, certain) in statements {
+        match denies {
+            true => denied = true,
+            false => allowed = Some(certain || allowed == Some(true)),
+        }
+    }
+    match allowed {
+        None => Fact::Known(false),
+        Some(true) if !denied => Fact::Known(true),
+        Some(_) => Fact::Unknown,
     }
 }
 
 impl Statement {
+    /// Returns one that allows these, for certain.
+    pub(crate) fn allowing(actions: &[&str], target: Option<Target>) -> Self {
+        let actions = actions.iter().map(|action| (*action).to_owned()).collect();
+        Self { denies: false, actions, targets: target.into_iter().collect(), keys: Vec::new(), certain: true }
+    }
+
+    /// Returns one that may allow anything: what stands for a policy that cannot be read.
+    pub(crate) fn unreadable() -> Self {
+        Self { certain: false, ..Self::allowing(&["*"], Some(Target::Any)) }
+    }
+
+    /// Returns one that may deny anything.
+    pub(crate) fn denying() -> Self {
+        Self { denies: true, ..Self::unreadable() }
+    }
+
     fn names(&self, action: &str) -> bool {
         self.actions.iter().any(|pattern| matches(pattern, action))
     }
@@ -184,17 +202,20 @@ mod tests {
 
     #[test]
     fn what_a_name_may_mean_is_unknown() {
-        let stated = |targets, complete| Rights::Stated {
-            allowed: vec![Statement { actions: vec!["sqs:*".to_owned()], targets, keys: Vec::new(), certain: true }],
-            complete,
-            bounded: false,
-        };
+        let here = |id: &str| Target::Here(id.to_owned());
+        let allows = |target| Statement::allowing(&["sqs:*"], Some(target));
+        let denies = |target| Statement { denies: true, ..allows(target) };
+        let unreadable = Statement::unreadable;
         let table = [
-            (stated(vec![Target::Any], true), Fact::Known(true)),
-            (stated(vec![Target::Here("Q".to_owned())], false), Fact::Known(true)),
-            (stated(vec![Target::Here("R".to_owned())], true), Fact::Known(false)),
-            (stated(vec![Target::Here("R".to_owned())], false), Fact::Unknown),
-            (stated(vec![Target::Other], true), Fact::Unknown),
+            (Rights::Stated(vec![allows(Target::Any)]), Fact::Known(true)),
+            (Rights::Stated(vec![allows(here("Q")), unreadable()]), Fact::Known(true)),
+            (Rights::Stated(vec![allows(here("R"))]), Fact::Known(false)),
+            (Rights::Stated(vec![allows(here("R")), unreadable()]), Fact::Unknown),
+            (Rights::Stated(vec![allows(Target::Other)]), Fact::Unknown),
+            (Rights::Stated(vec![allows(here("Q")), denies(here("Q"))]), Fact::Unknown),
+            (Rights::Stated(vec![allows(here("Q")), denies(Target::Other)]), Fact::Unknown),
+            (Rights::Stated(vec![allows(here("Q")), denies(here("R"))]), Fact::Known(true)),
+            (Rights::Stated(vec![denies(Target::Any)]), Fact::Known(false)),
             (Rights::Unknown, Fact::Unknown),
         ];
         for (rights, expected) in table {

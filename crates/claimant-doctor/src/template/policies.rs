@@ -20,14 +20,29 @@ const HERE: [&str; 5] = [
     "AWS::KMS::Key",
 ];
 
-/// What a role's policy allows; nothing if it cannot be read whole, or denies something.
-pub(super) fn statements(resources: &Resources<'_>, document: &Part<'_>) -> Option<Vec<Statement>> {
-    document.at("Statement").items().known()?.iter().map(|part| statement(resources, part)).collect()
+/// What a role's policy allows and denies; one that may allow anything for what cannot be read.
+pub(super) fn statements(resources: &Resources<'_>, document: &Part<'_>) -> Vec<Statement> {
+    match document.at("Statement").items() {
+        Fact::Known(parts) => parts.iter().flat_map(|part| effects(resources, part)).collect(),
+        Fact::Unknown => vec![Statement::unreadable()],
+    }
 }
 
+/// What a statement allows or denies; both where its effect is not known.
+fn effects(resources: &Resources<'_>, part: &Part<'_>) -> Vec<Statement> {
+    let read = || statement(resources, part);
+    let denying = || read().map_or_else(Statement::denying, |read| Statement { denies: true, ..read });
+    match part.at("Effect").literal().known().and_then(Option::as_deref) {
+        Some("Allow") => vec![read().unwrap_or_else(Statement::unreadable)],
+        Some("Deny") => vec![denying()],
+        _ => vec![Statement::unreadable(), denying()],
+    }
+}
+
+/// What a statement is about; nothing if it cannot be read.
 fn statement(resources: &Resources<'_>, part: &Part<'_>) -> Option<Statement> {
     let has = |key| part.at(key).is_given() != Fact::Known(false);
-    if has("NotAction") || has("NotResource") || part.at("Effect").literal() != Fact::Known(Some("Allow".to_owned())) {
+    if has("NotAction") || has("NotResource") {
         return None;
     }
     let actions = texts(&part.at("Action"))?;
@@ -38,7 +53,7 @@ fn statement(resources: &Resources<'_>, part: &Part<'_>) -> Option<Statement> {
     let targets = targets.known()?.iter().filter_map(|target| self::target(resources, target)).collect();
     let actions = actions.iter().map(|action| action.to_ascii_lowercase()).collect();
     let condition = part.at("Condition");
-    Some(Statement { actions, targets, keys: leading_keys(&condition), certain: holds(&condition) })
+    Some(Statement { denies: false, actions, targets, keys: leading_keys(&condition), certain: holds(&condition) })
 }
 
 /// Whether a condition is known to hold for what Lambda and claimant do: it is about nothing but what policies for them are kept to.

@@ -68,8 +68,8 @@ const SAM: [(&str, &str, &[&str]); 9] = [
 /// What a template says of its roles.
 pub(super) struct Roles<'r, 's> {
     resources: &'r Resources<'s>,
-    /// By role: what is attached to it from outside. Nothing for a role where something cannot be read.
-    attached: BTreeMap<String, Option<Vec<Statement>>>,
+    /// By role: what is attached to it from outside.
+    attached: BTreeMap<String, Vec<Statement>>,
     /// Whether something is attached to a role that is not known.
     any: bool,
 }
@@ -106,15 +106,9 @@ impl<'r, 's> Roles<'r, 's> {
                     // What is not certain to be there is not known to allow anything.
                     let certain = role.is_some_and(|role| policy.is_there_with(role));
                     let document = properties.at("PolicyDocument").unpacked();
-                    let statements = policies::statements(self.resources, &document);
-                    let known = self.attached.entry(link.text().to_owned()).or_insert_with(|| Some(Vec::new()));
-                    match (known, statements) {
-                        (Some(known), Some(statements)) => {
-                            let may_be_there = |one: Statement| Statement { certain: certain && one.certain, ..one };
-                            known.extend(statements.into_iter().map(may_be_there));
-                        }
-                        (known, _) => *known = None,
-                    }
+                    let may_be_there = |one: Statement| Statement { certain: certain && one.certain, ..one };
+                    let statements = policies::statements(self.resources, &document).into_iter().map(may_be_there);
+                    self.attached.entry(link.text().to_owned()).or_default().extend(statements);
                 }
                 // A role that SAM makes, or one from elsewhere.
                 _ => self.any = true,
@@ -139,35 +133,33 @@ impl<'r, 's> Roles<'r, 's> {
 
     fn of_role(&self, role: &Resource<'s>) -> Rights {
         let properties = role.properties();
-        let mut gathered = Gathered::new(!self.any, &properties);
-        let (inline, managed) = (properties.at("Policies").items(), properties.at("ManagedPolicyArns").items());
-        match inline {
-            Fact::Known(inline) => {
-                for policy in inline {
-                    gathered.add(policies::statements(self.resources, &policy.at("PolicyDocument").unpacked()));
-                }
-            }
-            Fact::Unknown => gathered.complete = false,
-        }
-        match managed {
-            Fact::Known(managed) => managed.iter().for_each(|policy| gathered.add(self.managed(policy))),
-            Fact::Unknown => gathered.complete = false,
-        }
-        if let Some(attached) = self.attached.get(&*role.id) {
-            gathered.add(attached.clone());
-        }
-        gathered.rights()
+        let mut statements = self.whatever_else(&properties);
+        statements.extend(of_each(&properties.at("Policies"), |policy| {
+            policies::statements(self.resources, &policy.at("PolicyDocument").unpacked())
+        }));
+        statements.extend(of_each(&properties.at("ManagedPolicyArns"), |policy| self.managed(policy)));
+        statements.extend(self.attached.get(&*role.id).into_iter().flatten().cloned());
+        Rights::Stated(statements)
+    }
+
+    /// What may be attached to the role that is not known here, and what a permissions boundary may take away, of a role with these
+    /// properties, or of a function that SAM makes one for.
+    fn whatever_else(&self, properties: &Part<'_>) -> Vec<Statement> {
+        let bounded = properties.at("PermissionsBoundary").is_given() != Fact::Known(false);
+        self.any.then(Statement::unreadable).into_iter().chain(bounded.then(Statement::denying)).collect()
     }
 
     fn made_by_sam(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
-        let mut gathered = Gathered::new(!self.any, properties);
+        let mut statements = self.whatever_else(properties);
         // SAM attaches it to the role of a function with an SQS event.
         let events = function.properties().at("Events").entries();
         let is_sqs = |part: &Part<'_>| part.at("Type").literal() == Fact::Known(Some("SQS".to_owned()));
         match events {
-            Fact::Known(events) if events.iter().any(|(_, event)| is_sqs(event)) => gathered.add(of_aws(KNOWN[0].0)),
+            Fact::Known(events) if events.iter().any(|(_, event)| is_sqs(event)) => {
+                statements.extend(of_aws(KNOWN[0].0))
+            }
             Fact::Known(_) => {}
-            Fact::Unknown => gathered.complete = false,
+            Fact::Unknown => statements.push(Statement::unreadable()),
         }
         // What it gives a role for asynchronous invocations.
         let destination = |when| properties.under(&["EventInvokeConfig", "DestinationConfig", when]);
@@ -178,16 +170,13 @@ impl<'r, 's> Roles<'r, 's> {
         ];
         for (part, arn) in sends {
             match part.at("Type").text_is("SQS", "") {
-                Fact::Known(true) => gathered.allowed.push(self.may_send(&part.at(arn))),
+                Fact::Known(true) => statements.push(self.may_send(&part.at(arn))),
                 Fact::Known(false) => {}
-                Fact::Unknown => gathered.complete = false,
+                Fact::Unknown => statements.push(Statement::unreadable()),
             }
         }
-        match properties.at("Policies").items() {
-            Fact::Known(policies) => policies.iter().for_each(|policy| gathered.add(self.of_sam(policy))),
-            Fact::Unknown => gathered.complete = false,
-        }
-        gathered.rights()
+        statements.extend(of_each(&properties.at("Policies"), |policy| self.of_sam(policy)));
+        Rights::Stated(statements)
     }
 
     fn may_send(&self, queue: &Part<'s>) -> Statement {
@@ -195,22 +184,22 @@ impl<'r, 's> Roles<'r, 's> {
             Fact::Known(Some(Link::Here(id))) => Target::Here(id),
             _ => Target::Other,
         };
-        Statement {
-            actions: vec!["sqs:sendmessage".to_owned()],
-            targets: vec![target],
-            keys: Vec::new(),
-            certain: true,
-        }
+        Statement::allowing(&["sqs:sendmessage"], Some(target))
     }
 
     /// What an entry of SAM's `Policies` allows: a name, a policy template or a document.
-    fn of_sam(&self, policy: &Part<'s>) -> Option<Vec<Statement>> {
+    fn of_sam(&self, policy: &Part<'s>) -> Vec<Statement> {
         if policy.text().known().is_some() {
             return self.managed(policy);
         }
         if policy.at("Statement").is_given() != Fact::Known(false) {
             return policies::statements(self.resources, policy);
         }
+        self.of_template(policy).unwrap_or_else(|| vec![Statement::unreadable()])
+    }
+
+    /// What a policy template of SAM allows, if it is known.
+    fn of_template(&self, policy: &Part<'s>) -> Option<Vec<Statement>> {
         let entries = policy.entries();
         let [(name, parameters)] = entries.known()?.as_slice() else { return None };
         match SAM.iter().find(|(known, ..)| *known == &**name) {
@@ -225,13 +214,7 @@ impl<'r, 's> Roles<'r, 's> {
                     _ if target == "*" => Some(Target::Any),
                     _ => Some(Target::Other),
                 };
-                let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-                Some(vec![Statement {
-                    actions,
-                    targets: target.into_iter().collect(),
-                    keys: Vec::new(),
-                    certain: true,
-                }])
+                Some(vec![Statement::allowing(actions, target)])
             }
             // The others are about other services.
             None if name.ends_with("Policy")
@@ -243,49 +226,31 @@ impl<'r, 's> Roles<'r, 's> {
         }
     }
 
-    fn managed(&self, policy: &Part<'_>) -> Option<Vec<Statement>> {
-        let text = policy.text().known()?.clone()?;
-        if let Some(id) = hole(&text) {
-            let policy = self.resources.get(id).filter(|policy| policy.kind == "AWS::IAM::ManagedPolicy")?;
-            return policies::statements(self.resources, &policy.properties().at("PolicyDocument").unpacked());
+    fn managed(&self, policy: &Part<'_>) -> Vec<Statement> {
+        let Some(text) = policy.text().known().cloned().flatten() else { return vec![Statement::unreadable()] };
+        match hole(&text).map(|id| self.resources.get(id).filter(|policy| policy.kind == "AWS::IAM::ManagedPolicy")) {
+            Some(Some(policy)) => {
+                policies::statements(self.resources, &policy.properties().at("PolicyDocument").unpacked())
+            }
+            Some(None) => vec![Statement::unreadable()],
+            None => of_aws(text.rsplit('/').next().unwrap_or_default()),
         }
-        of_aws(text.rsplit('/').next()?)
     }
 }
 
-/// What a managed policy of AWS allows, if it is known.
-fn of_aws(name: &str) -> Option<Vec<Statement>> {
+/// What each item of a list allows and denies.
+fn of_each<'s>(list: &Part<'s>, of: impl Fn(&Part<'s>) -> Vec<Statement>) -> Vec<Statement> {
+    match list.items() {
+        Fact::Known(items) => items.iter().flat_map(of).collect(),
+        Fact::Unknown => vec![Statement::unreadable()],
+    }
+}
+
+/// What a managed policy of AWS allows. One that is not known here denies nothing.
+fn of_aws(name: &str) -> Vec<Statement> {
     if ELSEWHERE.contains(&name) {
-        return Some(Vec::new());
+        return Vec::new();
     }
-    let (_, actions) = KNOWN.iter().find(|(known, _)| *known == name)?;
-    let actions = actions.iter().map(|action| (*action).to_owned()).collect();
-    Some(vec![Statement { actions, targets: vec![Target::Any], keys: Vec::new(), certain: true }])
-}
-
-/// Statements that are gathered from several policies.
-struct Gathered {
-    allowed: Vec<Statement>,
-    complete: bool,
-    bounded: bool,
-}
-
-impl Gathered {
-    /// None yet, for a role with these properties, or of a function that SAM makes one for.
-    fn new(complete: bool, properties: &Part<'_>) -> Self {
-        let bounded = properties.at("PermissionsBoundary").is_given() != Fact::Known(false);
-        Self { allowed: Vec::new(), complete, bounded }
-    }
-
-    fn add(&mut self, statements: Option<Vec<Statement>>) {
-        match statements {
-            Some(statements) => self.allowed.extend(statements),
-            None => self.complete = false,
-        }
-    }
-
-    fn rights(self) -> Rights {
-        let Self { allowed, complete, bounded } = self;
-        Rights::Stated { allowed, complete, bounded }
-    }
+    let known = KNOWN.iter().find(|(known, _)| *known == name);
+    vec![known.map_or_else(Statement::unreadable, |(_, actions)| Statement::allowing(actions, Some(Target::Any)))]
 }

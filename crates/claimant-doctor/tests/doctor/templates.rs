@@ -605,7 +605,7 @@ fn a_fix_can_be_written_as_it_stands() {
     }
 }
 
-/// A boundary takes away, and adds nothing; what a policy adds that may not be there is not known.
+/// Boundaries and denials take away, and add nothing; what a policy adds that may not be there is not known.
 #[test]
 fn what_may_be_taken_away_from_a_role_is_not_known() {
     let policy = |more: &str, action: &str| {
@@ -633,6 +633,21 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
         ("      Role: !GetAtt Role.Arn\n", "      Policies: [AmazonSQSFullAccess, AmazonDynamoDBFullAccess]\n");
     let in_globals = ("Globals:\n  Function:\n", "Globals:\n  Function:\n    PermissionsBoundary: !Ref Any\n");
     let none = ("AmazonSQSFullAccess, ", "");
+    let denies = policy("", "sqs:*").replace("Allow", "Deny");
+    // In another policy, and in the one that allows it.
+    let beside = |action: &str| {
+        format!(
+            "        - PolicyName: denies
+          PolicyDocument: {{Statement: {{Effect: Deny, Action: '{action}', Resource: '*'}}}}
+        - PolicyName: own
+"
+        )
+    };
+    let (all, of_s3, named) = (beside("*"), beside("s3:*"), "        - PolicyName: own\n");
+    let first = "              - Effect: Allow\n                Action: sqs:SendMessage\n";
+    let within = format!("              - {{Effect: Deny, NotAction: 's3:*', Resource: '*'}}\n{first}");
+    let denied_by_sam = "{Statement: {Effect: Deny, Action: 'dynamodb:U*', Resource: !GetAtt Table.Arn}}";
+    let denied_by_sam = of_sam.1.replace("]", &format!(", {denied_by_sam}]"));
     for (changes, expected) in [
         (&[lacks][..], (1, 1, 0)),
         (&[of_role, lacks], (0, 1, 1)),
@@ -644,6 +659,12 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
         (&[lacks, ("  Logs:\n", &of_another_service)], (1, 1, 0)),
         (&[lacks, ("  Logs:\n", &always)], (2, 0, 0)),
         (&[lacks, role_too, ("  Logs:\n", &may)], (2, 0, 0)),
+        (&[(named, &all)], (0, 0, 2)),
+        (&[lacks, (named, &all)], (0, 1, 1)),
+        (&[(named, &of_s3)], (2, 0, 0)),
+        (&[(first, &within)], (0, 0, 2)),
+        (&[("  Logs:\n", &denies)], (1, 0, 1)),
+        (&[(of_sam.0, &denied_by_sam)], (1, 0, 1)),
     ] {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
         let tally = report.tallies[&18];
