@@ -231,12 +231,16 @@ fn new_projects_are_built_as_the_functions_here() {
     let profiles = |path: &str| {
         let text = std::fs::read_to_string(source::repository().join(path)).expect("it is readable");
         let begin = text.find("# What is deployed.").unwrap_or_else(|| panic!("{path} says what is deployed"));
-        let end = text.find("# A function of another workspace").unwrap_or(text.len());
-        text[begin..end].trim_end().to_owned()
+        text[begin..].to_owned()
     };
     let here = profiles("Cargo.toml");
+    let (here, rest) = here.split_once("# A function of another workspace").expect("the rest is of this one");
     assert!(here.contains("[profile.release]") && here.contains("panic = \"unwind\""), "{here}");
     assert_eq!(profiles("crates/claimant-cli/templates/project/Cargo.toml.in"), here);
+    // There these have what dependencies have that nothing is said of.
+    let members = rest.split_once("# What tests and measures.").expect("it ends").0.lines().skip(1);
+    let others: Vec<_> = members.filter(|line| !line.ends_with(" = { opt-level = \"s\" }")).collect();
+    assert!(here.contains("\n\"*\" = { opt-level = \"s\" }\n") && others.is_empty(), "{others:?}");
 }
 
 /// What cargo builds of the packages of the workspace, as `cargo metadata` has it.
