@@ -250,7 +250,9 @@ impl Tree {
                 },
                 None => {
                     let line = node.line;
-                    let Kind::Text(name) = node.kind else { return Err("a key that is no text".to_owned()) };
+                    let Kind::Text(name) = node.kind else {
+                        return Err("a key that is no text: put one such as Null in quotes".to_owned());
+                    };
                     *key = Some((name, line));
                 }
             },

@@ -55,6 +55,7 @@ fn what_cannot_be_read_has_its_line() {
     for (text, line, what) in [
         ("A: 1\nA: 2", 2, "`A` is there twice"),
         ("A: 1\n[x]: 2", 2, "no text"),
+        ("A: 1\nNull: 2", 2, "put one such as Null in quotes"),
         ("A: 1\nB: [", 2, ""),
         (&deep, 1, "more than 100"),
         (&aliases_of_aliases(9, 10), 7, "more than 600000 values"),
