@@ -181,14 +181,15 @@ impl Consumer<'_> {
             plan.fault("template.yaml cannot be read");
             return;
         };
-        for kind in KINDS {
-            let id = self.name.of_resources() + kind;
-            if insert::has_key(&yaml, &id) {
-                plan.fault(format!("template.yaml has {id} already: choose another name"));
-            }
-        }
+        let mut is_free = false;
         match claimant_template::parse(&yaml) {
             Ok(template) => {
+                let ids = KINDS.iter().map(|kind| self.name.of_resources() + kind);
+                let taken: Vec<_> = ids.filter(|id| globals::taken_in(&template, id).is_some()).collect();
+                is_free = taken.is_empty();
+                for id in taken {
+                    plan.fault(format!("template.yaml has {id} already: choose another name"));
+                }
                 let globals = Globals::of(&template);
                 let own = (!matches!(globals.lock_tables(), LockTables::Named(_))).then_some(LOCK_TABLE);
                 for (section, shared) in SHARED.into_iter().chain(own) {
@@ -206,7 +207,17 @@ impl Consumer<'_> {
         let with_both =
             with_resources.and_then(|yaml| insert::into_section(&yaml, "Outputs", &words.fill(OUTPUTS), false));
         match with_both {
-            Ok(yaml) => plan.change(TEMPLATE, yaml),
+            Ok(yaml) => {
+                // Names of outputs, and whatever else lines are not enough for.
+                if is_free && let Err(unreadable) = claimant_template::parse(&yaml) {
+                    let name = self.name.as_str();
+                    plan.fault(format!(
+                        "template.yaml would be no YAML with {name}: {}, or choose another name",
+                        unreadable.what
+                    ));
+                }
+                plan.change(TEMPLATE, yaml);
+            }
             Err(fault) => plan.fault(format!("template.yaml {fault}: give it a section that lines can be added to")),
         }
     }
@@ -227,9 +238,7 @@ fn plan_nested(plan: &mut Plan) {
 
 /// Returns what is wrong with a template where a section of it lacks something that consumers share.
 fn lacks(template: &Node, section: &str, shared: &str) -> Option<String> {
-    let has = |section: &str| globals::has(template, section, shared);
-    // CloudFormation takes no parameter that has the name of something else.
-    let taken = ["Parameters", "Resources"].into_iter().find(|other| has(other));
+    let taken = globals::taken_in(template, shared);
     let first = taken.map(|other| format!("give the one under {other} another name, and ")).unwrap_or_default();
     let fault = format!(
         "template.yaml has no {shared} under {section}, which consumers share: {first}copy it from claimant's own template"

@@ -105,7 +105,12 @@ pub(super) fn has(template: &Node, section: &str, name: &str) -> bool {
     template.get(section).is_some_and(|section| section.get(name).is_some())
 }
 
-/// Returns what a value refers to, where it is made of such names and commas alone.
+/// Returns the section in which the name is taken: CloudFormation takes no parameter that has the name of a resource.
+pub(super) fn taken_in(template: &Node, name: &str) -> Option<&'static str> {
+    ["Parameters", "Resources"].into_iter().find(|section| has(template, section, name))
+}
+
+/// Returns the tables that a value names, where it is made of their names or ARNs and commas alone.
 fn referred(value: &Node) -> Option<Vec<&str>> {
     let Kind::Call(function, argument) = &value.kind else { return None };
     match (&**function, argument.items()) {

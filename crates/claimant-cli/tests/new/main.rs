@@ -162,6 +162,23 @@ fn what_is_in_the_way_is_said_and_nothing_is_written() {
         assert!(wanted.iter().all(|wanted| errors.contains(wanted)), "{name} {options:?}: {errors}");
         assert_eq!(files(workspace.path()), before, "{name}");
     }
+    // Names that are no beginning of a line, and those of outputs.
+    let template = workspace.path().join("template.yaml");
+    let text = fs::read_to_string(&template).unwrap();
+    for (section, entry, wanted) in [
+        ("Resources", "\"SecondQueue\": {Type: AWS::SQS::Queue}", "template.yaml has SecondQueue already"),
+        ("Parameters", "SecondLogs: {Type: String}", "template.yaml has SecondLogs already"),
+        ("Outputs", "SecondQueueUrl: {Value: !Ref WelcomeQueue}", "`SecondQueueUrl` is there twice"),
+    ] {
+        let taken = text.replacen(&format!("\n{section}:\n"), &format!("\n{section}:\n  {entry}\n"), 1);
+        fs::write(&template, taken).unwrap();
+        let before = files(workspace.path());
+        let output = claimant_new(workspace.path(), "second", &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains(wanted), "{entry}: {errors}");
+        assert_eq!(files(workspace.path()), before, "{entry}");
+    }
+    fs::write(&template, text).unwrap();
     fs::copy(root().join("Cargo.lock"), workspace.path().join("Cargo.lock")).unwrap();
     let before = files(workspace.path());
     let said = written(workspace.path(), "another", &["--dry-run", "--transactional"]);
