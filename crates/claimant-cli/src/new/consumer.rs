@@ -145,11 +145,17 @@ impl Consumer<'_> {
         words.condition("traced", globals.trace());
         let tables = globals.lock_tables();
         words.condition("table_by_globals", matches!(tables, LockTables::Named(_)));
-        let arns = match &tables {
-            LockTables::Named(names) => arns(names),
-            LockTables::Unset | LockTables::Unreadable => arns(&[LOCK_TABLE.1]),
+        let names: &[&str] = match &tables {
+            LockTables::Named(names) => names,
+            LockTables::Unset | LockTables::Unreadable => &[LOCK_TABLE.1],
         };
-        words.word("lock_tables", arns);
+        words.word("lock_tables", arns(names));
+        for table in names.iter().filter(|table| globals.is_sealed(table)) {
+            plan.note(format!(
+                "{table} is encrypted with a key of yours: before you deploy, add to {}Role kms:Decrypt on it. Without it, no message is claimed.",
+                self.name.of_resources()
+            ));
+        }
         if tables == LockTables::Unreadable {
             plan.note(format!(
                 "CLAIMANT_TABLE in the template's Globals is not made of its own tables alone: {} has LockTable, a store of its own, and shares no breaker and no limit with functions of another store.",
@@ -165,6 +171,12 @@ impl Consumer<'_> {
         for (what, property) in globals.of_roles() {
             plan.note(format!(
                 "The template's Globals have {what}, which SAM gives only to roles that it makes itself: before you deploy, give {}Role the same, as its {property}.",
+                self.name.of_resources()
+            ));
+        }
+        for (variable, document) in globals.variables_with_rights() {
+            plan.note(format!(
+                "The template's Globals have {variable}, and so has the new function: add to {}Role what claimant's {document} has for it, or say it at the functions that use it.",
                 self.name.of_resources()
             ));
         }
@@ -243,7 +255,7 @@ fn lacks(template: &Node, section: &str, shared: &str) -> Option<String> {
     let fault = format!(
         "template.yaml has no {shared} under {section}, which consumers share: {first}copy it from claimant's own template"
     );
-    (!has(section)).then_some(fault)
+    (!globals::has(template, section, shared)).then_some(fault)
 }
 
 /// Returns the ARNs of tables, as a role names them.

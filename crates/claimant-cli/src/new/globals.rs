@@ -16,6 +16,10 @@ const UNALLOWED: [(&[&str], &str); 3] = [
     ),
 ];
 
+/// Variables that claimant needs rights for, on what only the user knows, and where it says which.
+const OF_VARIABLES: [(&str, &str); 2] =
+    [("CLAIMANT_RESUME_ROLE_ARN", "docs/breaker.md"), ("CLAIMANT_SCHEDULE_ROLE_ARN", "docs/outcomes.md")];
+
 /// What SAM gives to the roles that it makes itself alone, and the property of a role that says the same.
 const OF_ROLES: [(&str, &str); 3] = [
     ("PermissionsBoundary", "PermissionsBoundary"),
@@ -85,6 +89,19 @@ impl<'a> Globals<'a> {
         OF_ROLES.into_iter().filter(|(key, _)| self.get(key).is_some())
     }
 
+    /// Returns the variables that a function needs more rights for, and the document that has them.
+    pub(super) fn variables_with_rights(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        OF_VARIABLES.into_iter().filter(|(name, _)| self.variable(name).is_some())
+    }
+
+    /// Returns whether a table is encrypted with a key of the user's own, in one Region at least.
+    pub(super) fn is_sealed(&self, table: &str) -> bool {
+        let properties = || self.template.get("Resources")?.get(table)?.get("Properties");
+        let has_key = |node: &Node| node.get("SSESpecification").is_some_and(|sse| sse.get("KMSMasterKeyId").is_some());
+        let replicas = |node: &'a Node| node.get("Replicas").map_or(&[][..], Node::items);
+        properties().is_some_and(|table| has_key(table) || replicas(table).iter().any(has_key))
+    }
+
     /// Returns whether a function moves records.
     pub(super) fn move_records(&self) -> bool {
         self.variable("CLAIMANT_TABLE_BEFORE").is_some()
@@ -115,9 +132,11 @@ fn referred(value: &Node) -> Option<Vec<&str>> {
     let Kind::Call(function, argument) = &value.kind else { return None };
     match (&**function, argument.items()) {
         ("Ref", _) => Some(vec![argument.as_text()?]),
+        ("GetAtt", [name, attribute]) if attribute.as_text() == Some("Arn") => Some(vec![name.as_text()?]),
+        ("GetAtt", []) => Some(vec![argument.as_text()?.strip_suffix(".Arn")?]),
         ("Sub", []) => {
-            let names = argument.as_text()?.split(',');
-            names.map(|name| name.trim().strip_prefix("${")?.strip_suffix('}')).collect()
+            let names = argument.as_text()?.split(',').map(|name| name.trim().strip_prefix("${")?.strip_suffix('}'));
+            names.map(|name| Some(name?.trim_end_matches(".Arn"))).collect()
         }
         ("Join", [between, parts]) if between.as_text()?.trim() == "," => {
             let names = parts.items().iter().map(referred).collect::<Option<Vec<_>>>()?;

@@ -21,6 +21,8 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
     let with = |tables: &str| ours.replace(one, &format!("CLAIMANT_TABLE: {tables}"));
     let (two, joined) =
         (with("!Sub '${LockTable},${LockTable2}'"), with("!Join [',', [!Ref LockTable, !Ref LockTable2]]"));
+    let by_arn = with("!GetAtt LockTable.Arn");
+    let by_arns = with("!Join [',', [!GetAtt [LockTable, Arn], !Sub '${LockTable2.Arn}']]");
     let (of_another, of_a_parameter) = (with("!Sub '${LockTable},locks-2'"), with("!Ref AlarmTopicArn"));
     let in_vpc = format!("{ours}    VpcConfig: {{SubnetIds: [subnet-1], SecurityGroupIds: [sg-1]}}\n");
     let (traced, untraced) = (format!("{ours}    Tracing: Active\n"), format!("{ours}    Tracing: PassThrough\n"));
@@ -43,6 +45,8 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         (&*of_roles, 0, own_store),
         (&*two, 0, both),
         (&*joined, 0, both),
+        (&*by_arn, 0, own_store),
+        (&*by_arns, 0, both),
         (&*of_another, 1, own_store),
         (&*of_a_parameter, 1, own_store),
         (without_table, 1, own_store),
@@ -80,7 +84,9 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         }
         let stack = Stack::load(&template, &BTreeMap::new()).unwrap();
         let function = &stack.functions[0];
-        assert_eq!((function.timeout.as_secs(), &*function.environment["CLAIMANT_TABLE"]), (30, tables), "{globals}");
+        let named = function.environment["CLAIMANT_TABLE"].split(',').map(|table| table.rsplit('/').next().unwrap());
+        let named = named.collect::<Vec<_>>().join(",");
+        assert_eq!((function.timeout.as_secs(), &*named), (30, tables), "{globals}");
         let text = fs::read_to_string(&template).unwrap();
         let section = text.split_once("  WelcomeFunction:").unwrap().1.split_once("  WelcomeLogs:").unwrap().0;
         let own =
@@ -108,6 +114,37 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
     let output = claimant_new(workspace.path(), "welcome", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && errors.contains("infra/alarms.yaml is not claimant's"), "{errors}");
+}
+
+/// What the user's own resources ask for: the command cannot know them.
+#[test]
+fn the_rights_that_only_the_user_can_give_are_said() {
+    let ours = fs::read_to_string(root().join("template.yaml")).unwrap();
+    let key = "SSESpecification: {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: !Ref Key}";
+    let plain = "SSESpecification:\n        SSEEnabled: true";
+    let (lock_table, recovery) = ("  LockTable:\n    Type: AWS::DynamoDB::Table\n", "      PointInTimeRecovery");
+    let global = lock_table.replace("::Table", "::GlobalTable");
+    let replicas = format!("      Replicas: [{{Region: eu-west-1}}, {{Region: eu-north-1, {key}}}]\n{recovery}");
+    let one = "        CLAIMANT_TABLE: !Ref LockTable\n";
+    let role = |what: &str| format!("{one}        CLAIMANT_{what}_ROLE_ARN: !GetAtt Timer.Arn\n");
+    let sealed = "LockTable is encrypted with a key of yours: before you deploy, add to WelcomeRole kms:Decrypt";
+    for (changes, wanted) in [
+        (&[(one, one)][..], None),
+        (&[(plain, key)], Some(sealed)),
+        (&[(lock_table, &global), (recovery, &replicas)], Some(sealed)),
+        (
+            &[(one, &role("RESUME"))],
+            Some("have CLAIMANT_RESUME_ROLE_ARN, and so has the new function: add to WelcomeRole"),
+        ),
+        (&[(one, &role("SCHEDULE"))], Some("WelcomeRole what claimant's docs/outcomes.md has for it")),
+    ] {
+        let workspace = workspace();
+        let text = changes.iter().fold(ours.clone(), |text, (before, after)| text.replacen(before, after, 1));
+        fs::write(workspace.path().join("template.yaml"), text).unwrap();
+        let said = written(workspace.path(), "welcome", &["--dry-run"]);
+        assert_eq!(said.contains("add to WelcomeRole"), wanted.is_some(), "{said}");
+        assert!(wanted.is_none_or(|wanted| said.contains(wanted)), "{wanted:?} in {said}");
+    }
 }
 
 #[test]
