@@ -1,4 +1,4 @@
-//! What SQS takes of a message.
+//! What SQS takes of a message, and what its errors mean.
 
 /// The most bytes of a message, bodies and attributes, and of the messages of one request together ("SendMessageBatch" in the SQS API
 /// reference, since August 2025). A queue may be set to fewer for a message.
@@ -21,4 +21,48 @@ const THROTTLED: [&str; 6] =
 #[must_use]
 pub fn is_throttle(code: &str) -> bool {
     THROTTLED.iter().any(|word| code.contains(word))
+}
+
+/// What an answer that is an error says of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// SQS takes no more for now, and took nothing of it.
+    Throttled,
+    /// It may have been done, whole or in part.
+    Unknown,
+    /// It was refused, and would be again.
+    Refused,
+}
+
+/// Returns what an answer with this error code and HTTP status says of its request.
+#[must_use]
+pub fn fate(code: &str, status: u16) -> Fate {
+    match status {
+        _ if is_throttle(code) => Fate::Throttled,
+        429 => Fate::Throttled,
+        408 | 500.. => Fate::Unknown,
+        _ if code.contains("RequestTimeout") => Fate::Unknown,
+        _ => Fate::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_became_of_its_request() {
+        for (code, status, wanted) in [
+            ("RequestThrottled", 403, Fate::Throttled),
+            ("SlowDown", 503, Fate::Throttled),
+            ("", 429, Fate::Throttled),
+            ("RequestTimeout", 400, Fate::Unknown),
+            ("", 408, Fate::Unknown),
+            ("ServiceUnavailable", 503, Fate::Unknown),
+            ("AccessDenied", 403, Fate::Refused),
+            ("", 400, Fate::Refused),
+        ] {
+            assert_eq!(fate(code, status), wanted, "{code} {status}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 use aws_sdk_sqs::{Client, Config};
 use claimant_aws::is_unsent;
-use claimant_aws::sqs::is_throttle;
+use claimant_aws::sqs::{Fate, fate};
 use tokio::time::sleep;
 
 use crate::aws::{failed, is_refusal, name_of_arn};
@@ -45,20 +45,21 @@ pub(crate) async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> Res
     let request = client.send_message_batch().queue_url(url).set_entries(Some(entries));
     let takes_once = url.ends_with(".fifo");
     let (mut tried, mut may_have_arrived) = (0, false);
-    let seen = |why: Unconfirmed, earlier| Unconfirmed { may_have_arrived: why.may_have_arrived || earlier, ..why };
     loop {
         let once = Config::builder().retry_config(RetryConfig::disabled());
         let error = match request.clone().customize().config_override(once).send().await {
             Ok(answer) => {
-                let of_entry = |id: &String| of_entry(&answer, id, queue).map_err(|why| seen(why, may_have_arrived));
-                return Ok(ids.iter().map(of_entry).collect());
+                let of_entry = |id: &String| of_entry(&answer, id, queue);
+                let seen = |none| if may_have_arrived { after_a_lost_answer(none, queue) } else { none };
+                return Ok(ids.iter().map(|id| of_entry(id).map_err(seen)).collect());
             }
             Err(error) => error,
         };
         tried += 1;
-        let is_lost = is_unknown(&error) && !is_unsent(&error);
+        let (fate, is_unsent) = (fate_of(&error), is_unsent(&error));
+        let is_lost = fate == Fate::Unknown && !is_unsent;
         may_have_arrived |= is_lost;
-        if tried < TRIES_MAX && (is_throttled(&error) || is_unsent(&error) || is_lost && takes_once) {
+        if tried < TRIES_MAX && (fate == Fate::Throttled || is_unsent || is_lost && takes_once) {
             sleep(Duration::from_millis(PAUSE_MS << (tried - 1))).await;
             continue;
         }
@@ -91,16 +92,20 @@ fn of_entry(answer: &SendMessageBatchOutput, id: &str, queue: &str) -> Sent {
     })
 }
 
-/// Returns whether what was asked for may have been done: no answer came, or one of a service that failed on its way.
-pub(crate) fn is_unknown<E>(error: &SdkError<E>) -> bool {
-    match error {
-        SdkError::ConstructionFailure(_) => false,
-        SdkError::ServiceError(answer) => answer.raw().status().is_server_error(),
-        _ => true,
+/// Returns what is known of a message after this answer and one before it that was lost.
+fn after_a_lost_answer(none: Unconfirmed, queue: &str) -> Unconfirmed {
+    if none.may_have_arrived {
+        return none;
     }
+    let why = format!("it is not known whether {queue} took it: an earlier try had no answer, and now {}", none.why);
+    Unconfirmed { why, may_have_arrived: true, ..none }
 }
 
-/// Returns whether SQS takes no more for now.
-fn is_throttled<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
-    error.as_service_error().and_then(ProvideErrorMetadata::code).is_some_and(is_throttle)
+/// Returns what became of a request: where no answer came, it may have been done.
+pub(crate) fn fate_of<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Fate {
+    match error {
+        SdkError::ConstructionFailure(_) => Fate::Refused,
+        SdkError::ServiceError(answer) => fate(answer.err().code().unwrap_or_default(), answer.raw().status().as_u16()),
+        _ => Fate::Unknown,
+    }
 }

@@ -2,7 +2,7 @@
 
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
-use claimant_aws::sqs::is_throttle;
+use claimant_aws::sqs::{Fate, fate, is_throttle};
 use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 
@@ -44,17 +44,20 @@ pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<Try
 pub(crate) fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
     let SdkError::ServiceError(service) = error else { return unanswered(error) };
     let (code, status) = (service.err().code().unwrap_or("no code"), service.raw().status());
-    if is_throttle(code) || status.as_u16() == 429 {
-        return TryResult::Again(SendError::new(
-            SendErrorKind::Failed,
-            format!("SQS failed to take the message: {code}"),
-        ));
-    }
-    if status.is_server_error() {
-        return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
-    }
-    if code.contains("RequestTimeout") || status.as_u16() == 408 {
-        return TryResult::Again(unknown(&format!("SQS did not get the whole request in time: {code}")));
+    match fate(code, status.as_u16()) {
+        Fate::Throttled => {
+            return TryResult::Again(SendError::new(
+                SendErrorKind::Failed,
+                format!("SQS failed to take the message: {code}"),
+            ));
+        }
+        Fate::Unknown if status.is_server_error() => {
+            return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
+        }
+        Fate::Unknown => {
+            return TryResult::Again(unknown(&format!("SQS did not get the whole request in time: {code}")));
+        }
+        Fate::Refused => {}
     }
     let refused = |hint| SendError::new(SendErrorKind::Refused, format!("SQS refused the request: {code}{hint}"));
     // Of these three it is known that they hold for each message: none is tried alone.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-use crate::aws::Server;
+use crate::aws::{CLOSE, Server};
 use crate::console::shop::{REJECTED, shop};
 use crate::dead::World;
 
@@ -86,8 +86,8 @@ async fn what_a_function_copied_goes_back_to_its_queue_where_that_is_the_only_on
         world.letter_in("Given", ("no price", "rejected"), "{}");
         let (code, done) = world.json(&[&["dead", "redrive", "--all", "--yes"], queue].concat()).await;
         let queues = done["queues"].as_array().unwrap();
-        let given = queues.iter().find(|one| one["dead_letter_queue"] == "Given").unwrap();
-        assert_eq!((code, &given["done"][0]["queue"]), (0, &json!("Parcels")), "{queue:?}: {done}");
+        let given = queues.iter().find(|one| one["queue"] == "Given").unwrap();
+        assert_eq!((code, &given["done"][0]["to"]), (0, &json!("Parcels")), "{queue:?}: {done}");
     }
     assert_eq!((depth(&world, "Given"), depth(&world, "Parcels")), (0, 3));
     world.cloud.stop().await;
@@ -119,7 +119,7 @@ async fn a_queue_that_fails_keeps_no_other_from_its_act() {
     let (code, done) = world.json(&["dead", "redrive", "--all", "--yes", "--to", "Dead"]).await;
     let [dead, given, lost] = done["queues"].as_array().unwrap().as_slice() else { panic!("{done}") };
     assert!(dead["failed"].as_str().unwrap().contains("cannot be its own destination"), "{done}");
-    assert_eq!((code, &given["failed"], &lost["done"][0]["queue"]), (1, &json!(null), &json!("Dead")), "{done}");
+    assert_eq!((code, &given["failed"], &lost["done"][0]["to"]), (1, &json!(null), &json!("Dead")), "{done}");
     assert_eq!((depth(&world, "Dead"), depth(&world, "Lost")), (2, 0));
     world.cloud.stop().await;
 }
@@ -220,24 +220,46 @@ async fn a_key_is_explained_before_its_dead_letters_are_looked_for() {
 }
 
 /// Answers for a queue that never ends, and for one that may not be read.
-fn one_refused(request: &str) -> (u16, String) {
+fn one_not_read(request: &str) -> (u16, String) {
     let is_refused = request.contains("AmazonSQS.ReceiveMessage") && request.contains("/1/b-dead");
     if is_refused { (403, NOT_YOU.to_owned()) } else { endless_tens(request) }
+}
+
+/// Answers for an empty queue, and for one that cannot be opened.
+fn one_not_opened(request: &str) -> (u16, String) {
+    let is_refused = request.contains("AmazonSQS.ListDeadLetterSourceQueues") && request.contains("/1/b-dead");
+    let answer = if is_refused { NOT_YOU } else { "{}" };
+    if is_refused || request.contains("AmazonSQS.ReceiveMessage") {
+        return (if is_refused { 403 } else { 200 }, answer.to_owned());
+    }
+    endless_beside_a_table(request)
 }
 
 /// To read it has hidden the letters, and grown their receive counts.
 #[test]
 fn what_was_read_of_dead_letters_is_shown_where_another_queue_cannot_be_read() {
-    let aws = Server::start(one_refused);
-    let queues = ["a-dead", "b-dead", "c-dead"].map(|name| format!("{}/1/{name}", aws.url));
-    let queues: Vec<_> = queues.iter().flat_map(|url| ["--queue", url]).collect();
-    for (look, shows) in [("group", "groups"), ("list", "letters")] {
-        let (code, out, err) = aws.claimant(&[&["dead", look, "--limit", "10", "--json"], queues.as_slice()].concat());
+    let (not_read, not_opened) = (Server::start(one_not_read), Server::start(one_not_opened));
+    for (aws, act, shows) in [
+        (&not_read, &["group", "--limit", "10"][..], "groups"),
+        (&not_read, &["list", "--limit", "10"], "letters"),
+        (&not_opened, &["list"], "letters"),
+        (&not_opened, &["discard", "--all", "--yes"], "done"),
+    ] {
+        let queues = ["a-dead", "b-dead", "c-dead"].map(|name| format!("{}/1/{name}", aws.url));
+        let queues: Vec<_> = queues.iter().flat_map(|url| ["--queue", url]).collect();
+        let (code, out, err) = aws.claimant(&[&["dead"], act, &["--json"], &queues].concat());
         let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
         let all = shown["queues"].as_array().unwrap();
-        assert!(code == Some(2) && err.contains("error: b-dead: ") && err.contains("not you"), "{shown}{err}");
-        let seen: Vec<_> = all.iter().map(|one| (one[shows].is_array(), one["failed"].is_string())).collect();
-        assert_eq!(seen, [(true, false), (false, true), (true, false)], "{shown}");
+        assert_eq!((code, &shown["not_reached"]), (Some(2), &json!([])), "{shown}{err}");
+        assert!(err.contains("error: b-dead: ") && err.contains("not you"), "{shown}{err}");
+        // Who takes the letters from it does not look at each field.
+        let is_said = act.contains(&"--limit");
+        assert_eq!(err.contains("a-dead: 10 dead letters, and perhaps more"), is_said, "{err}");
+        let seen: Vec<_> = all
+            .iter()
+            .map(|one| (one[shows].is_array(), one["failed"].is_string(), one["queue"].is_string()))
+            .collect();
+        assert_eq!(seen, [(true, false, true), (true, true, true), (true, false, true)], "{shown}");
     }
 }
 
@@ -289,6 +311,119 @@ fn what_is_refused_of_every_letter_ends_the_act() {
         let count = |operation: &str| requests.iter().filter(|request| request.contains(operation)).count();
         assert_eq!((count("AmazonSQS.SendMessageBatch"), count("AmazonSQS.DeleteMessageBatch")), (sent, deleted));
     }
+}
+
+/// Confirms each message of a request.
+fn confirmed(request: &str) -> (u16, String) {
+    let ids = (0..80).filter(|n| request.contains(&format!("\"Id\":\"{n}\"")));
+    let one = |n: usize| json!({"Id": n.to_string(), "MessageId": format!("new-{n}"), "MD5OfMessageBody": "x"});
+    (200, json!({"Successful": ids.map(one).collect::<Vec<_>>(), "Failed": []}).to_string())
+}
+
+/// Answers for a queue of 80 letters that SQS moved from two queues, of which one takes them back.
+fn taken_back_by_one(request: &str) -> (u16, String) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    if request.contains("AmazonSQS.ReceiveMessage") {
+        let letter = |n: usize| {
+            let source = ["orders", "payments"][n % 2];
+            let source = json!({"DeadLetterQueueSourceArn": format!("arn:aws:sqs:eu-west-1:1:{source}")});
+            json!({"MessageId": format!("m-{n}"), "ReceiptHandle": "r", "Body": "x", "Attributes": source})
+        };
+        let first = NEXT.fetch_add(10, Ordering::SeqCst);
+        let letters: Vec<_> = (first..first + 10).filter(|n| *n < 80).map(letter).collect();
+        return (200, json!({ "Messages": letters }).to_string());
+    }
+    if request.contains("AmazonSQS.ListDeadLetterSourceQueues") {
+        let urls = ["orders", "payments"].map(|name| format!("https://sqs.eu-west-1.amazonaws.com/1/{name}"));
+        return (200, json!({ "queueUrls": urls }).to_string());
+    }
+    match request.contains("AmazonSQS.SendMessageBatch") && request.contains("/1/orders") {
+        true => (403, NOT_YOU.to_owned()),
+        false if request.contains("MessageBatch") => confirmed(request),
+        false => (200, "{}".to_owned()),
+    }
+}
+
+#[test]
+fn what_is_refused_of_one_queue_keeps_no_letter_from_another() {
+    let aws = Server::start(taken_back_by_one);
+    let queue = format!("{}/1/dead", aws.url);
+    let (code, out, err) = aws.claimant(&["dead", "redrive", "--all", "--yes", "--json", "--queue", &queue]);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    let queue = &shown["queues"][0];
+    let done = queue["done"].as_array().unwrap();
+    assert!(done.len() == 40 && done.iter().all(|done| done["to"] == "payments"), "{shown}");
+    assert_eq!((code, &queue["problem_count"], &queue["failed"]), (Some(1), &json!(40), &Value::Null), "{shown}");
+    let requests = aws.requests.lock().unwrap();
+    let refused = requests.iter().filter(|one| one.contains("SendMessageBatch") && one.contains("/1/orders")).count();
+    assert_eq!(refused, 3);
+}
+
+/// Answers for a queue of one letter, whose copy is taken once without an answer, and refused when it is sent again.
+fn lost_and_then_refused(request: &str) -> (u16, String) {
+    static SHOWN: AtomicUsize = AtomicUsize::new(0);
+    static SENT: AtomicUsize = AtomicUsize::new(0);
+    let answer = if request.contains("AmazonSQS.ReceiveMessage") && SHOWN.fetch_add(1, Ordering::SeqCst) == 0 {
+        let group = json!({"MessageGroupId": "ada"});
+        json!({"Messages": [{"MessageId": "m-1", "ReceiptHandle": "r", "Body": "x", "Attributes": group}]})
+    } else if request.contains("AmazonSQS.SendMessageBatch") {
+        if SENT.fetch_add(1, Ordering::SeqCst) == 0 {
+            return CLOSE;
+        }
+        json!({"Successful": [], "Failed": [{"Id": "0", "SenderFault": true, "Code": "KmsThrottled", "Message": "no"}]})
+    } else {
+        json!({})
+    };
+    (200, answer.to_string())
+}
+
+#[test]
+fn a_copy_that_may_have_arrived_is_not_said_to_be_refused() {
+    let aws = Server::start(lost_and_then_refused);
+    let [dead, to] = ["dead.fifo", "orders.fifo"].map(|name| format!("{}/1/{name}", aws.url));
+    let redrive = ["dead", "redrive", "m-1", "--yes", "--json", "--to", &to, "--queue", &dead];
+    let (code, out, err) = aws.claimant(&redrive);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    let problem = &shown["queues"][0]["problems"][0];
+    let why = problem["why"].as_str().unwrap_or_else(|| panic!("{shown}{err}"));
+    assert_eq!((code, &problem["copied"]), (Some(1), &Value::Null), "{shown}");
+    assert!(why.starts_with("it is not known whether orders.fifo took it: ") && why.contains("KmsThrottled"), "{why}");
+}
+
+/// Answers for two queues, of which one has the letter that is named, and others, which are slow to be shown again.
+fn slow_to_end(request: &str) -> (u16, String) {
+    if request.contains("AmazonSQS.ChangeMessageVisibilityBatch") {
+        std::thread::sleep(Duration::from_millis(300));
+        return confirmed(request);
+    }
+    if request.contains("AmazonSQS.DeleteMessageBatch") {
+        return confirmed(request);
+    }
+    if !request.contains("AmazonSQS.ReceiveMessage") {
+        return endless_beside_a_table(request);
+    }
+    let letter = |n: usize| json!({"MessageId": format!("m-{n}"), "ReceiptHandle": "r", "Body": "x", "Attributes": {}});
+    (200, json!({ "Messages": [letter(1), letter(2)] }).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_after_all_that_was_named_is_done_ends_nothing() {
+    let aws = Server::start(slow_to_end);
+    let [a, b] = ["a-dead", "b-dead"].map(|name| format!("{}/1/{name}", aws.url));
+    let discard = ["dead", "discard", "m-1", "--yes", "--json", "--queue", &a, "--queue", &b];
+    let (code, out, err) = aws.interrupted(&discard, "AmazonSQS.ChangeMessageVisibilityBatch").await;
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((code, &shown["not_reached"]), (Some(0), &json!([])), "{shown}{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queues_that_ctrl_c_came_before_are_named() {
+    let aws = Server::start(endless);
+    let [a, b] = ["a-dead", "b-dead"].map(|name| format!("{}/1/{name}", aws.url));
+    let list = ["dead", "list", "--json", "--queue", &a, "--queue", &b];
+    let (code, out, err) = aws.interrupted(&list, "AmazonSQS.ReceiveMessage").await;
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((code, &shown["not_reached"]), (Some(130), &json!(["b-dead"])), "{shown}{err}");
 }
 
 #[test]

@@ -114,11 +114,7 @@ async fn a_queue_whose_question_was_answered_with_no_is_told() {
     let (code, shown) = terminal.types("n\n").await;
     let document: Value = serde_json::from_str(&shown[shown.find("\n{").unwrap()..]).unwrap();
     let queue = &document["queues"][0];
-    assert_eq!(
-        (code, &queue["dead_letter_queue"], &queue["declined"]),
-        (Some(1), &json!("Dead"), &json!(true)),
-        "{shown}"
-    );
+    assert_eq!((code, &queue["queue"], &queue["declined"]), (Some(1), &json!("Dead"), &json!(true)), "{shown}");
     assert_eq!((&queue["done"], world.depths()), (&json!([]), (1, 0)), "{shown}");
     world.cloud.stop().await;
 }

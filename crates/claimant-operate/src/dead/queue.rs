@@ -9,6 +9,7 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry as ChangeEntry, DeleteMessageBatchRequestEntry as DeleteEntry, Message,
     MessageSystemAttributeName as System, QueueAttributeName as Name, SendMessageBatchRequestEntry as SendEntry,
 };
+use claimant_aws::sqs::Fate;
 use claimant_core::{Error, ErrorKind};
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use super::depth::Depth;
 use super::sources;
 use crate::aws::{failed, is_refusal, is_same_queue, name_of_arn, queue_url};
-use crate::send_request::{self, Sent, Unconfirmed, is_unknown};
+use crate::send_request::{self, Sent, Unconfirmed, fate_of};
 use crate::target::Place;
 
 /// Messages, and entries, of one request.
@@ -272,8 +273,8 @@ impl DeadLetterQueue {
                     }
                 }
                 Err(error) => {
-                    let is_unknown = is_unknown(&error);
-                    let what = if is_unknown { &*not_known } else { "it was not deleted" };
+                    let is_known = fate_of(&error) != Fate::Unknown;
+                    let what = if is_known { "it was not deleted" } else { &*not_known };
                     let why = failed(what, "sqs:DeleteMessage", &error);
                     let said = why.to_string();
                     left.extend(chunk.iter().map(|(id, _)| (id.clone(), said.clone())));

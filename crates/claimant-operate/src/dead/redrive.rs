@@ -68,8 +68,8 @@ impl DeadLetterQueue {
 /// Why a letter stays whose group has one in front of it that stayed.
 const BEHIND: &str = "an earlier letter of its group was not sent back";
 
-/// Requests refused as a whole, one after the other, after which none is sent: one can be refused because of a letter, and what is refused of
-/// all of these is refused of the next, as where a permission is missing.
+/// Requests to one queue refused as a whole, one after the other, after which none is sent to it: one can be refused because of a letter, and
+/// what is refused of all of these is refused of the next, as where a permission is missing.
 const REFUSED_MAX: u32 = 3;
 
 /// A redrive under way.
@@ -82,8 +82,8 @@ struct Redrive<'a> {
     urls: BTreeMap<String, Result<String, String>>,
     /// The groups of which a letter stayed, with the URL of their queue, if it is known: what comes after it in its group stays, too.
     held_back: HashSet<(Option<String>, String)>,
-    /// Requests refused as a whole since one was not, by the queue that they were for.
-    refused: BTreeMap<String, u32>,
+    /// Of each queue that letters were for: requests refused as a whole since one was not, and why the last of them was.
+    refused: BTreeMap<String, (u32, String)>,
     report: Report,
 }
 
@@ -114,6 +114,9 @@ impl Redrive<'_> {
                     self.report.problem(&letter, why.to_string(), false);
                 }
             }
+        }
+        for url in queues.keys() {
+            self.refused.entry(url.clone()).or_default();
         }
         for (url, copies) in queues {
             let mut held_back = HashSet::new();
@@ -170,17 +173,26 @@ impl Redrive<'_> {
         if request.is_empty() {
             return;
         }
+        if let Some((REFUSED_MAX.., why)) = self.refused.get(url) {
+            for (copy, letter) in request {
+                held_back.extend(copy.group);
+                self.report.problem(&letter, why.as_str(), false);
+            }
+            return;
+        }
         self.pace.turn(request.len()).await;
         let entries = request.iter().map(|(copy, _)| copy.entry.clone()).collect();
         let answers = match walk.queue.send(url, entries).await {
             Ok(answers) => {
-                self.refused.remove(url);
+                self.refused.insert(url.to_owned(), (0, String::new()));
                 answers
             }
             Err(none) => {
-                let refused = self.refused.entry(url.to_owned()).or_default();
-                *refused += u32::from(none.is_refused);
-                if *refused == REFUSED_MAX {
+                let (times, why) = self.refused.entry(url.to_owned()).or_default();
+                *times += u32::from(none.is_refused);
+                why.clone_from(&none.why);
+                // Another queue may take its letters.
+                if self.refused.values().all(|(times, _)| *times >= REFUSED_MAX) {
                     walk.refused = Some(Error::new(none.why.clone()));
                 }
                 vec![Err(none); request.len()]
@@ -192,7 +204,8 @@ impl Redrive<'_> {
                 Ok(new_id) => sent.push((letter, new_id)),
                 Err(unconfirmed) => {
                     held_back.extend(copy.group);
-                    self.report.problem(&letter, unconfirmed.why, false);
+                    let copied = (!unconfirmed.may_have_arrived).then_some(false);
+                    self.report.problem(&letter, unconfirmed.why, copied);
                 }
             }
         }

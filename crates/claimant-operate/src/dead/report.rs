@@ -137,15 +137,15 @@ pub struct Problem {
     pub message_id: String,
     /// Why.
     pub why: String,
-    /// Whether it was sent all the same: it is there, and may be here, too.
-    pub copied: bool,
+    /// Whether it was sent all the same: it is there, and may be here, too. `None` where that is not known.
+    pub copied: Option<bool>,
 }
 
 impl Report {
     /// Returns it as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let done = |done: &Done| json!({ "message_id": done.message_id, "queue": done.queue, "new_id": done.new_id });
+        let done = |done: &Done| json!({ "message_id": done.message_id, "to": done.queue, "new_id": done.new_id });
         let problem = |p: &Problem| json!({ "message_id": p.message_id, "why": p.why, "copied": p.copied });
         json!({
             "looked_at": self.progress.looked_at,
@@ -203,7 +203,7 @@ impl Report {
             let is_met = |id: &String| done.contains(id) || self.problem_ids.contains(id);
             let missed: Vec<_> = look.done.into_iter().filter(|done| !is_met(&done.message_id)).collect();
             for missed in missed {
-                self.add(Problem { message_id: missed.message_id, why: MISSED.to_owned(), copied: false });
+                self.add(Problem { message_id: missed.message_id, why: MISSED.to_owned(), copied: Some(false) });
             }
         }
         self.problem_count += look.problem_count;
@@ -237,14 +237,14 @@ impl Report {
         }
     }
 
-    pub(super) fn problem(&mut self, letter: &DeadLetter, why: impl Into<String>, copied: bool) {
-        self.add(Problem { message_id: letter.message_id.clone(), why: why.into(), copied });
+    pub(super) fn problem(&mut self, letter: &DeadLetter, why: impl Into<String>, copied: impl Into<Option<bool>>) {
+        self.add(Problem { message_id: letter.message_id.clone(), why: why.into(), copied: copied.into() });
     }
 
-    pub(super) fn done(&mut self, letter: &DeadLetter, queue: Option<&str>, new_id: Option<String>) {
+    pub(super) fn done(&mut self, letter: &DeadLetter, to: Option<&str>, new_id: Option<String>) {
         self.progress.done += 1;
         self.parked += usize::from(letter.why.outcome.as_deref() == Some("parked"));
-        let queue = queue.map(|url| name_of_arn(url).to_owned());
+        let queue = to.map(|url| name_of_arn(url).to_owned());
         let (message_id, message_group) = (letter.message_id.clone(), letter.group.clone());
         self.done.push(Done { message_id, queue, new_id, message_group });
     }

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use claimant_core::error::Chain;
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::dead::{
     Bounds, DeadLetterQueue, LOOKED_AT_MAX, Observer, RATE_MAX_PER_S, Report, Selection, Unseen,
 };
 use serde_json::{Value, json};
 
+use super::seen::failed;
 use super::which::{self, Watch, Which};
 use crate::exit::Ended;
 use crate::operate::confirm;
 use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
 use crate::operate::table::harmless;
-use crate::output::{note, say, say_json};
+use crate::output::{say, say_json};
 
 /// Problems that are printed.
 const SHOWN_MAX: usize = 10;
@@ -102,13 +102,13 @@ struct Acted {
 }
 
 impl Acted {
-    fn of(queue: &DeadLetterQueue, report: Report) -> Self {
-        Self { queue: queue.name().to_owned(), declined: false, report }
+    fn of(queue: &str, report: Report) -> Self {
+        Self { queue: queue.to_owned(), declined: false, report }
     }
 
     fn to_json(&self) -> Value {
         let mut json = self.report.to_json();
-        json["dead_letter_queue"] = self.queue.as_str().into();
+        json["queue"] = self.queue.as_str().into();
         json["declined"] = self.declined.into();
         json
     }
@@ -133,15 +133,22 @@ impl Acts {
     ) -> Result<Ended, Error> {
         let queues = which::open(&what.target).await?;
         let (stop, mut not_reached, only) = (which::stop(), Vec::new(), queues.len() == 1);
-        for queue in queues {
+        for (name, queue) in queues {
             let done = self.letters_done();
-            if stop.is_asked() {
-                not_reached.push(queue.name().to_owned());
-                continue;
-            }
             if (done > 0 && what.bounds(done, false).limit == 0) || self.has_met_all(selection) {
                 break;
             }
+            if stop.is_asked() {
+                not_reached.push(name);
+                continue;
+            }
+            let queue = match queue {
+                Ok(queue) => queue,
+                Err(error) => {
+                    self.done.push(Acted::of(&name, failed(&name, &error)));
+                    continue;
+                }
+            };
             let watched = async |selection: &Selection, dry_run| {
                 let mut watch = Watch::begin(queue.depth().visible, &stop);
                 let report =
@@ -151,18 +158,9 @@ impl Acts {
             };
             match self.one(&queue, (what, &stop), selection, watched).await {
                 Err(error) if only => return Err(error),
-                Err(error) => {
-                    let why = Chain(&error).to_string();
-                    note(format!("error: {}: {why}", queue.name()));
-                    let report = Report {
-                        failed: Some(why),
-                        unseen: Unseen { cut: true, ..Unseen::default() },
-                        ..Report::default()
-                    };
-                    self.done.push(Acted::of(&queue, report));
-                }
+                Err(error) => self.done.push(Acted::of(&name, failed(&name, &error))),
                 Ok(true) => {}
-                Ok(false) => not_reached.push(queue.name().to_owned()),
+                Ok(false) => not_reached.push(name),
             }
         }
         Ok(self.end(what, selection, &not_reached, stop.is_asked()))
@@ -226,7 +224,7 @@ impl Acts {
             if answer != Some(true) {
                 self.declined = true;
                 let report = Report { unseen: Unseen { cut: true, ..report.unseen }, ..Report::default() };
-                self.done.extend(answer.map(|_| Acted { declined: true, ..Acted::of(queue, report) }));
+                self.done.extend(answer.map(|_| Acted { declined: true, ..Acted::of(queue.name(), report) }));
                 return Ok(answer.is_some());
             }
             // What was confirmed, and nothing that came meanwhile.
@@ -240,7 +238,7 @@ impl Acts {
         if !what.output.json {
             self.print(queue, what, selection, &report);
         }
-        self.done.push(Acted::of(queue, report));
+        self.done.push(Acted::of(queue.name(), report));
         Ok(true)
     }
 
@@ -295,7 +293,7 @@ impl Acts {
                 say(format!("Ended by Ctrl-C before {}.", not_reached.join(", ")));
             }
         }
-        if interrupted {
+        if interrupted && (!not_reached.is_empty() || self.reports().any(|report| report.unseen.cut)) {
             return Ended::Interrupted;
         }
         let untouched = |report: &Report| report.progress.done == 0 && report.problem_count == 0;

@@ -2,7 +2,7 @@
 
 use claimant_core::{Error, Timestamp};
 use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::seen::{Seen, end};
 use super::which::{self, Watch, Which, age};
@@ -10,7 +10,7 @@ use crate::exit::Ended;
 use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions};
 use crate::operate::table::{Fit, Table, harmless};
-use crate::output::{say, say_json};
+use crate::output::{note, say, say_json};
 
 /// Letters that are listed unless more are asked for.
 const LISTED: usize = 100;
@@ -84,20 +84,21 @@ fn limit(text: &str) -> Result<usize, String> {
 
 /// Groups the letters of each queue.
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
-    let (selection, mut documents) = (options.which.selection(&[]), Vec::new());
-    let queues = which::open(&options.target).await?;
-    let (stop, mut seen) = (which::stop(), Seen::of(&queues));
-    for queue in queues {
+    let (selection, queues) = (options.which.selection(&[]), which::open(&options.target).await?);
+    let (stop, mut seen) = (which::stop(), Seen::of(&queues, "groups"));
+    for (name, queue) in queues {
         if stop.is_asked() {
-            break;
+            seen.not_reached.push(name);
+            continue;
         }
         let mut groups = Groups::default();
-        let read = read(&queue, &selection, options.limit, &mut |letter| groups.add(&letter), &stop).await;
-        let Some(report) = seen.add(&queue, read, &mut documents)? else { continue };
+        let read = read(queue, (&selection, options.limit), &mut |letter| groups.add(&letter), &stop).await;
+        let Some((queue, report)) = seen.add(&name, read)? else { continue };
         let groups = groups.into_sorted();
         if options.output.json {
             let groups: Vec<_> = groups.iter().map(dead::Group::to_json).collect();
-            documents.push(document(&queue, &report, "groups", groups));
+            seen.document(&name, &report, groups);
+            note_more(&queue, &report);
             continue;
         }
         say(headline(&queue, &report));
@@ -126,24 +127,25 @@ pub(super) async fn group(options: Group) -> Result<Ended, Error> {
         lines.next().filter(|_| !groups.is_empty()).iter().for_each(say);
         lines.zip(causes).for_each(|(line, cause)| say(format!("{line}\n{cause}")));
     }
-    Ok(end(options.output, documents, &seen, &stop))
+    Ok(end(options.output, seen, &stop))
 }
 
 /// Lists the letters of each queue.
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
-    let (selection, mut documents) = (options.which.selection(&[]), Vec::new());
-    let queues = which::open(&options.target).await?;
-    let (stop, mut seen) = (which::stop(), Seen::of(&queues));
-    for queue in queues {
+    let (selection, queues) = (options.which.selection(&[]), which::open(&options.target).await?);
+    let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
+    for (name, queue) in queues {
         if stop.is_asked() {
-            break;
+            seen.not_reached.push(name);
+            continue;
         }
         let mut letters = Vec::new();
-        let read = read(&queue, &selection, options.limit, &mut |letter| letters.push(letter), &stop).await;
-        let Some(report) = seen.add(&queue, read, &mut documents)? else { continue };
+        let read = read(queue, (&selection, options.limit), &mut |letter| letters.push(letter), &stop).await;
+        let Some((queue, report)) = seen.add(&name, read)? else { continue };
         if options.output.json {
             let letters = letters.iter().map(|letter| letter.to_json(false)).collect();
-            documents.push(document(&queue, &report, "letters", letters));
+            seen.document(&name, &report, letters);
+            note_more(&queue, &report);
             continue;
         }
         say(headline(&queue, &report));
@@ -170,19 +172,18 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
             table.lines().iter().for_each(say);
         }
     }
-    Ok(end(options.output, documents, &seen, &stop))
+    Ok(end(options.output, seen, &stop))
 }
 
 /// Shows the letters with these ids.
 pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     let selection = Which::default().selection(&options.ids);
-    let (mut letters, mut failed) = (Vec::new(), Vec::new());
-    let queues = which::open(&options.target).await?;
-    let (stop, mut seen) = (which::stop(), Seen::of(&queues));
-    for queue in queues {
-        let mut each = |letter| letters.push((queue.name().to_owned(), letter));
-        let read = read(&queue, &selection, dead::LOOKED_AT_MAX, &mut each, &stop).await;
-        seen.add(&queue, read, &mut failed)?;
+    let (mut letters, queues) = (Vec::new(), which::open(&options.target).await?);
+    let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
+    for (name, queue) in queues {
+        let mut each = |letter| letters.push((name.clone(), letter));
+        let read = read(queue, (&selection, dead::LOOKED_AT_MAX), &mut each, &stop).await;
+        seen.add(&name, read)?;
         let is_met = |id: &String| letters.iter().any(|(_, letter)| letter.message_id == *id);
         if stop.is_asked() || options.ids.iter().all(is_met) {
             break;
@@ -198,6 +199,8 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             json
         });
         let letters: Vec<_> = letters.collect();
+        let failed: Vec<_> =
+            seen.documents.iter().map(|one| json!({ "queue": one["queue"], "failed": one["failed"] })).collect();
         say_json(&json!({ "letters": letters, "missing": missing, "complete": all, "failed": failed }));
     } else {
         for (number, (queue, letter)) in letters.iter().enumerate() {
@@ -264,16 +267,23 @@ fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, St
 
 /// Reads letters, with progress.
 async fn read(
-    queue: &DeadLetterQueue,
-    selection: &dead::Selection,
-    limit: usize,
+    queue: Result<DeadLetterQueue, Error>,
+    (selection, limit): (&dead::Selection, usize),
     each: &mut (dyn FnMut(DeadLetter) + Send),
     stop: &Stop,
-) -> Result<Report, Error> {
+) -> Result<(DeadLetterQueue, Report), Error> {
+    let queue = queue?;
     let mut watch = Watch::begin(queue.depth().visible, stop);
     let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
     watch.end();
-    report
+    Ok((queue, report?))
+}
+
+/// Says beside JSON that there may be more: who takes the letters from it does not look at each field.
+fn note_more(queue: &DeadLetterQueue, report: &Report) {
+    if report.unseen.any() {
+        note(headline(queue, report));
+    }
 }
 
 /// One line about a queue and what was read of it.
@@ -289,15 +299,4 @@ fn headline(queue: &DeadLetterQueue, report: &Report) -> String {
         line.push_str(&format!("; {careful}"));
     }
     line
-}
-
-fn document(queue: &DeadLetterQueue, report: &Report, name: &str, items: Vec<Value>) -> Value {
-    json!({
-        "queue": queue.name(),
-        name: items,
-        "looked_at": report.progress.looked_at,
-        "more": report.unseen.any(),
-        "hidden": report.unseen.hidden,
-        "delayed": report.unseen.delayed,
-    })
 }

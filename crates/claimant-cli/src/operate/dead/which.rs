@@ -68,11 +68,15 @@ impl Which {
     }
 }
 
-/// Opens the dead-letter queues that are meant: those of the queues that are named, or all that are known.
+/// A queue that is meant: its name, and it, or why it cannot be opened.
+pub(super) type Opened = (String, Result<DeadLetterQueue, Error>);
+
+/// Opens the dead-letter queues that are meant: those of the queues that are named, or all that are known. One that cannot be opened hides
+/// none of the others.
 ///
 /// # Errors
-/// When there is none, or one gives no answer.
-pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>, Error> {
+/// When there is none, the only one cannot be opened, or one is named whose messages are at work.
+pub(super) async fn open(target: &TargetOptions) -> Result<Vec<Opened>, Error> {
     let place = target.open_whole().await?;
     if target.queues.is_empty() && !place.left_out.is_empty() {
         let known: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
@@ -109,21 +113,33 @@ pub(crate) async fn open(target: &TargetOptions) -> Result<Vec<DeadLetterQueue>,
             place.name
         )));
     }
-    let mut queues: Vec<DeadLetterQueue> = Vec::new();
+    let (mut opened, only): (Vec<Opened>, _) = (Vec::new(), urls.len() == 1);
     for url in urls {
-        let mut queue = DeadLetterQueue::open_in(&place, url).await?;
-        if !queue.is_known() {
-            match queue.moves_on_to() {
-                // A queue that letters come from was named, and its messages are at work.
-                Some(name) => queue = DeadLetterQueue::open_in(&place, sibling(queue.url(), name)).await?,
-                None => check_not_at_work(&place, &queue)?,
+        match open_one(&place, &url).await {
+            Ok(queue) => {
+                if !queue.is_known() {
+                    check_not_at_work(&place, &queue)?;
+                }
+                let is_same = |known: &DeadLetterQueue| known.url() == queue.url();
+                if !opened.iter().any(|(_, known)| known.as_ref().is_ok_and(is_same)) {
+                    opened.push((queue.name().to_owned(), Ok(queue)));
+                }
             }
-        }
-        if !queues.iter().any(|known| known.url() == queue.url()) {
-            queues.push(queue);
+            Err(error) if only => return Err(error),
+            Err(error) => opened.push((url.rsplit('/').next().unwrap_or(&url).to_owned(), Err(error))),
         }
     }
-    Ok(queues)
+    Ok(opened)
+}
+
+/// Opens the dead-letter queue at this URL, or that of the queue there.
+async fn open_one(place: &Place, url: &str) -> Result<DeadLetterQueue, Error> {
+    let queue = DeadLetterQueue::open_in(place, url).await?;
+    match queue.moves_on_to() {
+        // A queue that letters come from was named, and its messages are at work.
+        Some(name) if !queue.is_known() => DeadLetterQueue::open_in(place, sibling(queue.url(), name)).await,
+        _ => Ok(queue),
+    }
 }
 
 /// Checks that a queue that is not known for a dead-letter queue is none whose messages are at work: to read them would hide them from

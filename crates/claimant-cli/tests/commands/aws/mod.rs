@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The answer of a server that closes the connection instead.
 pub(crate) const CLOSE: (u16, String) = (0, String::new());
 
-/// A server that answers every request by its operation, and keeps the requests.
+/// A server that answers every request by its operation, and keeps the requests, each before its answer.
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
@@ -95,8 +95,8 @@ fn serve(mut connection: &TcpStream, answer: fn(&str) -> (u16, String), kept: &M
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let request = format!("{head}\n{}", String::from_utf8_lossy(&body));
+    kept.lock().unwrap().push(request.clone());
     let (status, body) = answer(&request);
-    kept.lock().unwrap().push(request);
     if status == CLOSE.0 {
         return None;
     }
