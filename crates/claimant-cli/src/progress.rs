@@ -70,7 +70,8 @@ impl Display {
         let elapsed_s = elapsed.as_secs_f64();
         let room = self.style == Style::Refreshed;
         // A line that wraps could not be written over.
-        let room = terminal_width().filter(|_| room).map_or(usize::MAX, |width| width.saturating_sub(TIME_WIDTH));
+        let room =
+            terminal_width(io::stderr()).filter(|_| room).map_or(usize::MAX, |width| width.saturating_sub(TIME_WIDTH));
         let shown: String = figures.chars().take(room).collect();
         let mut stderr = io::stderr().lock();
         // OK to ignore: the run matters more than its display.

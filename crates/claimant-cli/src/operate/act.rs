@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::pauses::{in_words, note_not_known};
+use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
 use super::table::harmless;
 use super::{confirm, parse};
 use crate::exit::Ended;
@@ -109,12 +109,12 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     if !options.output.json {
         paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
     }
-    let not_reached = if stop.is_asked() { &options.keys[outcomes.len()..] } else { &[] };
+    let not_reached = &options.keys[outcomes.len()..];
     if options.output.json && (asked.is_ok() || !outcomes.is_empty()) {
         let keys: Vec<_> = outcomes.iter().map(Outcome::to_json).collect();
         let paused: Vec<_> = paused.iter().map(Pause::to_json).collect();
         say_json(&json!({ "act": act.as_str(), "keys": keys, "paused": paused, "not_reached": not_reached }));
-    } else if !not_reached.is_empty() {
+    } else if stop.is_asked() && !not_reached.is_empty() {
         say(harmless(&format!("Ended by Ctrl-C before {}.", not_reached.join(", "))));
     }
     asked?;
@@ -141,7 +141,7 @@ async fn still_paused(place: &Place, outcomes: &[Outcome], stop: &Stop) -> Vec<P
     let (paused, not_known) = stop
         .or(pauses::paused_by(place, &breakers))
         .await
-        .unwrap_or_else(|| (Vec::new(), Some("Whether a breaker has paused the intake was not looked at".to_owned())));
+        .unwrap_or_else(|| (Vec::new(), Some(NOT_LOOKED_AT.to_owned())));
     note_not_known(not_known.as_deref());
     paused
 }

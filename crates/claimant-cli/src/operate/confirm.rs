@@ -7,22 +7,10 @@ use claimant_core::Error;
 use super::interrupt::Stop;
 use super::options::WriteOptions;
 
-/// Whether to go on: `--yes`, or the answer y or yes on the terminal.
+/// Whether to go on: `--yes`, or the answer y or yes on the terminal; `None` where Ctrl-C was the answer.
 ///
 /// # Errors
 /// When neither is to be had.
-pub(crate) fn confirmed(question: &str, options: &WriteOptions) -> Result<bool, Error> {
-    if options.yes {
-        return Ok(true);
-    }
-    can_ask(question)?;
-    ask(question)
-}
-
-/// As [`confirmed`]; `None` where Ctrl-C was the answer.
-///
-/// # Errors
-/// As for [`confirmed`].
 pub(crate) async fn answered(question: &str, options: &WriteOptions, stop: &Stop) -> Result<Option<bool>, Error> {
     if options.yes {
         return Ok(Some(true));

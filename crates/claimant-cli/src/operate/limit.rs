@@ -1,24 +1,26 @@
 //! `claimant limit`: what a limit allows all processes together, changed while they run.
 
+use claimant_core::error::Chain;
 use claimant_core::limit::Allowed;
-use claimant_core::{Error, Timestamp};
-use claimant_operate::keys::{Keys, LimitOrder, LimitState, operator, span};
+use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
+use claimant_operate::keys::{Keys, LimitOrder, LimitSet, LimitState, SlotState, operator, span};
 use claimant_operate::open::{OpenStore, find};
 use serde_json::{Value, json};
 
+use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::table::{Fit, Table, harmless};
 use super::{confirm, parse};
 use crate::exit::Ended;
-use crate::output::{say, say_json};
+use crate::output::{note, say, say_json};
 
 /// Show or change a limit: how many messages all processes start in a time, or run at once, for a system that they call.
 ///
 /// Without an option it is shown, with the slots that processes hold. What is set holds for every consumer whose limit has this name
 /// in the store, within half a minute; what no option names stays as it was set, or as the functions set it.
 ///
-/// Exit codes: 0 where it is as asked for, 1 where the question was answered with no, 2 where it could not be looked at or set, or another
-/// one has set it meanwhile.
+/// Exit codes: 0 where it is as asked for, 1 where the question was answered with no or another one has set it meanwhile, 2 where it could
+/// not be looked at or set, or it is not known whether it was set, 130 where Ctrl-C was the answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OnLimit {
     /// The limit's name, as in Limit::new("ses")
@@ -58,7 +60,13 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let store = store_of(&stores, &options.name).await?;
     let before = store.keys.limit(&options.name).await?;
     if options.rate.is_none() && options.at_once.is_none() && !options.as_set {
-        show(&options, &before);
+        let slots = store.keys.limit_slots(&options.name).await?;
+        if options.output.json {
+            say_json(&document(&options.name, &before, Some(Ok(slots))));
+        } else {
+            say(headline(&options.name, &before));
+            show(&slots);
+        }
         return Ok(Ended::Well);
     }
     let wanted = wanted(&options, before.set);
@@ -67,7 +75,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let question = format!("{} in {}: is {was}; becomes {is}. Set it?", options.name, harmless(&store.name));
     if options.write.dry_run {
         if options.output.json {
-            let mut document = document(&options.name, &before);
+            let mut document = document(&options.name, &before, None);
             document["would_set"] = json!(wanted);
             say_json(&document);
         } else {
@@ -75,15 +83,39 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
         }
         return Ok(Ended::Well);
     }
-    if !confirm::confirmed(&question, &options.write)? {
-        return Ok(Ended::WithFaults);
+    let stop = Stop::listen("Ending once it is known whether it is set. Ctrl-C again ends at once.");
+    match confirm::answered(&question, &options.write, &stop).await? {
+        Some(true) => {}
+        Some(false) => return Ok(Ended::WithFaults),
+        None => return Ok(Ended::Interrupted),
     }
     let why = options.why.clone().unwrap_or_default();
     let (name, before) = (options.name.clone(), before.set);
     let order = LimitOrder { name, before, allowed: wanted, by: operator(), why };
-    store.keys.set_limit(&order).await?;
-    show(&options, &store.keys.limit(&options.name).await?);
-    Ok(Ended::Well)
+    let (state, is_changed) = match store.keys.set_limit(&order).await? {
+        LimitSet::Done(state) => (state, false),
+        LimitSet::Changed(state) => (state, true),
+    };
+    if !options.output.json {
+        if is_changed {
+            say(format!("{}: left as it is, since another one has set it meanwhile", options.name));
+        }
+        say(headline(&options.name, &state));
+    }
+    // Who has the slots is not what was asked for: it keeps nobody waiting, and its failure says nothing of the limit.
+    let slots = stop.or(store.keys.limit_slots(&options.name)).await;
+    if options.output.json {
+        let mut document = document(&options.name, &state, slots);
+        document["changed"] = is_changed.into();
+        say_json(&document);
+    } else {
+        match slots {
+            Some(Ok(slots)) => show(&slots),
+            Some(Err(error)) => note(harmless(&format!("Who has its slots is not known: {}", Chain(&error)))),
+            None => {}
+        }
+    }
+    Ok(if is_changed { Ended::WithFaults } else { Ended::Well })
 }
 
 /// The store that has the limit: the only one, or the one in which it was set or used.
@@ -97,7 +129,7 @@ async fn store_of<'a>(stores: &'a [OpenStore], name: &str) -> Result<&'a OpenSto
         return Ok(store);
     }
     for store in stores {
-        if !store.keys.limit(name).await?.slots.is_empty() {
+        if !store.keys.limit_slots(name).await?.is_empty() {
             return Ok(store);
         }
     }
@@ -127,28 +159,34 @@ fn in_words(set: Option<Allowed>) -> String {
     rate.into_iter().chain(at_once).collect::<Vec<_>>().join(", ")
 }
 
-fn show(options: &OnLimit, state: &LimitState) {
-    if options.output.json {
-        return say_json(&document(&options.name, state));
-    }
+fn headline(name: &str, state: &LimitState) -> String {
     let note = state.note.as_ref().map(|note| format!(" ({})", harmless(note))).unwrap_or_default();
-    say(format!("{}: {}{note}", options.name, in_words(state.set)));
-    if state.slots.is_empty() {
+    format!("{name}: {}{note}", in_words(state.set))
+}
+
+fn show(slots: &[SlotState]) {
+    if slots.is_empty() {
         return say(
             "No slot is held: nothing runs that it limits, or its functions have another store, prefix or name for it.",
         );
     }
     let mut table = Table::new(&[("SLOT", Fit::Number), ("HELD BY", Fit::End), ("LEASE", Fit::Number)]);
-    for slot in &state.slots {
-        let left = span(slot.until.since(state.now).as_secs());
+    let now = SystemClock.now();
+    for slot in slots {
+        let left = span(slot.until.since(now).as_secs());
         table.row([slot.number.to_string(), slot.consumer.clone(), left]);
     }
     table.lines().into_iter().for_each(say);
 }
 
-fn document(name: &str, state: &LimitState) -> Value {
-    let slots = state.slots.iter().map(
-        |slot| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) }),
-    );
-    json!({ "limit": name, "set": state.set, "note": state.note, "slots": slots.collect::<Vec<_>>() })
+/// Returns what is known as JSON, with the slots where these were read.
+fn document(name: &str, state: &LimitState, slots: Option<Result<Vec<SlotState>, Error>>) -> Value {
+    let slot = |slot: SlotState| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) });
+    let mut document = json!({ "limit": name, "set": state.set, "note": state.note, "slots": null });
+    match slots {
+        Some(Ok(slots)) => document["slots"] = slots.into_iter().map(slot).collect(),
+        Some(Err(error)) => document["slots_not_known"] = Chain(&error).to_string().into(),
+        None => {}
+    }
+    document
 }

@@ -9,8 +9,9 @@ use claimant_operate::open::OpenStore;
 use claimant_operate::pauses::{self, Pause};
 use serde_json::{Value, json};
 
+use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::pauses::{in_words, note_not_known};
+use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
 use super::table::{Fit, Table, age, harmless};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
@@ -29,7 +30,7 @@ const FREE_MAX_DOLLARS: f64 = 0.01;
 /// costs is told first; above a cent it is asked for.
 ///
 /// Exit codes: 0 where nothing was found, 1 where something was, 2 where the list could not be made whole, since a store gave no answer or
-/// its price was not accepted, or nothing was found beside records that claimant did not write.
+/// its price was not accepted, or nothing was found beside records that claimant did not write, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     /// The states [default: stuck parked rejected failed]
@@ -80,10 +81,14 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
     };
     let stores = place.open_stores(options.target.skew).await?;
     let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
+    let stop = Stop::listen("Ending; what was found is shown. Ctrl-C again ends at once.");
     // What was read of the stores before is shown also where one cannot be read: it was paid for.
     let (mut lists, mut read) = (Vec::new(), Ok(true));
     for store in stores {
-        match list(&store, &query, &options).await {
+        if stop.is_asked() {
+            break;
+        }
+        match list(&store, &query, (&options, &stop)).await {
             Ok(Some(listed)) => lists.push((store, listed)),
             not_read => {
                 read = not_read.map(|_| false);
@@ -92,14 +97,17 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         }
     }
     let not_read = &names[lists.len()..];
+    let is_ended = stop.is_asked() && (!not_read.is_empty() || lists.iter().any(|(_, listed)| listed.more));
     if lists.is_empty() {
-        return read.map(|_| Ended::NotDone);
+        return read.map(|_| if is_ended { Ended::Interrupted } else { Ended::NotDone });
     }
     let found = lists.iter().any(|(_, listed)| !listed.found.is_empty());
     let breakers =
         lists.iter().flat_map(|(_, listed)| &listed.found).any(|found| pauses::breaker(found.id.as_str()).is_some());
     // Whoever may not ask for mappings and schedules sees the records alone, and that.
-    let (paused, not_known) = if breakers { pauses::paused(&place).await } else { (Vec::new(), None) };
+    let paused = async { if breakers { pauses::paused(&place).await } else { (Vec::new(), None) } };
+    let not_looked_at = || (Vec::new(), breakers.then(|| NOT_LOOKED_AT.to_owned()));
+    let (paused, not_known) = stop.or(paused).await.unwrap_or_else(not_looked_at);
     note_not_known(not_known.as_deref());
     if options.output.json {
         let mut document = document(&lists);
@@ -107,13 +115,17 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         document["paused"] = paused.iter().map(Pause::to_json).collect();
         say_json(&document);
         for (store, listed) in lists.iter().filter(|(_, listed)| listed.more) {
-            note(format!("{}: {}", store.name, more_in_words(listed)));
+            note(format!("{}: {}", store.name, more_in_words(listed, &query)));
         }
     } else {
         print(&lists, not_read, &query);
         paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
     }
-    if !read? {
+    let is_whole = read?;
+    if is_ended {
+        return Ok(Ended::Interrupted);
+    }
+    if !is_whole {
         return Ok(Ended::NotDone);
     }
     if found {
@@ -125,13 +137,13 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
     Ok(Ended::Well)
 }
 
-/// One store's list; `None` where its price was not accepted.
-async fn list(store: &OpenStore, query: &Query, options: &List) -> Result<Option<Listed>, Error> {
+/// One store's list, as far as it was read before Ctrl-C; `None` where its price was not accepted.
+async fn list(store: &OpenStore, query: &Query, (options, stop): (&List, &Stop)) -> Result<Option<Listed>, Error> {
     let cost = store.keys.cost().await?;
     let told = format!("{}: this {}.", store.name, cost.in_words());
     if cost.dollars.is_some_and(|dollars| dollars > FREE_MAX_DOLLARS) {
         let yes = WriteOptions { yes: options.yes, ..WriteOptions::default() };
-        if !confirm::confirmed(&format!("{told} Go on?"), &yes)? {
+        if confirm::answered(&format!("{told} Go on?"), &yes, stop).await? != Some(true) {
             return Ok(None);
         }
     } else if !options.output.json {
@@ -142,7 +154,7 @@ async fn list(store: &OpenStore, query: &Query, options: &List) -> Result<Option
         let figures =
             format!("{} of about {} records read, {} found", progress.looked_at, cost.size.records, progress.found);
         display.show_text(began.elapsed(), figures);
-        ControlFlow::Continue(())
+        if stop.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let listed = listed.await;
     display.end();
@@ -179,7 +191,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
             table.lines().iter().for_each(say);
         }
         if listed.more {
-            say(more_in_words(listed));
+            say(more_in_words(listed, query));
         }
         if listed.foreign > 0 {
             say(format!("{} records are not of the form that claimant writes, and are left out.", listed.foreign));
@@ -193,7 +205,10 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
     }
 }
 
-fn more_in_words(listed: &Listed) -> String {
+fn more_in_words(listed: &Listed, query: &Query) -> String {
+    if listed.found.len() < query.limit {
+        return "… and perhaps more: it was ended before all was read.".to_owned();
+    }
     format!("… and more, older ones perhaps: {} of them are shown (--limit).", listed.found.len())
 }
 

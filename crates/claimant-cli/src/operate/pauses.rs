@@ -5,6 +5,9 @@ use claimant_operate::pauses::Pause;
 use super::table::harmless;
 use crate::output::note;
 
+/// What is said where Ctrl-C came before it was looked at.
+pub(super) const NOT_LOOKED_AT: &str = "Whether a breaker has paused the intake was not looked at";
+
 /// Returns a pause in words, with the command that ends it.
 pub(super) fn in_words(pause: &Pause) -> String {
     format!("{}. At once: claimant resume {} --queue {}", pause.in_words(), pause.function(), pause.queue())

@@ -1,6 +1,7 @@
 //! Tables that fit the terminal, and text that cannot harm it.
 
 use std::io::{self, IsTerminal as _};
+use std::os::fd::AsFd;
 
 use claimant_core::{Clock as _, SystemClock, Timestamp};
 use claimant_operate::keys::span;
@@ -53,12 +54,12 @@ impl Table {
     /// Returns the lines, header first, as wide as the terminal at most; as wide as they are where there is none. Where a row has no room
     /// in one line, its first column has one of its own.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines_within(terminal_width())
+        self.lines_within(terminal_width(io::stdout()))
     }
 
     /// Returns the same, each row in one line, however narrow the terminal.
     pub(crate) fn single_lines(&self) -> Vec<String> {
-        self.single_lines_within(terminal_width())
+        self.single_lines_within(terminal_width(io::stdout()))
     }
 
     fn lines_within(&self, width: Option<usize>) -> Vec<String> {
@@ -170,12 +171,12 @@ pub(crate) fn harmless(text: &str) -> String {
     shown
 }
 
-/// The columns of the terminal on standard output, if it is one.
-pub(crate) fn terminal_width() -> Option<usize> {
-    if !io::stdout().is_terminal() {
+/// The columns of the terminal that is written to, if it is one.
+pub(crate) fn terminal_width(written_to: impl AsFd) -> Option<usize> {
+    if !written_to.as_fd().is_terminal() {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    let size = rustix::termios::tcgetwinsize(written_to).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 

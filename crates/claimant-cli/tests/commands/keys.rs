@@ -10,7 +10,7 @@ use crate::console::shop::shop;
 use crate::dead::World;
 use crate::deployed::resources;
 
-const TABLE: &str = "
+pub(crate) const TABLE: &str = "
   Locks:
     Type: AWS::DynamoDB::Table
     Properties:
@@ -53,6 +53,16 @@ fn spoilt(request: &str) -> (u16, String) {
         true => (200, json!({"Item": {"id": {"S": "order#bad"}}}).to_string()),
         false => shop(request),
     }
+}
+
+#[test]
+fn keys_that_are_not_reached_for_want_of_an_answer_are_named() {
+    let server = Server::start(spoilt);
+    let release = ["release", "order#bad", "order#o-9", "order#o-7", "--table", "locks", "--json"];
+    let (code, out, err) = server.claimant(&release);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert!(code == Some(2) && err.contains("There is no terminal to ask on"), "{err}");
+    assert_eq!(shown["not_reached"], json!(["order#o-9", "order#o-7"]), "{shown}");
 }
 
 #[test]
@@ -191,6 +201,60 @@ async fn a_limit_is_json_where_that_is_asked_for() {
         assert_eq!(of["calls"], 20, "{shown}");
     }
     world.cloud.stop().await;
+}
+
+/// Answers as [`shop`] does, but has the record of a limit, and refuses to show its slots.
+fn without_slots(request: &str) -> (u16, String) {
+    let number = |value: &str| json!({ "N": value });
+    let own = json!({
+        "id": {"S": "claimant-rate#ses"}, "status": {"S": "IN_PROGRESS"}, "owner": {"S": "12e456aa"}, "fence": number("3"),
+        "lease_until": number("1700000000000"), "attempts": number("0"), "message_id": {"S": "claimant limit"},
+        "fingerprint": {"B": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, "created_at": number("1700000000000"),
+        "updated_at": number("1700000000000"), "expires_at": number("2000000000"),
+    });
+    match request.contains("DynamoDB_20120810.GetItem") {
+        true if request.contains("claimant-rate#ses/") => {
+            (400, json!({"__type": "AccessDeniedException", "message": "not you"}).to_string())
+        }
+        true => (200, json!({ "Item": own }).to_string()),
+        false => shop(request),
+    }
+}
+
+/// It is when much is asked of a table that limits are lowered.
+#[test]
+fn a_limit_is_set_though_its_slots_cannot_be_read() {
+    let server = Server::start(without_slots);
+    let limit = ["limit", "ses", "--rate", "20/s", "--table", "locks", "--yes"];
+    let (code, out, err) = server.claimant(&limit);
+    assert!(code == Some(0) && out.starts_with("ses: 20 a second ("), "{out}{err}");
+    assert!(err.contains("Who has its slots is not known: ") && err.contains("not you"), "{err}");
+    let (code, out, err) = server.claimant(&[&limit[..], &["--json"]].concat());
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((code, &shown["set"]["calls"], &shown["slots"]), (Some(0), &json!(20), &Value::Null), "{shown}");
+    assert!(shown["slots_not_known"].is_string() && shown["changed"] == false, "{shown}");
+}
+
+/// Answers as [`with_a_second_table`] does, but the first table never ends.
+fn first_endless(request: &str) -> (u16, String) {
+    let (status, answer) = with_a_second_table(request);
+    if !request.contains("DynamoDB_20120810.Scan") {
+        return (status, answer);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let mut page: Value = serde_json::from_str(&answer).unwrap();
+    page["LastEvaluatedKey"] = json!({"id": {"S": "order#o-7"}});
+    (status, page.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_list_found_before_ctrl_c_is_shown() {
+    let server = Server::start(first_endless);
+    let list = ["list", "completed", "rejected", "--stack", "shop", "--yes"];
+    let (code, out, err) = server.interrupted(&list, "DynamoDB_20120810.Scan").await;
+    assert_eq!(code, Some(130), "{out}{err}");
+    assert!(out.contains("order#o-9") && out.contains("… and perhaps more: it was ended before"), "{out}{err}");
+    assert!(out.ends_with("Not read: more.\n"), "{out}");
 }
 
 /// Answers as [`shop`] does, but its table has an item whose attributes have names that the command does not know.

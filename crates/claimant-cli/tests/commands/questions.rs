@@ -14,7 +14,7 @@ use crate::aws::Server;
 use crate::console::shop::shop;
 use crate::dead::World;
 use crate::deployed::paused_by_gateway;
-use crate::keys::with_a_second_table;
+use crate::keys::{TABLE, with_a_second_table};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -307,6 +307,31 @@ async fn what_came_of_a_breaker_does_not_wait_for_its_pause_after_ctrl_c() {
     let (code, shown, document) = terminal.ends_at_the_second_question().await;
     assert_eq!((code, &document["keys"][0]["outcome"]), (Some(130), &json!("done")), "{shown}");
     assert!(shown.contains("was not looked at. claimant pause --dry-run FUNCTION"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_another_one_sets_while_somebody_thinks_is_left() {
+    let world = World::of(TABLE).await;
+    let mut terminal = Terminal::start(&world, "limit ses --rate 20/s --table Locks");
+    terminal.asks().await;
+    let (code, out, err) = world.claimant(&["limit", "ses", "--rate", "5/s", "--table", "Locks", "--yes"]).await;
+    assert_eq!(code, 0, "{out}{err}");
+    let (code, shown) = terminal.types("y\n").await;
+    assert!(code == Some(1) && shown.contains("left as it is, since another one has set it"), "{shown}");
+    assert!(shown.contains("ses: 5 a second ("), "{shown}");
+    world.cloud.stop().await;
+}
+
+/// Standard error is the terminal, and standard output is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_is_as_wide_as_the_terminal_that_shows_it() {
+    let server = Server::start(shop);
+    let variables: String = server.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    let list = format!("{variables}{} list --table locks --json > /dev/null", env!("CARGO_BIN_EXE_claimant"));
+    let (_, shown) = Terminal::of(&format!("stty cols 40; {list}")).types("").await;
+    let widths: Vec<_> = shown.split(['\r', '\n', '\x1b']).map(|line| line.chars().count()).collect();
+    assert!(shown.contains("records read") || shown.contains(" of about "), "{shown}");
+    assert!(widths.iter().all(|width| *width <= 40), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

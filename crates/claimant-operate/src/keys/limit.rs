@@ -6,7 +6,7 @@ use claimant_core::limit::{Allowed, LIMIT_CONSUMER};
 use claimant_core::limits::{LIMIT_SLOTS_MAX, WINDOW_MAX_S};
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Likely};
 use claimant_core::{ConsumerName, Error, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Replaced, State};
-use claimant_core::{StoreErrorKind, Timestamp};
+use claimant_core::{StoreError, StoreErrorKind, Timestamp};
 use futures_util::future::try_join_all;
 
 use super::access::Keys;
@@ -15,17 +15,28 @@ use super::act::{ROUNDS_MAX, WAIT_BASE_MS};
 /// For how long the record of a limit is claimed that is written first.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// What is known of a limit.
-#[derive(Debug, Clone)]
+/// What an operator has set of a limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitState {
-    /// What an operator has set; `None` where it is as the functions set it.
+    /// What it allows; `None` where it is as the functions set it.
     pub set: Option<Allowed>,
     /// Who wrote the record last, when and why.
     pub note: Option<String>,
-    /// The slots that are held, in their order.
-    pub slots: Vec<SlotState>,
-    /// The time at which all of this holds.
-    pub now: Timestamp,
+}
+
+impl LimitState {
+    fn of(own: Option<&Record>, now: Timestamp) -> Self {
+        Self { set: Allowed::set_by(own, now), note: own.and_then(|record| record.note.clone()) }
+    }
+}
+
+/// What came of setting a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LimitSet {
+    /// It is as was asked for: set now, or so already.
+    Done(LimitState),
+    /// Another one has set it since this was decided on, to this.
+    Changed(LimitState),
 }
 
 /// A slot that a process holds.
@@ -70,12 +81,20 @@ impl Keys {
         record_id(named.as_str().to_owned())
     }
 
-    /// Returns what is known of a limit: reads its record and those of all slots that it can have.
+    /// Returns what an operator has set of a limit: reads its record.
     ///
     /// # Errors
     /// When the name is none, or the store did not give an answer.
     pub async fn limit(&self, name: &str) -> Result<LimitState, Error> {
         let own = self.store().get(&Self::limit_id(name)?, self.call()).await?;
+        Ok(LimitState::of(own.as_ref(), self.now().0))
+    }
+
+    /// Returns the slots of a limit that processes hold, in their order: reads the records of all that it can have.
+    ///
+    /// # Errors
+    /// When the store did not give an answer for one of them.
+    pub async fn limit_slots(&self, name: &str) -> Result<Vec<SlotState>, Error> {
         let ids: Result<Vec<_>, _> = (0..LIMIT_SLOTS_MAX).map(|number| record_id(format!("{name}/{number}"))).collect();
         let ids = ids?;
         let records = try_join_all(ids.iter().map(|id| self.store().get(id, self.call()))).await?;
@@ -84,44 +103,43 @@ impl Keys {
             let record = record.filter(|record| State::of(record, now, skew) == State::Running)?;
             Some(SlotState { number, consumer: record.message_id.as_str().to_owned(), until: record.lease_until })
         };
-        let slots = (0..).zip(records).filter_map(held).collect();
-        let note = own.as_ref().and_then(|record| record.note.clone());
-        Ok(LimitState { set: Allowed::set_by(own.as_ref(), now), note, slots, now })
+        Ok((0..).zip(records).filter_map(held).collect())
     }
 
-    /// Sets what a limit allows, for all processes: those in which messages wait read it within half a minute. Returns the record,
-    /// or `None` where there was nothing to do.
+    /// Sets what a limit allows, for all processes: those in which messages wait read it within half a minute.
     ///
     /// Cancel safe: when dropped, it is set or is not.
     ///
     /// # Errors
-    /// When it is out of bounds, another one has set it meanwhile, the store gave no answer, or others write the record all the time. Doing it
-    /// again is safe.
-    pub async fn set_limit(&self, order: &LimitOrder) -> Result<Option<Record>, Error> {
+    /// When it is out of bounds, the store gave no answer, also after a few tries, or others write the record all the time. Where it is not
+    /// known whether it was set, the error says so. Doing it again is safe.
+    pub async fn set_limit(&self, order: &LimitOrder) -> Result<LimitSet, Error> {
         Error::unless_empty(
             "the limit cannot be set",
             &order.allowed.map(|allowed| allowed.faults()).unwrap_or_default(),
         )?;
         let id = Self::limit_id(&order.name)?;
-        let mut failed = None;
+        let (mut failed, mut is_lost) = (None, false);
         for round in 0..ROUNDS_MAX {
             if failed.is_some() {
                 tokio::time::sleep(Duration::from_millis(WAIT_BASE_MS << round)).await;
             }
-            let seen = self.store().get(&id, self.call()).await?;
+            let seen = match self.store().get(&id, self.call()).await {
+                Ok(seen) => seen,
+                Err(error) if error.kind().is_transient() => {
+                    failed = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(unanswered(error, is_lost)),
+            };
             let (now, _) = self.now();
-            let set = Allowed::set_by(seen.as_ref(), now);
+            let state = LimitState::of(seen.as_ref(), now);
             // Also by this, where the answer was lost.
-            if set == order.allowed && (set.is_none() || set != order.before) {
-                return Ok(None);
+            if state.set == order.allowed && (state.set.is_none() || state.set != order.before) {
+                return Ok(LimitSet::Done(state));
             }
-            if set != order.before {
-                let name = &order.name;
-                let how = match seen.and_then(|seen| seen.note) {
-                    Some(note) => format!("was set by another one meanwhile ({note})"),
-                    None => "is not set any more".to_owned(),
-                };
-                return Err(Error::new(format!("the limit {name} {how}: look at it again")));
+            if state.set != order.before {
+                return Ok(LimitSet::Changed(state));
             }
             let Some(seen) = seen else {
                 self.claim_limit(&id).await?;
@@ -129,20 +147,21 @@ impl Keys {
             };
             let next = Allowed::record(&id, (&seen, order.allowed), OwnerToken::draw()?, (now, &order.by, &order.why));
             match self.store().replace(&id, &seen, &next, self.call()).await {
-                Ok(Replaced::Done) => return Ok(Some(next)),
+                Ok(Replaced::Done) => return Ok(LimitSet::Done(LimitState::of(Some(&next), now))),
                 Ok(Replaced::Changed) => failed = None,
-                Err(error) if error.kind() == StoreErrorKind::Throttled => failed = Some(error),
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind().is_transient() => {
+                    is_lost |= error.kind() == StoreErrorKind::Unreachable;
+                    failed = Some(error);
+                }
+                Err(error) => return Err(unanswered(error, is_lost)),
             }
         }
-        Err(failed.map_or_else(
-            || {
-                Error::new(format!(
-                    "the limit's record changed {ROUNDS_MAX} times while it was to be written: try again"
-                ))
-            },
-            Error::from,
-        ))
+        Err(match failed {
+            Some(error) => unanswered(error, is_lost),
+            None => Error::new(format!(
+                "the limit's record changed {ROUNDS_MAX} times while it was to be written: try again"
+            )),
+        })
     }
 
     /// Writes a first record, which the next write replaces.
@@ -164,6 +183,11 @@ impl Keys {
     }
 }
 
+/// Returns the error where the store gave no answer; `is_lost` says that there was none to a write either.
+fn unanswered(error: StoreError, is_lost: bool) -> Error {
+    if is_lost { Error::new("it is not known whether the limit was set").caused_by(error) } else { error.into() }
+}
+
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
@@ -181,32 +205,32 @@ mod tests {
     #[tokio::test]
     async fn a_limit_is_set_changed_and_taken_back() {
         let keys = Keys::new(Arc::new(MemoryStore::new()));
-        assert!(keys.set_limit(&order(None, None)).await.unwrap().is_none());
-        let state = keys.limit("ses").await.unwrap();
-        assert!(state.set.is_none() && state.note.is_none() && state.slots.is_empty());
+        assert_eq!(keys.set_limit(&order(None, None)).await.unwrap(), LimitSet::Done(LimitState::default()));
+        assert_eq!(keys.limit("ses").await.unwrap(), LimitState::default());
+        assert!(keys.limit_slots("ses").await.unwrap().is_empty());
         let twenty = Allowed { calls: Some(20), ..Allowed::default() };
         let three = Allowed { at_once: Some(3), ..twenty };
         for (before, allowed) in [(None, twenty), (Some(twenty), three)] {
-            assert!(keys.set_limit(&order(before, Some(allowed))).await.unwrap().is_some());
+            let done = keys.set_limit(&order(before, Some(allowed))).await.unwrap();
             let state = keys.limit("ses").await.unwrap();
-            assert_eq!(state.set, Some(allowed));
+            assert_eq!((&done, state.set), (&LimitSet::Done(state.clone()), Some(allowed)));
             assert!(state.note.unwrap().ends_with("ada limit: half the quota"));
         }
         // Decided on before the other was set.
         for before in [None, Some(twenty)] {
             for allowed in [None, Some(Allowed { at_once: Some(5), ..twenty })] {
-                let error = keys.set_limit(&order(before, allowed)).await.unwrap_err().to_string();
-                assert!(
-                    error.contains("ses was set by another one meanwhile") && error.contains("half the"),
-                    "{error}"
-                );
+                let came = keys.set_limit(&order(before, allowed)).await.unwrap();
+                assert_eq!(came, LimitSet::Changed(keys.limit("ses").await.unwrap()));
             }
-            assert!(keys.set_limit(&order(before, Some(three))).await.unwrap().is_none(), "it is so already");
+            let already = keys.set_limit(&order(before, Some(three))).await.unwrap();
+            assert!(matches!(already, LimitSet::Done(state) if state.set == Some(three)));
         }
         assert_eq!(keys.limit("ses").await.unwrap().set, Some(three));
-        assert!(keys.set_limit(&order(Some(three), None)).await.unwrap().is_some());
-        assert!(keys.limit("ses").await.unwrap().set.is_none());
-        assert!(keys.set_limit(&order(None, None)).await.unwrap().is_none(), "it is so already");
+        for before in [Some(three), None] {
+            let done = keys.set_limit(&order(before, None)).await.unwrap();
+            assert!(matches!(done, LimitSet::Done(state) if state.set.is_none()));
+            assert!(keys.limit("ses").await.unwrap().set.is_none());
+        }
         let none = keys.set_limit(&order(None, Some(Allowed { calls: Some(0), ..twenty }))).await.unwrap_err();
         assert!(none.to_string().contains("allows 0 calls"), "{none}");
         assert!(keys.limit("s/0").await.unwrap_err().to_string().contains("letters, digits"));
@@ -234,7 +258,7 @@ mod tests {
         let keys = Keys::new(Arc::new(MemoryStore::new()));
         let until = hold(&keys, 3).await;
         let held = SlotState { number: 3, consumer: "confirmation".into(), until };
-        assert_eq!(keys.limit("ses").await.unwrap().slots, [held]);
+        assert_eq!(keys.limit_slots("ses").await.unwrap(), [held]);
     }
 
     #[tokio::test]

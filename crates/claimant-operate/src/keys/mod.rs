@@ -19,6 +19,6 @@ mod shown;
 pub use access::{Keys, operator};
 pub use act::{Acted, Order};
 pub use inspect::{Forecast, Inspection, Possible, span};
-pub use limit::{LimitOrder, LimitState, SlotState};
+pub use limit::{LimitOrder, LimitSet, LimitState, SlotState};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query, ReadOn};
 pub use shown::{record_json, record_lines};

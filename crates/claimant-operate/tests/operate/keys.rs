@@ -11,7 +11,7 @@ use claimant_core::{
     BoxFuture, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken,
     Record, RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
 };
-use claimant_operate::keys::{Acted, Keys, LimitOrder, Order, Query, ReadOn};
+use claimant_operate::keys::{Acted, Keys, LimitOrder, LimitSet, Order, Query, ReadOn};
 use claimant_operate::open::{OpenStore, find};
 use claimant_testkit::MovableClock;
 
@@ -320,13 +320,23 @@ impl Store for Faulty {
 
 /// Limits are set where much is asked of a table.
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_a_store_throttles_is_not_said_to_have_changed() {
-    let fault = Fault::Throttled;
-    let store = Faulty { desk: Arc::new(desk()), fault, writes: AtomicU32::new(0), notes: Mutex::default() };
+async fn what_a_store_does_not_answer_of_a_limit_is_not_said_to_have_failed() {
     let allowed = Some(Allowed { calls: Some(20), ..Allowed::default() });
-    let order = LimitOrder { name: "ses".into(), before: None, allowed, by: "ada".into(), why: String::new() };
-    let error = Keys::new(Arc::new(store)).set_limit(&order).await.unwrap_err();
-    assert!(Chain(&error).to_string().contains("too many requests"), "{error}");
+    for (fault, wanted) in [
+        (Fault::AnswerLost, Ok(allowed)),
+        (Fault::Throttled, Err("too many requests")),
+        (Fault::Unreachable, Err("it is not known whether the limit was set: no answer")),
+        (Fault::Denied, Err("no")),
+    ] {
+        let store = Faulty { desk: Arc::new(desk()), fault, writes: AtomicU32::new(0), notes: Mutex::default() };
+        let order = LimitOrder { name: "ses".into(), before: None, allowed, by: "ada".into(), why: String::new() };
+        let came = match Keys::new(Arc::new(store)).set_limit(&order).await {
+            Ok(LimitSet::Done(state)) => Ok(state.set),
+            Ok(LimitSet::Changed(state)) => panic!("{state:?}"),
+            Err(error) => Err(Chain(&error).to_string()),
+        };
+        assert_eq!(came.as_ref().map_err(String::as_str), wanted.as_ref().map_err(|why| *why));
+    }
 }
 
 #[tokio::test(start_paused = true)]
