@@ -153,7 +153,8 @@ impl Mapping {
     }
 
     /// Returns whether it is not known what it does.
-    pub(crate) fn has_unknown_state(&self) -> bool {
+    #[must_use]
+    pub fn has_unknown_state(&self) -> bool {
         self.state == UNKNOWN
     }
 

@@ -40,13 +40,14 @@ impl Switched {
         self.is_changed
     }
 
-    /// Returns it as JSON: the mapping, and what failed.
+    /// Returns it as JSON: the mapping, what failed, and the times at which the schedules that were deleted would have switched it on.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let said = |error: &Option<Error>| Value::from(error.as_ref().map(|error| Chain(error).to_string()));
         let mut shown = self.mapping.to_json();
         shown["failed"] = said(&self.failed);
         shown["not_kept_off"] = said(&self.not_kept_off);
+        shown["deleted"] = self.deleted.iter().map(|planned| planned.at.to_utc()).collect();
         shown
     }
 }

@@ -28,8 +28,9 @@ deployment that changes a mapping sets it to what the template says. A mapping t
 schedule; `pause` deletes that, and the mapping stays off until `resume`. All mappings are changed before any is waited for, and what \
 fails at one is said beside what was done to the others. Ctrl-C ends the wait, not the change.
 
-Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where it is so of some mappings only or the question was \
-answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it before all was so.")]
+Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where it is so of some mappings only, where it is not known \
+whether a schedule switches one that was paused on again, or the question was answered with no, 2 where nothing could be done, 130 where \
+Ctrl-C ended it before all was so.")]
 pub(crate) struct OnFunction {
     /// The function, by its name, its ARN or its logical id; of a local cloud also by its program's name. Of a stack or a local cloud it
     /// is one of its own
@@ -100,7 +101,8 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     let back = come_back(&intake, &all).await;
     print(&all, &back, change, &options);
     let is_good = |(one, back): (&Switched, &Back)| {
-        one.failed.is_none() && one.mapping.state == wanted && (enabled || !matches!(back, Ok(Some(_))))
+        let stays = enabled || (one.not_kept_off.is_none() && !matches!(back, Ok(Some(_))));
+        one.is_changed() && one.failed.is_none() && one.mapping.state == wanted && stays
     };
     if all.iter().zip(&back).all(is_good) {
         return Ok(Ended::Well);
@@ -134,20 +136,17 @@ async fn come_back(intake: &Intake, all: &[Switched]) -> Vec<Back> {
 /// Says what became of the schedules that would switch a mapping on that was paused by a person.
 fn note_schedules(one: &Switched) {
     let Switched { mapping, deleted, not_kept_off, .. } = one;
+    let (Mapping { function, queue, .. }, is_off) = (mapping, !mapping.is_on() && !mapping.has_unknown_state());
     for planned in deleted {
-        note(format!(
-            "A breaker had paused {} from {} until {}; it now stays off.",
-            mapping.function,
-            mapping.queue,
-            planned.at.to_utc()
-        ));
+        let at = planned.at.to_utc();
+        note(if is_off {
+            format!("A breaker had paused {function} from {queue} until {at}; it now stays off.")
+        } else {
+            format!("The schedule of a breaker that was to switch {function} from {queue} on at {at} is deleted.")
+        });
     }
     if let Some(error) = not_kept_off {
-        note(format!(
-            "Where a breaker has paused {}, a schedule switches it on again: {}",
-            mapping.function,
-            Chain(error)
-        ));
+        note(format!("Where a breaker has paused {function}, a schedule switches it on again: {}", Chain(error)));
     }
 }
 

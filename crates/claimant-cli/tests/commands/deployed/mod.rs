@@ -525,6 +525,47 @@ fn a_return_that_a_breaker_plans_meanwhile_is_deleted_too() {
     assert_eq!((code, count(&server, &format!("DELETE {SCHEDULE}"))), (Some(0), 1), "{out}{err}");
 }
 
+/// It is deleted first.
+#[test]
+fn a_mapping_that_could_not_be_paused_is_not_said_to_stay_off() {
+    static DELETED: AtomicBool = AtomicBool::new(false);
+    let server = Server::start(|request| match request.starts_with("PUT ") {
+        true => refused(),
+        false => schedules(request, &DELETED).unwrap_or_else(|| shop(request)),
+    });
+    let (code, out, err) = pause(&server);
+    let deleted = &shown(&out, &err)["mappings"][0]["deleted"];
+    assert!(code == Some(2) && deleted[0].as_str().unwrap().starts_with("2030"), "{out}{err}");
+    let said = "The schedule of a breaker that was to switch worker from orders on at 2030";
+    assert!(err.contains(said) && !err.contains("stays off"), "{err}");
+}
+
+/// As a deployment does that is under way.
+#[test]
+fn a_change_that_another_one_has_undone_is_no_success() {
+    let server = Server::start(|request| {
+        let without = |state: &str| {
+            let mut mapping = mapping("m-1", "orders", state);
+            mapping["FunctionResponseTypes"] = json!([]);
+            (200, mapping.to_string())
+        };
+        match request.split(" HTTP/1.1").next().unwrap() {
+            "PUT /2015-03-31/event-source-mappings/m-1" => (200, mapping("m-1", "orders", "Updating").to_string()),
+            "GET /2015-03-31/event-source-mappings/m-1" => without("Enabled"),
+            "GET /2015-03-31/event-source-mappings" => {
+                let (_, listed) = without("Enabled");
+                let listed: Value = serde_json::from_str(&listed).unwrap();
+                (200, json!({ "EventSourceMappings": [listed] }).to_string())
+            }
+            _ => shop(request),
+        }
+    });
+    let (code, out, err) =
+        server.claimant(&["resume", "worker", "--report-failures", "--stack", "shop", "--yes", "--json"]);
+    let one = &shown(&out, &err)["mappings"][0];
+    assert_eq!((code, &one["state"], &one["reports_failures"]), (Some(1), &json!("Enabled"), &json!(false)), "{out}");
+}
+
 /// It may be seen, and not deleted.
 #[test]
 fn what_goes_on_again_is_not_said_to_be_paused() {
@@ -632,9 +673,10 @@ fn that_it_is_not_known_who_paused_a_function_is_said() {
     assert!(one["on_again_not_known"].as_str().unwrap().contains("scheduler:ListSchedules"), "{out}");
     // That it may not be kept off says it, too.
     let (code, _, err) = server.claimant(&["pause", "worker", "--yes", "--stack", "shop"]);
+    // A script must not take it for off.
     assert_eq!(
         (code, err.matches("scheduler:ListSchedules").count(), err.contains(not_known)),
-        (Some(0), 1, false),
+        (Some(1), 1, false),
         "{err}"
     );
 }
