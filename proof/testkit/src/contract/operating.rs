@@ -254,9 +254,9 @@ async fn listed(store: &dyn Records, parts: usize) -> Finding {
     let mut filters = vec![filter(&consumer, &[]), filter(&consumer, &[State::Stuck, State::Parked])];
     filters.extend(State::ALL.map(|state| filter(&consumer, &[state])));
     filters.push(Filter { written_before: Some(time(7)), ..filter(&consumer, &[]) });
-    // Of every consumer, as long as those of other checks do not match.
-    let long_over = Filter { consumer: None, now: time(0), ..filter(&consumer, &[State::Over]) };
-    for filter in filters.iter().chain([&long_over]) {
+    // Of every consumer, those of other checks among them.
+    filters.push(Filter { consumer: None, ..filter(&consumer, &[State::Stuck, State::Parked]) });
+    for filter in &filters {
         let wanted: BTreeMap<_, _> = there.iter().filter(|(id, record)| filter.matches(id, record)).collect();
         let seen = list(store, filter, parts).await?;
         let seen: BTreeMap<_, _> =

@@ -21,6 +21,7 @@ enum Bug {
     ShowsResults,
     MissesTheLast,
     MissesHashedKeys,
+    MissesWithoutConsumer,
     ListsConsumersAlike,
     IgnoresStates,
     EachPartHasEverything,
@@ -29,7 +30,7 @@ enum Bug {
 }
 
 impl Bug {
-    const ALL: [(usize, Self); 16] = [
+    const ALL: [(usize, Self); 17] = [
         (14, Self::ReplacesBlindly),
         (14, Self::IgnoresTheOwner),
         (14, Self::IgnoresTheFence),
@@ -41,6 +42,7 @@ impl Bug {
         (15, Self::ShowsResults),
         (15, Self::MissesTheLast),
         (15, Self::MissesHashedKeys),
+        (15, Self::MissesWithoutConsumer),
         (15, Self::ListsConsumersAlike),
         (15, Self::IgnoresStates),
         (15, Self::EachPartHasEverything),
@@ -77,6 +79,7 @@ impl Mutant {
         let mut page = self.inner.list(asked, from, call).await?;
         match self.bug {
             Bug::MissesTheLast => drop(page.records.pop()),
+            Bug::MissesWithoutConsumer if filter.consumer.is_none() => page.records.clear(),
             Bug::MissesHashedKeys => page.records.retain(|(id, _)| id.key().is_some()),
             Bug::ListsConsumersAlike => {
                 let prefix = filter.consumer.as_ref().map_or("", |consumer| consumer.as_str());
