@@ -121,13 +121,21 @@ async fn what_is_wrong_is_said_with_its_mend_and_in_time() {
             let start = Instant::now();
             let error = claim(&broken, KEY, WITHIN).await.expect_err(&name);
             assert!(start.elapsed() < WITHIN + GRACE, "{name}: {:?}", start.elapsed());
-            let text = format!("{} {error:?}", Chain(&error));
-            assert_eq!(error.kind(), fault.kind, "{name}: {text}");
-            assert!(text.contains(fault.says), "{name}: {text}");
-            assert!(
-                !text.contains(KEY) && !text.contains("6164614065") && !text.contains(":claimant@"),
-                "{name}: {text}"
-            );
+            let mut errors = vec![error];
+            // What `claimant list` asks first.
+            if fault.name == "no table" {
+                let call = Call { within: WITHIN, meter: &Meter::default() };
+                errors.push(broken.records().size(call).await.expect_err(&name));
+            }
+            for error in errors {
+                let text = format!("{} {error:?}", Chain(&error));
+                assert_eq!(error.kind(), fault.kind, "{name}: {text}");
+                assert!(text.contains(fault.says), "{name}: {text}");
+                assert!(
+                    !text.contains(KEY) && !text.contains("6164614065") && !text.contains(":claimant@"),
+                    "{name}: {text}"
+                );
+            }
         }
     }
 }
