@@ -99,7 +99,7 @@ pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static 
         .or_else(|| (rules.session_setting)(sql))
 }
 
-/// Returns why a call of `set_config` whose last argument is not the word `true` is refused.
+/// Returns why a call of `set_config` whose last argument is not the word `true` is refused, and an `UPDATE` of the view of all settings.
 #[cfg(feature = "postgres")]
 fn lasting_setting(sql: &str) -> Option<&'static str> {
     let lower = sql.to_ascii_lowercase();
@@ -108,7 +108,9 @@ fn lasting_setting(sql: &str) -> Option<&'static str> {
         .skip(1)
         .filter_map(|rest| rest.trim_start_matches(|c: char| c.is_whitespace() || c == '"').strip_prefix('('));
     let lasts = |arguments: &str| last_argument(arguments) != "true";
-    calls.into_iter().any(lasts).then_some(
+    let is_word = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    let updates = lower.contains("pg_settings") && lower.split("update").skip(1).any(is_word);
+    (updates || calls.into_iter().any(lasts)).then_some(
         "a setting would stay with the connection when the transaction is over: use SET LOCAL, or set_config(…, …, true)",
     )
 }
@@ -224,6 +226,8 @@ mod tests {
             ("SELECT set_config('search_path', 'other', false)", true, false, true),
             ("SELECT \"set_config\" ( 'a.b', f(1, true), $1 )", true, false, true),
             ("SELECT SET_CONFIG('a.b', '), true', false)", true, false, true),
+            ("UPDATE pg_settings SET setting = 'other' WHERE name = 'search_path'", true, false, true),
+            ("SELECT setting FROM pg_settings WHERE name = 'update_process_title'", true, true, true),
             ("DO $$ BEGIN SET search_path = other; END $$", true, false, true),
             ("SELECT set_config('a.b', '7', TRUE)", true, true, true),
             ("LOAD 'auto_explain'", true, false, false),
