@@ -36,6 +36,10 @@ impl<D: Dialect> Session<'_, D> {
 
     /// Rolls back, here or by closing the connection.
     pub(crate) async fn roll_back(&mut self) {
+        // A statement without an answer has closed it.
+        if self.connection.is_none() {
+            return;
+        }
         if D::control(self, "a rollback", D::ROLLBACK.to_owned()).await.is_ok() {
             self.in_transaction = false;
         } else {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use claimant_core::{Call, ClaimAnswer, Meter, Store};
+use claimant_core::{Call, ClaimAnswer, Meter, Settled, Store};
 use claimant_servers::relay::{Direction, Fate, Relay, Rule};
 use claimant_sql::{MySqlTransactions, PostgresTransactions};
 use claimant_tests::tap::{Loss, Tap};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::world::{AnyStore, Database, Party, claim, granted, request};
+use super::world::{AnyStore, Database, Party, claim, completed, granted, request};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -90,16 +90,35 @@ impl Rule for OnceLocked {
     }
 }
 
+fn transactions(store: AnyStore) -> Box<dyn Store> {
+    match store {
+        AnyStore::Postgres(store) => Box::new(PostgresTransactions::new(store)),
+        AnyStore::MySql(store) => Box::new(MySqlTransactions::new(store)),
+    }
+}
+
+/// The server has rolled it back: nothing more is sent, and counted, for it.
+#[tokio::test]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_transaction_whose_connection_is_gone_takes_no_rollback() {
+    for database in Database::both().await {
+        let (name, meter) = (database.name(), Meter::default());
+        let (store, call) = (transactions(database.store(2).await), Call { within: LONG, meter: &meter });
+        let Ok(ClaimAnswer::Granted(claim)) = store.claim(&request("gone"), call).await else {
+            panic!("{name}: fresh")
+        };
+        database.party().await.end_all_others().await;
+        let before = meter.usage().requests;
+        let settled = store.settle(claim, &completed(), call).await;
+        assert!(matches!(settled, Settled::Aborted { .. }), "{name}: {settled:?}");
+        assert_eq!(meter.usage().requests - before, 1, "{name}: the completion");
+    }
+}
+
 /// A process is gone, without a word to the server, after its claim is written and before its handler has the transaction.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn a_transaction_that_is_left_before_its_handler_has_it_is_rolled_back_by_the_server() {
-    let transactions = |store: AnyStore| -> Box<dyn Store> {
-        match store {
-            AnyStore::Postgres(store) => Box::new(PostgresTransactions::new(store)),
-            AnyStore::MySql(store) => Box::new(MySqlTransactions::new(store)),
-        }
-    };
     for database in Database::both().await {
         let name = database.name();
         let (direct, mut party) = (transactions(database.store(2).await), database.party().await);
