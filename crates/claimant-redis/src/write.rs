@@ -13,6 +13,9 @@ use crate::fields::{self, Field};
 ///
 /// Arguments: the time to live in ms; how many fields the guard has, 0 for "there is no such hash", and each with its
 /// value; how many fields are set, and each with its value; the fields that are removed.
+///
+/// A script is not rolled back, so from Redis 7 on it asks for its later rights before it writes. (A command that changes nothing, tried
+/// first, is no such question: after any write, the server lets a script exceed its memory.)
 const GUARDED_WRITE: &str = "\
 local key, at = KEYS[1], 2
 local function pairs_here()
@@ -26,6 +29,8 @@ for i = first, last, 2 do
   holds = holds and redis.call('HGET', key, ARGV[i]) == ARGV[i + 1]
 end
 if not holds then return redis.call('HGETALL', key) end
+local may = redis.acl_check_cmd
+if may and not (may('HDEL', key, '') and may('PEXPIRE', key, 0)) then return redis.error_reply('NOPERM HDEL, PEXPIRE') end
 redis.call('HSET', key, unpack(ARGV, pairs_here()))
 if at <= #ARGV then redis.call('HDEL', key, unpack(ARGV, at)) end
 redis.call('PEXPIRE', key, ARGV[1])

@@ -109,6 +109,22 @@ async fn the_documented_permissions_suffice() {
     }
 }
 
+/// A script that has no right to its last command would leave a record that never expires, and whose work, at most once, is parked unrun.
+#[tokio::test]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_user_without_all_rights_writes_nothing() {
+    let redis = Redis::start();
+    for missing in ["hdel", "pexpire"] {
+        let rights = format!("SETUSER most reset on >claimant ~* +@all -{missing}");
+        let rights: Vec<&str> = rights.split_whitespace().collect();
+        redis::cmd("ACL").arg(&rights).exec_async(&mut redis.connection().await).await.unwrap();
+        let most = RedisStore::open(&format!("redis://most:claimant@{}/", redis.0.address)).unwrap();
+        let error = most.claim(&request("k", 0), call()).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{missing}: {error}");
+        assert!(most.get(&id("k"), call()).await.unwrap().is_none(), "{missing}");
+    }
+}
+
 /// The default of Amazon ElastiCache deletes records under pressure: whoever connects is told so, once.
 #[tokio::test]
 #[ignore = "needs Redis or Valkey: make test"]
