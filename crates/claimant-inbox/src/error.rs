@@ -9,7 +9,7 @@ const INBOX: Table = Table { name: "claimant_inbox", migrations: "claimant-inbox
 
 /// Returns the error of `operation`, and how to fix it.
 pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
-    // Handlers' tables have constraints too, and some are checked only at the commit.
+    // A constraint can be that of another table which refers to this one.
     if let sqlx::Error::Database(answer) = error
         && let Some(code) = answer.code().filter(|code| code.starts_with("23"))
     {
@@ -17,6 +17,18 @@ pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
         return StoreError::new(Other, format!("{operation} failed: {what}"));
     }
     parts::explain(operation, error, &INBOX)
+}
+
+/// Returns the error of a commit, and how to fix it.
+pub(crate) fn explain_commit(error: &sqlx::Error) -> StoreError {
+    const OPERATION: &str = "committing";
+    // Claimant's own statements have succeeded: what is checked only now is the handler's.
+    let code = error.as_database_error().and_then(|answer| answer.code()).unwrap_or_default();
+    if matches!(code.get(..2), Some("22" | "23" | "42")) {
+        let fix = "see what is checked at the commit, such as a deferred constraint or its trigger";
+        return StoreError::new(Other, format!("{OPERATION} failed: the server refused it (code {code}): {fix}"));
+    }
+    explain(OPERATION, error)
 }
 
 /// Returns the error of an operation without an answer in its time.

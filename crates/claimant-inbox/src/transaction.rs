@@ -10,7 +10,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::{explain, no_answer};
+use crate::error::{explain, explain_commit, no_answer};
 use crate::limits::CALL_MAX_MS;
 use crate::link::{Statement, end_of};
 
@@ -103,9 +103,8 @@ pub(crate) async fn each_row(
 
 /// Commits. After an error, the transaction may be committed or not.
 pub(crate) async fn commit(transaction: Transaction, until: Instant) -> Result<(), StoreError> {
-    const OPERATION: &str = "committing";
     let committed = timeout_at(until, transaction.commit()).await;
-    committed.map_err(|_| no_answer(OPERATION))?.map_err(|error| explain(OPERATION, &error))
+    committed.map_err(|_| no_answer("committing"))?.map_err(|error| explain_commit(&error))
 }
 
 /// Rolls back, so that the locks are released when this returns, if the server answers in time.

@@ -153,6 +153,24 @@ async fn a_handler_waits_for_locks_as_the_server_says() {
     world
         .sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 200', current_database()); END $$")
         .await;
+/// Claimant's table is not to blame for it.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_a_commit_checks_is_the_handlers() {
+    let world = World::start(1).await;
+    world
+        .sql(
+            "CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM 1 / 0; RETURN NULL; END $$; \
+             CREATE CONSTRAINT TRIGGER divide AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION divide()",
+        )
+        .await;
+    world.put(&["ok"]).await;
+    assert_eq!(world.run().await, Summary { failed: 1, ..Summary::default() });
+    let error = world.state("ok").await.2;
+    assert!(error.contains("code 22012") && error.contains("checked at the commit"), "{error}");
+    assert!(!error.contains("claimant_inbox"), "{error}");
+}
+
     let world = World { inbox: Inbox::connect(&world.server.url(), 4).await.unwrap(), ..world };
     world.deliver(vec![record("again", &body("again", "wait"))]).await;
     let mut other = world.party().await;
