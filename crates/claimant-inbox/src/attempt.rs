@@ -225,7 +225,8 @@ impl Worker {
         match closed.and_then(|rows| rows::written(&rows)) {
             Ok(1) => {}
             Ok(_) => {
-                let why = "the handler ended the transaction itself: leave COMMIT and ROLLBACK to the worker";
+                let why = "the transaction ended before its handler did, by a COMMIT, a ROLLBACK or a `begin()` that failed: leave \
+                           COMMIT and ROLLBACK to the worker, and send SAVEPOINT for a savepoint";
                 return self.roll_back(taken, locked, until, Failure::retry(why)).await;
             }
             Err(error) => return self.roll_back(taken, locked, until, error::uncommitted(&error)).await,

@@ -15,7 +15,10 @@ use crate::limits::CALL_MAX_MS;
 use crate::link::{Statement, end_of};
 
 /// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
-/// `query(…).execute(&mut **transaction)`, and `transaction.begin()` for a savepoint.
+/// `query(…).execute(&mut **transaction)`.
+///
+/// For a savepoint, send the statements: `SAVEPOINT a` and `ROLLBACK TO SAVEPOINT a`. Do not call `transaction.begin()`: where it fails or
+/// is cancelled, sqlx (0.9) rolls back the whole transaction, and what the handler sends after it commits by itself, at each attempt.
 ///
 /// Its statements wait for locks as the server's settings say, as long as the handler has time. Its commit waits a second for each
 /// one of what is checked only then, such as a deferred foreign key, and is given up after two seconds in all.

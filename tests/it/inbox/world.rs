@@ -146,8 +146,23 @@ pub(crate) async fn run(worker: &Worker) -> Summary {
 }
 
 /// What [`act`] can do.
-pub(crate) const KINDS: [&str; 14] = [
-    "ok", "fail", "soon", "reject", "panic", "hang", "commit", "swallow", "keep", "cut", "sleep", "shrug", "wait",
+pub(crate) const KINDS: [&str; 17] = [
+    "ok",
+    "fail",
+    "soon",
+    "reject",
+    "panic",
+    "hang",
+    "commit",
+    "savepoint",
+    "begin",
+    "swallow",
+    "keep",
+    "leave",
+    "cut",
+    "sleep",
+    "shrug",
+    "wait",
     "done",
 ];
 
@@ -166,6 +181,15 @@ pub(crate) async fn act(
         "panic" => panic!("on purpose"),
         "hang" => std::future::pending().await,
         "commit" => _ = tx.execute("ROLLBACK").await?,
+        "savepoint" => {
+            tx.execute("SAVEPOINT a").await?;
+            assert!(tx.execute("SELECT nonsense").await.is_err());
+            tx.execute("ROLLBACK TO SAVEPOINT a").await?;
+        }
+        "begin" => {
+            assert!(tx.execute("SELECT nonsense").await.is_err());
+            assert!(tx.begin().await.is_err());
+        }
         "swallow" => assert!(tx.execute("SELECT nonsense").await.is_err()),
         "keep" => KEPT.lock().unwrap().push(tx),
         "sleep" => _ = tx.execute("SELECT pg_sleep(20)").await?,
