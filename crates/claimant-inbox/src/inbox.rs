@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use claimant_core::{Consumer, Error, StoreError, Timestamp, Variables};
 use claimant_sql::PostgresStore;
-use claimant_sql::parts::migrate;
+use claimant_sql::parts::{SESSION, migrate};
 use serde::de::DeserializeOwned;
-use sqlx::postgres::PgConnection;
-use sqlx::{Connection as _, PgPool};
+use sqlx::postgres::{PgConnection, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Connection as _, PgPool};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::connections::Connections;
@@ -62,6 +62,21 @@ impl Inbox {
         Ok(Self::opened(PostgresStore::connect(url, connections).await?.pool()))
     }
 
+    /// Returns the options of the pools that an inbox [opens itself](Self::from_env): [`PostgresStore::pool_options`], and each
+    /// connection that returns is cleared, within a time limit. Without that, the next message on it has the settings, locks and temporary
+    /// tables that a handler left in its session, a connection to a lost host occupies the pool until the operating system gives
+    /// up, a quarter of an hour later, and what is stored on one with an open transaction is not committed: sqlx (0.9) leaves one open whose
+    /// `BEGIN` was cut off, as by a time limit. One that cannot be cleared is closed.
+    #[must_use]
+    pub fn pool_options() -> PgPoolOptions {
+        PostgresStore::pool_options().after_release(|connection: &mut PgConnection, _| {
+            Box::pin(async move {
+                let cleared = timeout(Duration::from_millis(STATEMENT_MAX_MS), clear(connection)).await;
+                cleared.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+            })
+        })
+    }
+
     /// Opens the database that the environment names, see [`Settings`](crate::Settings). Connects at the first call. Needs
     /// a Tokio runtime.
     ///
@@ -80,24 +95,15 @@ impl Inbox {
         Ok(Self::opened(PostgresStore::from_variables(variables).await?.pool()))
     }
 
-    /// Opens an inbox whose connections are tested, within a time limit, when they return to the pool. Otherwise a connection to
-    /// a lost host would occupy the pool until the operating system gives up, a quarter of an hour later, and what is stored on one with an
-    /// open transaction would not be committed.
+    /// Opens an inbox on the database of this pool.
     fn opened(pool: &PgPool) -> Self {
-        let options = pool.options().clone().after_release(|connection: &mut PgConnection, _| {
-            Box::pin(async move {
-                let tried = timeout(Duration::from_millis(STATEMENT_MAX_MS), is_at_rest(connection)).await;
-                tried.unwrap_or(Err(sqlx::Error::PoolTimedOut))
-            })
-        });
+        let options = Self::pool_options().max_connections(pool.options().get_max_connections());
         Self::new(options.connect_lazy_with(pool.connect_options().as_ref().clone()))
     }
 
-    /// Creates an inbox on the caller's pool. Its connections need a `lock_timeout` of about a second, READ COMMITTED, and a
-    /// `synchronous_commit` other than `off`, as [`PostgresStore::pool_options`] sets them; handlers wait
-    /// for locks as the server's settings say, whatever its `after_connect` sets. Let its `after_release` close
-    /// connections that return with an open transaction: sqlx (0.9) leaves one open whose `BEGIN` was cut off, as by a time
-    /// limit, and what is stored on it later is not committed. Pools that an inbox [opens itself](Self::from_env) do so.
+    /// Creates an inbox on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up as they do:
+    /// with a `lock_timeout` of about a second, READ COMMITTED, and a `synchronous_commit` other than `off`, and with an `after_release` that
+    /// clears them. Handlers wait for locks as the server's settings say, whatever its `after_connect` sets.
     ///
     /// Make one for a pool, and clone it: its workers then take no message for which the others leave no connection.
     #[must_use]
@@ -243,10 +249,12 @@ impl fmt::Debug for Inbox {
     }
 }
 
-/// Returns whether no transaction is open on a connection: sqlx leaves one open whose beginning was cut off.
-async fn is_at_rest(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    // An empty query begins nothing, which sqlx notices unless there is one already.
-    match connection.begin_with("").await {
+/// Clears what a handler left in the session of a connection, and returns whether no transaction is open on it.
+async fn clear(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    // It begins nothing, which sqlx notices unless there is a transaction already. Prepared statements stay: they are sqlx's.
+    const CLEAR: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; \
+                         UNLISTEN *; ";
+    match connection.begin_with(AssertSqlSafe([CLEAR, SESSION].concat())).await {
         Ok(_) => Ok(false),
         Err(sqlx::Error::BeginFailed) => Ok(true),
         Err(error) => Err(error),

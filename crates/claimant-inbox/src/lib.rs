@@ -98,8 +98,8 @@
 //! | a failed attempt | 4, and its share of the 1 for all that are taken together; 7 if the message is then dead |
 //! | an idle worker, or one that waits for its limit | 1 for each poll |
 //!
-//! Connections that return to the pool are also tested, by 2 empty queries that no caller waits for. Workers poll for
-//! messages and do not use `LISTEN`: it takes a connection for itself, does not work through poolers, and a
+//! Connections that return to the pool are also cleared of what a handler left in their session, and tested, by 2 requests that no caller
+//! waits for. Workers poll for messages and do not use `LISTEN`: it takes a connection for itself, does not work through poolers, and a
 //! scheduled function is not running all the time.
 //!
 //! # Cleaning up

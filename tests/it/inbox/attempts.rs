@@ -109,6 +109,23 @@ async fn a_handler_that_is_cut_off_inside_a_statement_has_failed() {
     }
 }
 
+/// The next message on its connection has nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_connection_keeps_nothing_of_its_handlers() {
+    let world = World::start(1).await;
+    let session = async || -> String {
+        let session = "SELECT concat_ws(' ', pg_backend_pid(), current_setting('lock_timeout'), to_regclass('left_behind'), \
+            nullif(current_setting('app.tenant', true), ''), (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() \
+            AND locktype = 'advisory') + (SELECT count(*) FROM pg_cursors WHERE is_holdable) + (SELECT count(*) FROM pg_listening_channels()))";
+        sqlx::query_scalar(session).fetch_one(world.inbox.pool()).await.unwrap()
+    };
+    let before = session().await;
+    world.put(&["leave"]).await;
+    assert_eq!(world.run().await, Summary { done: 1, ..Summary::default() });
+    assert_eq!(session().await, before);
+}
+
 /// The server knows no other limit of a commit, and its row would be locked until then.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
@@ -136,6 +153,24 @@ async fn a_commit_waits_a_second_for_locks() {
     assert_eq!(world.run().await, Summary { done: 1, ..Summary::default() });
 }
 
+/// Claimant's table is not to blame for it.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_a_commit_checks_is_the_handlers() {
+    let world = World::start(1).await;
+    world
+        .sql(
+            "CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM 1 / 0; RETURN NULL; END $$; \
+             CREATE CONSTRAINT TRIGGER divide AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION divide()",
+        )
+        .await;
+    world.put(&["ok"]).await;
+    assert_eq!(world.run().await, Summary { failed: 1, ..Summary::default() });
+    let error = world.state("ok").await.2;
+    assert!(error.contains("code 22012") && error.contains("checked at the commit"), "{error}");
+    assert!(!error.contains("claimant_inbox"), "{error}");
+}
+
 /// As in the transactions of a consumer.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
@@ -156,24 +191,6 @@ async fn a_handler_waits_for_locks_as_the_server_says() {
     world
         .sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 200', current_database()); END $$")
         .await;
-/// Claimant's table is not to blame for it.
-#[tokio::test]
-#[ignore = "needs PostgreSQL: make test"]
-async fn what_a_commit_checks_is_the_handlers() {
-    let world = World::start(1).await;
-    world
-        .sql(
-            "CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM 1 / 0; RETURN NULL; END $$; \
-             CREATE CONSTRAINT TRIGGER divide AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION divide()",
-        )
-        .await;
-    world.put(&["ok"]).await;
-    assert_eq!(world.run().await, Summary { failed: 1, ..Summary::default() });
-    let error = world.state("ok").await.2;
-    assert!(error.contains("code 22012") && error.contains("checked at the commit"), "{error}");
-    assert!(!error.contains("claimant_inbox"), "{error}");
-}
-
     let world = World { inbox: Inbox::connect(&world.server.url(), 4).await.unwrap(), ..world };
     world.deliver(vec![record("again", &body("again", "wait"))]).await;
     let mut other = world.party().await;

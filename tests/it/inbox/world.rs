@@ -192,6 +192,12 @@ pub(crate) async fn act(
         }
         "swallow" => assert!(tx.execute("SELECT nonsense").await.is_err()),
         "keep" => KEPT.lock().unwrap().push(tx),
+        "leave" => {
+            let session = "SET app.tenant = '7'; SET lock_timeout = '7s'; LISTEN left_behind; \
+                           SELECT pg_advisory_lock(7); CREATE TEMPORARY TABLE left_behind (); \
+                           DECLARE left_behind CURSOR WITH HOLD FOR SELECT 1";
+            tx.execute(sqlx::raw_sql(session)).await?;
+        }
         "sleep" => _ = tx.execute("SELECT pg_sleep(20)").await?,
         "shrug" => _ = timeout(Duration::from_millis(50), tx.execute("SELECT pg_sleep(20)")).await,
         "wait" => _ = tx.execute("UPDATE effects SET key = key WHERE key = 'held'").await?,

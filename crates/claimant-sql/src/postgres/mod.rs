@@ -17,7 +17,7 @@ pub use meaning::explain;
 /// after its caller has gone; each statement sees what was committed before it; a commit is answered when it outlasts a crash, also
 /// where a role's or a database's default is `off`; and a statement whose client is gone ends, as far as the server's version and
 /// platform can tell.
-const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
+pub const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'; \
     DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', false); \
