@@ -7,6 +7,9 @@ use crate::faults::Target;
 /// The length of a message's id: a UUID with its hyphens.
 const ID_LENGTH: usize = 36;
 
+/// The lengths of a payload's fingerprint, 32 or 37 bytes, in Base64.
+const FINGERPRINT_LENGTHS: [usize; 2] = [44, 52];
+
 /// What a request is about.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Look {
@@ -15,7 +18,8 @@ pub(super) struct Look {
     pub(super) ties: Vec<(String, String)>,
 }
 
-/// Looks at the request of an operation, such as `UpdateItem`. A claim is what writes a message's id into a record.
+/// Looks at the request of an operation, such as `UpdateItem`. A claim is what writes a message's id into a record. Handlers write such ids
+/// too, into items of their own: only claimant's are beside a fingerprint.
 pub(super) fn look(operation: &str, request: &[u8]) -> Look {
     let target = match operation {
         "GetItem" | "BatchGetItem" | "Query" | "Scan" | "TransactGetItems" => Target::Reads,
@@ -37,27 +41,22 @@ pub(super) fn look(operation: &str, request: &[u8]) -> Look {
     match operation {
         "BatchExecuteStatement" => {
             for statement in request["Statements"].as_array().into_iter().flatten() {
-                let values = || statement["Parameters"].as_array().into_iter().flatten().filter_map(text);
+                let values = || statement["Parameters"].as_array().into_iter().flatten();
                 let is_insert = statement["Statement"].as_str().is_some_and(|text| text.starts_with("INSERT"));
-                if let (true, Some(record)) = (is_insert, values().next()) {
-                    tie(&mut ties, values(), record);
-                }
+                tie(&mut ties, values().next().and_then(text).filter(|_| is_insert), values);
             }
         }
-        // Handlers put items too, in tables of their own: a record's key is named as claimant names it.
         "PutItem" => {
             let item = &request["Item"];
-            let key = request["ExpressionAttributeNames"]["#id"].as_str().and_then(|name| text(&item[name]));
-            if let Some(record) = key.filter(|key| is_record(key)) {
-                tie(&mut ties, item.as_object().into_iter().flat_map(|item| item.values()).filter_map(text), record);
-            }
+            // A record's key is named as claimant names it.
+            let record = request["ExpressionAttributeNames"]["#id"].as_str().and_then(|name| text(&item[name]));
+            tie(&mut ties, record, || values_of(item));
         }
         "UpdateItem" => tie_update(&mut ties, &request),
-        // A record that is claimed and completed at once; the other items are the handler's own.
+        // A record that is claimed and completed at once, among the handler's own items.
         "TransactWriteItems" => {
             let updates = request["TransactItems"].as_array().into_iter().flatten().map(|item| &item["Update"]);
             updates.for_each(|update| tie_update(&mut ties, update));
-            ties.retain(|(_, record)| is_record(record));
         }
         _ => {}
     }
@@ -85,23 +84,29 @@ fn text(value: &Value) -> Option<&str> {
     value["S"].as_str()
 }
 
+fn values_of(fields: &Value) -> impl Iterator<Item = &Value> {
+    fields.as_object().into_iter().flat_map(|fields| fields.values())
+}
+
 /// Ties what an update of a record names as its message.
 fn tie_update(ties: &mut Vec<(String, String)>, update: &Value) {
-    let record = update["Key"].as_object().and_then(|key| key.values().find_map(text));
-    let values = update["ExpressionAttributeValues"].as_object();
-    if let (Some(record), Some(values)) = (record, values) {
-        tie(ties, values.values().filter_map(text), record);
+    tie(ties, values_of(&update["Key"]).find_map(text), || values_of(&update["ExpressionAttributeValues"]));
+}
+
+/// Ties the message among the values that are written, if they are those of a record.
+fn tie<'a, I: Iterator<Item = &'a Value>>(
+    ties: &mut Vec<(String, String)>,
+    record: Option<&str>,
+    values: impl Fn() -> I,
+) {
+    if let Some(record) = record.filter(|_| values().any(is_fingerprint)) {
+        let messages = values().filter_map(text).filter(|value| is_message_id(value) && *value != record);
+        ties.extend(messages.map(|message| (message.to_owned(), record.to_owned())));
     }
 }
 
-fn tie<'a>(ties: &mut Vec<(String, String)>, values: impl Iterator<Item = &'a str>, record: &str) {
-    let messages = values.filter(|value| is_message_id(value) && *value != record);
-    ties.extend(messages.map(|message| (message.to_owned(), record.to_owned())));
-}
-
-/// Whether an id has a consumer and a key, in the clear or hashed, as records' have.
-fn is_record(id: &str) -> bool {
-    id.contains(['#', '~'])
+fn is_fingerprint(value: &Value) -> bool {
+    value["B"].as_str().is_some_and(|bytes| FINGERPRINT_LENGTHS.contains(&bytes.len()))
 }
 
 fn is_message_id(text: &str) -> bool {
@@ -127,18 +132,25 @@ mod tests {
 
     #[test]
     fn claims_name_their_messages() {
+        let print = || json!({"B": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="});
         let insert = json!({ "Statements": [
-            { "Statement": "INSERT INTO \"t\" VALUE {}", "Parameters": [{"S": "orders#1"}, {"S": "owner"}, {"N": "1"}, {"S": ID}] },
+            { "Statement": "INSERT INTO \"t\" VALUE {}", "Parameters": [{"S": "orders#1"}, {"S": "owner"}, {"N": "1"}, {"S": ID}, print()] },
         ] });
-        let update = json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":m": {"S": ID}, ":n": {"N": "1"}} });
-        let put = json!({
-            "Item": {"id": {"S": "orders#1"}, "m": {"S": ID}, "n": {"N": "1"}}, "ExpressionAttributeNames": {"#id": "id"},
-        });
-        let own_put = json!({ "Item": {"id": {"S": "card#1"}, "m": {"S": ID}} });
-        let own = json!({ "Key": {"id": {"S": "card-1"}}, "ExpressionAttributeValues": {":m": {"S": ID}} });
+        let own_insert = json!({ "Statements": [
+            { "Statement": "INSERT INTO \"t\" VALUE {}", "Parameters": [{"S": "ORDER#1"}, {"S": ID}, {"B": "AAAA"}] },
+        ] });
+        let updated = |id: &str, fingerprint: Value| json!({ "Key": {"id": {"S": id}}, "ExpressionAttributeValues": {":m": {"S": ID}, ":n": {"N": "1"}, ":f": fingerprint} });
+        let put = |id: &str, fingerprint: Value| {
+            json!({
+                "Item": {"id": {"S": id}, "m": {"S": ID}, "n": {"N": "1"}, "f": fingerprint},
+                "ExpressionAttributeNames": {"#id": "id"},
+            })
+        };
+        // With a rule of its own, it is longer.
+        let of_rule = json!({"B": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABAAAAAQ=="});
+        let (update, own) = (updated("orders#1", of_rule), updated("ORDER#1", json!({"S": "COMPLETED"})));
         let commit = json!({ "TransactItems": [{ "Update": update }, { "Update": own }, { "Put": {} }] });
-        let hashed = json!({ "Key": {"id": {"S": "orders~ab12"}}, "ExpressionAttributeValues": {":m": {"S": ID}} });
-        let hashed = json!({ "TransactItems": [{ "Update": own }, { "Update": hashed }] });
+        let hashed = json!({ "TransactItems": [{ "Update": own }, { "Update": updated("orders~ab12", print()) }] });
         let settle =
             json!({ "Key": {"id": {"S": "orders#1"}}, "ExpressionAttributeValues": {":owner": {"S": "0123"}} });
         let update_ended =
@@ -146,9 +158,11 @@ mod tests {
         let tied = vec![(ID.to_owned(), "orders#1".to_owned())];
         for (operation, request, target, ties) in [
             ("BatchExecuteStatement", insert, Target::Claims, tied.clone()),
-            ("PutItem", put, Target::Claims, tied.clone()),
-            ("PutItem", own_put, Target::Settlements, vec![]),
+            ("BatchExecuteStatement", own_insert, Target::Settlements, vec![]),
+            ("PutItem", put("orders#1", print()), Target::Claims, tied.clone()),
+            ("PutItem", put("ORDER#1", json!({"S": "COMPLETED"})), Target::Settlements, vec![]),
             ("UpdateItem", update, Target::Claims, tied.clone()),
+            ("UpdateItem", own, Target::Settlements, vec![]),
             ("TransactWriteItems", commit, Target::Settlements, tied),
             ("TransactWriteItems", hashed, Target::Settlements, vec![(ID.to_owned(), "orders~ab12".to_owned())]),
             ("UpdateItem", settle, Target::Settlements, vec![]),

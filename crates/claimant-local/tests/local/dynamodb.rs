@@ -5,6 +5,7 @@ use std::path::Path;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
 use aws_sdk_dynamodb::{Client, Config};
 use claimant_local::Error;
@@ -61,10 +62,11 @@ async fn claim(client: &Client, id: &str, owner: &str) -> Result<(), UpdateItemE
         .update_item()
         .table_name("locks")
         .key("id", text(id))
-        .update_expression("SET #owner = :owner ADD attempts :one")
+        .update_expression("SET #owner = :owner, fingerprint = :fingerprint ADD attempts :one")
         .condition_expression("attribute_not_exists(id)")
         .expression_attribute_names("#owner", "owner")
         .expression_attribute_values(":owner", text(owner))
+        .expression_attribute_values(":fingerprint", AttributeValue::B(Blob::new([0; 32])))
         .expression_attribute_values(":one", AttributeValue::N("1".into()))
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
     claim.send().await.map(drop).map_err(|e| e.into_service_error())
@@ -192,7 +194,7 @@ async fn faults_meet_the_requests_of_functions_and_claims_are_tied_to_messages()
     let client = client_of(&format!("http://{}", listener.local_addr().unwrap()));
     tokio::spawn(dynamodb.clone().serve_observed(listener, (journal.clone(), faults.clone()), std::future::pending()));
 
-    // A message's id for the owner makes it a claim.
+    // A message's id for the owner, beside the fingerprint, makes it a claim.
     for (act, arrives) in [(Act::Cut, false), (Act::Throttle, false), (Act::Lose, true)] {
         let spec = |of| FaultSpec { of: Some(of), times: Some(1), ..FaultSpec::new(act) };
         faults.begin(spec(Target::Reads)).unwrap();
