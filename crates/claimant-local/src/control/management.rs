@@ -28,9 +28,6 @@ pub(super) const STACK: &str = "local";
 /// What a mapping's answer names so that failed messages stay.
 const REPORTS: &str = "ReportBatchItemFailures";
 
-/// The fields of an update that are carried out, and those that only name the mapping.
-const UPDATED: [&str; 4] = ["Enabled", "FunctionResponseTypes", "FunctionName", "UUID"];
-
 /// A function that runs, and what pauses and resumes each of its mappings.
 #[derive(Debug, Clone)]
 pub struct Managed {
@@ -143,7 +140,13 @@ async fn update_mapping(State(functions): State<Functions>, Path(id): Path<Strin
         _ => return invalid("the request is not a JSON object"),
     };
     let asked = update.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    if let Some((name, _)) = asked.clone().find(|(name, _)| !UPDATED.contains(&name.as_str())) {
+    // What is carried out, the mapping's name, and the function that it has already.
+    let is_known = |(name, value): &(&String, &Value)| match name.as_str() {
+        "Enabled" | "FunctionResponseTypes" | "UUID" => true,
+        "FunctionName" => value.as_str().is_some_and(|called| arn::function_name(called) == managed.spec.name),
+        _ => false,
+    };
+    if let Some((name, _)) = asked.clone().find(|field| !is_known(field)) {
         return invalid(&format!("the local cloud cannot change {name}: change the template, and start it again"));
     }
     match (&update["Enabled"], &update["FunctionResponseTypes"]) {

@@ -226,3 +226,34 @@ async fn pages_of_other_ports_change_nothing() {
     assert_eq!(call(&address, "GET", path, "").await.1, json!({"faults": []}));
     assert_eq!(begin(&format!("http://{address}")).await.0, 201);
 }
+
+/// AWS takes a function's name for the one that the mapping calls from then on.
+#[tokio::test]
+async fn a_mapping_keeps_its_function() {
+    let template = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Orders: {Type: AWS::SQS::Queue}
+  Worker:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: worker}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Events: {Orders: {Type: SQS, Properties: {Queue: !GetAtt Orders.Arn}}}
+";
+    let cloud = cloud_of(template, &[]).await;
+    let address = cloud.endpoints().control.trim_start_matches("http://").to_owned();
+    let mappings = "/2015-03-31/event-source-mappings";
+    let all = call(&address, "GET", mappings, "").await.1;
+    let (id, arn) = (&all["EventSourceMappings"][0]["UUID"], &all["EventSourceMappings"][0]["FunctionArn"]);
+    let path = format!("{mappings}/{}", id.as_str().unwrap());
+    for (function, status) in [(&json!("Worker"), 202), (arn, 202), (&json!("Worker2"), 400), (&json!(1), 400)] {
+        let update = json!({"UUID": id, "FunctionName": function, "Enabled": false});
+        let (answered, answer) = call(&address, "PUT", &path, &update.to_string()).await;
+        assert_eq!(answered, status, "{function}: {answer}");
+        let is_named = answer["message"].as_str().is_some_and(|why| why.contains("cannot change FunctionName"));
+        assert_eq!(is_named, status == 400, "{function}: {answer}");
+    }
+    cloud.stop().await;
+}
