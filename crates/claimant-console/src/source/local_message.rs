@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use claimant_core::RecordId;
-use claimant_local::journal::{Event, InvocationEnd, Journal, What};
+use claimant_local::journal::{Event, InvocationEnd, Journal, Text, What};
 
 use super::message::MessageFacts;
 use crate::timeline::facts_of_journal;
@@ -53,30 +53,57 @@ pub(super) fn message(journal: &Journal, id: &str) -> Option<MessageFacts> {
     })
 }
 
-/// The effects that were asked for with this key, each with the message that was worked on at that time, and the invocation that had it.
+/// The effects that were asked for with this key, each with the message that was worked on at that time, and the invocation that had it. What
+/// may be of a message of another consumer, which has the same key, is left out: effects do not say who asked for them.
 fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Vec<Event> {
     let id = RecordId::from_stored(record).ok();
     let Some(key) = id.as_ref().and_then(|id| id.key()) else { return Vec::new() };
-    let with_message = |effect: Event| {
-        // Lines arrive a moment after what they tell of.
-        let before = events.values().filter(|event| event.at_ms <= effect.at_ms.saturating_add(50));
-        let mut of_message = before.rev().filter(|event| event.message_id.is_some());
-        let claimed = of_message.find(|event| matches!(event.what, What::Claimed(_)))?;
-        let message_id = claimed.message_id.clone();
-        let receive = events.range(..claimed.seq).rev().find_map(|(_, event)| match event.what {
-            What::Received { count, .. } if event.message_id == message_id => Some(count),
-            _ => None,
-        });
-        let ended = events.values().any(|event| {
-            // Of several receives that are under way each tells its own outcome.
-            matches!(&event.what, What::Done(done) if done.receive.is_none() || receive.is_none() || done.receive == receive)
-                && event.message_id == message_id
-                && event.seq > claimed.seq
-                && event.at_ms < effect.at_ms
-        });
-        (!ended).then_some(Event { message_id, invocation: claimed.invocation.clone(), ..effect })
+    let effects = journal.effects_of(key);
+    if effects.is_empty() {
+        return effects;
+    }
+    let of_record = |other: &Text| {
+        let events = journal.messages_of(other, OTHERS_MAX).0.into_iter().flat_map(|id| journal.of_message(&id));
+        events.map(|event| (event.seq, event)).collect::<BTreeMap<_, _>>()
     };
-    journal.effects_of(key).into_iter().filter_map(with_message).collect()
+    let others = journal.records_of(key);
+    let others: Vec<_> = others.iter().filter(|other| **other != *record).map(of_record).collect();
+    let with_message = |effect: Event| {
+        let claimed = worked_on(events, effect.at_ms)?;
+        let (message_id, invocation) = (claimed.message_id.clone(), claimed.invocation.clone());
+        let mut of_others = others.iter().filter_map(|events| worked_on(events, effect.at_ms));
+        let is_sure = of_others.all(|other| other.message_id == message_id);
+        is_sure.then_some(Event { message_id, invocation, ..effect })
+    };
+    effects.into_iter().filter_map(with_message).collect()
+}
+
+/// The claim of the message that was worked on at this time, by these events of one key.
+fn worked_on(events: &BTreeMap<u64, Event>, at_ms: u64) -> Option<&Event> {
+    // Lines arrive a moment after what they tell of.
+    let before = events.values().filter(|event| event.at_ms <= at_ms.saturating_add(50));
+    let mut of_message = before.rev().filter(|event| event.message_id.is_some());
+    let claimed = of_message.find(|event| matches!(event.what, What::Claimed(_)))?;
+    let receive = events.range(..claimed.seq).rev().find_map(|(_, event)| match event.what {
+        What::Received { count, .. } if event.message_id == claimed.message_id => Some(count),
+        _ => None,
+    });
+    let ended = events.range(claimed.seq..).any(|(_, event)| match &event.what {
+        // Of several receives that are under way each tells its own outcome.
+        What::Done(done) => {
+            (done.receive.is_none() || receive.is_none() || done.receive == receive)
+                && event.message_id == claimed.message_id
+                && event.at_ms < at_ms
+        }
+        // Of a process that died there is none.
+        What::InvocationEnded { .. } => {
+            event.invocation.is_some()
+                && event.invocation == claimed.invocation
+                && event.at_ms.saturating_add(100) < at_ms
+        }
+        _ => false,
+    });
+    (!ended).then_some(claimed)
 }
 
 /// What faults did to the processes that had a message, while they had it; unless all is asked for, of those that gave no answer.
@@ -138,6 +165,40 @@ mod tests {
                 is_told.then_some((Some("a"), Some("i"))).into_iter().collect::<Vec<_>>(),
                 "{outcome} of {of}"
             );
+        }
+    }
+
+    /// A mail and a charge of one key do not say whose they are.
+    #[test]
+    fn an_effect_that_may_be_of_another_consumer_is_told_of_none() {
+        let journal = Journal::new();
+        let line = |at_ms, id: &'static str, text: &str| {
+            let what = lines::read(&format!("INFO {text} message_id={id}")).what;
+            journal.write(|| Event::new(at_ms, what).message(id).invocation(&format!("i-{id}").into()));
+        };
+        for (at_ms, id, consumer) in [(10, "a", "order"), (20, "c", "audit"), (500, "b", "payment")] {
+            journal.write(|| Event::new(at_ms, What::Received { count: 1, hidden_until_ms: 61_000 }).message(id));
+            journal.tie(id, &format!("{consumer}#k"));
+            line(
+                at_ms,
+                id,
+                &format!(
+                    "message claimed consumer={consumer} owner=o fence=1 lease_until=59000 attempt=1 taken_over=false"
+                ),
+            );
+        }
+        // One whose process dies.
+        let died = InvocationEnd::Crashed;
+        let ended = What::InvocationEnded { messages: ["c"].into_iter().collect(), how: died, detail: None };
+        journal.write(|| Event::new(60, ended).invocation(&"i-c".into()));
+        line(900, "b", "message done consumer=payment outcome=completed receive_count=1");
+        for at_ms in [100, 200, 700, 1_000] {
+            journal.write(|| Event::new(at_ms, What::Mail { key: Some("k".into()), answer: "accepted" }));
+        }
+        for (id, record, wanted) in [("a", "order#k", &[200, 1_000][..]), ("b", "payment#k", &[])] {
+            let events = journal.of_message(id).into_iter().map(|event| (event.seq, event)).collect();
+            let told: Vec<_> = effects(&journal, record, &events).iter().map(|event| event.at_ms).collect();
+            assert_eq!(told, wanted, "{record}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The events and keys of each message. Pure.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::event::Event;
 use super::text::Text;
@@ -13,6 +13,8 @@ pub(super) struct Index {
     order: BTreeMap<u64, Text>,
     /// The messages of each record, in the order in which they were tied to it.
     keys: HashMap<Text, VecDeque<Text>>,
+    /// The consumers of these records, with those whose last record is gone: there are few.
+    consumers: BTreeSet<Text>,
     /// The effects of each idempotency key.
     effects: HashMap<Text, VecDeque<u64>>,
 }
@@ -95,6 +97,11 @@ impl Index {
         }
         let key = self.keys.get_key_value(key).map_or_else(|| Text::from(key), |(known, _)| known.clone());
         entry.keys.push(key.clone());
+        if let Some((consumer, _)) = key.split_once('#')
+            && !self.consumers.contains(consumer)
+        {
+            self.consumers.insert(consumer.into());
+        }
         self.keys.entry(key).or_default().push_back(entry.id.clone());
         true
     }
@@ -109,6 +116,12 @@ impl Index {
 
     pub(super) fn keys(&self, id: &str) -> &[Text] {
         self.messages.get(id).map_or(&[], |entry| &entry.keys)
+    }
+
+    /// The records of this idempotency key, of any consumer, whose ids have it in the clear.
+    pub(super) fn records(&self, key: &str) -> impl Iterator<Item = &Text> {
+        let record = move |consumer| self.keys.get_key_value(format!("{consumer}#{key}").as_str());
+        self.consumers.iter().filter_map(record).map(|(record, _)| record)
     }
 
     /// The latest messages of a key, as many as asked for, and the number of all.
