@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use claimant_core::Timestamp;
-use claimant_local::journal::{Event, InvocationEnd, What as Happened};
+use claimant_local::journal::{Event, InvocationEnd, Text, What as Happened};
 
 use super::fact::{Answer, BatchEnd, Claim, Fact, Finished, Origin, Process, What};
 use super::line::line;
@@ -15,7 +15,7 @@ pub(crate) fn facts(events: &[Event], about: &BTreeSet<&str>) -> Vec<Fact> {
         events.iter().filter(|event| is_failed(event)).filter_map(|event| event.invocation.as_deref()).collect();
     let mut facts = Vec::new();
     for event in events {
-        for (message, what) in happened(event, &ended) {
+        for (message, what) in happened(event, &ended, about) {
             if about.contains(message) && !repeats(&mut facts, message, &what) {
                 facts.push(Fact {
                     at: Timestamp::from_millis(event.at_ms),
@@ -49,9 +49,9 @@ fn is_failed(event: &Event) -> bool {
     matches!(event.what, Happened::InvocationEnded { how, .. } if how != InvocationEnd::Returned)
 }
 
-/// What an event says, message by message.
-fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)> {
-    let Some(message) = event.message_id.as_deref() else { return of_batch(event, ended) };
+/// What an event says, message by message: of a batch, of those that `about` has.
+fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>, about: &BTreeSet<&str>) -> Vec<(&'a str, What)> {
+    let Some(message) = event.message_id.as_deref() else { return of_batch(event, ended, about) };
     let queue = event.queue.as_deref().unwrap_or("its queue").to_owned();
     let time = Timestamp::from_millis;
     let one = |what| vec![(message, what)];
@@ -119,14 +119,14 @@ fn happened<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)
         Happened::Object { object, request } => {
             one(What::Effect { did: format!("sent a {request} for the object {object}"), refused: false })
         }
-        _ => of_batch(event, ended),
+        _ => of_batch(event, ended, about),
     }
 }
 
-/// What an event about several messages says.
-fn of_batch<'a>(event: &'a Event, ended: &BTreeSet<&str>) -> Vec<(&'a str, What)> {
-    let each = |messages: &'a [_], what: &What| -> Vec<_> {
-        messages.iter().map(|id: &claimant_local::journal::Text| (&**id, what.clone())).collect()
+/// What an event about several messages says of these, of which there are few: a batch can have ten thousand.
+fn of_batch<'a>(event: &'a Event, ended: &BTreeSet<&str>, about: &BTreeSet<&str>) -> Vec<(&'a str, What)> {
+    let each = |messages: &'a [Text], what: &What| -> Vec<_> {
+        messages.iter().filter(|id| about.contains(&***id)).map(|id| (&**id, what.clone())).collect()
     };
     match &event.what {
         Happened::InvocationBegan { messages, .. } => each(messages, &What::Delivered { batch: messages.len() }),
@@ -245,6 +245,23 @@ mod tests {
             let told = facts(&events, &BTreeSet::from(["a", "b"]));
             let told: Vec<_> = told.iter().map(|fact| (fact.message.as_str(), fact.what.clone())).collect();
             assert_eq!(told, wanted);
+        }
+    }
+
+    /// A list asks of each message by itself.
+    #[test]
+    fn of_a_batch_only_those_are_told_that_were_asked_for() {
+        let ids: Vec<_> = (0..10_000).map(|n| n.to_string()).collect();
+        let messages = || ids.iter().map(String::as_str).collect();
+        let (about, why) = (BTreeSet::from(["77"]), Some("the response is not JSON".into()));
+        for what in [
+            Happened::InvocationBegan { messages: messages(), deadline_ms: 1 },
+            Happened::Reported { succeeded: messages(), failed: messages(), why: None },
+            Happened::Reported { succeeded: messages(), failed: messages(), why },
+        ] {
+            let event = Event::new(1, what);
+            let told = happened(&event, &BTreeSet::new(), &about);
+            assert!(!told.is_empty() && told.iter().all(|(id, _)| *id == "77"), "{}", told.len());
         }
     }
 
