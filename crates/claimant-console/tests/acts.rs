@@ -303,6 +303,23 @@ async fn dead_letters_are_shown_as_text_and_acted_on() {
     world.cloud.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_gone_takes_no_other_from_the_overview() {
+    let world = World::start().await;
+    let url = &world.cloud.endpoints().sqs;
+    let queue = format!("{}/000000000000/Orders", url.trim_end_matches('/'));
+    aws(url, "AmazonSQS.DeleteQueue", &json!({ "QueueUrl": queue })).await;
+    let overview = world.json("/").await;
+    assert_eq!(overview["untold"], json!(["The queue Orders is gone."]));
+    let names: Vec<_> = overview["queues"].as_array().unwrap().iter().map(|queue| &queue["name"]).collect();
+    assert_eq!(names, ["Dead", "Points.fifo"]);
+    let (_, page) = world.redrawn("/").await;
+    for said in ["The queue Orders is gone.", ">Outcomes<", ">Invocations<"] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+    world.cloud.stop().await;
+}
+
 /// Two functions that copy what they give up on to a queue of their own, beside what SQS moves.
 const COPIED: &str = "
   Lost: {Type: AWS::SQS::Queue}

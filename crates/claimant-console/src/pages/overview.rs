@@ -64,13 +64,17 @@ async fn page(console: &Console) -> Result<Shown, Error> {
     let overview = console.source().overview().await?;
     let writes = console.source().allows_writes();
     let demo = writes && claimant_operate::demo::check(console.place()).is_ok();
-    Ok(Shown { writes, demo, overview, history: console.history().samples(), form: console.new_form() })
+    let is_counted = console.place().is_local();
+    Ok(Shown { writes, is_counted, overview, history: console.history().samples(), demo, form: console.new_form() })
 }
 
 #[derive(Serialize)]
 struct Shown {
     #[serde(skip)]
     writes: bool,
+    /// Whether what has happened so far is known: AWS's APIs do not tell it.
+    #[serde(skip)]
+    is_counted: bool,
     #[serde(flatten)]
     overview: Overview,
     history: Vec<Sample>,
@@ -99,18 +103,6 @@ impl Page for Shown {
         }
     }
 
-    fn below(&self) -> Markup {
-        let untold = &self.overview.untold;
-        html! {
-            @if !untold.is_empty() {
-                section {
-                    h2 { "What is not told here" }
-                    ul .untold { @for sentence in untold { li { (sentence) } } }
-                }
-            }
-        }
-    }
-
     fn summary(&self) -> Option<String> {
         let (waiting, in_flight, dead) = self.overview.totals();
         let work = match waiting + in_flight {
@@ -122,6 +114,7 @@ impl Page for Shown {
     }
 
     fn live(&self) -> Markup {
+        let untold = &self.overview.untold;
         html! {
             (self.minutes())
             section {
@@ -132,7 +125,7 @@ impl Page for Shown {
                 h2 { "Functions" }
                 (table("Functions", self.known(&FUNCTIONS, FUNCTIONS_KNOWN), self.overview.functions.iter().map(|function| self.function(function))))
             }
-            @if self.is_counted() {
+            @if self.is_counted {
                 section {
                     h2 { "Outcomes" }
                     (outcomes::draw(&self.overview.consumers))
@@ -143,24 +136,25 @@ impl Page for Shown {
                     }
                 }
             }
+            @if !untold.is_empty() {
+                section {
+                    h2 { "What is not told here" }
+                    ul .untold { @for sentence in untold { li { (sentence) } } }
+                }
+            }
         }
     }
 }
 
 impl Shown {
-    /// Whether what has happened so far is known: AWS's APIs do not tell it.
-    fn is_counted(&self) -> bool {
-        self.overview.untold.is_empty()
-    }
-
     /// The columns that have something to show.
     fn known<'c>(&self, columns: &'c [Column], known: usize) -> &'c [Column] {
-        if self.is_counted() { columns } else { &columns[..known] }
+        if self.is_counted { columns } else { &columns[..known] }
     }
 
     /// The last minutes, or what to do where nothing has been sent yet.
     fn minutes(&self) -> Markup {
-        if !self.is_counted() {
+        if !self.is_counted {
             return html! {};
         }
         let is_new = self.overview.queues.iter().all(|queue| queue.counts.is_some_and(|counts| counts.sent == 0));
@@ -235,7 +229,7 @@ impl Shown {
             div .row {
                 (states(function))
                 @if self.writes {
-                    (form::confirm_if(is_on && !self.is_counted(), label, &format!("{} gets no more messages until it is resumed.", function.name), &act))
+                    (form::confirm_if(is_on && !self.is_counted, label, &format!("{} gets no more messages until it is resumed.", function.name), &act))
                 }
             }
         }

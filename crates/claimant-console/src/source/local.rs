@@ -20,6 +20,7 @@ use super::overview::{
 };
 use super::{Answer, MessageFacts, MessageList, MessageQuery, Source};
 use crate::sync::lock;
+use crate::timeline::words::sentence;
 
 /// What functions' lines told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,11 +53,13 @@ impl LocalCloud {
         Ok(Self { view, place, outcomes, _reading: reading })
     }
 
-    fn now(&self) -> Result<Overview, Error> {
+    fn now(&self) -> Overview {
         let dead = self.place.dead_letter_queues();
-        let queues = self.view.queues.iter().map(|name| self.queue(name, &dead)).collect::<Result<_, _>>()?;
+        let mut untold = Vec::new();
+        let mut told = |queue: Result<_, Error>| queue.map_err(|error| untold.push(sentence(&error.to_string()))).ok();
+        let queues = self.view.queues.iter().filter_map(|name| told(self.queue(name, &dead))).collect();
         let Outcomes { by_consumer, missed } = lock(&self.outcomes).clone();
-        Ok(Overview {
+        Overview {
             at_ms: SystemClock.now().as_millis(),
             queues,
             functions: self.functions(),
@@ -65,8 +68,8 @@ impl LocalCloud {
                 .map(|(name, counts)| ConsumerState { name, outcomes: counts.into_iter().collect() })
                 .collect(),
             missed,
-            untold: Vec::new(),
-        })
+            untold,
+        }
     }
 
     fn queue(&self, name: &str, dead: &[&Queue]) -> Result<QueueState, Error> {
@@ -130,7 +133,7 @@ impl Source for LocalCloud {
     }
 
     fn overview(&self) -> Answer<'_, Overview> {
-        Box::pin(async { self.now() })
+        Box::pin(async { Ok(self.now()) })
     }
 
     fn messages<'a>(&'a self, query: &'a MessageQuery) -> Answer<'a, MessageList> {

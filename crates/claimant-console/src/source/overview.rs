@@ -15,7 +15,7 @@ pub struct Overview {
     pub consumers: Vec<ConsumerState>,
     /// Log lines that came faster than they were read, and can tell of more outcomes.
     pub missed: u64,
-    /// What is not told here, each in a sentence; nothing of a local cloud.
+    /// What is not told here, each in a sentence; of a local cloud, the queues that are gone.
     pub untold: Vec<String>,
 }
 
