@@ -86,14 +86,21 @@ impl Shown {
         self.moves_on_after = letters::moves_on_after(&dead);
         if read {
             // One by one, and without their bodies: a queue can hold gigabytes, and each change draws this page again.
-            let mut groups = Groups::default();
-            let mut each = |letter: DeadLetter| groups.add(&letter);
+            let (mut groups, mut looked_at) = (Groups::default(), 0);
+            let mut each = |letter: DeadLetter| {
+                groups.add(&letter);
+                looked_at += 1;
+            };
             let all = Selection::default();
-            let report = dead.read(&all, LOOKS_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await?;
+            let read = dead.read(&all, LOOKS_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await;
+            // What was read before an error is shown, too.
             let causes = groups.into_sorted();
             self.more_causes = causes.len().saturating_sub(CAUSES_MAX);
             self.causes = causes.into_iter().take(CAUSES_MAX).map(Cause::from).collect();
-            self.looked_at = report.progress.looked_at;
+            self.looked_at = looked_at;
+            // SQS counts late.
+            self.letters = self.letters.max(looked_at as u64);
+            read?;
         }
         Ok(())
     }
@@ -170,7 +177,7 @@ impl Dead {
                 h2 { (queue.name) }
                 @if let Some(problem) = &queue.problem { p .error role="alert" { (problem) } }
                 (letters::careful(queue.moves_on_after))
-                @if queue.problem.is_none() {
+                @if queue.problem.is_none() || queue.looked_at > 0 {
                     p .soft.small {
                     (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))
                     @if (queue.looked_at as u64) < queue.letters && self.read {
