@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -200,7 +200,7 @@ fn every_page_shows_what_it_can_and_has_no_form_that_changes_something() {
         assert!(rejected.contains(said), "{said} is not in {rejected}");
     }
     let absent = console.page("/messages/none?read=true");
-    assert!(absent.contains("It is not among the dead letters: 2 letters were looked at"), "{absent}");
+    assert!(absent.contains("It is not among the 2 letters that were read, and there may be more"), "{absent}");
     assert!(asked(&server, &RECEIVES) > 0 && asked(&server, &["ChangeMessageVisibilityBatch"]) >= 4, "shown again");
     assert_eq!(asked(&server, &CHANGES), 0);
     console.stop();
@@ -564,16 +564,109 @@ fn letters_that_were_not_looked_at_are_not_said_to_be_gone() {
     let path = format!("/dead/{group}?queue=orders-dead&edit=none");
     let (status, page) = console.ask("GET", &path, "text/html", "");
     assert!(status == 404 && page.contains("It is not among the 2,") && !page.contains("discarded."), "{page}");
+    let page = console.page("/messages/none?read=true");
+    assert!(
+        page.contains("It is not among the 2,") && page.contains("there may be more: claimant dead show"),
+        "{page}"
+    );
+    console.stop();
+}
+
+/// Answers as [`shop`] does, of letters that SQS does not count yet.
+fn counted_late(request: &str) -> (u16, String) {
+    let (status, answer) = shop(request);
+    (status, answer.replace(r#""ApproximateNumberOfMessages":"2""#, r#""ApproximateNumberOfMessages":"0""#))
+}
+
+/// Answers as [`shop`] does, and refuses to be received from after the first round.
+fn refused_later(request: &str) -> (u16, String) {
+    static ROUND: AtomicUsize = AtomicUsize::new(0);
+    let is_later = request.contains("AmazonSQS.ReceiveMessage") && ROUND.fetch_add(1, Ordering::SeqCst) >= 8;
+    if is_later { shop("") } else { shop(request) }
+}
+
+#[test]
+fn letters_that_were_read_are_shown() {
+    for (answers, refused) in [(counted_late as fn(&str) -> _, false), (refused_later, true)] {
+        let server = Server::start(answers);
+        let console = Running::start(&server, &[]);
+        let page = console.page("/dead?read=true");
+        assert!(page.contains("2 letters of orders") && page.contains("order # has no price"), "{page}");
+        assert_eq!(page.contains("sqs:ReceiveMessage"), refused, "{page}");
+        assert!(!page.contains("No dead letters"), "{page}");
+        console.stop();
+    }
+}
+
+/// Whether this is a receive from a queue whose letters are hidden, as they are while they are read.
+fn finds_none(request: &str, hidden: &AtomicBool) -> bool {
+    if request.contains("AmazonSQS.ChangeMessageVisibility") {
+        hidden.store(false, Ordering::SeqCst);
+    }
+    request.contains("AmazonSQS.ReceiveMessage") && hidden.swap(true, Ordering::SeqCst)
+}
+
+/// Answers as [`shop`] does, of one more dead-letter queue, which may not be read.
+fn two_dead(request: &str) -> (u16, String) {
+    let url = |name: &str| format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+    let is = |name: &str| request.contains("lost-dead") && request.contains(&format!("AmazonSQS.{name}"));
+    if is("GetQueueUrl") {
+        return (200, json!({"QueueUrl": url("lost-dead")}).to_string());
+    }
+    if is("ListDeadLetterSourceQueues") {
+        return (200, json!({"queueUrls": [url("orders")]}).to_string());
+    }
+    if is("GetQueueAttributes") {
+        return (200, json!({"Attributes": {}}).to_string());
+    }
+    if is("ReceiveMessage") {
+        return shop("");
+    }
+    static HIDDEN: AtomicBool = AtomicBool::new(false);
+    if finds_none(request, &HIDDEN) { (200, json!({}).to_string()) } else { shop(request) }
+}
+
+#[test]
+fn a_message_is_looked_for_in_each_queue_that_can_be_read() {
+    let server = Server::start(two_dead);
+    let queue = |name: &str| format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+    let (lost, dead) = (queue("lost-dead"), queue("orders-dead"));
+    let console = Running::of(&server, &["--table", "locks", "--queue", &lost, "--queue", &dead]);
+    let page = console.page(&format!("/messages/{REJECTED}?read=true"));
+    assert!(page.contains("It is in the dead-letter queue orders-dead"), "{page}");
+    let page = console.page("/messages/none?read=true");
+    for said in ["It is not among those that were read: 2 letters", "The dead letters of lost-dead were not all read"] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+    console.stop();
+}
+
+/// Answers as [`shop`] does, of a function whose store of records is not known.
+fn without_store(request: &str) -> (u16, String) {
+    let (status, answer) = shop(request);
+    (status, answer.replace("CLAIMANT_TABLE", "ELSEWHERE"))
+}
+
+#[test]
+fn what_is_known_of_a_message_is_shown_where_no_store_answers() {
+    let server = Server::start(without_store);
+    let console = Running::start(&server, &["--logs"]);
+    for (path, all) in [
+        (format!("/messages/{DONE}"), ["placed", "Whether its id is a key is not known: "]),
+        (format!("/messages/{REJECTED}?read=true"), ["It is in the dead-letter queue", "Its record was not read: "]),
+    ] {
+        let page = console.page(&path);
+        for said in all.iter().chain(&["name it with --table NAME"]) {
+            assert!(page.contains(said), "{path}: {said} is not in {page}");
+        }
+    }
     console.stop();
 }
 
 /// Answers as [`shop`] does, of dead letters that SQS moves on when they are received too often, and that are hidden while they are read.
 fn moving_on(request: &str) -> (u16, String) {
     static HIDDEN: AtomicBool = AtomicBool::new(false);
-    if request.contains("AmazonSQS.ChangeMessageVisibility") {
-        HIDDEN.store(false, Ordering::SeqCst);
-    }
-    if request.contains("AmazonSQS.ReceiveMessage") && HIDDEN.swap(true, Ordering::SeqCst) {
+    if finds_none(request, &HIDDEN) {
         return (200, json!({}).to_string());
     }
     let is_dead = request.contains("AmazonSQS.GetQueueAttributes") && request.contains("orders-dead");
@@ -686,6 +779,8 @@ fn letters_that_no_page_has_shown_stay() {
     let (status, other) = console.ask("GET", &format!("/dead/{group}?queue=orders-dead&edit=none"), "text/html", "");
     let says = "It is not among the 1 letter that was read. 1 letter is hidden now";
     assert!(status == 404 && other.contains(says) && !other.contains("any more"), "{other}");
+    let other = console.page("/messages/none?read=true");
+    assert!(other.contains(says) && !other.contains("It is not among the dead letters"), "{other}");
     GROWN.store(true, Ordering::SeqCst);
     let forms: Vec<_> = page.split("action=\"/dead/discard\"").skip(1).collect();
     let hidden = forms[0].split("<button").next().unwrap().split("name=\"").skip(1).map(|field| {

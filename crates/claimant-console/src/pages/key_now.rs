@@ -1,11 +1,13 @@
 //! A key of a message, at this moment, and what would become of the message.
 
+use claimant_core::error::Chain;
 use claimant_core::{Error, RecordId};
 use claimant_operate::open::find;
 use maud::{Markup, html};
 use serde::Serialize;
 
 use crate::console::Console;
+use crate::timeline::words::sentence;
 use crate::ui::state::of_record;
 use crate::ui::text;
 
@@ -22,21 +24,24 @@ pub(super) struct KeyNow {
     next: Option<String>,
 }
 
-/// Returns these keys of a message, ten at most, whose last outcome is known or not.
-///
-/// # Errors
-/// When a store gives no answer.
+/// Returns these keys of a message, ten at most, whose last outcome is known or not. One that cannot be read says why.
 pub(super) async fn of(
     console: &Console,
     keys: impl Iterator<Item = &str>,
     message: &str,
     outcome: Option<&str>,
-) -> Result<Vec<KeyNow>, Error> {
+) -> Vec<KeyNow> {
     let mut now = Vec::new();
     for key in keys.take(KEYS_MAX) {
-        now.push(key_now(console, key, message, outcome).await?);
+        let not_read = |error: Error| KeyNow {
+            record: key.to_owned(),
+            state: None,
+            says: sentence(&format!("its record was not read: {}", Chain(&error))),
+            next: None,
+        };
+        now.push(key_now(console, key, message, outcome).await.unwrap_or_else(not_read));
     }
-    Ok(now)
+    now
 }
 
 async fn key_now(console: &Console, key: &str, message: &str, outcome: Option<&str>) -> Result<KeyNow, Error> {

@@ -81,7 +81,7 @@ struct Body {
 async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
     let Some(known) = console.source().message(id).await? else { return Ok(None) };
     let Some(told) = tell(known.facts, id, SystemClock.now()) else { return Ok(None) };
-    let keys = key_now::of(console, known.keys.iter().map(String::as_str), id, told.outcome.as_deref()).await?;
+    let keys = key_now::of(console, known.keys.iter().map(String::as_str), id, told.outcome.as_deref()).await;
     let fallen_out = "The beginning of this message is no longer in the journal.".to_owned();
     let missing = if told.is_whole { known.missing } else { Some(known.missing.unwrap_or(fallen_out)) };
     Ok(Some(Message {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use claimant_core::error::Chain;
 use claimant_core::{Clock as _, ConsumerName, Error, SystemClock};
-use claimant_operate::dead::{DeadLetterQueue, Selection};
+use claimant_operate::dead::{DeadLetterQueue, Selection, Unseen};
 use claimant_operate::keys::Keys;
 use claimant_operate::open::find;
+use claimant_operate::target::{Place, Queue};
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -60,25 +61,9 @@ const NO_DEAD_LETTERS: &str = "No dead-letter queue is known here, so no dead le
 pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Trace, Error> {
     let known = console.source().message(&id).await?.unwrap_or_default();
     let was_read = ask.query.flag("read")?;
-    let (mut letter, mut says) = (None, Vec::new());
-    if was_read {
-        let mut moved_on = Vec::new();
-        let looked = self::letter(console, &id, &mut moved_on).await;
-        says.push(match &looked {
-            Ok((Some(letter), _)) => format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause),
-            Ok((None, _)) if console.place().dead_letter_queues().is_empty() => NO_DEAD_LETTERS.to_owned(),
-            Ok((None, looked_at)) => format!(
-                "It is not among the dead letters: {} looked at.",
-                text::counted(*looked_at as u64, "letter was", "letters were")
-            ),
-            Err(error) => format!("The dead letters were not read: {}.", Chain(error)),
-        });
-        letter = looked.ok().and_then(|(letter, _)| letter);
-        if letter.is_none() {
-            says.append(&mut moved_on);
-            says.extend(console.place().left_out.iter().map(|one| timeline::words::sentence(one)));
-        }
-    }
+    let looked = if was_read { Looked::among_all(console, &id).await } else { Looked::default() };
+    let mut says = if was_read { looked.says(console) } else { Vec::new() };
+    let letter = looked.letter;
     let outcome = last_outcome(&known.facts);
     if let Some((fact, outcome)) = &outcome {
         let function = fact.process.as_ref().map_or("its function", |process| &process.function);
@@ -89,8 +74,11 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
         says.push(NOT_KNOWN.to_owned());
     }
     let outcome = outcome.map(|(_, outcome)| outcome.to_owned());
-    let records = records(console, &known.facts, letter.as_ref(), &id).await?;
-    let keys = key_now::of(console, records.iter().map(String::as_str), &id, outcome.as_deref()).await?;
+    let mut records: Vec<_> = letter.iter().filter_map(|letter| letter.record.clone()).collect();
+    if let Err(error) = add_records(&mut records, console, &known.facts, &id).await {
+        says.push(timeline::words::sentence(&format!("whether its id is a key is not known: {}", Chain(&error))));
+    }
+    let keys = key_now::of(console, records.iter().map(String::as_str), &id, outcome.as_deref()).await;
     let told = tell(known.facts, &id, SystemClock.now());
     let (mut steps, left_out) = told.map_or_else(Default::default, |told| (told.steps, told.left_out));
     for step in steps.iter_mut().filter(|step| step.kind == Kind::Claim) {
@@ -101,51 +89,96 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
     Ok(Trace { id, outcome, says, keys, letter, was_read, steps, left_out, missing: known.missing })
 }
 
-/// Returns the outcome of the last receive, of whose events each has a line.
+/// Returns the outcome of the last receive, of whose events each has a line. The line of an earlier one, which went on, can come last.
 fn last_outcome(facts: &[Fact]) -> Option<(&Fact, &str)> {
-    let outcomes = facts.iter().filter_map(|fact| match &fact.what {
-        What::Finished(finished) => Some((fact, finished)),
-        _ => None,
-    });
-    let last = outcomes.clone().next_back()?;
-    let of_receive = outcomes.filter(|(_, one)| one.receive.is_some() && one.receive == last.1.receive);
-    let (fact, finished) = of_receive.min_by_key(|(_, one)| one.rank()).unwrap_or(last);
+    let outcomes = || {
+        facts.iter().filter_map(|fact| match &fact.what {
+            What::Finished(finished) => Some((fact, finished)),
+            _ => None,
+        })
+    };
+    let last = outcomes().filter_map(|(_, one)| one.receive).max();
+    let of_last = outcomes().filter(|(_, one)| last.is_some() && one.receive == last);
+    let (fact, finished) = of_last.min_by_key(|(_, one)| one.rank()).or_else(|| outcomes().next_back())?;
     Some((fact, finished.outcome.as_str()))
 }
 
-/// The message among the dead letters of all queues, and how many were looked at. Of queues of which SQS moves letters on, it says where to.
-async fn letter(console: &Console, id: &str, moved_on: &mut Vec<String>) -> Result<(Option<Letter>, usize), Error> {
-    let (place, mut looked_at) = (console.place(), 0);
-    for queue in place.dead_letter_queues() {
-        let dead = DeadLetterQueue::open_in(place, &queue.url).await?.with_bodies_of(0);
-        let page = dead.page(&Selection::ids([id]), None, 1, dead::LOOKS_MAX).await?;
-        looked_at += page.looked_at;
-        if let Some((to, receives)) = dead.moves_on_to().zip(dead.moves_on_after()) {
-            let from = &queue.name;
-            moved_on
-                .push(format!("SQS moves letters of {from} on to {to} after {receives} receives: it may be there."));
-        }
-        if let Some(letter) = page.letters.first() {
-            let found = Letter {
-                message_id: letter.message_id.clone(),
-                queue: queue.name.clone(),
-                group: letter.fingerprint.to_string(),
-                outcome: letter.why.outcome.clone(),
-                cause: letter.why.error.clone().unwrap_or_else(|| letter.cause()),
-                record: letter.why.record.clone(),
-                body: text::beginning(letter.body().to_owned()),
-                body_bytes: letter.body_bytes(),
-            };
-            return Ok((Some(found), looked_at));
-        }
-    }
-    Ok((None, looked_at))
+/// What a look for the message among the dead letters of all queues has met.
+#[derive(Default)]
+struct Looked {
+    letter: Option<Letter>,
+    looked_at: usize,
+    unseen: Unseen,
+    /// Of queues that were not read to the end, why.
+    not_read: Vec<String>,
+    /// Of queues of which SQS moves letters on, where to.
+    moved_on: Vec<String>,
 }
 
-/// The records of its keys, as far as they are known: that of the dead letter; and those of the message's own id, which is the key of
-/// consumers that name no other.
-async fn records(console: &Console, facts: &[Fact], letter: Option<&Letter>, id: &str) -> Result<Vec<String>, Error> {
-    let mut records: Vec<_> = letter.and_then(|letter| letter.record.clone()).into_iter().collect();
+impl Looked {
+    async fn among_all(console: &Console, id: &str) -> Self {
+        let (place, mut looked) = (console.place(), Self::default());
+        for queue in place.dead_letter_queues() {
+            // One that gives no answer keeps no other from being looked at.
+            if let Err(error) = looked.among(place, queue, id).await {
+                looked.not_read.push(format!(
+                    "The dead letters of {} were not all read: {}.",
+                    queue.name,
+                    Chain(&error)
+                ));
+            }
+            if looked.letter.is_some() {
+                break;
+            }
+        }
+        looked
+    }
+
+    async fn among(&mut self, place: &Place, queue: &Queue, id: &str) -> Result<(), Error> {
+        let dead = DeadLetterQueue::open_in(place, &queue.url).await?.with_bodies_of(0);
+        if let Some((to, receives)) = dead.moves_on_to().zip(dead.moves_on_after()) {
+            let from = &queue.name;
+            self.moved_on
+                .push(format!("SQS moves letters of {from} on to {to} after {receives} receives: it may be there."));
+        }
+        let page = dead.page(&Selection::ids([id]), None, 1, dead::LOOKS_MAX).await?;
+        self.looked_at += page.looked_at;
+        self.unseen.cut |= page.unseen.cut;
+        self.unseen.hidden += page.unseen.hidden;
+        self.unseen.delayed += page.unseen.delayed;
+        self.letter = page.letters.first().map(|letter| Letter {
+            message_id: letter.message_id.clone(),
+            queue: queue.name.clone(),
+            group: letter.fingerprint.to_string(),
+            outcome: letter.why.outcome.clone(),
+            cause: letter.why.error.clone().unwrap_or_else(|| letter.cause()),
+            record: letter.why.record.clone(),
+            body: text::beginning(letter.body().to_owned()),
+            body_bytes: letter.body_bytes(),
+        });
+        Ok(())
+    }
+
+    fn says(&self, console: &Console) -> Vec<String> {
+        if let Some(letter) = &self.letter {
+            return vec![format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause)];
+        }
+        let queues = console.place().dead_letter_queues().len();
+        let which = if self.not_read.is_empty() { "the dead letters" } else { "those that were read" };
+        let looked_at = text::counted(self.looked_at as u64, "letter was", "letters were");
+        let absent = || format!("It is not among {which}: {looked_at} looked at.");
+        let first = match queues {
+            0 => Some(NO_DEAD_LETTERS.to_owned()),
+            _ if self.looked_at == 0 && self.not_read.len() == queues => None,
+            _ => Some(dead::not_among(self.looked_at, self.unseen).unwrap_or_else(absent)),
+        };
+        let left_out = console.place().left_out.iter().map(|one| timeline::words::sentence(one));
+        first.into_iter().chain(self.not_read.clone()).chain(self.moved_on.clone()).chain(left_out).collect()
+    }
+}
+
+/// Adds the records of the message's own id, which is the key of consumers that name no other, as far as they are known.
+async fn add_records(records: &mut Vec<String>, console: &Console, facts: &[Fact], id: &str) -> Result<(), Error> {
     for consumer in consumers(facts) {
         let Ok(consumer) = ConsumerName::new(consumer) else { continue };
         let Ok(ids) = Keys::ids(id, Some(&consumer)) else { continue };
@@ -155,7 +188,7 @@ async fn records(console: &Console, facts: &[Fact], letter: Option<&Letter>, id:
             records.push(record_id);
         }
     }
-    Ok(records)
+    Ok(())
 }
 
 /// The consumers that claimed for it, however often it was received.
@@ -265,6 +298,7 @@ mod tests {
             (&[(Some(1), "completed"), (Some(2), "retry"), (Some(2), "completed")], Some("retry")),
             (&[(Some(2), "blocked"), (Some(2), "rejected")], Some("rejected")),
             (&[(Some(2), "rejected"), (Some(2), "blocked")], Some("rejected")),
+            (&[(Some(2), "completed"), (Some(1), "lease_lost")], Some("completed")),
             (&[(None, "retry"), (None, "completed")], Some("completed")),
             (&[], None),
         ] {

@@ -3,14 +3,13 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock};
-use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Ids, Page as Letters, Selection};
+use claimant_operate::dead::{DeadLetter, Ids, Page as Letters, Selection, Unseen};
 
 use super::cause::{Cause, Drawn, Edit, Found, MovesOn};
 use super::letters::{self, BODY_SHOWN, LOOKS_MAX, Letter};
 use crate::ask::Ask;
 use crate::console::Console;
 use crate::ui::nav::Tab;
-use crate::ui::text;
 
 /// Letters on one page.
 const PAGE_MAX: usize = 25;
@@ -40,7 +39,9 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     let page = if read { dead.page(&selection, after, PAGE_MAX, LOOKS_MAX).await? } else { Letters::default() };
     let mut letters: Vec<_> = page.letters.iter().map(|letter| Letter::of(letter, edited.is_some())).collect();
     if edited.is_some() && letters.is_empty() {
-        return Ok(Err(not_there(&page, &dead)));
+        let unseen = Unseen { cut: page.unseen.cut || page.next.is_some(), ..page.unseen };
+        let gone = || format!("There is no such dead letter any more: it was {}.", letters::gone(&dead));
+        return Ok(Err(letters::not_among(page.looked_at, unseen).unwrap_or_else(gone)));
     }
     let draft = edited.and_then(|_| console.draft(&ask.query));
     if let (Some(draft), Some(letter)) = (&draft, letters.first_mut()) {
@@ -76,16 +77,4 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
         moves_on: MovesOn { after: letters::moves_on_after(&dead), gone: letters::gone(&dead) },
         drawn,
     }))
-}
-
-/// Says that a letter is not among those that were looked at.
-fn not_there(page: &Letters, dead: &DeadLetterQueue) -> String {
-    let read = text::counted(page.looked_at as u64, "letter that was read", "letters that were read");
-    if page.unseen.cut || page.next.is_some() {
-        return format!("It is not among the {read}, and there are more: claimant dead show finds it by its id.");
-    }
-    match page.unseen.not_shown_in_words() {
-        Some(not_shown) => format!("It is not among the {read}. {not_shown}. Try again."),
-        None => format!("There is no such dead letter any more: it was {}.", letters::gone(dead)),
-    }
 }

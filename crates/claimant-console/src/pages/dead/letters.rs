@@ -1,7 +1,7 @@
 //! Letters and groups as the pages have them.
 
 use claimant_core::Error;
-use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Group, Origin};
+use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Group, Origin, Unseen};
 use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
@@ -233,6 +233,17 @@ pub(super) fn gone(dead: &DeadLetterQueue) -> String {
         Some(queue) => format!("sent back, discarded, or moved on to {queue} by SQS"),
         None => "sent back or discarded".to_owned(),
     }
+}
+
+/// Says that a letter is not among those that were looked at, where there may be others.
+pub(crate) fn not_among(looked_at: usize, unseen: Unseen) -> Option<String> {
+    let read = text::counted(looked_at as u64, "letter that was read", "letters that were read");
+    if unseen.cut {
+        return Some(format!(
+            "It is not among the {read}, and there may be more: claimant dead show finds it by its id."
+        ));
+    }
+    unseen.not_shown_in_words().map(|not_shown| format!("It is not among the {read}. {not_shown}. Try again."))
 }
 
 /// Returns after how many receives SQS moves letters on that a page reads; none where it reads them without a receive.

@@ -20,7 +20,7 @@ use axum::routing::get;
 
 use crate::console::Console;
 
-pub(super) use letters::{LOOK_COSTS, LOOKS_MAX, outcome, path};
+pub(super) use letters::{LOOK_COSTS, LOOKS_MAX, not_among, outcome, path};
 
 /// Returns the routes of these pages.
 pub(crate) fn routes() -> Router<Console> {
