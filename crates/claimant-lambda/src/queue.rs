@@ -250,13 +250,12 @@ async fn send_batch(client: &Client, url: &str, dead_letters: &[DeadLetter], ent
 }
 
 fn warn_not_sent(message_id: Option<&str>, messages: usize, code: &str) {
-    tracing::warn!(
-        message_id,
-        messages,
-        code,
-        "messages were not copied to the dead-letter queue. Does the function's role have sqs:SendMessage for it, \
-         and is CLAIMANT_DEAD_LETTER_QUEUE_URL right?"
-    );
+    let fix = if code.ends_with("InvalidParameterValue") {
+        "Is one larger than the queue's MaximumMessageSize? Set that to 1048576"
+    } else {
+        "Does the function's role have sqs:SendMessage for it, and is CLAIMANT_DEAD_LETTER_QUEUE_URL right?"
+    };
+    tracing::warn!(message_id, messages, code, "messages were not copied to the dead-letter queue. {fix}");
 }
 
 impl Queue for SqsQueue<'_> {

@@ -13,6 +13,10 @@ use crate::sent::Sent;
 /// What error codes have in them where the credentials are not accepted.
 const NOT_ACCEPTED: [&str; 3] = ["Signature", "Token", "UnrecognizedClient"];
 
+/// What is likely where a parameter is not accepted: the others were checked before they were sent, and this one is the queue's own.
+const TOO_LARGE: &str = ": is it larger than the queue's MaximumMessageSize? Set that to 1048576, or give the producer a bucket for large \
+                         payloads, and large_over_bytes";
+
 /// Returns the result of each message; for one that the answer does not name, it is unknown.
 pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<TryResult> {
     let unnamed = || TryResult::Again(unknown("SQS's answer does not name the message"));
@@ -28,7 +32,9 @@ pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<Try
         if let Some(n) = index(failed.id()) {
             let code = failed.code();
             outcomes[n] = if failed.sender_fault() && !is_throttle(code) {
-                TryResult::Refused(SendError::new(SendErrorKind::Refused, format!("SQS refused the message: {code}")))
+                let hint = if code.ends_with("InvalidParameterValue") { TOO_LARGE } else { "" };
+                let why = format!("SQS refused the message: {code}{hint}");
+                TryResult::Refused(SendError::new(SendErrorKind::Refused, why))
             } else {
                 TryResult::Again(SendError::new(
                     SendErrorKind::Failed,

@@ -2,10 +2,10 @@
 
 use aws_config::retry::RetryConfig;
 use claimant::{Consumer, Envelope, Event, Message, Rejection};
-use claimant_local::sqs::{AttributeValue, NewMessage, Received};
+use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received};
 use claimant_tests::wire::Loss;
 
-use super::world::{QUEUE, World, body, failures, invoke, work};
+use super::world::{Logs, QUEUE, World, body, failures, invoke, work};
 
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
 
@@ -94,6 +94,27 @@ async fn a_copy_without_an_answer_is_sent_once_more() {
     assert!(failures(&response).is_empty());
     assert_eq!(world.wire.take_requests(), ["SendMessageBatch"; 2]);
     assert_eq!(world.visible("dead").await.len(), 1);
+}
+
+/// A quarter of a mebibyte was the largest of all until August 2025, and is written in many templates.
+#[tokio::test]
+async fn what_the_dead_letter_queue_is_too_small_for_says_so() {
+    let world = World::start(&[]).await;
+    let small = QueueSettings { max_message_bytes: 262_144, ..QueueSettings::default() };
+    world.sqs.create_queue("dead", small).unwrap();
+    let text = "x".repeat(262_145);
+    for (queue, advice) in [("dead", "MaximumMessageSize"), ("elsewhere", "sqs:SendMessage")] {
+        let url = world.sqs.queue_url(queue);
+        let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url), ("CLAIMANT_VISIBILITY", "off")]);
+        let batch = world.batch(QUEUE, vec![NewMessage::new(text.clone())]).await;
+        let logs = Logs::record();
+        let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+        assert_eq!(failures(&response), [batch[0].message_id.as_str()], "{queue}");
+        let logs = logs.text();
+        for word in ["MaximumMessageSize", "sqs:SendMessage"] {
+            assert_eq!(logs.contains(word), word == advice, "{queue}: {logs}");
+        }
+    }
 }
 
 #[tokio::test]
