@@ -4,10 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 #[cfg(feature = "scheduler")]
-use claimant_core::Message;
+use claimant_aws::sqs::ATTRIBUTES_MAX;
 #[cfg(feature = "scheduler")]
-use claimant_core::own_attributes::SENT_AGAIN_OF;
+use claimant_core::Message;
 use claimant_core::own_attributes::is_own;
+#[cfg(feature = "scheduler")]
+use claimant_core::own_attributes::{CONSUMER, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF};
 use claimant_core::{AttributeValue, Attributes, Context, Key};
 
 use crate::id;
@@ -21,6 +23,10 @@ const OF_POINTERS: [&str; 2] = ["ExtendedPayloadSize", "SQSLargePayloadSize"];
 /// What such a pointer begins with, in the same versions.
 const POINTERS: [&str; 2] =
     ["software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer"];
+
+/// What a letter left on a message that SQS redrove, and the next letter says of it: the most needed first. Why it was dead is over.
+#[cfg(feature = "scheduler")]
+const OF_LETTERS: [&str; 6] = [MESSAGE_ID, REDRIVES, OUTCOME, FIRST_MESSAGE_ID, RECORD, CONSUMER];
 
 /// A message to be sent: its business key and its body.
 ///
@@ -66,15 +72,23 @@ impl Outgoing {
         Self { body: body.into(), deduplication_id, group: None, delay: None, trace: None, attributes, outside: false }
     }
 
-    /// Returns a message that was received, as it was sent: its body, attributes, group and trace, and the id by which its work is
-    /// known.
+    /// Returns a message that was received, as it was sent: its body, its producer's attributes, group and trace, and the id by which its
+    /// work is known. What earlier dead letters left on it comes along as far as there is room.
     ///
     /// For a FIFO queue it is a message of its own: its deduplication id is the id of the one that was received. With its old
     /// deduplication id, such as the hash of its body, SQS would drop the second of two that come back within five minutes.
     #[cfg(feature = "scheduler")]
     pub(crate) fn received(message: &Message) -> Self {
-        let mut attributes = message.attributes().clone();
+        let received = message.attributes();
+        let mut attributes = Attributes::default();
+        for (name, value) in received.iter().filter(|(name, _)| !is_own(name)) {
+            attributes.set(name, value.clone());
+        }
         attributes.set(SENT_AGAIN_OF, AttributeValue::text(message.first_id().as_str()));
+        let room = ATTRIBUTES_MAX.saturating_sub(attributes.iter().count());
+        for (name, value) in OF_LETTERS.into_iter().filter_map(|name| Some((name, received.get(name)?))).take(room) {
+            attributes.set(name, value.clone());
+        }
         Self {
             body: message.body().to_owned(),
             deduplication_id: message.id().as_str().to_owned(),
@@ -117,7 +131,7 @@ impl Outgoing {
     pub fn attribute(mut self, name: impl Into<String>, value: AttributeValue) -> Self {
         let name = name.into();
         let of_a_pointer = OF_POINTERS.contains(&name.as_str());
-        if !is_own(&name) && (!of_a_pointer || is_pointer(&self.body)) {
+        if !is_own(&name) && (!of_a_pointer || self.is_pointer()) {
             self.attributes.set(name, value);
         }
         self
@@ -138,6 +152,13 @@ impl Outgoing {
         self
     }
 
+    /// Returns whether its body points to a payload: one that was written elsewhere, by the caller.
+    pub(crate) fn is_pointer(&self) -> bool {
+        let class = self.body.trim_start().strip_prefix('[').map(str::trim_start);
+        let class = class.and_then(|rest| rest.strip_prefix('"'));
+        class.is_some_and(|class| POINTERS.iter().any(|pointer| class.starts_with(pointer)))
+    }
+
     /// Returns the size that counts towards the limits of SQS: the body, and names, types and values of the attributes.
     pub(crate) fn bytes(&self) -> usize {
         let body = if self.outside { POINTER_MAX_BYTES } else { self.body.len() };
@@ -152,12 +173,6 @@ impl Outgoing {
         };
         self.attributes.iter().map(attribute).sum()
     }
-}
-
-/// Returns whether a body points to a payload: one that was written elsewhere, by the caller.
-fn is_pointer(body: &str) -> bool {
-    let class = body.trim_start().strip_prefix('[').map(str::trim_start).and_then(|rest| rest.strip_prefix('"'));
-    class.is_some_and(|class| POINTERS.iter().any(|pointer| class.starts_with(pointer)))
 }
 
 // Bodies and keys are personal data more often than not, and `Debug` ends up in logs.

@@ -120,7 +120,9 @@ impl Producer {
     pub async fn send_all(&self, messages: impl IntoIterator<Item = Outgoing>) -> Vec<Result<Sent, SendError>> {
         let mut opened = Vec::new();
         let messages = messages.into_iter().map(|message| {
-            let outside = self.large.is_some() && message.bytes() > self.large_over_bytes;
+            // A consumer follows one pointer, and what that leads to is its payload.
+            let is_large = message.bytes() > self.large_over_bytes && !message.is_pointer();
+            let outside = self.large.is_some() && is_large;
             self.in_span(Outgoing { outside, ..message }, &mut opened)
         });
         let results = self.send_planned(Plan::new(messages, self.is_fifo())).await;

@@ -1,5 +1,6 @@
 //! Messages that come back later than SQS can hide them: sent again by the local scheduler, at a time of their own.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_config::BehaviorVersion;
@@ -7,7 +8,9 @@ use aws_config::retry::RetryConfig;
 use aws_sdk_sqs::config::{Credentials, Region};
 use claimant::{Clock, Consumer, Context, HandlerError, SystemClock};
 use claimant_aws::endpoints::Endpoints;
-use claimant_core::own_attributes::SENT_AGAIN_OF;
+use claimant_core::own_attributes::{
+    ATTEMPT, CONSUMER, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF,
+};
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
 use claimant_tests::wire::Loss;
@@ -104,6 +107,40 @@ async fn a_message_comes_back_after_days_as_it_was() {
         let response = invoke(&service, world.event(queue, std::slice::from_ref(again))).await.unwrap();
         assert!(failures(&response).is_empty(), "{queue}");
         assert_eq!(world.metrics.lock().unwrap().pop().unwrap()["completed"], 1, "{queue}: its third attempt");
+    }
+}
+
+/// A redrive of SQS leaves all of claimant's attributes on a message: with four of its own, ten.
+#[tokio::test]
+async fn what_a_dead_letter_left_on_a_message_does_not_keep_it_from_its_schedule() {
+    const OWN: [&str; 4] = ["a", "b", "c", "d"];
+    const LEFT: [&str; 6] = [ERROR, OUTCOME, MESSAGE_ID, RECORD, CONSUMER, ATTEMPT];
+    let (world, scheduler) = start(&[]).await;
+    for (own, left, kept) in [
+        (4, &LEFT[..], &[OUTCOME, MESSAGE_ID, RECORD, CONSUMER][..]),
+        (
+            4,
+            &[MESSAGE_ID, REDRIVES, FIRST_MESSAGE_ID, OUTCOME, RECORD, ERROR],
+            &[MESSAGE_ID, REDRIVES, FIRST_MESSAGE_ID, OUTCOME, RECORD],
+        ),
+        (1, &[SENT_AGAIN_OF, ERROR], &[]),
+    ] {
+        let text = |name: &str| AttributeValue::Text(name.to_owned());
+        let attribute =
+            |name: &&str| (name.to_string(), MessageAttribute { data_type: "String".into(), value: text(name) });
+        let attributes = |names: &[&str]| BTreeMap::from_iter(OWN[..own].iter().chain(names).map(attribute));
+        let message = NewMessage { message_attributes: attributes(left), ..NewMessage::new(body(left[0], "later")) };
+        let batch = world.batch(QUEUE, vec![message]).await;
+        let response = invoke(&service(&world), world.event(QUEUE, &batch)).await.unwrap();
+        assert!(failures(&response).is_empty() && scheduler.len() == 1, "{left:?}");
+        world.sqs.delete(QUEUE, &batch[0].receipt_handle).unwrap();
+        let [again] = &after(&world, &scheduler, QUEUE, DAYS + Duration::from_secs(60)).await[..] else {
+            panic!("{left:?}: one message")
+        };
+        let mut has = again.message_attributes.clone();
+        let first = if left.contains(&SENT_AGAIN_OF) { SENT_AGAIN_OF } else { &batch[0].message_id };
+        assert_eq!(has.remove(SENT_AGAIN_OF).unwrap().value, text(first), "{left:?}");
+        assert_eq!(has, attributes(kept), "{left:?}");
     }
 }
 

@@ -44,12 +44,16 @@ impl Queue for Deleting<'_> {
 
 /// An SQS, an S3, and a producer for both.
 async fn world() -> (Sqs, S3, S3Payloads, Producer) {
+    world_of(QueueSettings::default()).await
+}
+
+async fn world_of(settings: QueueSettings) -> (Sqs, S3, S3Payloads, Producer) {
     let (s3, payloads) = started().await;
     let sqs = Sqs::new();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     sqs.set_endpoint(&url);
-    sqs.create_queue(QUEUE, QueueSettings::default()).unwrap();
+    sqs.create_queue(QUEUE, settings).unwrap();
     tokio::spawn(sqs.clone().serve(listener, std::future::pending()));
     let config = aws_sdk_sqs::Config::builder()
         .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
@@ -153,6 +157,30 @@ async fn the_threshold_is_the_producers_and_what_s3_refuses_fails_alone() {
     let sent = refusing.send_all([outgoing("g", body("g", 200)), outgoing("h", body("h", 10))]).await;
     assert_eq!(sent[0].as_ref().unwrap_err().kind(), claimant_producer::SendErrorKind::Refused);
     assert!(sent[0].as_ref().unwrap_err().to_string().contains("AccessDenied") && sent[1].is_ok());
+}
+
+/// As a handler passes on what it received.
+#[tokio::test]
+async fn a_pointer_is_sent_on_as_it_is() {
+    let (sqs, s3, payloads, producer) = world().await;
+    let runs = Arc::default();
+    let engine = engine(payloads.clone(), &runs);
+    let written = payloads.write(body("a", 400_000).as_bytes()).await.unwrap();
+    let pointer = outgoing("a", written.body).attribute(written.attribute, written.value);
+    producer.large_over_bytes(0).send(pointer).await.unwrap();
+    assert_eq!(deliver(&sqs, &engine).await.entries()[0].outcome.word(), "completed");
+    assert_eq!((s3.keys(BUCKET).len(), runs.lock().unwrap().as_slice()), (1, &[("a".to_owned(), 400_000)][..]));
+}
+
+#[tokio::test]
+async fn what_a_queue_is_too_small_for_says_so_and_goes_through_the_bucket() {
+    let small = QueueSettings { max_message_bytes: 1_024, ..QueueSettings::default() };
+    let (_sqs, s3, _, producer) = world_of(small).await;
+    let message = || outgoing("a", body("a", 1_024));
+    let refused = producer.send(message()).await.unwrap_err().to_string();
+    assert!(refused.contains("the queue's MaximumMessageSize") && s3.keys(BUCKET).is_empty(), "{refused}");
+    producer.large_over_bytes(1_024).send(message()).await.unwrap();
+    assert_eq!(s3.keys(BUCKET).len(), 1);
 }
 
 #[tokio::test]
