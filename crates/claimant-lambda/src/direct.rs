@@ -30,7 +30,8 @@ pub(crate) enum Incoming {
     Payload(Box<RawValue>),
 }
 
-/// Returns what an event is: a batch of a queue if it has a list of `Records` that do not say that they come from elsewhere.
+/// Returns what an event is: a batch of a queue if it has a list of `Records` that do not say that they come from elsewhere. Without one
+/// record it is none: SQS calls no function for nothing, and a caller's payload would be answered as done.
 ///
 /// # Errors
 /// When it is such a batch, and a record has the wrong shape.
@@ -47,7 +48,7 @@ pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
     }
     let from_queue = |record: &Record| record.source.as_deref().is_none_or(|source| source == "aws:sqs");
     match serde_json::from_str::<Shape>(event.get()) {
-        Ok(shape) if shape.records.iter().all(from_queue) => {
+        Ok(shape) if !shape.records.is_empty() && shape.records.iter().all(from_queue) => {
             serde_json::from_str(event.get()).map(Incoming::Batch).map_err(|e| malformed(&e))
         }
         _ => Ok(Incoming::Payload(event)),
@@ -160,7 +161,7 @@ mod tests {
         for (event, records) in [
             (r#"{"Records":[{"messageId":"m","eventSource":"aws:sqs"}]}"#, Some(1)),
             (r#"{"Records":[{"messageId":"m"},{"messageId":"n","eventSource":"aws:sqs"}]}"#, Some(2)),
-            (r#"{"Records":[]}"#, Some(0)),
+            (r#"{"Records":[]}"#, None),
             (r#"{"Records":[{"eventSource":"aws:s3"}]}"#, None),
             (r#"{"Records":[{"EventSource":"aws:sns"}]}"#, None),
             (r#"{"Records":7}"#, None),
