@@ -3,7 +3,7 @@
 use crate::spans::SpanIdentity;
 
 /// The longest header that is parsed; those of tracing systems have about 100 bytes.
-const HEADER_MAX_BYTES: usize = 256;
+pub const HEADER_MAX_BYTES: usize = 256;
 
 /// Returns the part of a trace header (`Root=…;Parent=…;Sampled=…`) that continues its trace: these three fields, in this order.
 ///
@@ -15,17 +15,10 @@ pub fn continued(header: &str) -> Option<String> {
     if header.len() > HEADER_MAX_BYTES {
         return None;
     }
-    let field = |name: &str| {
-        header
-            .split(';')
-            .filter_map(|field| field.split_once('='))
-            .find(|(key, _)| key.trim() == name)
-            .map(|(_, v)| v.trim())
-    };
-    let root = field("Root").filter(|root| is_root(root))?;
+    let root = field(header, "Root").filter(|root| is_root(root))?;
     let mut continued = format!("Root={root}");
     for (name, well_formed) in [("Parent", is_parent as fn(&str) -> bool), ("Sampled", is_sampled)] {
-        match field(name) {
+        match field(header, name) {
             None => {}
             Some(value) if well_formed(value) => continued.extend([";", name, "=", value]),
             Some(_) => return None,
@@ -34,13 +27,17 @@ pub fn continued(header: &str) -> Option<String> {
     Some(continued)
 }
 
+fn field<'a>(header: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = header.split(';').filter_map(|field| field.split_once('='));
+    fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+}
+
 fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Returns whether this is a `Root`: a version, the seconds since the epoch, and 96 bits of chance.
-#[must_use]
-pub fn is_root(root: &str) -> bool {
+fn is_root(root: &str) -> bool {
     match root.split('-').collect::<Vec<_>>()[..] {
         ["1", seconds, chance] => is_hex(seconds, 8) && is_hex(chance, 24),
         _ => false,
@@ -55,6 +52,14 @@ fn is_sampled(sampled: &str) -> bool {
     matches!(sampled, "0" | "1" | "?")
 }
 
+/// Returns the span that a trace header names; `None` where it has no `Parent`, or nothing of it [continues](continued).
+#[must_use]
+pub fn of_header(header: &str) -> Option<SpanIdentity> {
+    let continued = continued(header)?;
+    let (_, trace) = field(&continued, "Root")?.split_once('-')?;
+    span(&trace.replace('-', ""), field(&continued, "Parent")?, field(&continued, "Sampled") == Some("1"))
+}
+
 /// Returns the span that a W3C `traceparent` names; `None` where that is not well-formed.
 #[must_use]
 pub fn of_traceparent(header: &str) -> Option<SpanIdentity> {
@@ -64,14 +69,19 @@ pub fn of_traceparent(header: &str) -> Option<SpanIdentity> {
         fields.next().filter(|text| text.len() == digits).filter(is_hex)
     };
     let version = hex(2).filter(|version| *version != "ff")?;
-    // An id of zeros only is none.
-    let trace = u128::from_str_radix(hex(32)?, 16).ok().filter(|trace| *trace != 0)?;
-    let span = u64::from_str_radix(hex(16)?, 16).ok().filter(|span| *span != 0)?;
+    let (trace, parent) = (hex(32)?, hex(16)?);
     // The last bit of the flags says whether it is sampled.
     let sampled = u8::from_str_radix(hex(2)?, 16).ok()? & 1 == 1;
     // A later version may have more fields.
     let is_whole = version != "00" || fields.next().is_none();
-    is_whole.then_some(SpanIdentity { trace_id: trace.to_be_bytes(), span_id: span.to_be_bytes(), sampled })
+    span(trace, parent, sampled).filter(|_| is_whole)
+}
+
+/// Returns the span with these ids, as hexadecimal digits. An id of zeros only is none.
+fn span(trace: &str, span: &str, sampled: bool) -> Option<SpanIdentity> {
+    let trace = u128::from_str_radix(trace, 16).ok().filter(|trace| *trace != 0)?;
+    let span = u64::from_str_radix(span, 16).ok().filter(|span| *span != 0)?;
+    Some(SpanIdentity { trace_id: trace.to_be_bytes(), span_id: span.to_be_bytes(), sampled })
 }
 
 /// Returns the header that continues the trace of a span.

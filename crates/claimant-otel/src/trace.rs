@@ -5,35 +5,12 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 
 /// Returns where a trace came from by its `AWSTraceHeader`: `Root=1-…;Parent=…;Sampled=1`; `None` where that names no span.
 pub(crate) fn of_header(header: &str) -> Option<SpanContext> {
-    let field = |name: &str| {
-        let fields = header.split(';').filter_map(|field| field.split_once('='));
-        fields.map(|(key, value)| (key.trim(), value.trim())).find_map(|(key, value)| (key == name).then_some(value))
-    };
-    let root: Vec<_> = field("Root")?.split('-').collect();
-    let ["1", seconds, chance] = root[..] else { return None };
-    if (seconds.len(), chance.len()) != (8, 24) {
-        return None;
-    }
-    remote(&format!("{seconds}{chance}"), field("Parent")?, field("Sampled") == Some("1"))
+    trace::of_header(header).map(|span| context(&span, true))
 }
 
 /// Returns where a trace came from by a W3C `traceparent`; `None` where that is not well-formed.
 pub(crate) fn of_traceparent(header: &str) -> Option<SpanContext> {
     trace::of_traceparent(header).map(|span| context(&span, true))
-}
-
-fn remote(trace: &str, span: &str, sampled: bool) -> Option<SpanContext> {
-    let is_hex = |text: &str, digits| text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit());
-    if !is_hex(trace, 32) || !is_hex(span, 16) {
-        return None;
-    }
-    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
-    let context = SpanContext::new(trace, span, flags(sampled), true, TraceState::default());
-    context.is_valid().then_some(context)
-}
-
-fn flags(sampled: bool) -> TraceFlags {
-    if sampled { TraceFlags::SAMPLED } else { TraceFlags::default() }
 }
 
 /// Returns the header that continues the trace of a span; `None` where there is none.
@@ -56,7 +33,8 @@ pub(crate) fn of_identity(identity: &SpanIdentity) -> SpanContext {
 fn context(identity: &SpanIdentity, is_remote: bool) -> SpanContext {
     let SpanIdentity { trace_id, span_id, sampled } = *identity;
     let (trace, span) = (TraceId::from_bytes(trace_id), SpanId::from_bytes(span_id));
-    SpanContext::new(trace, span, flags(sampled), is_remote, TraceState::default())
+    let flags = if sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
+    SpanContext::new(trace, span, flags, is_remote, TraceState::default())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claimant_aws::sqs::{self, ATTRIBUTES_MAX, MESSAGE_MAX_BYTES};
 use claimant_core::AttributeValue;
-use claimant_core::trace::is_root;
+use claimant_core::trace::{HEADER_MAX_BYTES, continued};
 
 use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::{Outgoing, POINTER_MAX_BYTES};
@@ -16,9 +16,6 @@ const DELAY_MAX_S: u64 = 900;
 
 /// The longest name of an attribute, in characters, and its longest type, in bytes.
 const NAME_LENGTH_MAX: usize = 256;
-
-/// The longest trace header. X-Ray's own have about 100 bytes.
-const TRACE_MAX_BYTES: usize = 1_024;
 
 /// Checks a message for a queue, or for a FIFO queue.
 pub(crate) fn message(message: &Outgoing, fifo: bool) -> Result<(), SendError> {
@@ -132,19 +129,15 @@ pub(crate) fn delay(delay: Duration, fifo: bool) -> Result<(), SendError> {
     Ok(())
 }
 
-/// Checks the form of X-Ray's trace headers: fields `name=value` between semicolons, one of which is the root.
+/// Checks that a consumer continues the trace of this header, and that SQS takes it.
 fn trace(header: &str) -> Result<(), SendError> {
-    let fields: Vec<_> = header.split(';').map(str::trim).filter(|field| !field.is_empty()).collect();
-    let root = fields.iter().filter_map(|field| field.strip_prefix("Root=")).any(is_root);
-    let well_formed = header.len() <= TRACE_MAX_BYTES
-        && header.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
-        && fields.iter().all(|field| field.contains('='));
-    if root && well_formed {
+    if continued(header).is_some() && header.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
         return Ok(());
     }
-    refused(
-        "the trace header is none: it is to be like `Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1`",
-    )
+    refused(format!(
+        "the trace header is none: it is to be like `Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1`, and of \
+         {HEADER_MAX_BYTES} bytes at most"
+    ))
 }
 
 #[cfg(test)]
@@ -224,9 +217,12 @@ mod tests {
             (String::new(), false),
             ("Parent=53995c3f42cd8ad8".to_owned(), false),
             (format!("{ROOT}0"), false),
-            (format!("{ROOT};secret"), false),
+            (format!("{ROOT};secret"), true),
             (format!("{ROOT};note=\n"), false),
-            (format!("{ROOT};x={}", "y".repeat(TRACE_MAX_BYTES)), false),
+            (format!("{ROOT};Parent=secret"), false),
+            (format!("{ROOT};Parent=53995c3f"), false),
+            (format!("{ROOT};Sampled=yes"), false),
+            (format!("{ROOT};x={}", "y".repeat(HEADER_MAX_BYTES)), false),
         ] {
             let said = said(&outgoing().trace(&header), false);
             assert_eq!(said.is_empty(), good, "{header}: {said}");
