@@ -6,14 +6,17 @@ use claimant_testkit::fuzz::{corpus, hold, spoilt};
 
 use crate::{CloudEvents, EventBridge, NESTING_MAX, RECORDS_MAX, S3, Sns, detect};
 
-/// What is in every input of the corpus, and in no error.
-const SECRET: &str = "secret@example.com";
+/// One of these is in every input of the corpus, the second as S3 writes the key of an object; and none in an error.
+const SECRETS: [&str; 2] = ["secret@example.com", "secret%40example.com"];
 
 /// The longest id: one that an envelope gave, and a number for each envelope inside it.
 const ID_MAX_BYTES: usize = KEY_MAX_BYTES + "#100".len() * NESTING_MAX;
 
 fn holds(target: &str, envelope: &dyn Envelope) {
-    hold(target, file!(), spoilt(corpus("corpus/envelopes")), |input| {
+    let is_said = |text: &str| SECRETS.iter().any(|secret| text.contains(secret));
+    let corpus = corpus("corpus/envelopes");
+    assert!(corpus.iter().all(|input| is_said(&String::from_utf8_lossy(input))));
+    hold(target, file!(), spoilt(corpus), |input| {
         let Ok(body) = String::from_utf8(input.0) else { return };
         let message = Message::new("m", body.as_str()).expect("the id is one");
         match envelope.open(message) {
@@ -28,7 +31,7 @@ fn holds(target: &str, envelope: &dyn Envelope) {
                 let size: usize = others.map(String::len).sum();
                 assert!(size <= body.len(), "{size} bytes are said by {}", body.len());
             }
-            Err(rejection) => assert!(!rejection.to_string().contains(SECRET), "{rejection}"),
+            Err(rejection) => assert!(!is_said(&rejection.to_string()), "{rejection}"),
         }
     });
 }

@@ -18,8 +18,8 @@ const WORD: &str = "S3 notification";
 ///
 /// The event's id is that of [`S3Record::id`]: the same in each notification of it. Its kind is the `eventName` (`ObjectCreated:Put`),
 /// its source the bucket, its subject the object's key, decoded. A consumer without a key rule has that id as its key, so that what is
-/// created and later removed under one version is one piece of work, and the second event a conflict: where a notification has several
-/// kinds, put the kind into the key.
+/// created and later removed under one version is one piece of work, and the second event a conflict. So is a delete marker that is made
+/// and later removed. Where a notification has several kinds, or `ObjectRemoved:*` of a bucket with versions, put the kind into the key.
 ///
 /// `s3:TestEvent`, which S3 sends when a notification is set up, holds no event: the message is acknowledged and counted as `empty`.
 ///
@@ -84,7 +84,7 @@ impl S3Record {
         Some(id)
     }
 
-    /// Returns whether it happens to one version once. The sequencer does not tell: restores have one, too, and all events of a version's
+    /// Returns whether its kind happens to one version once. The sequencer does not tell: restores have one, too, and all events of a version's
     /// replication have that of its creation.
     fn is_once(&self) -> bool {
         let kind = self.event_name.strip_prefix("s3:").unwrap_or(&self.event_name);
