@@ -19,6 +19,10 @@ const SIZES: [&str; 2] = ["ExtendedPayloadSize", "SQSLargePayloadSize"];
 const CLASSES: [&str; 2] =
     ["software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer"];
 
+/// No pointer is longer, and no name of a bucket or of an object in it: as `S3Payloads` says.
+const POINTER_MAX_BYTES: usize = 8 * 1024;
+const NAME_MAX_BYTES: usize = 1024;
+
 /// A bucket in memory, whose objects are the payloads of messages that
 /// [`TestMessage::s3_pointer`](crate::TestMessage::s3_pointer) makes: in place of `S3Payloads`. Clones are the same bucket.
 ///
@@ -135,13 +139,20 @@ impl PayloadSource for MemoryPayloads {
 
 /// Returns where content points to, if it is a pointer.
 fn parse(content: &[u8]) -> Result<Option<Pointer>, Rejection> {
-    let Ok(content) = serde_json::from_slice::<Value>(content) else { return Ok(None) };
-    if !content[0].as_str().is_some_and(|class| CLASSES.contains(&class)) {
+    let content = Some(content).filter(|content| content.len() <= POINTER_MAX_BYTES);
+    let Some(Ok(Value::Array(parts))) = content.map(serde_json::from_slice) else { return Ok(None) };
+    if !parts.first().and_then(Value::as_str).is_some_and(|class| CLASSES.contains(&class)) {
         return Ok(None);
     }
-    let text = |field: &str| {
-        let text = content[1][field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        text.ok_or_else(|| Rejection::new(format!("{field} of the pointer to the payload is no text")))
+    let [_, Value::Object(fields)] = &parts[..] else {
+        return Err(Rejection::new("the pointer to the payload is not a class and an object"));
+    };
+    let text = |name: &str| {
+        let text = fields.get(name).and_then(Value::as_str).filter(|text| (1..=NAME_MAX_BYTES).contains(&text.len()));
+        let wrong = || {
+            Rejection::new(format!("{name} of the pointer to the payload is not a text of 1 to {NAME_MAX_BYTES} bytes"))
+        };
+        text.map(str::to_owned).ok_or_else(wrong)
     };
     Ok(Some(Pointer { container: text("s3BucketName")?, name: text("s3Key")? }))
 }
@@ -171,7 +182,11 @@ mod tests {
             (pointer("large", 3), Some("the payload has 12 bytes, and at most 10 are fetched")),
             (pointer("none", 3), Some("the payload is not in its bucket")),
             (TestMessage::s3_pointer("other", "small", 3), Some("another bucket")),
-            (pointer("", 3), Some("s3Key of the pointer to the payload is no text")),
+            (pointer("", 3), Some("s3Key of the pointer to the payload is not a text of 1 to 1024 bytes")),
+            (pointer(&"k".repeat(1_025), 3), Some("s3Key of the pointer to the payload is not a text")),
+            (TestMessage::text(body.replace(']', ", 7]")), Some("is not a class and an object")),
+            // As long as no pointer is: a payload, whose attribute says otherwise.
+            (with(&format!("{body}{}", " ".repeat(8_192)), number(3)), Some("its body is no pointer")),
             (with("{}", number(3)), Some("ExtendedPayloadSize, and its body is no pointer")),
             (with(&body, AttributeValue::text("three")), Some("ExtendedPayloadSize is no number")),
         ] {

@@ -2,6 +2,10 @@
 
 use serde_json::{Value, json};
 
+/// The sequencers of what is created and of what is removed, unless set.
+const CREATED: &str = "0055AED6DCD90281E5";
+const REMOVED: &str = "0055AED6DCD90281E6";
+
 /// One record of a notification of S3: for [`TestMessage::s3`](crate::TestMessage::s3).
 #[derive(Debug, Clone)]
 pub struct S3Object {
@@ -16,6 +20,9 @@ pub struct S3Object {
 impl S3Object {
     /// Returns the record of an object that was put into a bucket without versions. The key is given as it is, and URL-encoded in
     /// the record, as S3 does.
+    ///
+    /// Two such events of one key are one event, unless each has a [sequencer](Self::sequencer) or a [version](Self::version) of its own, as
+    /// in S3.
     #[must_use]
     pub fn created(bucket: impl Into<String>, key: impl Into<String>) -> Self {
         Self {
@@ -24,14 +31,14 @@ impl S3Object {
             key: key.into(),
             size: 1_024,
             version: None,
-            sequencer: "0055AED6DCD90281E5".to_owned(),
+            sequencer: CREATED.to_owned(),
         }
     }
 
-    /// Returns the record of an object that was removed.
+    /// Returns the record of an object that was removed, later than [`created`](Self::created).
     #[must_use]
     pub fn removed(bucket: impl Into<String>, key: impl Into<String>) -> Self {
-        Self { event: "ObjectRemoved:Delete".to_owned(), ..Self::created(bucket, key) }
+        Self { event: "ObjectRemoved:Delete".to_owned(), ..Self::created(bucket, key).sequencer(REMOVED) }
     }
 
     /// Returns the same of a bucket with versions.

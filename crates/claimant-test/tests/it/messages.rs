@@ -37,6 +37,10 @@ fn each_envelope_has_the_fields_that_its_service_documents() {
     assert_eq!((&object(0)["key"], &object(0)["versionId"]), (&json!("a+b.csv"), &json!("v1")));
     assert_eq!((&object(1)["sequencer"], object(1).get("size")), (&json!("0A"), None));
     assert_eq!(notification["Records"][1]["eventName"], "ObjectRemoved:Delete");
+    let both = [S3Object::created("in", "a"), S3Object::removed("in", "a")].map(|object| TestMessage::s3(&[object]));
+    let [created, removed] =
+        both.map(|message| parsed(&message.body())["Records"][0]["s3"]["object"]["sequencer"].to_string());
+    assert!(created < removed, "{created} {removed}");
     assert_eq!(parsed(&TestMessage::s3_test_event("in").body())["Event"], "s3:TestEvent");
 
     let pointer = TestMessage::s3_pointer("large", "key", 300_000);
