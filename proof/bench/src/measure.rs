@@ -12,7 +12,7 @@ use crate::workload::{self, Workload};
 
 /// The batch that a contestant begins with, unmeasured, without latency: connections, caches, compilers.
 const WARM_UP_SIZE: usize = 500;
-/// Batches up to this size are preceded by an unmeasured one in each cell.
+/// Batches up to this size are preceded by two unmeasured ones in each cell.
 const WARM_UP_MAX: usize = 100;
 /// A series ends when it has taken this long, but not before its first batch has.
 const SERIES_MAX: Duration = Duration::from_secs(2);
