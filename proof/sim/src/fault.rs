@@ -150,7 +150,8 @@ pub enum Fault {
         /// When.
         at_ms: u64,
     },
-    /// With every request to the store from the moment of an effect on, for a while: those that would complete it among them.
+    /// With every request to the store from the moment of an effect on, for a while: those that would complete it among them, outside of
+    /// transactions.
     OutageAfterEffect {
         /// Which effect, counted from 0 over the whole run.
         nth: u32,

@@ -77,7 +77,7 @@ pub struct State {
     pub faults: bool,
     /// How often the function was deployed anew.
     pub deployments: u32,
-    /// When each effect was, as processes have them: not those in transactions.
+    /// When each effect was; in a transaction, with its completion.
     pub effects: Vec<u64>,
     begin: Instant,
     store_requests: RequestNo,
