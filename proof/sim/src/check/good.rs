@@ -9,7 +9,7 @@ use crate::calls::LIMIT;
 use crate::entities::{Invocation, Run};
 use crate::expected;
 use crate::history::{End, Event, InvocationNo};
-use crate::scenario::{Fault, Guarantee, Scenario, Work};
+use crate::scenario::{Fault, Guarantee, MessageSpec, Scenario, Work};
 use crate::timeline::Timeline;
 
 /// So many receives may have gone to faults, and the rest would have sufficed.
@@ -40,10 +40,22 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     }
     for (at, event) in &timeline.history.events {
         let Event::Exhausted { id } = event else { continue };
-        if timeline.spec(id).is_some_and(|spec| expected::completes(scenario, spec)) {
+        if timeline.spec(id).is_some_and(|spec| is_to_complete(timeline, *at, id, spec)) {
             exhausted(timeline, *at, id, found);
         }
     }
+}
+
+/// Whether nothing is wrong with it, and its consumer had not given it up by then: it was tried less often than it may be.
+fn is_to_complete(timeline: &Timeline<'_>, at: u64, id: &str, spec: &MessageSpec) -> bool {
+    let scenario = timeline.scenario;
+    let tried_enough = |key| {
+        let max = scenario.consumer.attempts_max.map_or(u64::MAX, u64::from);
+        let record = scenario.record_of(key, id);
+        timeline.record_between(&record, 0, at).flatten().any(|record| record.attempts >= max)
+    };
+    let may_give_up = || scenario.consumer.guarantee == Guarantee::AtMostOnce || spec.works().any(tried_enough);
+    expected::completes(scenario, spec) || expected::ends(scenario, spec) && !may_give_up()
 }
 
 /// Whether what was done is not deleted, by the scenario's settings.
@@ -154,7 +166,7 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
     if timeline.scenario.may_hold_back(invocation.began, *returned) {
         return Spent::Fate;
     }
-    if run.is_none() && waited_for_slot(timeline, invocation, *returned, id) {
+    if run.is_none() && waited_for_slot(timeline, invocation, *returned) {
         return Spent::NoTurn;
     }
     if timeline.was_blocked(invocation.process_run, invocation.began, *returned) {
@@ -188,12 +200,12 @@ fn is_claimed(timeline: &Timeline<'_>, at: u64, id: &str) -> bool {
     })
 }
 
-/// Whether its consumer had no slot of its limit in this process for the first half of the invocation: others had them all, whatever
-/// blocked a thread here (seed 305321).
-fn waited_for_slot(timeline: &Timeline<'_>, invocation: &Invocation, returned: u64, id: &str) -> bool {
-    let scenario = timeline.scenario;
-    let (Some(spec), true) = (timeline.spec(id), scenario.consumer.limit.is_some()) else { return false };
-    let consumer = scenario.consumer_name(scenario.consumer_of(spec.key));
+/// Whether its process had no slot of the limit for the first half of the invocation: others had them all, whatever blocked a thread
+/// here (seed 305321). All consumers of a process share its slots.
+fn waited_for_slot(timeline: &Timeline<'_>, invocation: &Invocation, returned: u64) -> bool {
+    if timeline.scenario.consumer.limit.is_none() {
+        return false;
+    }
     let is_here = |no: InvocationNo| {
         timeline.invocations.get(&no).is_some_and(|other| other.process_run == invocation.process_run)
     };
@@ -207,7 +219,7 @@ fn waited_for_slot(timeline: &Timeline<'_>, invocation: &Invocation, returned: u
     let mut slots = timeline.records.keys().filter(|record| record.starts_with(LIMIT));
     !slots.any(|slot| {
         let mut states = timeline.record_between(slot, invocation.began, middle).flatten();
-        states.any(|state| state.is_busy_at(middle) && owners.contains(&state.owner) && state.message_id == consumer)
+        states.any(|state| state.is_busy_at(middle) && owners.contains(&state.owner))
     })
 }
 

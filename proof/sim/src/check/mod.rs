@@ -11,7 +11,7 @@
 //! | `ends` | S6, L2, L5: what becomes of every message |
 //! | `limit` | R1, R2: how many runs begin in a time, and go on at once |
 //! | `breaker` | B1, B2, P1: what a process runs that knows a breaker open, or probes; the way back of a paused intake |
-//! | `good` | L4: nothing good is lost to something bad |
+//! | `good` | L4, L5, turn: nothing good is lost to something bad |
 
 mod breaker;
 mod ends;

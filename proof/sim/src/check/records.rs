@@ -1,5 +1,7 @@
 //! What is written to the store.
 
+use claimant_core::limits::WINDOW_DEFAULT_S;
+
 use super::Found;
 use crate::calls::is_of_message;
 use crate::entities::Request;
@@ -40,12 +42,15 @@ struct Change<'a> {
 
 fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
     let Change { at, id, before, after, request } = *change;
+    let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));
+    if let (Some(after), Some(call)) = (after, call) {
+        kept(scenario, change, after, call, found);
+    }
     match (before, after) {
         (None, Some(after)) if after.fence != 1 => {
             found.add("S1", at, format!("{id} begins with fence {}", after.fence));
         }
         (Some(before), Some(after)) if before.owner == after.owner && before.fence == after.fence => {
-            let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));
             let foreign = |call: &&Call| call.kind != Kind::Replace && call.owner != Some(before.owner);
             if call.filter(foreign).is_some() {
                 found.add("S3", at, format!("{id} is written in the name of another than its owner"));
@@ -60,7 +65,6 @@ fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
         }
         (Some(before), Some(after)) if after.fence == before.fence + 1 => {
             // The sender's time: the rules promise nothing about clocks.
-            let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));
             let now = call.and_then(|call| call.now).unwrap_or(u64::MAX);
             claimed(scenario, change, before, after, now, found);
         }
@@ -69,6 +73,19 @@ fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
         }
         (Some(_), None) if request.is_some() => found.add("S3", at, format!("{id} is deleted by a request")),
         _ => {}
+    }
+}
+
+/// S5: what is finished is kept for the consumer's window, whatever its record says of that. Operators leave it the rest of one.
+fn kept(scenario: &Scenario, change: &Change<'_>, after: &Record, call: &Call, found: &mut Found) {
+    let Change { at, id, before, request, .. } = *change;
+    let ended = |record: &Record| matches!(record.status.as_str(), "COMPLETED" | "PARKED" | "REJECTED");
+    let ends = ended(after) && before.is_none_or(|before| before.status != after.status);
+    let of_operator = request.is_some_and(|request| request.of_operator);
+    let window_s = scenario.consumer.window_s.unwrap_or(WINDOW_DEFAULT_S);
+    let forgotten = call.now.is_none_or(|now| after.expires_s * 1_000 < now + window_s * 1_000);
+    if ends && forgotten && !of_operator && is_of_message(id) {
+        found.add("S5", at, format!("{id} is {}, and forgotten before its window of {window_s} s is over", after.status));
     }
 }
 
