@@ -175,7 +175,7 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
     if spec.ignores_conflicts || world.mutant == Some(Mutant::ConflictsIgnored) {
         consumer = consumer.conflicts(Conflicts::Ignore);
     }
-    if let Some(max) = spec.attempts_max {
+    if let Some(max) = spec.attempts_max.filter(|_| world.mutant != Some(Mutant::AttemptsUnbounded)) {
         consumer = consumer.attempts_max(max);
     }
     if let Some(ms) = spec.busy_wait_ms {

@@ -171,10 +171,10 @@ pub enum Event {
     Deleted { invocation: InvocationNo, id: String, done: bool },
     /// A message was received too often.
     Exhausted { id: String },
-    /// The function put a copy of a message into the dead-letter queue.
-    Lettered { id: String, copy: String },
-    /// The function made a schedule that sends a message again.
-    Scheduled { id: String, name: String },
+    /// The function put a copy of a message into the dead-letter queue; `whole` is whether that has its body and its group.
+    Lettered { id: String, copy: String, whole: bool },
+    /// The function made a schedule that sends a message again at this time.
+    Scheduled { invocation: Option<InvocationNo>, id: String, name: String, at_ms: u64 },
     /// There was one of its name.
     ScheduledAlready { id: String },
     /// The function asked for one without the role or the dead-letter queue of its settings.

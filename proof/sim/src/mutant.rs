@@ -94,10 +94,16 @@ pub enum Mutant {
     RunsTwice,
     /// A message that fails on its last receive is hidden as on any other.
     LastReceiveHidden,
+    /// Work is run as often as its messages come.
+    AttemptsUnbounded,
+    /// Dead letters are sent without the body of their message.
+    LettersEmpty,
+    /// Schedules are made for a time that has passed.
+    SchedulesAtOnce,
 }
 
 impl Mutant {
-    /// The request to the store as the wrong runtime would have sent it.
+    /// The request as the wrong runtime would have sent it.
     pub fn bend_request(self, operation: &str, request: &mut Value) {
         let is_claim =
             |update: &Value| update["UpdateExpression"].as_str().is_some_and(|e| e.contains("#attempts, :zero"));
@@ -126,6 +132,11 @@ impl Mutant {
             (Self::CommitsUnguarded, "TransactWriteItems") => {
                 request["TransactItems"][0]["Update"]["ConditionExpression"] = Value::Null;
             }
+            (Self::LettersEmpty, "SendMessageBatch") => {
+                let entries = request["Entries"].as_array_mut().into_iter().flatten();
+                entries.for_each(|entry| entry["MessageBody"] = json!("{}"));
+            }
+            (Self::SchedulesAtOnce, "CreateSchedule") => request["ScheduleExpression"] = json!("at(1970-01-01T00:00:00)"),
             _ => {}
         }
     }

@@ -83,7 +83,7 @@ pub fn serve(world: &World, invocation: Option<InvocationNo>, operation: &str, b
             let entries = body["Entries"].as_array().into_iter().flatten();
             (200, json!({ "Successful": entries.map(|entry| send(world, entry)).collect::<Vec<_>>(), "Failed": [] }))
         }
-        "CreateSchedule" => schedule(world, body),
+        "CreateSchedule" => schedule(world, invocation, body),
         "GetSchedule" => {
             let state = world.state();
             let scheduled = state.sqs.scheduled(body["Name"].as_str().unwrap_or_default());
@@ -131,12 +131,15 @@ fn send(world: &World, request: &Value) -> Value {
     }
     let mut state = world.state();
     let group = request["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
-    let copy = state.sqs.send_dead(text(&request["MessageBody"]), group);
-    state.note(Event::Lettered { id, copy: copy.clone() });
+    let body = text(&request["MessageBody"]);
+    // What has left its queue is done, or dead, by itself.
+    let whole = state.sqs.message(&id).is_none_or(|message| message.body == body && message.group == group);
+    let copy = state.sqs.send_dead(body, group);
+    state.note(Event::Lettered { id, copy: copy.clone(), whole });
     json!({ "Id": request["Id"], "MessageId": copy, "MD5OfMessageBody": "" })
 }
 
-fn schedule(world: &World, request: &Value) -> (u16, Value) {
+fn schedule(world: &World, invocation: Option<InvocationNo>, request: &Value) -> (u16, Value) {
     if world.mutant == Some(Mutant::SchedulesUnconfirmed) {
         return (200, json!({ "ScheduleArn": "none" }));
     }
@@ -151,7 +154,9 @@ fn schedule(world: &World, request: &Value) -> (u16, Value) {
         return (400, refusal("ValidationException"));
     }
     let name = text(&request["Name"]);
-    let at_ms = at_ms(&text(&request["ScheduleExpression"])).unwrap_or_default();
+    let Some(at_ms) = at_ms(&text(&request["ScheduleExpression"])) else {
+        return (400, refusal("ValidationException"));
+    };
     let body = text(&input["MessageBody"]);
     let mut state = world.state();
     let asked = request.to_string();
@@ -162,7 +167,7 @@ fn schedule(world: &World, request: &Value) -> (u16, Value) {
         return (409, refusal("ConflictException"));
     }
     if !again {
-        state.note(Event::Scheduled { id, name });
+        state.note(Event::Scheduled { invocation, id, name, at_ms });
     }
     (200, json!({ "ScheduleArn": "arn" }))
 }

@@ -204,6 +204,12 @@ impl Sqs {
         self.messages.is_empty() && self.scheduled.is_empty()
     }
 
+    /// The message of this id, while it is in the queue.
+    #[must_use]
+    pub fn message(&self, id: &str) -> Option<&Message> {
+        self.messages.get(&number(id)?)
+    }
+
     /// The messages that are in the queue.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.messages.values()

@@ -25,7 +25,7 @@ pub struct Timeline<'a> {
     specs: BTreeMap<String, usize>,
     /// What each record was from when on.
     pub records: BTreeMap<String, Vec<(u64, Option<Record>)>>,
-    /// When copies of each message were put into the dead-letter queue.
+    /// When whole copies of each message were put into the dead-letter queue.
     pub letters: BTreeMap<String, Vec<u64>>,
     /// When schedules of each message were made.
     pub schedules: BTreeMap<String, Vec<u64>>,
@@ -238,10 +238,12 @@ impl<'a> Timeline<'a> {
             Event::Sent { id, spec } => {
                 self.specs.insert(id.clone(), *spec);
             }
-            Event::Lettered { id, copy } => {
+            Event::Lettered { id, copy, whole } => {
                 let spec = same(self, id);
                 self.specs.extend(spec.map(|spec| (copy.clone(), spec)));
-                self.letters.entry(id.clone()).or_default().push(at);
+                if *whole {
+                    self.letters.entry(id.clone()).or_default().push(at);
+                }
                 self.dead.insert(copy.clone());
             }
             Event::Exhausted { id } => {

@@ -4,8 +4,8 @@
 //! | module | rules |
 //! | --- | --- |
 //! | `records` | S1, S2, S3, S5, S9, L1: what is written to the store |
-//! | `reports` | S4, S6, S7, S8, L3, L4, visibility: what is told to the mapping |
-//! | `runs` | effects, one run for each claim, S8, S10, S11: what handlers do |
+//! | `reports` | S4, S6, S7, S8, L3, L4, visibility, schedule: what is told to the mapping, the queue and the scheduler |
+//! | `runs` | effects, one run for each claim, attempts, S8, S10, S11: what handlers do |
 //! | `finished` | effects that need not be repeated: what was done is completed as soon as the store answers |
 //! | `processes` | what a process does at once, and what its death leaves |
 //! | `ends` | S6, L2, L5: what becomes of every message |

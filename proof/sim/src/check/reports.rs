@@ -8,7 +8,7 @@ use claimant_core::{MessageId, backoff};
 use super::Found;
 use crate::entities::{Failures, Invocation, Run};
 use crate::history::{End, Event, InvocationNo, Record};
-use crate::scenario::{Fault, Guarantee, MessageSpec, Shape, Work};
+use crate::scenario::{Fault, Guarantee, MessageSpec, Scenario, Shape, Work};
 use crate::timeline::Timeline;
 
 /// By how much before its deadline an invocation has returned: `CLAIMANT_MARGIN_MS`.
@@ -30,10 +30,16 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         }
     }
     for (at, event) in &timeline.history.events {
-        if let Event::Deleted { invocation, id, done: true } = event
-            && let Some(told) = timeline.invocations.get(invocation)
-        {
-            acknowledged(timeline, *invocation, told, *at, id, found);
+        match event {
+            Event::Deleted { invocation, id, done: true } => {
+                if let Some(told) = timeline.invocations.get(invocation) {
+                    acknowledged(timeline, *invocation, told, *at, id, found);
+                }
+            }
+            Event::Scheduled { invocation: Some(invocation), id, at_ms, .. } => {
+                in_due_time(timeline, *invocation, (*at, *at_ms), id, found);
+            }
+            _ => {}
         }
     }
 }
@@ -213,6 +219,40 @@ fn is_dead_lettered_next(timeline: &Timeline<'_>, invocation: &Invocation, run: 
     delivered.is_some_and(|delivered| is_last(delivered.receives)) && decides && retries
 }
 
+/// A message is scheduled for when its handler has asked for it, counted from the end of its run or later, where nothing but that run decides it.
+fn in_due_time(timeline: &Timeline<'_>, no: InvocationNo, (at, at_ms): (u64, u64), id: &str, found: &mut Found) {
+    let scenario = timeline.scenario;
+    let mut runs = timeline.runs.values().filter(|run| run.invocation == no && run.message_id == id);
+    let (Some(run), None) = (runs.next(), runs.next()) else { return };
+    let alone = timeline.spec(id).is_some_and(|spec| spec.more.is_empty() && !spec.stray);
+    let (Work::FailFor(s), Some((end, End::Failed))) = (run.work, run.end) else { return };
+    if !alone || !is_heard(timeline, run) || scenario.consumer.breaker.is_some() {
+        return;
+    }
+    let process = timeline.process_runs.get(&run.process_run).map(|process_run| process_run.process);
+    let off = process.and_then(|process| scenario.function.clocks_ms.get(process)).copied().unwrap_or_default();
+    // Whole seconds, rounded up; and clocks are right when faults have stopped.
+    let earliest = (end + s * 1_000).saturating_add_signed(off.min(0));
+    let latest = (at + s * 1_000 + 1_000).saturating_add_signed(off.max(0));
+    if !(earliest..=latest).contains(&at_ms) {
+        let what = format!("invocation {no} schedules {id} for {at_ms} ms, and not {s} s after its run");
+        found.add("schedule", at, what);
+    }
+}
+
+/// Whether what a run that failed asks for is done: it has its claim, and what it calls was there.
+fn is_heard(timeline: &Timeline<'_>, run: &Run) -> bool {
+    let scenario = timeline.scenario;
+    let away = scenario.faults.iter().any(|fault| matches!(fault, Fault::Away { .. }));
+    keeps_claims(scenario) && !away && matches!(run.end, Some((_, End::Failed)))
+}
+
+/// Whether no run loses its claim to another owner.
+fn keeps_claims(scenario: &Scenario) -> bool {
+    let guarantee = scenario.consumer.guarantee;
+    guarantee != Guarantee::Optimistic && guarantee != Guarantee::AtMostOnce && scenario.clocks_agree()
+}
+
 /// For how many seconds the message of a run that failed is hidden, where nothing but that run decides it.
 fn hidden_for(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> Option<u64> {
     // It is dead-lettered then, and until then it is in flight for nothing.
@@ -224,15 +264,12 @@ fn hidden_for(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> Op
     if !decides || consumer.guarantee == Guarantee::AtMostOnce || consumer.breaker.is_some() {
         return None;
     }
-    let away = timeline.scenario.faults.iter().any(|fault| matches!(fault, Fault::Away { .. }));
-    let keeps_claim = consumer.guarantee != Guarantee::Optimistic && timeline.scenario.clocks_agree();
-    let is_asked = keeps_claim && !away && matches!(run.end, Some((_, End::Failed)));
     match run.work {
         // Nothing is to come but its rejection.
-        Work::Fail(_) | Work::FailFor(_) | Work::Panic(_) if is_last(timeline, run) => keeps_claim.then_some(0),
+        Work::Fail(_) | Work::FailFor(_) | Work::Panic(_) if is_last(timeline, run) => keeps_claims(timeline.scenario).then_some(0),
         // Beside a panic in the same call, or while what it calls is away, it does not come to ask for that; and what has lost its claim
         // asks in vain.
-        Work::FailFor(s) if is_asked => Some(s.min(VISIBILITY_MAX_S)),
+        Work::FailFor(s) if is_heard(timeline, run) => Some(s.min(VISIBILITY_MAX_S)),
         Work::Fail(_) | Work::Panic(_) => {
             let delay = backoff::delay(run.attempt, &MessageId::new(run.message_id.as_str()).ok()?);
             Some(delay.as_millis().div_ceil(1_000).try_into().ok()?)

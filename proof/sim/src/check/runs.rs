@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Found;
 use crate::entities::Run;
 use crate::history::{End, Event, InvocationNo};
-use crate::scenario::{Guarantee, Shape};
+use crate::scenario::{Guarantee, Scenario, Shape};
 use crate::timeline::Timeline;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
@@ -18,6 +18,9 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         if !meant {
             found.add("unexpected", run.start, format!("{} runs for key {}", run.message_id, run.key));
         }
+    }
+    for run in timeline.runs.values() {
+        attempts(timeline, run, found);
     }
     for run in timeline.runs.values().filter(|_| timeline.scenario.consumer.guarantee != Guarantee::Optimistic) {
         let record = run.record(timeline.scenario);
@@ -39,6 +42,21 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
         }
     }
     order(timeline, found);
+}
+
+/// No run is one more than there may be, and it is told how many there were.
+fn attempts(timeline: &Timeline<'_>, run: &Run, found: &mut Found) {
+    let Scenario { consumer, .. } = timeline.scenario;
+    let record = run.record(timeline.scenario);
+    if let Some(max) = consumer.attempts_max.filter(|max| run.attempt > *max) {
+        found.add("attempts", run.start, format!("{record} runs in attempt {} of {max}", run.attempt));
+    }
+    let states = timeline.record_between(&record, 0, run.start).flatten();
+    let claimed = states.filter(|state| state.fence == run.fence && state.status == "IN_PROGRESS").last();
+    if let Some(claimed) = claimed.filter(|claimed| claimed.attempts != u64::from(run.attempt)) {
+        let what = format!("{record} runs in attempt {}, and its claim is attempt {}", run.attempt, claimed.attempts);
+        found.add("attempts", run.start, what);
+    }
 }
 
 /// Each claim is run once: what is tried again, set aside or taken over has another fence. By invocation, since fences begin again with a
