@@ -136,7 +136,9 @@ impl Mutant {
                 let entries = request["Entries"].as_array_mut().into_iter().flatten();
                 entries.for_each(|entry| entry["MessageBody"] = json!("{}"));
             }
-            (Self::SchedulesAtOnce, "CreateSchedule") => request["ScheduleExpression"] = json!("at(1970-01-01T00:00:00)"),
+            (Self::SchedulesAtOnce, "CreateSchedule") => {
+                request["ScheduleExpression"] = json!("at(1970-01-01T00:00:00)");
+            }
             _ => {}
         }
     }

@@ -85,7 +85,8 @@ fn kept(scenario: &Scenario, change: &Change<'_>, after: &Record, call: &Call, f
     let window_s = scenario.consumer.window_s.unwrap_or(WINDOW_DEFAULT_S);
     let forgotten = call.now.is_none_or(|now| after.expires_s * 1_000 < now + window_s * 1_000);
     if ends && forgotten && !of_operator && is_of_message(id) {
-        found.add("S5", at, format!("{id} is {}, and forgotten before its window of {window_s} s is over", after.status));
+        let what = format!("{id} is {}, and forgotten before its window of {window_s} s is over", after.status);
+        found.add("S5", at, what);
     }
 }
 

@@ -219,7 +219,8 @@ fn is_dead_lettered_next(timeline: &Timeline<'_>, invocation: &Invocation, run: 
     delivered.is_some_and(|delivered| is_last(delivered.receives)) && decides && retries
 }
 
-/// A message is scheduled for when its handler has asked for it, counted from the end of its run or later, where nothing but that run decides it.
+/// A message is scheduled for when its handler has asked for it, counted from the end of its run or later, where nothing but that run
+/// decides it.
 fn in_due_time(timeline: &Timeline<'_>, no: InvocationNo, (at, at_ms): (u64, u64), id: &str, found: &mut Found) {
     let scenario = timeline.scenario;
     let mut runs = timeline.runs.values().filter(|run| run.invocation == no && run.message_id == id);
@@ -266,7 +267,9 @@ fn hidden_for(timeline: &Timeline<'_>, invocation: &Invocation, run: &Run) -> Op
     }
     match run.work {
         // Nothing is to come but its rejection.
-        Work::Fail(_) | Work::FailFor(_) | Work::Panic(_) if is_last(timeline, run) => keeps_claims(timeline.scenario).then_some(0),
+        Work::Fail(_) | Work::FailFor(_) | Work::Panic(_) if is_last(timeline, run) => {
+            keeps_claims(timeline.scenario).then_some(0)
+        }
         // Beside a panic in the same call, or while what it calls is away, it does not come to ask for that; and what has lost its claim
         // asks in vain.
         Work::FailFor(s) if is_heard(timeline, run) => Some(s.min(VISIBILITY_MAX_S)),
