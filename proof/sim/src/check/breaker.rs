@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Found;
+use super::{Found, clocks_are_right};
 use crate::calls::BREAKER;
 use crate::entities::{Request, Run};
 use crate::history::{End, Event, Kind, Record, RequestNo, RunNo};
-use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 use crate::world::BEGIN_MS;
 
@@ -29,10 +28,8 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
             found.add("P1", *at, "the intake is off, and nothing switches it on again");
         }
     }
-    let is_right = |off: &i64| off.abs() <= Scenario::SKEW_MS;
-    let clocks_are_right = scenario.clocks_agree() && scenario.function.clocks_ms.iter().all(is_right);
     // Of several consumers each has a breaker of its own in a process, with one record.
-    if scenario.consumer.breaker.is_none() || scenario.consumers() > 1 || !clocks_are_right {
+    if scenario.consumer.breaker.is_none() || scenario.consumers() > 1 || !clocks_are_right(scenario) {
         return;
     }
     let mut known: BTreeMap<u32, Knows> = BTreeMap::new();

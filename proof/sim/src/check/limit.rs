@@ -1,7 +1,7 @@
 //! Limits: in any time W no more than rate × (W + 20 ms) + slots runs begin in all processes together, and no more go on at once than
 //! the limit says.
 
-use super::Found;
+use super::{Found, clocks_are_right};
 use crate::entities::Run;
 use crate::scenario::{Fault, Scenario, Work};
 use crate::timeline::Timeline;
@@ -14,9 +14,7 @@ const LEASE_MS: u64 = 16_000;
 
 pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let scenario = timeline.scenario;
-    let is_right = |off: &i64| off.abs() <= Scenario::SKEW_MS;
-    let clocks_are_right = scenario.clocks_agree() && scenario.function.clocks_ms.iter().all(is_right);
-    let Some(limit) = scenario.consumer.limit.filter(|_| clocks_are_right) else { return };
+    let Some(limit) = scenario.consumer.limit.filter(|_| clocks_are_right(scenario)) else { return };
     // What was admitted begins later where its process stands still, or another handler has its thread. A call that was rolled back
     // is made again.
     let is_prompt = |run: &&Run| {

@@ -56,6 +56,11 @@ impl Found {
     }
 }
 
+/// Whether each clock is right, within the margin. Clocks that agree can all be an hour off until faults stop, and leases with them.
+fn clocks_are_right(scenario: &Scenario) -> bool {
+    scenario.clocks_agree() && scenario.function.clocks_ms.iter().all(|off| off.abs() <= Scenario::SKEW_MS)
+}
+
 /// Every rule that did not hold.
 #[must_use]
 pub fn check(scenario: &Scenario, history: &History) -> Vec<Violation> {
