@@ -105,7 +105,9 @@ impl<'a> Gate<'a> {
     fn write(&mut self, write: Option<Write<'a>>) {
         let Some(write) = write else { return };
         self.asks = matches!(write, Write::Keep(_) | Write::Close(_));
-        let asker = self.cx.asker(self.cx.schedule.return_by);
+        // Nothing begins after that, and what is claimed beside a renewal is given back then.
+        let is_renewal = matches!(write, Write::Keep(_));
+        let asker = self.cx.asker(if is_renewal { self.cx.schedule.cancel_at } else { self.cx.schedule.return_by });
         self.calls.push(Box::pin(async move { CallEnd::Written(write.go(asker).await) }));
     }
 

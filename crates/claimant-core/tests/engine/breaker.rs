@@ -495,6 +495,22 @@ async fn an_invocation_that_is_dropped_while_its_claim_is_renewed_leaves_the_pro
     assert_eq!(world.seconds()[5..], [11, 22, 22], "when the lease of the first one is over");
 }
 
+/// What is claimed beside it has its time to be given back.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_of_a_probe_is_waited_for_no_longer_than_handlers_may_start() {
+    let world = World::new(true);
+    let process =
+        world.process_with(1, |consumer| consumer.breaker(Breaker::new("mail")).expected(Duration::from_secs(2)));
+    deliver(&process, &batch("a", 5), 4).await;
+    world.away.store(false, Ordering::SeqCst);
+    world.store.fail_next(claimant_testkit::Call::Renew, Fault::Hangs);
+    // It probes at 11 s for 8 s, and its lease is over after 21 s.
+    let report = deliver(&process, &with_body("long", 3), 24).await;
+    assert_eq!((count(&report, "completed"), count(&report, "not_started")), (1, 2), "{:?}", report.counts());
+    let took = world.start.elapsed();
+    assert!((22_500..23_500).contains(&took.as_millis()), "{took:?}");
+}
+
 /// Three of its runs fit into the time, or two, or one.
 #[tokio::test(start_paused = true)]
 async fn what_finds_no_time_behind_answered_probes_is_not_hidden_for_minutes() {
