@@ -11,6 +11,7 @@ use super::work::{Claimed, Delivery};
 use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::deadline::until;
+use crate::limits::STORE_RETRY_MAX_MS;
 use crate::options::Lease;
 use crate::protocol::Renewal;
 use crate::queue::HideAnswer;
@@ -32,9 +33,9 @@ pub(crate) fn lease_to_renew_first(cx: BatchContext<'_>, claimed: &Claimed) -> O
 }
 
 /// Renews that lease. A store that did not do it is asked again before the turn, and not at the start: by then the call that begins in this
-/// turn would be late. It is not asked without a pause.
+/// turn would be late. It is not asked without a pause, as long as that before another try of any call.
 pub(crate) async fn renew_first(cx: BatchContext<'_>, mut claimed: Claimed, lease: Duration) -> (Claimed, Renewed) {
-    let next_at = Instant::now() + lease / RENEWAL_TRIES;
+    let next_at = Instant::now() + (lease / RENEWAL_TRIES).min(Duration::from_millis(STORE_RETRY_MAX_MS));
     let renewed = renew(&cx, &claimed.work.delivery, &mut claimed.claim, lease, None).await;
     if renewed == Renewed::Held && is_little(cx, &claimed.claim, lease) {
         sleep_until(next_at.min(cx.slot_by())).await;

@@ -235,6 +235,19 @@ async fn a_renewal_before_the_start_that_fails_at_once_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewal_before_the_start_is_tried_again_within_a_second_under_a_long_lease() {
+    let set = |consumer: Consumer<Work>| {
+        consumer.lease(Lease::Renewed(Duration::from_secs(12))).breaker(Breaker::new("mail"))
+    };
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT * 3, set, DeadLetterQueue::Without);
+    world.store.fail_next(Claim, Late(Duration::from_millis(4_500)));
+    world.store.fail_next(Renew, NotApplied(claimant_core::StoreErrorKind::Throttled));
+    let start = tokio::time::Instant::now();
+    assert_eq!(words(&world.deliver(&["a ok"], 0).await), "completed");
+    assert!((5_500..5_600).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn duplicates_are_shown_what_the_handler_returned() {
     let shown: Arc<Mutex<Vec<String>>> = Arc::default();
     let sink = Arc::clone(&shown);
