@@ -27,7 +27,7 @@ use crate::letter;
 use crate::schedules::Schedules;
 use crate::visibility::whole_seconds;
 
-/// After how long what SQS throttled of a deletion is asked for again.
+/// After how long what SQS throttled of a deletion, or could not do, is asked for again.
 const DELETE_AGAIN: Duration = Duration::from_millis(200);
 
 /// The longest that one try of a request may take, which has up to a megabyte: one whose connection is gone without a word leaves time
@@ -202,31 +202,31 @@ impl<'a> SqsQueue<'a> {
     }
 }
 
-/// Deletes the messages of one request; returns what of it failed. What SQS throttles of them the SDK does not ask for again: it is asked for
-/// once more. A message that is done, and kept on its last receive, would be dead-lettered if the next handler ended the process.
+/// Deletes the messages of one request; returns what of it failed. What is no fault of the request, such as a throttle, the SDK does not ask
+/// for again: it is asked for once more. A message that is done, and kept on its last receive, would be dead-lettered if the next handler ended
+/// the process.
 async fn delete_batch(client: &Client, url: &str, entries: Vec<Deletion>) -> Failed {
-    let (failed, throttled) = delete(client, url, entries).await;
-    if throttled.is_empty() {
-        return failed;
+    let (wrong, _, rest) = delete(client, url, entries).await;
+    if rest.is_empty() {
+        return wrong;
     }
     sleep(DELETE_AGAIN).await;
-    let before = failed.entries.saturating_sub(throttled.len());
-    let (again, _) = delete(client, url, throttled).await;
-    Failed { entries: before + again.entries, code: again.code.or(failed.code) }
+    let (again, still, _) = delete(client, url, rest).await;
+    wrong.and(again).and(still)
 }
 
-/// Sends one request; returns what of it failed, and of that what was throttled.
-async fn delete(client: &Client, url: &str, mut entries: Vec<Deletion>) -> (Failed, Vec<Deletion>) {
+/// Sends one request; returns what failed by a fault of its own, and what else did, which can be asked for again.
+async fn delete(client: &Client, url: &str, mut entries: Vec<Deletion>) -> (Failed, Failed, Vec<Deletion>) {
     let count = entries.len();
     match client.delete_message_batch().queue_url(url).set_entries(Some(entries.clone())).send().await {
         Ok(output) => {
-            let is_throttled = |entry: &Deletion| {
+            let (wrong, rest) = Failed::by_fault(count, output.successful().len(), output.failed());
+            entries.retain(|entry| {
                 output.failed().iter().any(|failed| failed.id() == entry.id() && !failed.sender_fault())
-            };
-            entries.retain(is_throttled);
-            (Failed::of(count, output.successful().len(), output.failed()), entries)
+            });
+            (wrong, rest, entries)
         }
-        Err(error) => (Failed { entries: count, code: error.code().map(str::to_owned) }, Vec::new()),
+        Err(error) => (Failed { entries: count, code: error.code().map(str::to_owned) }, Failed::default(), Vec::new()),
     }
 }
 
