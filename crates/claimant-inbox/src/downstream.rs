@@ -10,6 +10,7 @@ use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
 use crate::limits::TURN_MAX_MS;
+use crate::link::BEGIN_MAX;
 
 /// The breaker and the limit of a worker, if it has them, with the stores that they are shared in. Its clones share what is known of them.
 #[derive(Default)]
@@ -33,7 +34,8 @@ impl Downstream {
             self.worker_limit.get_or_init(|| limit);
         }
         if let Some((breaker, store)) = &self.breaker {
-            let longest = self.turn_max() + timeout;
+            // From its taking: its transaction begins, its turn comes, and its handler runs.
+            let longest = BEGIN_MAX + self.turn_max() + timeout;
             let breaker = WorkerBreaker::new(breaker, consumer, Arc::clone(store), Arc::clone(clock), longest)?;
             let breaker = self.worker_limit.get().into_iter().fold(breaker, WorkerBreaker::within);
             self.worker_breaker.get_or_init(|| breaker);
