@@ -137,7 +137,10 @@ pub(crate) fn after_settling(cx: BatchContext<'_>, result: SettleResult) -> Afte
             Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),
         },
         Settled::Aborted { claim, failure } if then.is_completion() => {
-            return After::Settle(returned(cx, Claimed { work, claim, permits }, Err(failure.after_return())));
+            // What runs again anyway is not in doubt.
+            let parks = cx.policy().abandoned == Abandoned::Park;
+            let failure = if parks { failure.after_return() } else { failure };
+            return After::Settle(returned(cx, Claimed { work, claim, permits }, Err(failure)));
         }
         Settled::Refused(refusal) if then.is_completion() => cx.refused(&work, refusal),
         Settled::Lost | Settled::Aborted { .. } | Settled::Refused(_) => {
