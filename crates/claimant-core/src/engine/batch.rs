@@ -85,7 +85,7 @@ impl<'a> Batch<'a> {
                 self.gate.keep(waiting, self.running.waiting(), &self.starts.limit);
             }
             let must_yield = self.must_yield();
-            self.ask_for_limit(fits);
+            self.ask_for_limit(fits, must_yield);
             self.start_claims(fits && !must_yield);
             self.start_runs(fits);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
@@ -161,12 +161,6 @@ impl<'a> Batch<'a> {
         self.conclude(delivery, answer);
     }
 
-    /// Asks for slots of the limit, where messages could run now but for it.
-    fn ask_for_limit(&mut self, fits: bool) {
-        let waits = if self.gate.is_shut() { 0 } else { self.claiming.waiting() + self.suspects.len() };
-        self.starts.limit.go_on(waits, self.running.waiting(), fits);
-    }
-
     /// Claims as many keys as admission allows, if it may.
     fn start_claims(&mut self, may: bool) {
         let (cx, unsettled) = (self.cx, self.settling.len());
@@ -179,9 +173,10 @@ impl<'a> Batch<'a> {
         let in_hand = self.claiming.in_flight() + self.running.len() + ending;
         let urgent = self.claiming.next_has_little();
         let ahead = self.claims_ahead(urgent);
+        let unstarted = self.claiming.in_flight() + self.running.renewing() + self.running.waiting();
         let most = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.slots.concurrency, ahead), urgent)
             .min(self.gate.room(in_hand))
-            .min(self.starts.limit.room(self.claiming.in_flight() + self.running.waiting()));
+            .min(self.starts.limit.room(unstarted));
         // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
         let in_slots = ahead == 0;
         if in_slots && self.running.waits_for_slot() {
@@ -200,6 +195,7 @@ impl<'a> Batch<'a> {
             permits.in_hand = work.identity.tenant.as_ref().map(|tenant| cx.shared.slots.tenants.hold(tenant));
             admitted.push((work, permits));
         }
+        self.starts.limit.claims(admitted.len());
         self.claiming.start(admitted);
     }
 
@@ -218,9 +214,12 @@ impl<'a> Batch<'a> {
 
     /// Begins the turn of the next suspects.
     fn start_suspects(&mut self, fits: bool) {
-        let most = self.gate.room(0).min(self.starts.limit.room(0));
+        let most = self.gate.room(0).min(self.starts.limit.soon());
         match self.suspects.start(&mut self.starts.slots, most, fits) {
-            NextSuspects::Claim(admitted) => self.claiming.start(admitted),
+            NextSuspects::Claim(admitted) => {
+                self.starts.limit.claims(admitted.len());
+                self.claiming.start(admitted);
+            }
             NextSuspects::NotStarted(works) => {
                 works.into_iter().for_each(|work| self.without_run(work.without_payload().delivery))
             }

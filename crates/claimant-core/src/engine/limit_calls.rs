@@ -22,6 +22,10 @@ pub(crate) struct LimitCalls<'a> {
     changed: Option<BoxFuture<'a, ()>>,
     /// When there may be something to be done.
     wake_at: Option<Instant>,
+    /// When that was looked at.
+    looked_at: Instant,
+    /// How much before its call a key is claimed.
+    ahead: Duration,
     /// Where this process begins to look for a slot.
     seed: u64,
 }
@@ -34,24 +38,33 @@ impl Drop for LimitCalls<'_> {
 }
 
 impl<'a> LimitCalls<'a> {
-    pub(crate) fn new(limit: &'a SharedLimit, clock: &'a dyn Clock, seed: u64) -> Self {
-        let user = limit.with_users(|users| users.enter());
-        Self { user, limit, clock, calls: FuturesUnordered::new(), changed: None, wake_at: None, seed }
+    pub(crate) fn new(limit: &'a SharedLimit, clock: &'a dyn Clock, seed: u64, ahead: Duration) -> Self {
+        let user = limit.with_users(|users| users.enter(ahead));
+        let (calls, changed, wake_at, looked_at) = (FuturesUnordered::new(), None, None, Instant::now());
+        Self { user, limit, clock, calls, changed, wake_at, looked_at, ahead, seed }
     }
 
     pub(crate) fn now(&self) -> Now {
         now(self.clock)
     }
 
-    /// Returns how many messages may be taken for calls that begin within this time, while so many are taken that were not started yet:
-    /// none while those are more than half of what can start soon, so that requests go together.
-    pub(crate) fn room(&self, unstarted: usize, ahead: Duration) -> usize {
-        let soon = self.limit.with(|slots| slots.soon(self.now(), ahead));
-        if unstarted > soon / 2 { 0 } else { soon - unstarted }
+    /// Returns how many calls can begin soon, whoever has them.
+    pub(crate) fn soon(&self) -> usize {
+        self.limit.with(|slots| slots.soon(self.now(), self.ahead))
+    }
+
+    /// Returns how many messages may be taken, while so many are taken that were not started yet: those of others that come first count, too.
+    /// None while those are more than half of what can start soon, so that requests go together.
+    pub(crate) fn room(&self, unstarted: usize) -> usize {
+        let now = self.now();
+        let (soon, at) = (self.soon(), self.limit.next_claim_at(now, self.user));
+        let taken = unstarted + self.limit.with_users(|users| users.claimed_first(self.user));
+        if taken > soon / 2 || at.is_some_and(|at| at > now.mono) { 0 } else { soon - taken }
     }
 
     /// Asks the store for what is needed where so many messages wait, and notes whether a change is waited for.
     pub(crate) fn go_on(&mut self, waiting: usize, asker: impl Fn() -> Asker<'a>, waits: impl FnOnce(&Self) -> bool) {
+        self.looked_at = self.now().mono;
         // Before the state is read, so that no change is missed.
         let changed = Box::pin(self.limit.changed());
         self.wake_at = loop {
@@ -92,15 +105,17 @@ impl<'a> LimitCalls<'a> {
         self.changed.is_some()
     }
 
-    /// Returns when there may be something to be done; where messages wait, also for a call that can begin so long after it.
-    pub(crate) fn wake_at(&self, ahead: Duration) -> Option<Instant> {
+    /// Returns when there may be something to be done; where messages wait, also when the next one can be claimed, or where those are that
+    /// wait, can begin.
+    pub(crate) fn wake_at(&self, are_claimed: bool) -> Option<Instant> {
         if !self.waits() {
             return self.wake_at;
         }
-        let call_at = self.limit.next_call_at(self.now(), self.user).and_then(|at| at.checked_sub(ahead));
-        // Where a call can begin already, it waits for something else.
-        let call_at = call_at.filter(|at| *at > Instant::now());
-        self.wake_at.into_iter().chain(call_at).min()
+        let (limit, now) = (self.limit, self.now());
+        let at = if are_claimed { limit.next_call_at(now, self.user) } else { limit.next_claim_at(now, self.user) };
+        // Where it could already when that was looked at, it waits for something else.
+        let at = at.filter(|at| *at > self.looked_at);
+        self.wake_at.into_iter().chain(at).min()
     }
 
     /// Waits for an answer of the store, or for a change; for ever where there will be none. Cancel safe.

@@ -1,5 +1,6 @@
-//! Who uses a limit in a process, and whose turn is next: of batches and workers that have a message ready, those that waited longest begin
-//! first, or the one that is looked at first would have each call.
+//! Who uses a limit in a process, and whose turn is next: of batches that have a message ready, the one whose last call was longest ago begins
+//! first, or the one that is looked at first would have each call. They claim in the same order, and together no more than can start soon. A
+//! worker's turns have an order of their own (`worker_limit`).
 
 use std::time::Duration;
 
@@ -13,8 +14,20 @@ struct User {
     number: u64,
     /// The number of its last call among all, or of its beginning.
     served: u64,
-    /// Whether a message of it is ready for its call.
-    is_ready: bool,
+    /// How much before its call it claims a key.
+    ahead: Duration,
+    has: Has,
+}
+
+/// What a batch has that waits for the limit.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Has {
+    /// Whether it could claim more, but for the limit.
+    pub(crate) unclaimed: bool,
+    /// Claims on their way, or renewed before they can start.
+    pub(crate) in_flight: usize,
+    /// What is claimed, and has all but its call.
+    pub(crate) ready: usize,
 }
 
 #[derive(Debug, Default)]
@@ -23,13 +36,15 @@ pub(crate) struct LimitUsers {
     counted: u64,
     /// When a call ended.
     freed_at: Option<Instant>,
+    /// When one of them had less that is claimed, or a call ended: others may claim since.
+    room_at: Option<Instant>,
 }
 
 impl LimitUsers {
-    /// Adds one; returns its number.
-    pub(crate) fn enter(&mut self) -> u64 {
+    /// Adds one that claims its keys so much before their calls; returns its number.
+    pub(crate) fn enter(&mut self, ahead: Duration) -> u64 {
         self.counted += 1;
-        self.users.push(User { number: self.counted, served: self.counted, is_ready: false });
+        self.users.push(User { number: self.counted, served: self.counted, ahead, has: Has::default() });
         self.counted
     }
 
@@ -42,36 +57,81 @@ impl LimitUsers {
         self.users.len() <= 1
     }
 
-    /// Says whether a message of this one is ready for its call.
-    pub(crate) fn ready(&mut self, number: u64, is_ready: bool) {
-        if let Some(user) = self.user(number) {
-            user.is_ready = is_ready;
-        }
+    fn get(&self, number: u64) -> Option<&User> {
+        self.users.iter().find(|user| user.number == number)
     }
 
-    fn user(&mut self, number: u64) -> Option<&mut User> {
-        self.users.iter_mut().find(|user| user.number == number)
+    /// Returns whether others than this one could claim more.
+    fn others_wait(&self, number: u64) -> bool {
+        self.users.iter().any(|user| user.number != number && user.has.unclaimed)
     }
 
-    /// Says that a call of this one has begun.
-    pub(crate) fn began(&mut self, number: u64) {
-        self.counted += 1;
-        let served = self.counted;
-        if let Some(user) = self.user(number) {
-            user.served = served;
+    /// Says what this one has. Returns whether that leaves room for others that wait for it.
+    pub(crate) fn has(&mut self, number: u64, has: Has) -> bool {
+        let Some(user) = self.users.iter_mut().find(|user| user.number == number) else { return false };
+        let before = std::mem::replace(&mut user.has, has);
+        let leaves_room = has.in_flight + has.ready < before.in_flight + before.ready;
+        if leaves_room {
+            self.room_at = Some(Instant::now());
         }
+        leaves_room && self.others_wait(number)
+    }
+
+    /// Says that this one claims so many keys.
+    pub(crate) fn claims(&mut self, number: u64, keys: usize) {
+        self.users.iter_mut().filter(|user| user.number == number).for_each(|user| user.has.in_flight += keys);
+    }
+
+    /// Says that a call of this one has begun; where it `goes_on`, for one more item. Returns whether others may claim now that wait for it.
+    pub(crate) fn began(&mut self, number: u64, goes_on: bool) -> bool {
+        self.counted += u64::from(!goes_on);
+        let Some(user) = self.users.iter_mut().find(|user| user.number == number) else { return false };
+        user.has.ready = user.has.ready.saturating_sub(1);
+        if !goes_on {
+            user.served = self.counted;
+        }
+        self.room_at = Some(Instant::now());
+        self.others_wait(number)
     }
 
     /// Says that a call has ended.
     pub(crate) fn freed(&mut self) {
         self.freed_at = Some(Instant::now());
+        self.room_at = self.freed_at;
+    }
+
+    /// Returns those that come before one that had its last call then.
+    fn before(&self, served: u64) -> impl Iterator<Item = &User> {
+        self.users.iter().filter(move |user| user.served < served)
     }
 
     /// Returns when this one has its turn, where a call can begin `at` this time: then, or a little later for each that comes first.
     pub(crate) fn turn_at(&self, at: Instant, number: u64) -> Instant {
-        let served = self.users.iter().find(|user| user.number == number).map_or(0, |user| user.served);
-        let first = self.users.iter().filter(|user| user.is_ready && user.served < served).count();
-        // OK because there are few.
-        if first == 0 { at } else { self.freed_at.map_or(at, |freed| at.max(freed)) + LEFT * first as u32 }
+        let served = self.get(number).map_or(0, |user| user.served);
+        left_to(self.before(served).filter(|user| user.has.ready > 0).count(), at, self.freed_at)
     }
+
+    /// Returns when this one may claim a key, where a call can begin `at` this time: then, less what it claims ahead, or a little later for
+    /// each that comes first, and may claim later.
+    pub(crate) fn claim_at(&self, at: Instant, number: u64) -> Instant {
+        let Some(own) = self.get(number) else { return at };
+        let first = || self.before(own.served).filter(|user| user.has.unclaimed);
+        let ahead = first().map(|user| user.ahead).fold(own.ahead, Duration::min);
+        left_to(first().count(), at.checked_sub(ahead).unwrap_or(at), self.room_at)
+    }
+
+    /// Returns how many claims of others have their calls before what this one claims now: all but those that are further ahead, of one whose
+    /// turn is later.
+    pub(crate) fn claimed_first(&self, number: u64) -> usize {
+        let Some(own) = self.get(number) else { return 0 };
+        let others = self.users.iter().filter(|user| user.number != number);
+        let first = others.filter(|user| user.ahead <= own.ahead || user.served < own.served);
+        first.map(|user| user.has.in_flight + user.has.ready).sum()
+    }
+}
+
+/// Returns when one has its turn that could have it `at` this time, and has it since then, where so many come first.
+fn left_to(first: usize, at: Instant, since: Option<Instant>) -> Instant {
+    // OK because there are few.
+    if first == 0 { at } else { since.map_or(at, |since| at.max(since)) + LEFT * first as u32 }
 }

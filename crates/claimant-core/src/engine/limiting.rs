@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::context::BatchContext;
 use super::limit_calls::LimitCalls;
+use super::limit_users::Has;
 use super::shared_limit::Permit;
 use super::slots::SlotQueue;
 use crate::limits::LIMIT_AHEAD_MS;
@@ -25,6 +26,16 @@ impl<'a> Starts<'a> {
     }
 }
 
+/// What of a batch waits.
+pub(crate) struct Waits {
+    /// Messages that wait for their claims, or for their turns as suspects.
+    pub(crate) unclaimed: usize,
+    /// Claims that wait for a handler's slot or a call.
+    pub(crate) unstarted: usize,
+    /// Which of those have all but their calls, and whether more can be claimed.
+    pub(crate) has: Has,
+}
+
 pub(crate) struct Limiting<'a> {
     cx: BatchContext<'a>,
     calls: Option<LimitCalls<'a>>,
@@ -34,17 +45,25 @@ impl<'a> Limiting<'a> {
     /// Returns the limit of a batch; its process begins to look for a slot at `seed`: spread by message.
     pub(crate) fn new(cx: BatchContext<'a>, seed: u64) -> Self {
         let limit = cx.shared.limit.as_ref();
-        Self { cx, calls: limit.map(|limit| LimitCalls::new(limit, cx.shared.clock.as_ref(), seed)) }
+        let ahead = if cx.shared.claims_early() { AHEAD } else { Duration::ZERO };
+        Self { cx, calls: limit.map(|limit| LimitCalls::new(limit, cx.shared.clock.as_ref(), seed, ahead)) }
     }
 
     /// Returns how many keys may be claimed, while so many are claimed whose handlers were not started yet.
     pub(crate) fn room(&self, unstarted: usize) -> usize {
-        self.calls.as_ref().map_or(usize::MAX, |calls| calls.room(unstarted, self.ahead()))
+        self.calls.as_ref().map_or(usize::MAX, |calls| calls.room(unstarted))
     }
 
-    /// Returns how much before its call a key is claimed.
-    fn ahead(&self) -> Duration {
-        if self.cx.shared.claims_early() { AHEAD } else { Duration::ZERO }
+    /// Returns how many calls can begin soon, whoever has them: suspects run where others have nothing.
+    pub(crate) fn soon(&self) -> usize {
+        self.calls.as_ref().map_or(usize::MAX, LimitCalls::soon)
+    }
+
+    /// Tells the others that so many keys are being claimed.
+    pub(crate) fn claims(&self, keys: usize) {
+        if let Some(calls) = &self.calls {
+            calls.limit.with_users(|users| users.claims(calls.user, keys));
+        }
     }
 
     /// Returns after how long a call may begin; `None` where no slot is held, or calls must end first.
@@ -54,29 +73,33 @@ impl<'a> Limiting<'a> {
         calls.limit.next_call_at(now, calls.user).map(|at| at.saturating_duration_since(now.mono))
     }
 
-    /// Returns whether a call may begin now.
-    pub(crate) fn may_begin(&self) -> bool {
-        self.turn().is_some_and(|turn| turn.is_zero())
+    /// Returns whether a call may begin now, or one may go on with another item.
+    pub(crate) fn may_begin(&self, goes_on: bool) -> bool {
+        self.calls.as_ref().is_none_or(|calls| calls.limit.may_begin(calls.now(), calls.user, goes_on))
     }
 
-    /// Begins a call, if one may begin now.
-    pub(crate) fn begin(&self) -> Option<Option<Permit>> {
+    /// Begins a call, if one may begin now, or goes on with another item of it.
+    pub(crate) fn begin(&self, goes_on: bool) -> Option<Option<Permit>> {
         let (Some(calls), Some(limit)) = (&self.calls, &self.cx.shared.limit) else { return Some(None) };
-        limit.begin(calls.now(), calls.user)
+        limit.begin(calls.now(), calls.user, goes_on)
     }
 
     /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls, if they still fit
-    /// into the time.
-    pub(crate) fn go_on(&mut self, unclaimed: usize, unstarted: usize, fits: bool) {
-        let (cx, ahead) = (self.cx, self.ahead());
+    /// into the time; tells the others that use the limit what this one has.
+    pub(crate) fn go_on(&mut self, waits: impl FnOnce() -> Waits, fits: bool) {
+        let cx = self.cx;
         let Some(calls) = &mut self.calls else { return };
+        let Waits { unclaimed, unstarted, has } = waits();
         let waiting = if fits { unclaimed + unstarted } else { 0 };
-        calls.limit.with_users(|users| users.ready(calls.user, waiting > 0 && unstarted > 0));
+        if calls.limit.with_users(|users| users.has(calls.user, has)) {
+            calls.limit.tell();
+        }
         if waiting == 0 && unclaimed + unstarted > 0 {
             calls.limit.with(|slots| slots.unserved());
         }
         let asker = || cx.asker(cx.schedule.return_by);
-        calls.go_on(waiting, asker, |calls| waiting > 0 && (unstarted > 0 || calls.room(0, ahead) == 0));
+        let is_short = |calls: &LimitCalls<'_>| (if has.unclaimed { calls.room(0) } else { calls.soon() }) == 0;
+        calls.go_on(waiting, asker, |calls| waiting > 0 && (unstarted > 0 || is_short(calls)));
     }
 
     /// Lets slots go where nothing else of the process needs them; returns whether there was one.
@@ -93,7 +116,7 @@ impl<'a> Limiting<'a> {
     /// Returns when there may be something to be done, where so many claims wait for their calls.
     pub(crate) fn wake_at(&self, unstarted: usize) -> Option<Instant> {
         let calls = self.calls.as_ref()?;
-        let at = calls.wake_at(if unstarted > 0 { Duration::ZERO } else { self.ahead() });
+        let at = calls.wake_at(unstarted > 0);
         let by = calls.waits().then(|| self.cx.slot_by());
         at.into_iter().chain(by).min()
     }

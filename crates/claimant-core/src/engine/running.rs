@@ -104,9 +104,24 @@ impl<'a> Running<'a> {
         self.ready.len() + self.alone.len()
     }
 
-    /// Returns whether a claim that was taken ahead of the slots waits for one.
+    /// Returns how many claims are renewed before they can start.
+    pub(crate) fn renewing(&self) -> usize {
+        self.renewing.len()
+    }
+
+    /// Returns the claims that were taken ahead of the slots, and wait for one.
+    fn without_slot(&self) -> impl Iterator<Item = &Claimed> {
+        self.ready.iter().chain(&self.alone).filter(|claimed| !claimed.permits.has_slot())
+    }
+
+    /// Returns whether there are such claims.
     pub(crate) fn waits_for_slot(&self) -> bool {
-        self.ready.iter().chain(&self.alone).any(|claimed| !claimed.permits.has_slot())
+        self.without_slot().next().is_some()
+    }
+
+    /// Returns how many claims have all but their calls within the limit, where so many slots are free.
+    pub(crate) fn ready(&self, free: usize) -> usize {
+        self.waiting() - self.without_slot().count().saturating_sub(free)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -140,7 +155,7 @@ impl<'a> Running<'a> {
 
     fn start_each(&mut self, handler: &'a AnyHandler, max: usize, starts: &mut Starts<'a>) {
         while self.in_runs < max {
-            let Some(claimed) = self.take(starts) else { break };
+            let Some(claimed) = self.take(starts, false) else { break };
             self.in_runs += 1;
             self.runs.push(Box::pin(run(self.cx, handler, claimed)));
         }
@@ -154,7 +169,7 @@ impl<'a> Running<'a> {
             let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
             let room = items_max.min(max - self.in_runs);
             let count = if alone { 1 } else { admission::to_call(self.ready.len(), room, more && !lingered) };
-            let items: Vec<_> = (0..count).map_while(|_| self.take(starts)).collect();
+            let items: Vec<_> = (0..count).map_while(|number| self.take(starts, number > 0)).collect();
             if items.is_empty() {
                 break;
             }
@@ -168,8 +183,8 @@ impl<'a> Running<'a> {
     }
 
     /// Takes a claim that waits, with a slot, within the limit; `None` where there is none of either. One that has waited for long is
-    /// renewed before.
-    fn take(&mut self, starts: &mut Starts<'a>) -> Option<Claimed> {
+    /// renewed before. A call `goes_on` with those behind its first one.
+    fn take(&mut self, starts: &mut Starts<'a>, goes_on: bool) -> Option<Claimed> {
         let (cx, tenants) = (self.cx, &self.cx.shared.slots.tenants);
         loop {
             let (place, claimed) = match self.alone.front_mut() {
@@ -182,9 +197,9 @@ impl<'a> Running<'a> {
             if !claimed.permits.has_slot() {
                 claimed.permits.take_slot_of(starts.slots.take(cx.slot_by())?);
             }
-            let late = lease_to_renew_first(cx, claimed).filter(|_| starts.limit.may_begin());
+            let late = lease_to_renew_first(cx, claimed).filter(|_| starts.limit.may_begin(goes_on));
             if late.is_none() {
-                claimed.permits.limit_permit = starts.limit.begin()?.map(Box::new);
+                claimed.permits.limit_permit = starts.limit.begin(goes_on)?.map(Box::new);
                 if let Some(in_hand) = &mut claimed.permits.in_hand {
                     tenants.start(in_hand);
                 }

@@ -141,6 +141,12 @@ impl SharedLimit {
         Some(state.users.turn_at(state.slots.next_call_at(now)?, user))
     }
 
+    /// Returns when this user may claim its next key.
+    pub(crate) fn next_claim_at(&self, now: Now, user: u64) -> Option<Instant> {
+        let state = self.state();
+        Some(state.users.claim_at(state.slots.next_call_at(now)?, user))
+    }
+
     /// Returns whether no call can begin now.
     pub(crate) fn is_short(&self, clock: &dyn Clock) -> bool {
         self.with(|slots| slots.soon(now(clock), Duration::ZERO)) == 0
@@ -156,16 +162,27 @@ impl SharedLimit {
         self.changed.notify_waiters();
     }
 
-    /// Begins a call of this user, if one may begin now; what it returns is kept as long as it runs.
-    pub(crate) fn begin(self: &Arc<Self>, now: Now, user: u64) -> Option<Option<Permit>> {
+    /// Returns whether a call of this user may begin now, or one may go on with another item: a call has one turn for all that it has.
+    pub(crate) fn may_begin(&self, now: Now, user: u64, goes_on: bool) -> bool {
+        let state = self.state();
+        let at = state.slots.next_call_at(now);
+        at.is_some_and(|at| at <= now.mono && (goes_on || state.users.turn_at(at, user) <= now.mono))
+    }
+
+    /// Begins a call of this user, if one may begin now, or goes on with another item of it; what it returns is kept as long as it runs.
+    pub(crate) fn begin(self: &Arc<Self>, now: Now, user: u64, goes_on: bool) -> Option<Option<Permit>> {
         let mut state = self.state();
         let at = state.slots.next_call_at(now).filter(|at| *at <= now.mono);
-        if at.is_some_and(|at| state.users.turn_at(at, user) > now.mono) {
+        if !goes_on && at.is_some_and(|at| state.users.turn_at(at, user) > now.mono) {
             return None;
         }
         let number = state.slots.begin(now)?;
-        state.users.began(user);
+        let leaves_room = state.users.began(user, goes_on);
         let since = state.slots.counted_since(number);
+        drop(state);
+        if leaves_room {
+            self.tell();
+        }
         Some(since.map(|since| Permit { limit: Arc::clone(self), number, since }))
     }
 

@@ -130,6 +130,11 @@ impl<'a> SlotQueue<'a> {
         permits
     }
 
+    /// Returns how many slots are free.
+    pub(crate) fn free(&self) -> usize {
+        self.slots.handlers.available_permits() + usize::from(self.spare.is_some())
+    }
+
     /// Returns how many claims may be made ahead of slots, while this invocation has so many in hand: in whole requests, since others of the
     /// process have the rest. One at least where it has none, since nothing else wakes it.
     pub(crate) fn room_ahead(&self, in_hand: usize) -> usize {

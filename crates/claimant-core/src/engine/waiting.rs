@@ -6,6 +6,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::after::after_settling;
 use super::batch::Batch;
+use super::limit_users::Has;
+use super::limiting::Waits;
 use super::turns::Activity;
 
 /// How long the loop waits before its next pass where nothing of this batch will wake it.
@@ -26,6 +28,30 @@ impl Batch<'_> {
     /// Returns whether messages are claimed, or on their way to their outcomes: what is behind them in their lanes comes after that.
     pub(super) fn has_in_hand(&self) -> bool {
         self.claiming.in_flight() + self.running.len() + self.settling.len() > 0 || !self.dead_letters.is_empty()
+    }
+
+    /// Asks for slots of the limit, where messages could run now but for it.
+    pub(super) fn ask_for_limit(&mut self, fits: bool, must_yield: bool) {
+        let Self { claiming, running, suspects, .. } = self;
+        let (is_shut, free) = (self.gate.is_shut(), self.starts.slots.free());
+        let may_claim = fits && !must_yield && !is_shut && !suspects.have_the_time();
+        let has = || {
+            let ready = running.ready(free);
+            // Not where claims wait for a handler's slot.
+            let has_room = (free > 0 || self.cx.shared.claims_early()) && ready == running.waiting();
+            Has {
+                unclaimed: may_claim && claiming.waiting() > 0 && has_room,
+                in_flight: claiming.in_flight() + running.renewing(),
+                ready,
+            }
+        };
+        let waits = || Waits {
+            unclaimed: if is_shut { 0 } else { claiming.waiting() + suspects.len() },
+            unstarted: running.waiting(),
+            // Else what is claimed is given back.
+            has: if fits && !is_shut { has() } else { Has::default() },
+        };
+        self.starts.limit.go_on(waits, fits);
     }
 
     /// Waits for one call of a stage, and routes what came of it; or, while suspects of other consumers have the time, until that is over.
@@ -90,7 +116,7 @@ impl Batch<'_> {
             false if self.gate.is_shut() || must_yield => Activity::Resting,
             false => Activity::Working,
         };
-        let waits = || self.gate.is_shut() || activity != Activity::InHand && self.starts.limit.room(0) == 0;
+        let waits = || self.gate.is_shut() || activity != Activity::InHand && self.starts.limit.soon() == 0;
         let reserved = (!self.suspects.is_empty() && !waits()).then(|| match activity {
             Activity::InHand => self.suspects.reserved_time().while_in_hand(self.cx.shared.expected()),
             Activity::Working | Activity::Resting => self.suspects.reserved_time(),

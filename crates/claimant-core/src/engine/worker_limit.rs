@@ -63,7 +63,7 @@ impl WorkerLimit {
     /// Returns one worker's way to its turns.
     #[must_use]
     pub fn line(&self) -> Line<'_> {
-        let calls = LimitCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed);
+        let calls = LimitCalls::new(&self.known.limit, self.worker.clock.as_ref(), self.seed, AHEAD);
         Line { owner: self, calls }
     }
 
@@ -97,7 +97,7 @@ impl Line<'_> {
     /// Returns how many messages may be taken, since their turns are soon.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.calls.room(self.unstarted(), AHEAD)
+        self.calls.room(self.unstarted())
     }
 
     /// Asks the store for what is needed where so many messages wait that are not taken, and for those that are; `free` is how many more
@@ -120,7 +120,7 @@ impl Line<'_> {
     /// Returns when there may be something to be done.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
-        self.calls.wake_at(AHEAD)
+        self.calls.wake_at(false)
     }
 
     /// Waits until something has changed; for ever where nothing will. Cancel safe.
@@ -168,7 +168,7 @@ impl LimitTurn {
             let changed = known.limit.changed();
             let now = now(known.clock.as_ref());
             // Turns of a worker come in their own order.
-            if let Some(permit) = known.limit.begin(now, 0) {
+            if let Some(permit) = known.limit.begin(now, 0, false) {
                 self.permit = permit;
                 self.wait_no_more();
                 return true;

@@ -7,13 +7,14 @@ use std::time::Duration;
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
     Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Items, Key, Limit,
-    MemoryStore, Message, MessageId, Meter, OwnerToken, RecordId, Settled, Status, Store, StoreErrorKind,
+    MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, RecordId, Router, Routes, Schedule, Settled, Status,
+    Store, StoreErrorKind,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::support::{Denies, batch, count, deliver};
+use super::support::{Denies, MARGIN, batch, count, deliver};
 use super::words;
 
 /// What handlers call, the store that they share, and when they were run, by their process.
@@ -381,6 +382,33 @@ async fn the_calls_of_a_batch_handler_have_as_many_items_as_the_limit_lets_run()
     let report = deliver(&process, &batch("m", 60), 30).await;
     assert_eq!(count(&report, "completed"), 60);
     world.check(10.0, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_calls_of_batch_handlers_that_share_a_limit_have_one_turn_each() {
+    let sizes = Arc::<Mutex<Vec<usize>>>::default();
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    let consumer = |name: &'static str| {
+        let sizes = Arc::clone(&sizes);
+        let handler = move |items: Items<String>| {
+            sizes.lock().unwrap().push(items.len());
+            async {
+                sleep(Duration::from_millis(100)).await;
+                Ok::<(), HandlerError>(())
+            }
+        };
+        Consumer::batch(name, store.clone(), handler).limit(Limit::new("db").at_once(10).slots(1))
+    };
+    let names = ["a", "b", "c"];
+    let of = |message: &Message| message.id().as_str().get(..1).map(str::to_owned);
+    let routes = names.into_iter().fold(Routes::by(of), |routes, name| routes.on(name, consumer(name)));
+    let router = Router::new(routes, 10).unwrap();
+    let batch: Vec<_> = names.iter().flat_map(|name| batch(name, 100)).collect();
+    let schedule = Schedule::new(router.now(), router.now().plus(Duration::from_secs(60)), MARGIN);
+    let report = router.process(&batch, schedule, &NoQueue).await;
+    assert_eq!(count(report.all(), "completed"), 300);
+    let sizes = sizes.lock().unwrap();
+    assert!(sizes.len() <= 300 / 5, "{sizes:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -190,18 +190,61 @@ async fn a_suspect_keeps_no_slot_of_a_limit_from_another_consumer() {
     assert_eq!(["b1", "b2", "a0"].map(|key| world.at(key)), [Some(0), Some(1), Some(2)]);
 }
 
-/// And not the one that is looked at first each time.
+/// And not the one that is looked at first each time, or claims earlier.
 #[tokio::test(start_paused = true)]
 async fn consumers_that_share_a_limit_have_their_calls_in_turn() {
+    for once in [[false, false], [true, false], [false, true], [true, true]] {
+        let world = World::new();
+        let limited = |name, once| {
+            let consumer = world.consumer(name).limit(Limit::new("mail").per(30, Duration::from_secs(60)).slots(1));
+            if once { consumer.at_most_once() } else { consumer }
+        };
+        let router = world.routed(limited("a", once[0]), limited("b", once[1]));
+        let mut batch: Vec<_> = (0..20).map(|n| message(n, &format!("a{n} ok"), 1)).collect();
+        batch.extend((20..23).map(|n| message(n, &format!("b{n} ok"), 1)));
+        let words = world.route(&router, &batch).await;
+        assert_eq!(words[20..], ["completed"; 3], "{once:?}: {words:?}");
+        assert!(words.contains(&"rate_limited"), "{once:?}: {words:?}");
+        assert_eq!(["b20", "b21", "b22"].map(|key| world.at(key).unwrap() < 7), [true; 3], "{once:?}");
+        assert!(completed(&words) >= 13, "{once:?}: {words:?}");
+    }
+}
+
+/// Ten of its handlers hang, and another one is claimed.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_waits_for_its_own_handlers_delays_no_other_one_within_a_limit() {
     let world = World::new();
-    let limited = |name| world.consumer(name).limit(Limit::new("mail").per(30, Duration::from_secs(60)).slots(1));
+    let limited = |name| world.consumer(name).limit(Limit::new("mail").at_once(11).slots(1));
     let router = world.routed(limited("a"), limited("b"));
-    let mut batch: Vec<_> = (0..20).map(|n| message(n, &format!("a{n} ok"), 1)).collect();
-    batch.extend((20..23).map(|n| message(n, &format!("b{n} ok"), 1)));
-    let words = world.route(&router, &batch).await;
-    assert_eq!(words[20..], ["completed"; 3], "{words:?}");
-    assert!(words.contains(&"rate_limited"), "{words:?}");
-    assert_eq!(["b20", "b21", "b22"].map(|key| world.at(key).unwrap() < 7), [true; 3]);
+    let mut batch: Vec<_> = (0..35).map(|n| message(n, &format!("a{n} hang"), 1)).collect();
+    batch.extend((35..235).map(|n| message(n, &format!("b{n} ok"), 1)));
+    let start = tokio::time::Instant::now();
+    let of_b = || world.runs.lock().unwrap().iter().filter(|(key, _)| key.starts_with('b')).count();
+    let ends = async {
+        while of_b() < 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = ends => {}
+        words = world.route(&router, &batch) => panic!("{} of b: {words:?}", of_b()),
+    }
+    // One at a time, for 10 ms each.
+    assert!(start.elapsed() < Duration::from_millis(2_500), "{:?}", start.elapsed());
+}
+
+/// A crash parks what was claimed.
+#[tokio::test(start_paused = true)]
+async fn consumers_that_share_a_limit_claim_no_more_than_can_start() {
+    let world = World::new();
+    let limited = |name| world.consumer(name).at_most_once().limit(Limit::new("mail").per(6, Duration::from_secs(60)));
+    let router = || world.routed(limited("a"), limited("b"));
+    let batch = ["a1", "a2", "b3", "b4"].map(|key| message(key.as_bytes()[1].into(), &format!("{key} ok"), 1));
+    assert!(timeout(Duration::from_secs(15), world.route(&router(), &batch)).await.is_err());
+    assert_eq!(world.runs.lock().unwrap().len(), 1);
+    world.clock.advance(Duration::from_secs(3_600));
+    let words = world.route(&router(), &batch).await;
+    assert!(words.contains(&"completed") && !words.contains(&"parked"), "{words:?}");
 }
 
 /// As if there were one consumer: it runs alone, and what the others have left runs before and after.
