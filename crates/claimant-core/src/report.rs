@@ -104,15 +104,6 @@ impl Outcome {
             Self::Ignored => "ignored",
         }
     }
-
-    /// Returns the same without a confirmed copy in the dead-letter queue.
-    pub(crate) fn not_dead_lettered(self) -> Self {
-        match self {
-            Self::Rejected { rejection, .. } => Self::Rejected { rejection, dead_lettered: false },
-            Self::Parked { .. } => Self::Parked { dead_lettered: false },
-            other => other,
-        }
-    }
 }
 
 /// Every word that [`Outcome::word`] can return.
@@ -222,6 +213,13 @@ impl Entry {
     #[must_use]
     pub fn new(message_id: MessageId, outcome: Outcome) -> Self {
         Self { message_id, outcome, visible_after: None, details: Details::default(), result: None }
+    }
+
+    /// Records that the dead-letter queue has confirmed a copy of it, if it was rejected or parked.
+    pub(crate) fn dead_lettered(&mut self) {
+        if let Outcome::Rejected { dead_lettered, .. } | Outcome::Parked { dead_lettered } = &mut self.outcome {
+            (*dead_lettered, self.visible_after) = (true, None);
+        }
     }
 }
 

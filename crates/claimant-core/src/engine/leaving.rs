@@ -67,12 +67,11 @@ impl Batch<'_> {
         }
     }
 
-    /// Ends what is one of several events of its message, as if its dead letter had been confirmed: its lane goes on. Neither the event nor
-    /// its message is done by that.
+    /// Ends what is one of several events of its message: its lane goes on. Neither the event nor its message is done by that.
     fn dead_letter_unsent(&mut self, disposed: Disposed) {
         self.dead_letters.push_unsent(&disposed);
         let Disposed { delivery, disposal, .. } = disposed;
-        self.messages.report(delivery.index, disposal.why.outcome(true), None, delivery.details);
+        self.messages.report(delivery.index, disposal.why.outcome(false), None, delivery.details);
         self.cx.part.stop_span(delivery.index);
         self.lanes.go_on(delivery.lane, false);
     }

@@ -37,13 +37,14 @@ pub(crate) struct Dispatch<'a> {
 #[derive(Default)]
 pub(crate) struct Dispatched {
     /// By the event's index.
-    pub(crate) entries: Vec<(usize, Entry)>,
+    pub(crate) entries: BTreeMap<usize, Entry>,
     /// Messages of several events, by their indexes.
     pub(crate) messages: BTreeMap<usize, Entry>,
     /// The totals of each batch (claims taken over, latencies, usage), with the index of its engine; its entries were taken out.
     pub(crate) totals: Vec<(usize, Report)>,
-    /// The dead letters of events that are not all of their message, by the event's index: not sent yet.
-    unsent: Vec<(usize, DeadLetter)>,
+    /// The dead letters of events that are not all of their message, by the event's index: not sent yet. Such an event has not succeeded, but
+    /// those behind it in its group go on, as far as its message does.
+    unsent: BTreeMap<usize, DeadLetter>,
 }
 
 /// A message of several events, all of which have ended.
@@ -87,7 +88,9 @@ impl Dispatch<'_> {
                 true => self.answer(bundle, |_, _| (Outcome::Blocked, Some(Duration::ZERO))),
                 false => self.bundle(bundle, &sequence, &mut done).await,
             };
-            blocked |= row.ordered && entries.iter().any(|(_, entry)| !entry.outcome.is_success());
+            let blocks =
+                |(index, entry): &(usize, Entry)| !entry.outcome.is_success() && !done.unsent.contains_key(index);
+            blocked |= row.ordered && entries.iter().any(blocks);
             done.entries.extend(entries);
             if bundle.ends_message && !blocked {
                 // A bundle has an event at least.
@@ -131,8 +134,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Rejects what no route takes. The dead letter of one of several events of a message is sent once all of them have ended, and counts as
-    /// confirmed until then.
+    /// Rejects what no route takes. The dead letter of one of several events of a message is sent once all of them have ended.
     async fn reject(&self, bundle: &Bundle, part: &Part<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
         let rejections: Vec<_> = bundle.events.iter().map(|index| rejection(&self.events[*index])).collect();
         let letter = |(local, (index, rejection)): (usize, (&usize, &Rejection))| {
@@ -149,10 +151,7 @@ impl Dispatch<'_> {
                 confirmed[letter.index] = true;
                 part.done(letter.index);
             }
-            for letter in unsent {
-                confirmed[letter.index] = true;
-                done.unsent.push((bundle.events[letter.index], letter));
-            }
+            done.unsent.extend(unsent.into_iter().map(|letter| (bundle.events[letter.index], letter)));
         }
         self.answer(bundle, |local, message| {
             let (rejection, dead_lettered) = (rejections[local].clone(), confirmed[local]);
@@ -202,7 +201,8 @@ impl Dispatch<'_> {
                 Combined::Disposed { event, disposed: (of_event, letter), others } => {
                     let error = error_of_event(&letter.error, event, total, others);
                     letters.push(DeadLetter { index: message, error, ..letter });
-                    (of_event.outcome, None, of_event.details)
+                    let back = backoff::rejected_delay(of_event.details.receive_count);
+                    (of_event.outcome, Some(back), of_event.details)
                 }
                 Combined::Done(outcome, details) => (outcome, None, details),
             };
@@ -210,12 +210,9 @@ impl Dispatch<'_> {
             ended.insert(message, Entry { visible_after, details, ..Entry::new(id, outcome) });
         }
         let confirmed = self.send(self.invocation.queue, &letters).await;
-        for (letter, confirmed) in letters.iter().zip(confirmed) {
-            let Some(entry) = ended.get_mut(&letter.index) else { continue };
-            match confirmed {
-                true => self.invocation.done(letter.index),
-                false => *entry = without_dead_letter(entry),
-            }
+        for (letter, _) in letters.iter().zip(confirmed).filter(|(_, confirmed)| *confirmed) {
+            self.invocation.done(letter.index);
+            ended.entry(letter.index).and_modify(Entry::dead_lettered);
         }
         ended
     }
@@ -239,12 +236,8 @@ impl Dispatch<'_> {
 impl Dispatched {
     /// Returns what became of messages of several events, by that of their events.
     fn several_events(&self, dispatch: &Dispatch<'_>, of: impl Fn(usize) -> bool) -> BTreeMap<usize, SeveralEvents> {
-        let mut letters: BTreeMap<usize, &DeadLetter> =
-            self.unsent.iter().map(|(index, letter)| (*index, letter)).collect();
-        let mut entries: Vec<_> = self.entries.iter().collect();
-        entries.sort_by_key(|(index, _)| *index);
         let mut several: BTreeMap<usize, SeveralEvents> = BTreeMap::new();
-        for (index, entry) in entries {
+        for (index, entry) in &self.entries {
             let event = &dispatch.events[*index];
             if event.whole || !of(event.message) {
                 continue;
@@ -256,7 +249,7 @@ impl Dispatched {
                 *window = Some(window.map_or(of_consumer, |window| window.min(of_consumer)));
             }
             let Entry { outcome, visible_after, details, .. } = entry.clone();
-            match letters.remove(index) {
+            match self.unsent.get(index) {
                 Some(letter) => progress.dispose(*total, (entry.clone(), letter.clone())),
                 None if outcome.is_success() => progress.succeed(outcome, details),
                 None => progress.fail(*total, TryAgain { outcome, visible_after, details }),
@@ -264,15 +257,6 @@ impl Dispatched {
             *total += 1;
         }
         several
-    }
-}
-
-/// Returns what becomes of a message whose dead letter was not confirmed.
-fn without_dead_letter(entry: &Entry) -> Entry {
-    Entry {
-        outcome: entry.outcome.clone().not_dead_lettered(),
-        visible_after: Some(backoff::rejected_delay(entry.details.receive_count)),
-        ..entry.clone()
     }
 }
 

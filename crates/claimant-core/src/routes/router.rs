@@ -160,8 +160,7 @@ impl Router {
 
     /// Returns the report of all messages, and one for each consumer.
     fn reports(&self, batch: &[Message], events: &[Routed], done: Dispatched) -> (Report, Vec<(ConsumerName, Report)>) {
-        let Dispatched { mut entries, messages, totals, .. } = done;
-        entries.sort_by_key(|(index, _)| *index);
+        let Dispatched { entries, messages, totals, .. } = done;
         // What has no entry counts as not started, which is no success: no message is without one.
         let not_started = |message: &Message| Entry::new(message.id().clone(), Outcome::NotStarted);
         let mut all: Vec<_> = batch.iter().map(not_started).collect();
@@ -170,9 +169,9 @@ impl Router {
             let event = &events[index];
             if event.whole {
                 all[event.message] = entry.clone();
-            } else if messages.get(&event.message).is_none_or(|message| !message.outcome.is_success()) {
-                // Its dead letter is the message's, which has none yet.
-                entry.outcome = entry.outcome.not_dead_lettered();
+            } else if messages.get(&event.message).is_some_and(|message| message.outcome.is_success()) {
+                // Its dead letter is the message's.
+                entry.dead_lettered();
             }
             let number = match &event.destination {
                 Destination::Consumer(number) => *number,
