@@ -2,14 +2,13 @@
 
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
-use super::run::{HandlerReturn, LEASE_LOST, Ran, RunEnd};
+use super::run::{Cut, HandlerReturn, Ran, RunEnd};
 use super::settlement::{Then, Unsettled};
 use super::settling::{SettleResult, Settling};
 use super::work::{Answer, Claimed, Work};
 use crate::backoff;
 use crate::error::Chain;
 use crate::failure::{Failure, FailureKind};
-use crate::protocol::breaker::Health;
 use crate::protocol::{Abandoned, Ending};
 use crate::rejection::Rejection;
 use crate::report::Outcome;
@@ -33,7 +32,7 @@ pub(crate) fn after_run(cx: BatchContext<'_>, ran: Ran) -> After {
     let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
     let (name, message_id) = (cx.name(), message.id());
     // What hangs is away: as a failure that says so.
-    let hung = end.health(|_| Health::Unknown) == Health::Away;
+    let hung = end.timed_out();
     let retry_delay = cx.retry_delay(message, attempt, hung, None);
     After::Settle(match end {
         RunEnd::Returned(result) => returned(cx, claimed, result),
@@ -41,14 +40,15 @@ pub(crate) fn after_run(cx: BatchContext<'_>, ran: Ran) -> After {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler panicked");
             cut_off(cx, claimed, "the handler panicked", Then::answer(Outcome::Retry, retry_delay))
         }
-        RunEnd::Cancelled(why) => {
-            tracing::warn!(consumer = %name, message_id = %message_id, attempt, why, "handler cancelled");
-            cut_off(cx, claimed, why, Then::answer(Outcome::Cancelled, retry_delay))
-        }
-        RunEnd::LeaseLost => {
+        RunEnd::Cancelled(Cut::LeaseLost) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "lease lost while the handler ran; it was cancelled");
             // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
-            cut_off(cx, claimed, LEASE_LOST, Then::answer(Outcome::LeaseLost, retry_delay))
+            cut_off(cx, claimed, Cut::LeaseLost.as_str(), Then::answer(Outcome::LeaseLost, retry_delay))
+        }
+        RunEnd::Cancelled(cut) => {
+            let why = cut.as_str();
+            tracing::warn!(consumer = %name, message_id = %message_id, attempt, why, "handler cancelled");
+            cut_off(cx, claimed, why, Then::answer(Outcome::Cancelled, retry_delay))
         }
         RunEnd::LeaseLostUnstarted => {
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, "lease lost before the handler was started");

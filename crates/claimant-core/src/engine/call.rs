@@ -227,10 +227,11 @@ impl BatchCall<'_> {
         let end = round(self.cx, self.handler, members, payloads, home).await;
         let took = start.elapsed();
         self.ran.longest = self.ran.longest.max(took);
-        end.end.teach(self.cx, took, |breaker, returned| match returned {
+        let seen = end.end.health(self.cx, |breaker, returned| match returned {
             Ok(results) => Health::of_most(results.iter().map(|result| breaker.health(result))),
             failed => breaker.health(failed),
         });
+        end.end.teach(self.cx, took, seen);
         (end, took)
     }
 
@@ -239,7 +240,7 @@ impl BatchCall<'_> {
     }
 
     fn end(&mut self, claimed: Claimed<()>, end: RunEnd, took: Duration) {
-        self.ran.items.push(AfterCall::Ran(Ran { claimed, end, took }.ended()));
+        self.ran.items.push(AfterCall::Ran(Ran::new(self.cx, claimed, end, took)));
     }
 }
 

@@ -9,7 +9,7 @@ use super::call::AfterCall;
 use super::context::BatchContext;
 use super::limiting::Limiting;
 use super::running::Ended;
-use super::shared_breaker::{Probe, SharedBreaker};
+use super::shared_breaker::Probe;
 use super::way::{Way, Write, Written};
 use crate::deadline::until;
 use crate::protocol::breaker::Health;
@@ -115,8 +115,8 @@ impl<'a> Gate<'a> {
     pub(crate) fn after_run(&mut self, ended: &Ended) {
         let Some(way) = &mut self.way else { return };
         let (seen, took) = match ended {
-            Ended::One(ran) => (ran.end.health(|returned| way.breaker.health(returned)), ran.took),
-            Ended::Call(call) => (seen_by_most(way.breaker, &call.items), call.took),
+            Ended::One(ran) => (ran.health(), ran.took),
+            Ended::Call(call) => (seen_by_most(&call.items), call.took),
         };
         let write = way.note_run(seen, took, self.cx.now());
         self.write(write);
@@ -145,9 +145,9 @@ impl<'a> Gate<'a> {
 }
 
 /// Returns what a call says of it, which is one observation however many items it has.
-fn seen_by_most(breaker: &SharedBreaker, items: &[AfterCall]) -> Health {
+fn seen_by_most(items: &[AfterCall]) -> Health {
     Health::of_most(items.iter().map(|after| match after {
-        AfterCall::Ran(ran) => ran.end.health(|returned| breaker.health(returned)),
+        AfterCall::Ran(ran) => ran.health(),
         // It has committed, or lost its key; its handler has returned in any case.
         AfterCall::Settled(_) => Health::Answered,
     }))

@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 
 use super::context::BatchContext;
 use super::renewal;
-use super::run::{RunEnd, cancellation, context, supervise};
+use super::run::{Cut, RunEnd, cancellation, context, supervise};
 use super::spans::{self, AnyStep};
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, CallResult, Item, Items};
@@ -16,9 +16,6 @@ use crate::options::Lease;
 use crate::payload::Payload;
 use crate::spans::{Step, StepSpan};
 use crate::transaction::TransactionSlot;
-
-/// What the other items of a call get for one that has lost its lease.
-const NEIGHBOUR_LOST: &str = "the call was cancelled, since the lease of another of its items was lost";
 
 /// How a round ended.
 pub(crate) struct RoundEnd {
@@ -36,10 +33,12 @@ impl RoundEnd {
             RunEnd::Returned(Ok(results)) => results.into_iter().map(RunEnd::Returned).collect(),
             RunEnd::Returned(Err(failure)) => each(&|_| RunEnd::Returned(Err(failure.clone()))),
             RunEnd::Panicked => each(&|_| RunEnd::Panicked),
-            RunEnd::Cancelled(why) => each(&|_| RunEnd::Cancelled(why)),
-            RunEnd::LeaseLost => each(&|lost| if lost { RunEnd::LeaseLost } else { RunEnd::Cancelled(NEIGHBOUR_LOST) }),
+            RunEnd::Cancelled(Cut::LeaseLost) => {
+                each(&|lost| RunEnd::Cancelled(if lost { Cut::LeaseLost } else { Cut::NeighbourLost }))
+            }
+            RunEnd::Cancelled(cut) => each(&|_| RunEnd::Cancelled(cut)),
             RunEnd::LeaseLostUnstarted => each(&|lost| if lost { RunEnd::LeaseLostUnstarted } else { RunEnd::NoTime }),
-            RunEnd::StillRunning(why) => each(&|_| RunEnd::StillRunning(why)),
+            RunEnd::StillRunning(cut) => each(&|_| RunEnd::StillRunning(cut)),
             RunEnd::NeverStarted => each(&|_| RunEnd::NeverStarted),
             RunEnd::NoTime => each(&|_| RunEnd::NoTime),
             RunEnd::NoTransaction => each(&|_| RunEnd::NoTransaction),
@@ -56,7 +55,7 @@ pub(crate) async fn round(
     home: &TransactionSlot,
 ) -> RoundEnd {
     let (began, mut lost) = (Instant::now(), vec![false; members.len()]);
-    let (cancel_at, why) = cancellation(cx);
+    let (cancel_at, cut) = cancellation(cx);
     let item = |(member, payload): (&Claimed<()>, Payload)| Item {
         payload,
         cx: context(cx, &member.work, (member.claim.fence, member.claim.attempt), cancel_at),
@@ -65,7 +64,7 @@ pub(crate) async fn round(
     let (steps, span) = open_spans(cx, members);
     let logs = spans::within(&span, || tracing::info_span!("call", consumer = %cx.name(), items = items.len()));
     let run = spans::run_within(&span, Box::pin(handler.start(items, home).instrument(logs)));
-    let end = supervise(cx, run, (cancel_at, why), renewal::until_any_lost(&cx, members, &mut lost)).await;
+    let end = supervise(cx, run, (cancel_at, cut), renewal::until_any_lost(&cx, members, &mut lost)).await;
     end_spans(&steps, span, &end);
     if let Lease::Renewed(lease) = cx.options().lease {
         join_all(members.iter().map(|member| renewal::stay_hidden(&cx, &member.work.delivery, began, lease))).await;

@@ -25,11 +25,29 @@ use crate::spans::Step;
 use crate::store::Renewed;
 use crate::transaction::{TRANSACTION_KEPT, TransactionSlot};
 
-/// Why a handler was cancelled that took longer than its consumer allows.
-const AT_TIMEOUT: &str = "the handler was cancelled at its timeout";
+/// Why a handler was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It took longer than its consumer allows.
+    AtTimeout,
+    AtDeadline,
+    /// Another owner may have its claim, or its message.
+    LeaseLost,
+    /// Another item of its call has lost its lease.
+    NeighbourLost,
+}
 
-/// Why one was cancelled whose claim, or whose message, another owner may have.
-pub(crate) const LEASE_LOST: &str = "the lease was lost while the handler ran";
+impl Cut {
+    /// Returns the text for logs and records.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::AtTimeout => "the handler was cancelled at its timeout",
+            Self::AtDeadline => "the handler was cancelled at the deadline",
+            Self::LeaseLost => "the lease was lost while the handler ran",
+            Self::NeighbourLost => "the call was cancelled, since the lease of another of its items was lost",
+        }
+    }
+}
 
 /// What a handler returned: the result to keep, as JSON.
 pub(crate) type HandlerReturn = Result<Option<String>, Failure>;
@@ -40,13 +58,11 @@ pub(crate) enum RunEnd<R = HandlerReturn> {
     Returned(R),
     Panicked,
     /// It was cancelled, and stopped.
-    Cancelled(&'static str),
-    /// The claim was lost while it ran, or the message was; it was cancelled.
-    LeaseLost,
-    /// As [`LeaseLost`](Self::LeaseLost), before it was started.
-    LeaseLostUnstarted,
+    Cancelled(Cut),
     /// It was cancelled, and did not stop.
-    StillRunning(&'static str),
+    StillRunning(Cut),
+    /// Its claim was lost, or its message, before it was started.
+    LeaseLostUnstarted,
     /// No thread was free for it while there was time.
     NeverStarted,
     /// There was no time for it any more.
@@ -56,26 +72,31 @@ pub(crate) enum RunEnd<R = HandlerReturn> {
 }
 
 impl<R> RunEnd<R> {
-    /// Returns what it says of the system that the handler calls; of what was returned, as `returned` says.
-    pub(crate) fn health(&self, returned: impl FnOnce(&R) -> Health) -> Health {
-        match self {
-            Self::Returned(result) => returned(result),
-            Self::Cancelled(why) | Self::StillRunning(why) if *why == AT_TIMEOUT => Health::Away,
+    /// Returns whether it was cut off at its own timeout.
+    pub(crate) fn timed_out(&self) -> bool {
+        matches!(self, Self::Cancelled(Cut::AtTimeout) | Self::StillRunning(Cut::AtTimeout))
+    }
+
+    /// Returns what it says of the system that the handler calls, where that has a breaker: what hangs is away, and of what was returned, as
+    /// `returned` says.
+    pub(crate) fn health(&self, cx: BatchContext<'_>, returned: impl FnOnce(&SharedBreaker, &R) -> Health) -> Health {
+        match (&cx.shared.breaker, self) {
+            (Some(breaker), Self::Returned(result)) => returned(breaker, result),
+            (Some(_), end) if end.timed_out() => Health::Away,
             _ => Health::Unknown,
         }
     }
 
-    /// Teaches how long a handler takes, from a run that took so long.
-    pub(crate) fn teach(&self, cx: BatchContext<'_>, took: Duration, says: impl Fn(&SharedBreaker, &R) -> Health) {
-        let (learned, breaker) = (&cx.shared.learned, cx.shared.breaker.as_ref());
-        let seen = breaker.map_or(Health::Unknown, |breaker| self.health(|result| says(breaker, result)));
+    /// Teaches how long a handler takes, from a run that took so long, and says this of the system.
+    pub(crate) fn teach(&self, cx: BatchContext<'_>, took: Duration, seen: Health) {
+        let learned = &cx.shared.learned;
         match (seen, self) {
             // How long it hung says nothing of the others.
             (Health::Away, _) => learned.hung(took),
             (_, Self::Returned(_)) => {
                 learned.durations.learn(took);
                 // One that began before the breaker opened says nothing of the time since.
-                if seen == Health::Answered && !breaker.is_some_and(SharedBreaker::is_open) {
+                if seen == Health::Answered && !cx.shared.breaker.as_ref().is_some_and(SharedBreaker::is_open) {
                     learned.forget_hangs();
                 }
             }
@@ -88,8 +109,8 @@ impl<R> RunEnd<R> {
         match self {
             Self::Returned(result) => returned(result),
             Self::Panicked => ("panicked", true),
+            Self::Cancelled(Cut::LeaseLost) => ("lease_lost", true),
             Self::Cancelled(_) => ("cancelled", true),
-            Self::LeaseLost => ("lease_lost", true),
             Self::StillRunning(_) => ("stuck", true),
             Self::LeaseLostUnstarted | Self::NeverStarted | Self::NoTime | Self::NoTransaction => ("not_started", true),
         }
@@ -101,14 +122,21 @@ pub(crate) struct Ran {
     pub(crate) claimed: Claimed<()>,
     pub(crate) end: RunEnd,
     pub(crate) took: Duration,
+    /// What it says of the system that the handler calls.
+    health: Health,
 }
 
 impl Ran {
-    /// Returns it with its slot free for another handler, and with its time noted.
-    pub(crate) fn ended(mut self) -> Self {
-        self.claimed.permits.free_slot();
-        add(&mut self.claimed.work.delivery.details.handle, self.took);
-        self
+    /// Returns work whose run took so long: its slot is free for another handler, and its time is noted.
+    pub(crate) fn new(cx: BatchContext<'_>, mut claimed: Claimed<()>, end: RunEnd, took: Duration) -> Self {
+        claimed.permits.free_slot();
+        add(&mut claimed.work.delivery.details.handle, took);
+        let health = end.health(cx, SharedBreaker::health);
+        Self { claimed, end, took, health }
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        self.health
     }
 }
 
@@ -165,12 +193,12 @@ async fn run_under(
     start: impl FnOnce(Context) -> HandlerFuture,
     lost: impl Future<Output = ()>,
 ) -> RunEnd {
-    let (cancel_at, why) = cancellation(*cx);
+    let (cancel_at, cut) = cancellation(*cx);
     let step = spans::open(*cx, &work.delivery, Step::Handle { attempt });
     // So that what a tracing layer makes of the span of the logs is in that of the step.
     let logs = spans::within(&step, || span(*cx, &work.delivery.message, attempt));
     let run = start(context(*cx, work, (fence, attempt), cancel_at)).instrument(logs);
-    let end = supervise(*cx, spans::run_within(&step, Box::pin(run)), (cancel_at, why), lost).await;
+    let end = supervise(*cx, spans::run_within(&step, Box::pin(run)), (cancel_at, cut), lost).await;
     if let Some(step) = step {
         let (word, failed) = end.word(spans::returned);
         step.end(word, failed);
@@ -195,12 +223,12 @@ fn span(cx: BatchContext<'_>, message: &Message, attempt: u32) -> Span {
     tracing::info_span!("message", consumer = %cx.name(), message_id = %message.id(), attempt, trace = message.trace())
 }
 
-/// Returns when a handler that starts now is cancelled, and the word for it.
-pub(crate) fn cancellation(cx: BatchContext<'_>) -> (Instant, &'static str) {
+/// Returns when a handler that starts now is cancelled, and why then.
+pub(crate) fn cancellation(cx: BatchContext<'_>) -> (Instant, Cut) {
     let own = cx.options().timeout.map(|timeout| Instant::now() + timeout);
     match own {
-        Some(own) if own < cx.schedule.cancel_at => (own, AT_TIMEOUT),
-        _ => (cx.schedule.cancel_at, "the handler was cancelled at the deadline"),
+        Some(own) if own < cx.schedule.cancel_at => (own, Cut::AtTimeout),
+        _ => (cx.schedule.cancel_at, Cut::AtDeadline),
     }
 }
 
@@ -208,7 +236,7 @@ pub(crate) fn cancellation(cx: BatchContext<'_>) -> (Instant, &'static str) {
 pub(crate) async fn supervise<R: Send + 'static>(
     cx: BatchContext<'_>,
     run: RunFuture<R>,
-    (cancel_at, why): (Instant, &'static str),
+    (cancel_at, cut): (Instant, Cut),
     lost: impl Future<Output = ()>,
 ) -> RunEnd<R> {
     let mut task = Task::start(run, cx.shared.threads.as_ref());
@@ -218,13 +246,13 @@ pub(crate) async fn supervise<R: Send + 'static>(
         tokio::select! {
             // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
             biased;
-            end = task.ended() => return end_of(end, why),
-            () = sleep_until(cancel_at) => return end_of(task.stop(cx.grace()).await, why),
-            () = &mut lost => return match end_of(task.stop(cx.grace()).await, LEASE_LOST) {
+            end = task.ended() => return end_of(end, cut),
+            () = sleep_until(cancel_at) => return end_of(task.stop(cx.grace()).await, cut),
+            () = &mut lost => return match end_of(task.stop(cx.grace()).await, Cut::LeaseLost) {
                 RunEnd::NeverStarted => RunEnd::LeaseLostUnstarted,
                 // The claim may still be held. Where it is not, owner and fence refuse what is settled.
                 end @ (RunEnd::Returned(_) | RunEnd::StillRunning(_)) => end,
-                _ => RunEnd::LeaseLost,
+                _ => RunEnd::Cancelled(Cut::LeaseLost),
             },
             () = sleep_until(look_at), if task.is_movable() => {
                 task.look(start.elapsed() >= Duration::from_millis(THREAD_WAIT_MS));
@@ -233,12 +261,12 @@ pub(crate) async fn supervise<R: Send + 'static>(
     }
 }
 
-fn end_of<R>(end: End<R>, why: &'static str) -> RunEnd<R> {
+fn end_of<R>(end: End<R>, cut: Cut) -> RunEnd<R> {
     match end {
         End::Returned(result) => RunEnd::Returned(result),
         End::Panicked => RunEnd::Panicked,
-        End::Stopped => RunEnd::Cancelled(why),
+        End::Stopped => RunEnd::Cancelled(cut),
         End::NeverStarted => RunEnd::NeverStarted,
-        End::StillRunning => RunEnd::StillRunning(why),
+        End::StillRunning => RunEnd::StillRunning(cut),
     }
 }

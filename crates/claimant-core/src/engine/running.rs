@@ -13,7 +13,6 @@ use super::context::BatchContext;
 use super::limiting::Starts;
 use super::renewal::{lease_to_renew_first, renew_first};
 use super::run::{Ran, RunEnd, to_end};
-use super::shared_breaker::SharedBreaker;
 use super::tenants::TenantQueue;
 use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, Runner};
@@ -233,14 +232,14 @@ impl<'a> Running<'a> {
             self.make_ready_first(claimed);
             return None;
         }
-        let (claimed, end, took) = (claimed.without_payload(), RunEnd::LeaseLostUnstarted, Duration::ZERO);
-        Some(Ended::One(Ran { claimed, end, took }.ended()))
+        let ran = Ran::new(self.cx, claimed.without_payload(), RunEnd::LeaseLostUnstarted, Duration::ZERO);
+        Some(Ended::One(ran))
     }
 
     fn after_run(&mut self, ended: &Ended) {
         let (items, longest) = match ended {
             Ended::One(ran) => {
-                ran.end.teach(self.cx, ran.took, SharedBreaker::health);
+                ran.end.teach(self.cx, ran.took, ran.health());
                 (1, ran.took)
             }
             Ended::Call(call) => (call.items.len(), call.longest),
@@ -254,5 +253,5 @@ async fn run(cx: BatchContext<'_>, handler: &AnyHandler, claimed: Claimed) -> En
     let (mut claimed, payload) = claimed.split();
     let start = Instant::now();
     let end = to_end(&cx, &claimed.work, handler, &mut claimed.claim, payload).await;
-    Ended::One(Ran { claimed, end, took: start.elapsed() }.ended())
+    Ended::One(Ran::new(cx, claimed, end, start.elapsed()))
 }
