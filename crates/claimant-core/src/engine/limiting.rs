@@ -78,10 +78,12 @@ impl<'a> Limiting<'a> {
         self.calls.as_ref().is_none_or(|calls| calls.limit.may_begin(calls.now(), calls.user, goes_on))
     }
 
-    /// Begins a call, if one may begin now, or goes on with another item of it.
-    pub(crate) fn begin(&self, goes_on: bool) -> Option<Option<Permit>> {
-        let (Some(calls), Some(limit)) = (&self.calls, &self.cx.shared.limit) else { return Some(None) };
-        limit.begin(calls.now(), calls.user, goes_on)
+    /// Begins a call, if one may begin now.
+    pub(crate) fn begin(&self) -> Option<Permit> {
+        let (Some(calls), Some(limit)) = (&self.calls, &self.cx.shared.limit) else {
+            return Some(Permit::default());
+        };
+        limit.begin(calls.now(), calls.user)
     }
 
     /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls, if they still fit

@@ -198,7 +198,7 @@ impl<'a> Running<'a> {
             }
             let late = lease_to_renew_first(cx, claimed).filter(|_| starts.limit.may_begin(goes_on));
             if late.is_none() {
-                claimed.permits.limit_permit = starts.limit.begin(goes_on)?.map(Box::new);
+                claimed.permits.limit_permit = starts.limit.begin()?;
                 if let Some(in_hand) = &mut claimed.permits.in_hand {
                     tenants.start(in_hand);
                 }

@@ -46,9 +46,12 @@ pub(crate) struct SharedLimit {
     changed: Notify,
 }
 
-/// A call that counts among those at once; dropped, it has ended.
+/// A call that has begun; dropped, it has ended. Where its limit counts calls at once, it is one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Permit(Option<Box<Counted>>);
+
 #[derive(Debug)]
-pub(crate) struct Permit {
+struct Counted {
     limit: Arc<SharedLimit>,
     number: u32,
     since: Instant,
@@ -62,11 +65,12 @@ impl fmt::Debug for SharedLimit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.limit.state();
-        state.slots.end(self.number, self.since);
+        let Some(Counted { limit, number, since }) = self.0.as_deref() else { return };
+        let mut state = limit.state();
+        state.slots.end(*number, *since);
         state.users.freed();
         drop(state);
-        self.limit.tell();
+        limit.tell();
     }
 }
 
@@ -162,28 +166,17 @@ impl SharedLimit {
         self.changed.notify_waiters();
     }
 
-    /// Returns whether a call of this user may begin now, or one may go on with another item: a call has one turn for all that it has.
-    pub(crate) fn may_begin(&self, now: Now, user: u64, goes_on: bool) -> bool {
-        let state = self.state();
-        let at = state.slots.next_call_at(now);
-        at.is_some_and(|at| at <= now.mono && (goes_on || state.users.turn_at(at, user) <= now.mono))
-    }
-
-    /// Begins a call of this user, if one may begin now, or goes on with another item of it; what it returns is kept as long as it runs.
-    pub(crate) fn begin(self: &Arc<Self>, now: Now, user: u64, goes_on: bool) -> Option<Option<Permit>> {
+    /// Begins a call of this user, if one may begin now; what it returns is kept as long as it runs.
+    pub(crate) fn begin(self: &Arc<Self>, now: Now, user: u64) -> Option<Permit> {
         let mut state = self.state();
         let at = state.slots.next_call_at(now).filter(|at| *at <= now.mono);
         if !goes_on && at.is_some_and(|at| state.users.turn_at(at, user) > now.mono) {
             return None;
         }
         let number = state.slots.begin(now)?;
-        let leaves_room = state.users.began(user, goes_on);
-        let since = state.slots.counted_since(number);
-        drop(state);
-        if leaves_room {
-            self.tell();
-        }
-        Some(since.map(|since| Permit { limit: Arc::clone(self), number, since }))
+        state.users.began(user);
+        let counted = |since| Box::new(Counted { limit: Arc::clone(self), number, since });
+        Some(Permit(state.slots.counted_since(number).map(counted)))
     }
 
     /// Returns what is to be asked of the store now, or when.

@@ -35,8 +35,8 @@ pub(crate) struct Permits {
     claim: Option<OwnedSemaphorePermit>,
     /// From the claim until it has a slot, where claims are made ahead.
     ahead: Option<OwnedSemaphorePermit>,
-    /// From the start of its handler to its end, where a limit counts calls at once.
-    pub(crate) limit_permit: Option<Box<Permit>>,
+    /// From the start of its handler to its end.
+    pub(crate) limit_permit: Permit,
     /// From the claim to the end of its handler, where the message has a tenant.
     pub(crate) in_hand: Option<Box<InHand>>,
 }
@@ -53,7 +53,7 @@ impl Permits {
 
     /// Its handler has ended: the slot is free for another one.
     pub(crate) fn free_slot(&mut self) {
-        (self.slot, self.limit_permit, self.in_hand) = (None, None, None);
+        (self.slot, self.limit_permit, self.in_hand) = (None, Permit::default(), None);
     }
 }
 

@@ -114,7 +114,7 @@ impl Line<'_> {
     #[must_use]
     pub fn turn(&self) -> LimitTurn {
         self.owner.known.unstarted.fetch_add(1, Ordering::SeqCst);
-        LimitTurn { known: Arc::clone(&self.owner.known), waits: true, permit: None }
+        LimitTurn { known: Arc::clone(&self.owner.known), waits: true, permit: Permit::default() }
     }
 
     /// Returns when there may be something to be done.
@@ -154,8 +154,8 @@ impl fmt::Debug for Line<'_> {
 pub struct LimitTurn {
     known: Arc<Known>,
     waits: bool,
-    /// Set while it runs, where a limit counts runs at once.
-    permit: Option<Permit>,
+    /// That of its run.
+    permit: Permit,
 }
 
 impl LimitTurn {
