@@ -35,22 +35,30 @@ pub(crate) enum NextSuspects {
     Later,
 }
 
+/// The turn of a batch's suspects, in which no other sequence of the invocation works.
+enum Turn<'a> {
+    NotAsked,
+    /// It is waited for; with it comes how many suspects the invocation has.
+    Asked(BoxFuture<'a, usize>),
+    /// It is ours, for one of so many; what is done is deleted first.
+    Deleting(usize, BoxFuture<'a, ()>),
+    /// It is ours, for one of so many, and none of them runs.
+    Ours(usize),
+    /// Some of them run.
+    Running,
+}
+
 pub(crate) struct Suspects<'a> {
     cx: BatchContext<'a>,
     waiting: Vec<Suspect>,
-    /// Whether some of them have their turn.
-    turn: bool,
-    /// How many there are in the invocation, once the other sequences were waited for.
-    in_all: Option<usize>,
-    /// What is waited for: those, or the deletion of what is done.
-    before: Option<BoxFuture<'a, Option<usize>>>,
+    turn: Turn<'a>,
     /// How many claims took over work that another owner had left.
     pub(crate) taken_over: usize,
 }
 
 impl<'a> Suspects<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
-        Self { cx, waiting: Vec::new(), turn: false, in_all: None, before: None, taken_over: 0 }
+        Self { cx, waiting: Vec::new(), turn: Turn::NotAsked, taken_over: 0 }
     }
 
     pub(crate) fn push(&mut self, work: Work, attempt: u32) {
@@ -81,10 +89,7 @@ impl<'a> Suspects<'a> {
     /// Returns whether nothing else may be claimed: while suspects run, and in the time that is reserved for them, since in a batch
     /// that does not fit they would never have their turn.
     pub(crate) fn have_the_time(&self) -> bool {
-        if self.turn || self.waiting.is_empty() {
-            return self.turn;
-        }
-        self.time_from() <= Instant::now()
+        self.are_running() || !self.waiting.is_empty() && self.time_from() <= Instant::now()
     }
 
     /// Returns from when on the time is reserved for them.
@@ -114,32 +119,44 @@ impl<'a> Suspects<'a> {
 
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
     pub(crate) fn end_turn(&mut self) -> bool {
-        let had = std::mem::take(&mut self.turn);
+        let had = self.are_running();
         if had || self.waiting.is_empty() {
-            self.give_back_turn();
+            self.leave_turn();
         }
         had
     }
 
     /// Gives back a turn in which none of them runs: others may have theirs.
     pub(crate) fn give_back_turn(&mut self) {
-        if !self.turn {
-            self.in_all = None;
-            self.cx.part.sequence.turns.end_turn();
+        if !self.are_running() {
+            self.leave_turn();
         }
     }
 
+    fn leave_turn(&mut self) {
+        self.turn = Turn::NotAsked;
+        self.cx.part.sequence.turns.end_turn();
+    }
+
+    fn are_running(&self) -> bool {
+        matches!(self.turn, Turn::Running)
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
-        self.before.is_none()
+        !matches!(self.turn, Turn::Asked(_) | Turn::Deleting(..))
     }
 
     /// Waits for what comes before the next turn; for ever where that is nothing. Cancel safe.
     pub(crate) async fn ready(&mut self) {
-        match &mut self.before {
-            Some(before) => self.in_all = before.await.or(self.in_all),
-            None => std::future::pending().await,
-        }
-        self.before = None;
+        let in_all = match &mut self.turn {
+            Turn::Asked(turn) => turn.await,
+            Turn::Deleting(in_all, deletion) => {
+                deletion.await;
+                *in_all
+            }
+            Turn::NotAsked | Turn::Ours(_) | Turn::Running => std::future::pending().await,
+        };
+        self.turn = Turn::Ours(in_all);
     }
 
     /// Begins the turn of the next suspects, so many at most, if a handler still fits into the time. To be called when nothing is under
@@ -153,41 +170,42 @@ impl<'a> Suspects<'a> {
         if most == 0 {
             return NextSuspects::Later;
         }
-        self.waiting.sort_by_key(suspicion);
-        let (sequence, invocation) = (cx.part.sequence, cx.part.sequence.invocation);
-        let in_all = match (self.in_all, self.waiting.first().map(suspicion)) {
-            (None, Some(least)) => {
-                let mut reserved = self.reserved_time();
-                if cx.shared.takes().is_zero() {
-                    // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
-                    reserved.from = cx.schedule.cancel_at - cx.schedule.total() / 2;
-                }
-                let turn = sequence.turns.turn((least, self.waiting.len()), reserved);
-                self.before = Some(Box::pin(async { Some(turn.await) }));
-                return NextSuspects::Later;
-            }
-            (in_all, _) => in_all.unwrap_or(self.waiting.len()),
+        let Turn::Ours(in_all) = self.turn else {
+            self.ask_for_turn();
+            return NextSuspects::Later;
         };
+        let invocation = cx.part.sequence.invocation;
         if invocation.has_done() {
             let within = until(cx.schedule.cancel_at).min(Duration::from_millis(STORE_CALL_MAX_MS));
-            self.before = Some(Box::pin(async move {
-                invocation.delete_done(within).await;
-                None
-            }));
+            self.turn = Turn::Deleting(in_all, Box::pin(invocation.delete_done(within)));
             return NextSuspects::Later;
         }
         let deferred = self.take_poison();
         if !deferred.is_empty() {
             return NextSuspects::NotStarted(works(deferred));
         }
+        self.waiting.sort_by_key(suspicion);
         let left = until(cx.schedule.cancel_at);
         let together = admission::together(in_all, left, cx.shared.takes(), cx.shared.slots.concurrency);
         let together = together.min(self.waiting.len()).min(most);
         let permits: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
-        let turn = self.waiting.drain(..permits.len()).map(|suspect| Work { its_turn: true, ..suspect.work });
-        let turn: Vec<_> = turn.zip(permits).collect();
-        self.turn = !turn.is_empty();
-        NextSuspects::Claim(turn)
+        let next = self.waiting.drain(..permits.len()).map(|suspect| Work { its_turn: true, ..suspect.work });
+        let next: Vec<_> = next.zip(permits).collect();
+        if !next.is_empty() {
+            self.turn = Turn::Running;
+        }
+        NextSuspects::Claim(next)
+    }
+
+    /// Asks for the turn, as the least suspicious of them.
+    fn ask_for_turn(&mut self) {
+        let (cx, mut reserved) = (self.cx, self.reserved_time());
+        let Some(least) = self.waiting.iter().map(suspicion).min() else { return };
+        if cx.shared.takes().is_zero() {
+            // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
+            reserved.from = cx.schedule.cancel_at - cx.schedule.total() / 2;
+        }
+        self.turn = Turn::Asked(Box::pin(cx.part.sequence.turns.turn((least, self.waiting.len()), reserved)));
     }
 
     /// Takes out poison messages (claimed [`ATTEMPTS_POISON`] times), so that they run in a later delivery without others. Only where completed

@@ -48,13 +48,21 @@ pub(crate) enum Activity {
 }
 
 /// What the others know of a sequence.
-#[derive(Debug)]
-struct Doing {
-    activity: Activity,
-    /// The time of its suspects, if it has some that could run.
-    reserved: Option<Reserved>,
-    /// While it waits for their turn: the suspicion of the one that would start, and how many there are.
-    waiting: Option<(Suspicion, usize)>,
+#[derive(Debug, PartialEq, Eq)]
+enum Doing {
+    /// It waits for no turn; with the time of its suspects, if it has some that could run.
+    Does(Activity, Option<Reserved>),
+    /// It waits for the turn of so many suspects, and claims nothing meanwhile: the suspicion of the one that would start, and their time.
+    Waits { suspicion: Suspicion, suspects: usize, reserved: Reserved },
+}
+
+impl Doing {
+    fn reserved(&self) -> Option<Reserved> {
+        match self {
+            Self::Does(_, reserved) => *reserved,
+            Self::Waits { reserved, .. } => Some(*reserved),
+        }
+    }
 }
 
 /// Who works, and who waits.
@@ -70,16 +78,18 @@ impl State {
     /// Returns whether the next turn is this sequence's, and it can begin.
     fn is_next(&self, number: usize) -> bool {
         let (now, sequences) = (Instant::now(), &self.sequences);
-        let has_the_time =
-            |doing: &Doing| doing.waiting.is_some() && doing.reserved.is_some_and(|reserved| reserved.from <= now);
+        let has_the_time = |doing: &Doing| matches!(doing, Doing::Waits { reserved, .. } if reserved.from <= now);
         let have_the_time = sequences.iter().any(has_the_time);
-        let is_waited_for = |doing: &Doing| match doing.activity {
-            Activity::InHand => true,
-            Activity::Working => !have_the_time,
-            Activity::Resting => false,
+        let is_waited_for = |doing: &Doing| match doing {
+            Doing::Does(Activity::InHand, _) => true,
+            Doing::Does(Activity::Working, _) => !have_the_time,
+            Doing::Does(Activity::Resting, _) | Doing::Waits { .. } => false,
         };
-        let waiting = sequences.iter().enumerate().filter_map(|(of, doing)| Some((of, &doing.waiting.as_ref()?.0)));
-        let next = waiting.min_by_key(|(_, suspicion)| *suspicion).map(|(of, _)| of);
+        let waiting = sequences.iter().enumerate().filter_map(|(of, doing)| match doing {
+            Doing::Waits { suspicion, .. } => Some((suspicion, of)),
+            Doing::Does(..) => None,
+        });
+        let next = waiting.min().map(|(_, of)| of);
         self.turn.is_none() && next == Some(number) && !sequences.iter().any(is_waited_for)
     }
 
@@ -91,7 +101,7 @@ impl State {
         }
         let others = self.sequences.iter().enumerate().filter(|(other, _)| *other != number);
         others
-            .filter_map(|(_, doing)| doing.reserved)
+            .filter_map(|(_, doing)| doing.reserved())
             .filter(|reserved| reserved.excludes(expected))
             .map(|reserved| reserved.by)
             .min()
@@ -115,7 +125,7 @@ impl SuspectTurns {
         let mut number = 0;
         self.0.send_modify(|state| {
             number = state.sequences.len();
-            state.sequences.push(Doing { activity: Activity::InHand, reserved: None, waiting: None });
+            state.sequences.push(Doing::Does(Activity::InHand, None));
         });
         Entrant { turns: &self.0, number }
     }
@@ -132,9 +142,9 @@ impl Entrant<'_> {
     /// Says what it does now, and which time is reserved for its suspects. Not to be called while it waits for its turn.
     pub(crate) fn does(&self, activity: Activity, reserved: Option<Reserved>) {
         self.turns.send_if_modified(|state| {
-            let doing = &mut state.sequences[self.number];
-            let is_new = (doing.activity, doing.reserved) != (activity, reserved);
-            (doing.activity, doing.reserved) = (activity, reserved);
+            let does = Doing::Does(activity, reserved);
+            let is_new = state.sequences[self.number] != does;
+            state.sequences[self.number] = does;
             is_new
         });
     }
@@ -147,8 +157,7 @@ impl Entrant<'_> {
     pub(crate) async fn turn(&self, (suspicion, suspects): (Suspicion, usize), reserved: Reserved) -> usize {
         self.turns.send_modify(|state| {
             self.leave(state);
-            let waiting = Some((suspicion, suspects));
-            state.sequences[self.number] = Doing { activity: Activity::Resting, reserved: Some(reserved), waiting };
+            state.sequences[self.number] = Doing::Waits { suspicion, suspects, reserved };
         });
         let mut changes = self.turns.subscribe();
         // The channel cannot be closed: its sender is borrowed.
@@ -161,8 +170,9 @@ impl Entrant<'_> {
         }
         let mut all = 0;
         self.turns.send_modify(|state| {
-            all = state.sequences.iter().filter_map(|doing| Some(doing.waiting.as_ref()?.1)).sum();
-            state.sequences[self.number] = Doing { activity: Activity::InHand, reserved: None, waiting: None };
+            let suspects = |doing: &Doing| if let Doing::Waits { suspects, .. } = doing { *suspects } else { 0 };
+            all = state.sequences.iter().map(suspects).sum();
+            state.sequences[self.number] = Doing::Does(Activity::InHand, None);
             state.turn = if came { Some(self.number) } else { state.turn };
         });
         all
@@ -190,9 +200,11 @@ impl Entrant<'_> {
 
     /// Ends its turn, and keeps no time for its suspects until it says so again; returns whether that changes anything.
     fn leave(&self, state: &mut State) -> bool {
-        let had = state.turn == Some(self.number);
-        state.turn = state.turn.filter(|_| !had);
-        state.sequences[self.number].reserved.take().is_some() || had
+        let had = state.turn.take_if(|turn| *turn == self.number).is_some();
+        match &mut state.sequences[self.number] {
+            Doing::Does(_, reserved) => reserved.take().is_some() || had,
+            Doing::Waits { .. } => had,
+        }
     }
 }
 
@@ -200,7 +212,7 @@ impl Drop for Entrant<'_> {
     fn drop(&mut self) {
         self.turns.send_modify(|state| {
             self.leave(state);
-            state.sequences[self.number] = Doing { activity: Activity::Resting, reserved: None, waiting: None };
+            state.sequences[self.number] = Doing::Does(Activity::Resting, None);
         });
     }
 }
@@ -254,9 +266,8 @@ mod tests {
         drop(third);
         drop(first);
         let state = turns.0.borrow();
-        let ended =
-            |doing: &Doing| doing.activity == Activity::Resting && doing.reserved.is_none() && doing.waiting.is_none();
-        assert!(state.turn.is_none() && state.sequences.iter().all(ended), "{state:?}");
+        let ended = Doing::Does(Activity::Resting, None);
+        assert!(state.turn.is_none() && state.sequences.iter().all(|doing| *doing == ended), "{state:?}");
     }
 
     #[tokio::test(start_paused = true)]
