@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 
-use super::plan::{Bundle, Routed, Row, plan};
+use super::plan::{PlannedPart, PlannedSequence, Routed, To, plan};
 use super::table::Destination;
 use crate::backoff;
 use crate::deadline::Schedule;
@@ -16,9 +16,7 @@ use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
 use crate::engine::progress::{Combined, Progress, TryAgain, error_of_event};
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
-use crate::message::Message;
 use crate::queue::Queue;
-use crate::rejection::Rejection;
 use crate::report::{DeadLetter, DeadLetterReason, Details, Entry, Outcome, Report};
 
 /// Requests to the dead-letter queue at once, of what no consumer took.
@@ -67,9 +65,10 @@ impl Dispatch<'_> {
     pub(crate) async fn drive(&self) -> Dispatched {
         let plan = plan(self.events);
         // All of them, before the first one starts.
-        let sequences: Vec<_> = plan.iter().map(|row| (row, Sequence::of(self.invocation))).collect();
+        let sequences: Vec<_> = plan.iter().map(|planned| (planned, Sequence::of(self.invocation))).collect();
         let mut done = Dispatched::default();
-        for of_sequence in join_all(sequences.into_iter().map(|(row, sequence)| self.row(row, sequence))).await {
+        let sequences = sequences.into_iter().map(|(planned, sequence)| self.sequence(planned, sequence));
+        for of_sequence in join_all(sequences).await {
             done.entries.extend(of_sequence.entries);
             done.messages.extend(of_sequence.messages);
             done.totals.extend(of_sequence.totals);
@@ -80,21 +79,21 @@ impl Dispatch<'_> {
         done
     }
 
-    async fn row(&self, row: &Row, sequence: Sequence<'_>) -> Dispatched {
+    async fn sequence(&self, planned: &PlannedSequence, sequence: Sequence<'_>) -> Dispatched {
         let mut done = Dispatched::default();
         let mut blocked = false;
-        for bundle in &row.bundles {
+        for part in &planned.parts {
             let entries = match blocked {
-                true => self.answer(bundle, |_, _| (Outcome::Blocked, Some(Duration::ZERO))),
-                false => self.bundle(bundle, &sequence, &mut done).await,
+                true => self.answer(part, |_| (Outcome::Blocked, Some(Duration::ZERO))),
+                false => self.part(part, &sequence, &mut done).await,
             };
             let blocks =
                 |(index, entry): &(usize, Entry)| !entry.outcome.is_success() && !done.unsent.contains_key(index);
-            blocked |= row.ordered && entries.iter().any(blocks);
+            blocked |= planned.ordered && entries.iter().any(blocks);
             done.entries.extend(entries);
-            if bundle.ends_message && !blocked {
-                // A bundle has an event at least.
-                let last = bundle.events.last().map(|index| self.events[*index].message);
+            if part.ends_message && !blocked {
+                // A part has an event at least.
+                let last = part.events.last().map(|index| self.events[*index].message);
                 let several = done.several_events(self, |message| Some(message) == last);
                 for (message, entry) in self.finish(several).await {
                     blocked |= !entry.outcome.is_success();
@@ -105,71 +104,55 @@ impl Dispatch<'_> {
         done
     }
 
-    async fn bundle(&self, bundle: &Bundle, sequence: &Sequence<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
-        let events = || bundle.events.iter().map(|index| &self.events[*index]);
+    async fn part(&self, planned: &PlannedPart, sequence: &Sequence<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
+        let events = || planned.events.iter().map(|index| &self.events[*index]);
         let origins: Vec<_> = events().map(|event| Origin { message: event.message, whole: event.whole }).collect();
         let part = Part::of(sequence, origins);
-        match events().next().map(|event| &event.destination) {
-            Some(Destination::Consumer(number)) => {
+        match planned.to {
+            To::Consumer(number) => {
                 let batch: Vec<_> = events().map(|event| event.content.clone()).collect();
-                let (mut report, unsent) = self.engines[*number].process_part(&batch, self.schedule, &part).await;
-                done.unsent.extend(unsent.into_iter().map(|letter| (bundle.events[letter.index], letter)));
+                let (mut report, unsent) = self.engines[number].process_part(&batch, self.schedule, &part).await;
+                done.unsent.extend(unsent.into_iter().map(|letter| (planned.events[letter.index], letter)));
                 let entries = report.take_entries();
-                done.totals.push((*number, report));
-                bundle.events.iter().copied().zip(entries).collect()
+                done.totals.push((number, report));
+                planned.events.iter().copied().zip(entries).collect()
             }
-            Some(Destination::Rejected(_)) => self.reject(bundle, &part, done).await,
-            Some(Destination::NotStarted) => self.answer(bundle, |_, message| {
-                let back = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id());
-                (Outcome::NotStarted, back)
+            To::Rejected => self.reject(planned, &part, done).await,
+            To::NotStarted => self.answer(planned, |event| {
+                let (receives, id) = (event.content.receive_count(), event.content.id());
+                (event.destination.outcome(), backoff::turn_delay(receives, self.schedule.total(), id))
             }),
-            Some(Destination::Acknowledged(_)) | None => {
-                (0..bundle.events.len()).for_each(|local| part.done(local));
-                let outcome = |index: usize| match &self.events[index].destination {
-                    Destination::Acknowledged(outcome) => outcome.clone(),
-                    _ => Outcome::Ignored,
-                };
-                self.answer(bundle, |local, _| (outcome(bundle.events[local]), None))
+            To::Acknowledged => {
+                (0..planned.events.len()).for_each(|local| part.done(local));
+                self.answer(planned, |event| (event.destination.outcome(), None))
             }
         }
     }
 
     /// Rejects what no route takes. The dead letter of one of several events of a message is sent once all of them have ended.
-    async fn reject(&self, bundle: &Bundle, part: &Part<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
-        let rejections: Vec<_> = bundle.events.iter().map(|index| rejection(&self.events[*index])).collect();
-        let letter = |(local, (index, rejection)): (usize, (&usize, &Rejection))| {
-            let message_id = self.events[*index].content.id();
-            tracing::error!(consumer = %self.unrouted, message_id = %message_id, reason = %rejection, "message rejected");
-            self.dead_letter(local, message_id, rejection)
-        };
-        let letters = bundle.events.iter().zip(&rejections).enumerate().map(letter);
+    async fn reject(&self, planned: &PlannedPart, part: &Part<'_>, done: &mut Dispatched) -> Vec<(usize, Entry)> {
+        let mut entries = self.answer(planned, |event| {
+            (event.destination.outcome(), Some(backoff::rejected_delay(event.content.receive_count())))
+        });
+        let letters = (0..).zip(&entries).filter_map(|(local, (_, entry))| self.dead_letter(local, entry));
         let (whole, unsent): (Vec<_>, Vec<_>) = letters.partition(|letter| part.is_whole(letter.index));
-        let mut confirmed = vec![false; rejections.len()];
         if part.has_dead_letters() {
             let sent = self.send(part, &whole).await;
             for (letter, _) in whole.iter().zip(sent).filter(|(_, sent)| *sent) {
-                confirmed[letter.index] = true;
                 part.done(letter.index);
+                entries[letter.index].1.dead_lettered();
             }
-            done.unsent.extend(unsent.into_iter().map(|letter| (bundle.events[letter.index], letter)));
+            done.unsent.extend(unsent.into_iter().map(|letter| (planned.events[letter.index], letter)));
         }
-        self.answer(bundle, |local, message| {
-            let (rejection, dead_lettered) = (rejections[local].clone(), confirmed[local]);
-            let back = (!dead_lettered).then(|| backoff::rejected_delay(message.receive_count()));
-            (Outcome::Rejected { rejection, dead_lettered }, back)
-        })
+        entries
     }
 
-    fn dead_letter(&self, index: usize, message_id: &MessageId, rejection: &Rejection) -> DeadLetter {
-        DeadLetter {
-            index,
-            message_id: message_id.clone(),
-            consumer: self.unrouted.clone(),
-            error: rejection.to_string(),
-            attempt: None,
-            reason: DeadLetterReason::Rejected,
-            record: None,
-        }
+    fn dead_letter(&self, index: usize, entry: &Entry) -> Option<DeadLetter> {
+        let (message_id, consumer) = (entry.message_id.clone(), self.unrouted.clone());
+        let Outcome::Rejected { rejection, .. } = &entry.outcome else { return None };
+        tracing::error!(%consumer, %message_id, reason = %rejection, "message rejected");
+        let (error, reason) = (rejection.to_string(), DeadLetterReason::Rejected);
+        Some(DeadLetter { index, message_id, consumer, error, attempt: None, reason, record: None })
     }
 
     /// Sends dead letters within the time, and returns whether the queue has confirmed each.
@@ -217,19 +200,19 @@ impl Dispatch<'_> {
         ended
     }
 
-    /// Returns this answer for each event of a bundle.
+    /// Returns this answer for each event of a part.
     fn answer(
         &self,
-        bundle: &Bundle,
-        outcome: impl Fn(usize, &Message) -> (Outcome, Option<Duration>),
+        planned: &PlannedPart,
+        outcome: impl Fn(&Routed) -> (Outcome, Option<Duration>),
     ) -> Vec<(usize, Entry)> {
-        let entry = |(local, index): (usize, &usize)| {
-            let message = &self.events[*index].content;
-            let (outcome, visible_after) = outcome(local, message);
-            let details = Details { receive_count: message.receive_count(), events: 1, ..Details::default() };
-            (*index, Entry { visible_after, details, ..Entry::new(message.id().clone(), outcome) })
+        let entry = |index: &usize| {
+            let event = &self.events[*index];
+            let (outcome, visible_after) = outcome(event);
+            let details = Details { receive_count: event.content.receive_count(), events: 1, ..Details::default() };
+            (*index, Entry { visible_after, details, ..Entry::new(event.content.id().clone(), outcome) })
         };
-        bundle.events.iter().enumerate().map(entry).collect()
+        planned.events.iter().map(entry).collect()
     }
 }
 
@@ -257,12 +240,5 @@ impl Dispatched {
             *total += 1;
         }
         several
-    }
-}
-
-fn rejection(event: &Routed) -> Rejection {
-    match &event.destination {
-        Destination::Rejected(rejection) => rejection.clone(),
-        _ => Rejection::new("it has no route"),
     }
 }

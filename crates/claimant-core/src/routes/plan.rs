@@ -1,9 +1,10 @@
 //! In which order the messages of an invocation go to their consumers: pure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::table::Destination;
 use crate::message::Message;
+use crate::report::Outcome;
 
 /// An event of a message, and where it goes.
 pub(crate) struct Routed {
@@ -16,28 +17,49 @@ pub(crate) struct Routed {
     pub(crate) destination: Destination,
 }
 
-/// What goes to one destination together.
+/// What becomes of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To {
+    Consumer(usize),
+    Acknowledged,
+    Rejected,
+    NotStarted,
+}
+
+impl To {
+    fn of(destination: &Destination) -> Self {
+        match destination {
+            Destination::Consumer(number) => Self::Consumer(*number),
+            Destination::Nowhere(Outcome::Rejected { .. }) => Self::Rejected,
+            Destination::Nowhere(outcome) if outcome.is_success() => Self::Acknowledged,
+            Destination::Nowhere(_) => Self::NotStarted,
+        }
+    }
+}
+
+/// Events that go to one destination together.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Bundle {
+pub(crate) struct PlannedPart {
+    pub(crate) to: To,
     /// By their indexes.
     pub(crate) events: Vec<usize>,
     /// Whether the message of which these are the last events has several.
     pub(crate) ends_message: bool,
 }
 
-/// Bundles that go to their destinations one after the other.
+/// Parts that go to their destinations one after the other.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct PlannedSequence {
     /// Whether none is taken after one that did not succeed.
     pub(crate) ordered: bool,
-    pub(crate) bundles: Vec<Bundle>,
+    pub(crate) parts: Vec<PlannedPart>,
 }
 
 /// Returns what is done side by side. A group that is kept in order and goes to more than one consumer, or has a message of
-/// several events, has bundles of its own: a run of events for the same consumer in each. So has one of several messages that no consumer
-/// takes, one in each bundle, since none of them may leave the queue before the one in front of it has. All else goes to its consumer at
-/// once, which keeps the order of the groups in it.
-pub(crate) fn plan(events: &[Routed]) -> Vec<Row> {
+/// several events, has a sequence of its own: a run of events for the same consumer in each part. So has one of several messages that no
+/// consumer takes, one in each part, since none of them may leave the queue before the one in front of it has. All else goes to its consumer
+/// at once, which keeps the order of the groups in it.
+pub(crate) fn plan(events: &[Routed]) -> Vec<PlannedSequence> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut at_once: Vec<usize> = Vec::new();
     for (index, event) in events.iter().enumerate() {
@@ -48,83 +70,61 @@ pub(crate) fn plan(events: &[Routed]) -> Vec<Row> {
     }
     let mut plan = Vec::new();
     for group in groups.into_values() {
-        let first = kind(&events[group[0]].destination);
-        let together = first != Kind::Rejected || group.len() == 1;
-        match together && group.iter().all(|index| events[*index].whole && kind(&events[*index].destination) == first) {
+        let first = To::of(&events[group[0]].destination);
+        let together = first != To::Rejected || group.len() == 1;
+        match together && group.iter().all(|index| events[*index].whole && To::of(&events[*index].destination) == first)
+        {
             true => at_once.extend(group),
-            false => plan.push(Row { ordered: true, bundles: in_order(events, &group) }),
+            false => plan.push(PlannedSequence { ordered: true, parts: in_order(events, &group) }),
         }
     }
     // As they came: that is the order of what has the same key.
     at_once.sort_unstable();
-    let mut row_of: HashMap<Kind, usize> = HashMap::new();
-    let mut together: Vec<Row> = Vec::new();
+    let mut together: Vec<PlannedPart> = Vec::new();
     for index in at_once {
-        let number = *row_of.entry(kind(&events[index].destination)).or_insert(together.len());
-        if number == together.len() {
-            let bundle = Bundle { events: Vec::new(), ends_message: false };
-            together.push(Row { ordered: false, bundles: vec![bundle] });
+        let to = To::of(&events[index].destination);
+        match together.iter_mut().find(|part| part.to == to) {
+            Some(part) => part.events.push(index),
+            None => together.push(PlannedPart { to, events: vec![index], ends_message: false }),
         }
-        together[number].bundles[0].events.push(index);
     }
-    together.into_iter().chain(plan).collect()
+    let alone = |part| PlannedSequence { ordered: false, parts: vec![part] };
+    together.into_iter().map(alone).chain(plan).collect()
 }
 
-/// What goes together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Consumer(usize),
-    Acknowledged,
-    Rejected,
-    NotStarted,
-}
-
-fn kind(destination: &Destination) -> Kind {
-    match destination {
-        Destination::Consumer(number) => Kind::Consumer(*number),
-        Destination::Acknowledged(_) => Kind::Acknowledged,
-        Destination::Rejected(_) => Kind::Rejected,
-        Destination::NotStarted => Kind::NotStarted,
-    }
-}
-
-/// Returns runs of events for the same consumer. A message of several events shares no bundle with others, nor does one that no consumer
+/// Returns runs of events for the same consumer. A message of several events shares no part with others, nor does one that no consumer
 /// takes: whether it has succeeded must be known before the next one starts.
-fn in_order(events: &[Routed], group: &[usize]) -> Vec<Bundle> {
-    let mut bundles: Vec<Bundle> = Vec::new();
+fn in_order(events: &[Routed], group: &[usize]) -> Vec<PlannedPart> {
+    let mut parts: Vec<PlannedPart> = Vec::new();
     for (position, index) in group.iter().enumerate() {
-        let event = &events[*index];
+        let (event, to) = (&events[*index], To::of(&events[*index].destination));
         let before = position.checked_sub(1).map(|before| &events[group[before]]);
-        let follows = before.is_some_and(|before| {
-            let same_message = before.message == event.message;
-            let (kind, before_kind) = (kind(&event.destination), kind(&before.destination));
-            let shares = before.whole && event.whole && kind != Kind::Rejected;
-            kind == before_kind && (same_message || shares)
-        });
-        match bundles.last_mut().filter(|_| follows) {
-            Some(bundle) => bundle.events.push(*index),
-            None => bundles.push(Bundle { events: vec![*index], ends_message: false }),
-        }
+        let shares = before
+            .is_some_and(|before| before.message == event.message || before.whole && event.whole && to != To::Rejected);
         let ends = group.get(position + 1).is_none_or(|next| events[*next].message != event.message);
-        if let Some(bundle) = bundles.last_mut().filter(|_| ends && !event.whole) {
-            bundle.ends_message = true;
+        let ends_message = ends && !event.whole;
+        match parts.last_mut().filter(|part| shares && part.to == to) {
+            Some(part) => {
+                part.events.push(*index);
+                part.ends_message = ends_message;
+            }
+            None => parts.push(PlannedPart { to, events: vec![*index], ends_message }),
         }
     }
-    bundles
+    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rejection::Rejection;
-    use crate::report::Outcome;
 
     /// Describes events by their message, group and destination; `..` stands for no group.
     fn planned(described: &str) -> Vec<String> {
         let words: Vec<Vec<&str>> = described.split(", ").map(|words| words.split_whitespace().collect()).collect();
         let destination = |word: &str| match word {
-            "ignored" => Destination::Acknowledged(Outcome::Ignored),
-            "rejected" => Destination::Rejected(Rejection::new("why")),
+            "ignored" => Destination::Nowhere(Outcome::Ignored),
+            "rejected" => Destination::rejected(Rejection::new("why")),
             number => Destination::Consumer(number.parse().unwrap()),
         };
         let of_message = |number: &str| words.iter().filter(|words| words[0] == number).count();
@@ -138,13 +138,13 @@ mod tests {
             }
         };
         let events: Vec<_> = words.iter().map(event).collect();
-        let bundle = |bundle: &Bundle| {
-            let events: Vec<_> = bundle.events.iter().map(usize::to_string).collect();
-            format!("{}{}", events.join("+"), if bundle.ends_message { "." } else { "" })
+        let part = |part: &PlannedPart| {
+            let events: Vec<_> = part.events.iter().map(usize::to_string).collect();
+            format!("{}{}", events.join("+"), if part.ends_message { "." } else { "" })
         };
-        let shown = |row: &Row| {
-            let shown: Vec<_> = row.bundles.iter().map(bundle).collect();
-            format!("{}{}", if row.ordered { "in order: " } else { "" }, shown.join(" "))
+        let shown = |sequence: &PlannedSequence| {
+            let shown: Vec<_> = sequence.parts.iter().map(part).collect();
+            format!("{}{}", if sequence.ordered { "in order: " } else { "" }, shown.join(" "))
         };
         plan(&events).iter().map(shown).collect()
     }

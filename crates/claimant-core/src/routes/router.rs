@@ -155,7 +155,7 @@ impl Router {
                 return found;
             }
         }
-        vec![(delivered.clone(), Destination::NotStarted)]
+        vec![(delivered.clone(), Destination::Nowhere(Outcome::NotStarted))]
     }
 
     /// Returns the report of all messages, and one for each consumer.
@@ -175,7 +175,7 @@ impl Router {
             }
             let number = match &event.destination {
                 Destination::Consumer(number) => *number,
-                Destination::Acknowledged(_) | Destination::Rejected(_) | Destination::NotStarted => self.engines.len(),
+                Destination::Nowhere(_) => self.engines.len(),
             };
             consumers.entry(number).or_default().push(entry);
         }

@@ -22,12 +22,23 @@ pub(crate) const UNROUTED: &str = "unrouted";
 pub(crate) enum Destination {
     /// To the engine with this number.
     Consumer(usize),
-    /// Nowhere: it is acknowledged with this outcome.
-    Acknowledged(Outcome),
-    /// Nowhere: it is rejected.
-    Rejected(Rejection),
-    /// Nowhere in this invocation: there is no memory or no time left to unpack it.
-    NotStarted,
+    /// Nowhere: it is acknowledged with this outcome, rejected, or not started, since there is no memory or no time left to unpack it.
+    Nowhere(Outcome),
+}
+
+impl Destination {
+    /// Rejects a message: there is no confirmed dead letter of it yet.
+    pub(crate) fn rejected(rejection: Rejection) -> Self {
+        Self::Nowhere(Outcome::Rejected { rejection, dead_lettered: false })
+    }
+
+    /// Returns what has become of a message that no consumer has worked on.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Consumer(_) => Outcome::NotStarted,
+            Self::Nowhere(outcome) => outcome.clone(),
+        }
+    }
 }
 
 /// Which messages go where.
@@ -70,7 +81,7 @@ impl Table {
         let mut found = Found { events: Vec::with_capacity(1), bytes: 0 };
         match self.find_into(message.clone(), &mut found) {
             Ok(()) => found.events,
-            Err(rejection) => vec![(message, Destination::Rejected(rejection))],
+            Err(rejection) => vec![(message, Destination::rejected(rejection))],
         }
     }
 
@@ -82,13 +93,13 @@ impl Table {
             Self::Routes(fork) => fork,
         };
         match reader::open(&fork.envelopes, vec![message.clone()]) {
-            Ok(events) if events.is_empty() => found.push(message, Destination::Acknowledged(Outcome::Empty)),
+            Ok(events) if events.is_empty() => found.push(message, Destination::Nowhere(Outcome::Empty)),
             Ok(events) => events.into_iter().try_for_each(|event| match fork.choose(&event) {
                 Ok(Some(table)) => table.find_into(event, found),
-                Ok(None) => found.push(event, Destination::Acknowledged(Outcome::Ignored)),
-                Err(rejection) => found.push(event, Destination::Rejected(rejection)),
+                Ok(None) => found.push(event, Destination::Nowhere(Outcome::Ignored)),
+                Err(rejection) => found.push(event, Destination::rejected(rejection)),
             }),
-            Err(rejection) => found.push(message, Destination::Rejected(rejection)),
+            Err(rejection) => found.push(message, Destination::rejected(rejection)),
         }
     }
 }
@@ -244,9 +255,8 @@ mod tests {
     fn found(routes: &(Table, Vec<Engine>), message: Message) -> Vec<String> {
         let shown = |(_, destination)| match destination {
             Destination::Consumer(number) => routes.1[number].name().as_str().to_owned(),
-            Destination::Acknowledged(outcome) => outcome.word().to_owned(),
-            Destination::Rejected(rejection) => rejection.to_string(),
-            Destination::NotStarted => unreachable!("that is not found in the table"),
+            Destination::Nowhere(Outcome::Rejected { rejection, .. }) => rejection.to_string(),
+            Destination::Nowhere(outcome) => outcome.word().to_owned(),
         };
         routes.0.find(message).into_iter().map(shown).collect()
     }
