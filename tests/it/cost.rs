@@ -91,8 +91,8 @@ impl World {
         let report = self.engine.process(&messages.collect::<Vec<_>>(), schedule, &self.queue).await;
         let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
         assert!(words.iter().all(|word| wanted.split(' ').any(|one| one == *word)), "{words:?}");
-        assert_eq!(self.wire.take_requests().len() as u64, report.usage.requests);
-        report.usage
+        assert_eq!(self.wire.take_requests().len() as u64, report.totals.usage.requests);
+        report.totals.usage
     }
 
     /// Finishes so many messages; returns them, and a batch of their copies with fresh ones.

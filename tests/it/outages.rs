@@ -86,7 +86,7 @@ async fn outlasts(party: Party, at: At, away: Duration, at_most_once: bool) {
         let (now, margin) = (clock.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
         let report = engine.process(&batch, Schedule::new(now, now.plus(INVOCATION), margin), &NoQueue).await;
         let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
-        (words.join(" "), start.elapsed(), report.usage.requests)
+        (words.join(" "), start.elapsed(), report.totals.usage.requests)
     };
     if at == At::Start {
         be_away(Arc::clone(&party.switch), away);

@@ -353,7 +353,7 @@ async fn costs(dynamodb: &DynamoDb) {
         // What Amazon's own counts by itself, so that the first request is not special.
         world.deliver("before ok", 1).await;
         let _ = world.wire.take_requests();
-        let usage = world.process("k ok", 1).await.usage;
+        let usage = world.process("k ok", 1).await.totals.usage;
         usages.push((world.wire.take_requests().join(" "), usage.requests, usage.write_units));
     }
     println!("{usages:?}");

@@ -108,7 +108,7 @@ pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, SendAgain};
 pub use record::{Record, Status};
 pub use records::{Cursor, Filter, Page, Records, Replaced, Size, State};
 pub use rejection::Rejection;
-pub use report::{DeadLetter, DeadLetterReason, Details, Entry, HandlerResult, Latencies, Outcome, Report};
+pub use report::{DeadLetter, DeadLetterReason, Details, Entry, HandlerResult, Latencies, Outcome, Report, Totals};
 pub use routes::{Consumers, Router, RouterReport, Routes};
 pub use secret::SecretUrl;
 pub use settings::Variables;

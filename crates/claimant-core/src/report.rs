@@ -255,10 +255,10 @@ pub struct Latencies {
     pub settle: Duration,
 }
 
-/// What became of a batch: one entry for each message, in the batch's order.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Report {
-    entries: Vec<Entry>,
+/// What was counted and measured over all messages of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Totals {
     /// How many claims took over work that another owner had left.
     pub taken_over: usize,
     /// How often the intake was paused, since what the handlers call is away.
@@ -269,31 +269,9 @@ pub struct Report {
     pub usage: Usage,
 }
 
-impl Report {
-    /// Creates a report of these entries, in the batch's order, without latencies and usage.
-    #[must_use]
-    pub fn new(entries: Vec<Entry>) -> Self {
-        Self { entries, ..Self::default() }
-    }
-
-    /// Returns all entries, in the batch's order.
-    #[must_use]
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// Returns all entries, to be changed.
-    pub(crate) fn entries_mut(&mut self) -> &mut [Entry] {
-        &mut self.entries
-    }
-
-    /// Returns the entries, and leaves the numbers.
-    pub(crate) fn take_entries(&mut self) -> Vec<Entry> {
-        std::mem::take(&mut self.entries)
-    }
-
-    /// Adds what another batch of the same invocation counted and measured.
-    pub(crate) fn add_totals(&mut self, other: &Self) {
+impl Totals {
+    /// Adds those of another batch of the same invocation.
+    pub(crate) fn add(&mut self, other: &Self) {
         self.taken_over += other.taken_over;
         self.pauses += other.pauses;
         self.latencies = Latencies {
@@ -304,6 +282,28 @@ impl Report {
         self.usage.requests += other.usage.requests;
         self.usage.write_units += other.usage.write_units;
         self.usage.read_units += other.usage.read_units;
+    }
+}
+
+/// What became of a batch: one entry for each message, in the batch's order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    pub(crate) entries: Vec<Entry>,
+    /// What was counted and measured.
+    pub totals: Totals,
+}
+
+impl Report {
+    /// Creates a report of these entries, in the batch's order, with nothing counted and measured.
+    #[must_use]
+    pub fn new(entries: Vec<Entry>) -> Self {
+        Self { entries, totals: Totals::default() }
+    }
+
+    /// Returns all entries, in the batch's order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// Returns the ids to report failed, each once: a queue can deliver one message twice in a batch, and if any copy

@@ -143,17 +143,17 @@ numbers! {
     }
     counts {
         received = |report| report.entries().len(),
-        taken_over = |report| report.taken_over,
-        intake_paused = |report| report.pauses,
+        taken_over = |report| report.totals.taken_over,
+        intake_paused = |report| report.totals.pauses,
     }
     measures {
-        claim_ms "Milliseconds" = |report| millis(report.latencies.claim),
-        handle_ms "Milliseconds" = |report| millis(report.latencies.handle),
-        settle_ms "Milliseconds" = |report| millis(report.latencies.settle),
+        claim_ms "Milliseconds" = |report| millis(report.totals.latencies.claim),
+        handle_ms "Milliseconds" = |report| millis(report.totals.latencies.handle),
+        settle_ms "Milliseconds" = |report| millis(report.totals.latencies.settle),
         // OK because a batch makes far fewer than 2^52 requests.
-        store_requests "Count" = |report| report.usage.requests as f64,
-        write_units "Count" = |report| report.usage.write_units,
-        read_units "Count" = |report| report.usage.read_units,
+        store_requests "Count" = |report| report.totals.usage.requests as f64,
+        write_units "Count" = |report| report.totals.usage.write_units,
+        read_units "Count" = |report| report.totals.usage.read_units,
     }
     fields {
         // OK because a message has 100 at most.
@@ -307,8 +307,8 @@ mod tests {
     fn a_record_is_one_line_that_defines_each_metric_in_it_and_has_no_zero() {
         let id = MessageId::new("m1").unwrap();
         let mut report = Report::new(vec![Entry::new(id, Outcome::Parked { dead_lettered: true })]);
-        report.latencies.claim = std::time::Duration::from_micros(1_500);
-        report.usage.write_units = 2.5;
+        report.totals.latencies.claim = std::time::Duration::from_micros(1_500);
+        report.totals.usage.write_units = 2.5;
         let line = Numbers::of(&report).record(Timestamp::from_millis(7), "orders", "f");
         assert!(!line.contains('\n'));
         let record: Value = serde_json::from_str(&line).unwrap();

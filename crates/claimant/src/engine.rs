@@ -32,5 +32,5 @@ pub use claimant_core::own_attributes::SENT_AGAIN_OF;
 pub use claimant_core::{
     Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerResult, HandlerThreads, HideAnswer,
     Latencies, Message, MessageId, NoQueue, Outcome, Queue, Rejection, Report, Router, RouterReport, Schedule,
-    SendAgain,
+    SendAgain, Totals,
 };

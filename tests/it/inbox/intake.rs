@@ -192,7 +192,7 @@ async fn a_batch_is_one_statement() {
             let report = engine.process(&batch, schedule, &NoQueue).await;
             let outcome = if try_number == 0 { Outcome::Completed } else { Outcome::Duplicate };
             assert!(report.entries().iter().all(|entry| entry.outcome == outcome), "{report:?}");
-            fewest = fewest.min(report.usage.requests);
+            fewest = fewest.min(report.totals.usage.requests);
             if fewest == requests {
                 break;
             }

@@ -177,7 +177,7 @@ async fn a_call_takes_five_requests_and_the_handlers_own() {
     let report = world.deliver(&batch, 1).await;
     assert_eq!(report.counts()["completed"], 25);
     // Claims, the beginning in two, the completions, the commit.
-    assert_eq!(report.usage.requests, 5);
+    assert_eq!(report.totals.usage.requests, 5);
     // A pool of one connection: the call has it, and gives it back.
     let (_database, store) = postgres(1).await;
     let world = World::new(&store);

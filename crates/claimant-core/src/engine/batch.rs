@@ -20,7 +20,7 @@ use super::suspects::{NextSuspects, Suspects};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
-use crate::report::{DeadLetter, Latencies, Outcome, Report};
+use crate::report::{DeadLetter, Latencies, Outcome, Report, Totals};
 use crate::store::StoreError;
 
 /// One batch in progress.
@@ -315,11 +315,9 @@ impl<'a> Batch<'a> {
 
     fn report(self) -> (Report, Vec<DeadLetter>) {
         debug_assert_eq!(self.claiming.waiting() + self.running.waiting(), 0, "each message has its outcome");
-        let mut report = Report::new(self.messages.into_entries());
-        (report.taken_over, report.pauses) = (self.suspects.taken_over, self.gate.pauses);
-        let (claim, handle) = (self.claiming.longest(), self.running.longest());
-        report.latencies = Latencies { claim, handle, settle: self.settling.longest() };
-        report.usage = self.cx.meter.usage();
-        (report, self.dead_letters.into_unsent())
+        let (taken_over, pauses, usage) = (self.suspects.taken_over, self.gate.pauses, self.cx.meter.usage());
+        let (claim, handle, settle) = (self.claiming.longest(), self.running.longest(), self.settling.longest());
+        let totals = Totals { taken_over, pauses, latencies: Latencies { claim, handle, settle }, usage };
+        (Report { entries: self.messages.into_entries(), totals }, self.dead_letters.into_unsent())
     }
 }

@@ -25,8 +25,8 @@ impl Engine {
     ) {
         let again = SentAgain::of(all.entries(), invocation.queue, self.now(), by).await;
         for report in std::iter::once(&mut *all).chain(of_each.iter_mut().map(|(_, report)| report)) {
-            again.note(report.entries_mut());
-            self.show_last_at_once(report.entries_mut());
+            again.note(&mut report.entries);
+            self.show_last_at_once(&mut report.entries);
         }
         if of_each.is_empty() {
             self.warn_if_groups_end(batch, [(self.name(), &*all)]);

@@ -17,7 +17,7 @@ use crate::engine::progress::{Combined, Progress, TryAgain, error_of_event};
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::queue::Queue;
-use crate::report::{DeadLetter, DeadLetterReason, Details, Entry, Outcome, Report};
+use crate::report::{DeadLetter, DeadLetterReason, Details, Entry, Outcome, Totals};
 
 /// Requests to the dead-letter queue at once, of what no consumer took.
 const REQUESTS_MAX: usize = 10;
@@ -38,8 +38,8 @@ pub(crate) struct Dispatched {
     pub(crate) entries: BTreeMap<usize, Entry>,
     /// Messages of several events, by their indexes.
     pub(crate) messages: BTreeMap<usize, Entry>,
-    /// The totals of each batch (claims taken over, latencies, usage), with the index of its engine; its entries were taken out.
-    pub(crate) totals: Vec<(usize, Report)>,
+    /// Those of each batch, with the index of its engine.
+    pub(crate) totals: Vec<(usize, Totals)>,
     /// The dead letters of events that are not all of their message, by the event's index: not sent yet. Such an event has not succeeded, but
     /// those behind it in its group go on, as far as its message does.
     unsent: BTreeMap<usize, DeadLetter>,
@@ -111,11 +111,10 @@ impl Dispatch<'_> {
         match planned.to {
             To::Consumer(number) => {
                 let batch: Vec<_> = events().map(|event| event.content.clone()).collect();
-                let (mut report, unsent) = self.engines[number].process_part(&batch, self.schedule, &part).await;
+                let (report, unsent) = self.engines[number].process_part(&batch, self.schedule, &part).await;
                 done.unsent.extend(unsent.into_iter().map(|letter| (planned.events[letter.index], letter)));
-                let entries = report.take_entries();
-                done.totals.push((number, report));
-                planned.events.iter().copied().zip(entries).collect()
+                done.totals.push((number, report.totals));
+                planned.events.iter().copied().zip(report.entries).collect()
             }
             To::Rejected => self.reject(planned, &part, done).await,
             To::NotStarted => self.answer(planned, |event| {

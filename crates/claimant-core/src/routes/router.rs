@@ -117,7 +117,7 @@ impl Router {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
             let invocation = Invocation::new(queue, batch.len()).with_spans(self.spans.as_ref(), batch);
             let report = only.process_whole(&invocation, batch, schedule).await;
-            return RouterReport { all: None, consumers: vec![(only.name().clone(), report)] };
+            return RouterReport(Reports::One((only.name().clone(), report)));
         }
         let events = self.events(batch, schedule);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
@@ -127,7 +127,7 @@ impl Router {
         let (mut all, mut consumers) = self.reports(batch, &events, done);
         // OK because routes lead to one consumer at least.
         self.engines[0].finish(&invocation, batch, &mut all, &mut consumers, schedule.return_by).await;
-        RouterReport { all: Some(all), consumers }
+        RouterReport(Reports::Several { all, consumers })
     }
 
     /// Returns the events of a batch, and where each goes. Those of messages with the most receives are found first: what finds no room in
@@ -186,9 +186,9 @@ impl Router {
         let mut consumers: BTreeMap<_, _> =
             consumers.into_iter().map(|(number, entries)| (number, Report::new(entries))).collect();
         for (engine, totals) in totals {
-            all.add_totals(&totals);
+            all.totals.add(&totals);
             if let Some(report) = consumers.get_mut(&engine) {
-                report.add_totals(&totals);
+                report.totals.add(&totals);
             }
         }
         let name = |number: usize| self.engines.get(number).map_or(&self.unrouted, |engine| engine.name()).clone();
@@ -204,23 +204,30 @@ impl fmt::Debug for Router {
 
 /// What became of a batch, as a whole and for each consumer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RouterReport {
-    /// `None` where there is one consumer, whose report is all.
-    all: Option<Report>,
-    consumers: Vec<(ConsumerName, Report)>,
+pub struct RouterReport(Reports);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Reports {
+    One((ConsumerName, Report)),
+    Several { all: Report, consumers: Vec<(ConsumerName, Report)> },
 }
 
 impl RouterReport {
     /// Returns one outcome for each message, in the batch's order.
     #[must_use]
     pub fn all(&self) -> &Report {
-        // OK because without routes there is exactly one consumer.
-        self.all.as_ref().unwrap_or_else(|| &self.consumers[0].1)
+        match &self.0 {
+            Reports::One((_, all)) | Reports::Several { all, .. } => all,
+        }
     }
 
     /// Returns the name and the report of each consumer that had messages, and `unrouted` for what none took. An event of a message
     /// that has several has an entry of its own here.
     pub fn consumers(&self) -> impl Iterator<Item = (&ConsumerName, &Report)> {
-        self.consumers.iter().map(|(name, report)| (name, report))
+        let consumers = match &self.0 {
+            Reports::One(consumer) => std::slice::from_ref(consumer),
+            Reports::Several { consumers, .. } => consumers,
+        };
+        consumers.iter().map(|(name, report)| (name, report))
     }
 }

@@ -106,7 +106,7 @@ async fn closed_it_costs_no_request() {
         let process = world.process_with(1, set);
         let report = deliver(&process, &batch("m", 60), 30).await;
         assert_eq!(count(&report, "completed"), 60);
-        usages.push((report.usage.requests, world.store.calls()));
+        usages.push((report.totals.usage.requests, world.store.calls()));
     }
     assert_eq!(usages[0], usages[1]);
 }

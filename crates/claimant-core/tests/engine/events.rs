@@ -146,6 +146,6 @@ async fn events_whose_owner_died_run_alone_though_their_message_is_alone() {
     running.store(0, Ordering::SeqCst);
     clock.advance(Duration::from_secs(3_600));
     let report = process(&engine, &[batch[0].clone().with_receive_count(2)]).await;
-    assert_eq!((words(&report).as_str(), report.taken_over), ("completed", 3));
+    assert_eq!((words(&report).as_str(), report.totals.taken_over), ("completed", 3));
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }

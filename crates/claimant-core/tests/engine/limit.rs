@@ -149,7 +149,7 @@ async fn it_costs_by_slot_and_time_and_nothing_where_none_is_set() {
         for n in 0..20 {
             let report = deliver(&process, &batch(&format!("b{n}-"), 100), 30).await;
             assert_eq!(count(&report, "completed"), 100);
-            all += report.usage.requests;
+            all += report.totals.usage.requests;
         }
         requests.push((all, world.start.elapsed()));
     }

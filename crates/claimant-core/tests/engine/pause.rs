@@ -199,9 +199,9 @@ async fn a_failed_probe_pauses_it_and_what_waits_is_hidden_until_it_comes_back()
     let process = world.process();
     // The first opening pauses nothing.
     let report = world.deliver(&process, "a", 1, 5).await;
-    assert_eq!((world.mapping.log().as_str(), report.pauses), ("", 0));
+    assert_eq!((world.mapping.log().as_str(), report.totals.pauses), ("", 0));
     let report = world.deliver(&process, "b", 1, 15).await;
-    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off", 1));
+    assert_eq!((world.mapping.log().as_str(), report.totals.pauses), ("is_on plan off", 1));
     assert!(!world.mapping.is_letting_in());
     let left = world.mapping.returns.lock().unwrap()[0].since(world.mapping.clock.now()).as_secs();
     assert!((345..=360).contains(&left), "{left} s");
@@ -224,7 +224,7 @@ async fn all_processes_know_it_from_the_record_and_none_pauses_it_again() {
     assert_eq!(world.mapping.log(), "is_on plan off");
     // It fails by itself, is refused as busy, and reads the record while it waits; its probe fails, too.
     let report = world.deliver(&second, "b", 1, 50).await;
-    assert_eq!((world.mapping.log().as_str(), report.pauses), ("", 0));
+    assert_eq!((world.mapping.log().as_str(), report.totals.pauses), ("", 0));
     let left = world.mapping.returns.lock().unwrap()[0].since(world.mapping.clock.now()).as_secs();
     let hidden = hidden(&report);
     assert!(!hidden.is_empty() && hidden.iter().all(|s| (left..=left + 6).contains(s)), "{hidden:?} for {left} s");
@@ -352,7 +352,7 @@ async fn the_return_is_the_probe_and_if_it_fails_the_next_pause_is_longer() {
     let _ = world.mapping.log();
     let runs = world.runs.lock().unwrap().len();
     let report = world.deliver(&process, "b", 2, 5).await;
-    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off", 1));
+    assert_eq!((world.mapping.log().as_str(), report.totals.pauses), ("is_on plan off", 1));
     assert_eq!(world.runs.lock().unwrap().len(), runs + 1, "one probe");
     let left = world.mapping.returns.lock().unwrap()[0].since(world.mapping.clock.now()).as_secs();
     assert!((710..=720).contains(&left), "{left} s");
@@ -360,7 +360,7 @@ async fn the_return_is_the_probe_and_if_it_fails_the_next_pause_is_longer() {
     world.pass(800);
     assert!(world.mapping.is_letting_in());
     let report = world.deliver(&world.process(), "c", 2, 5).await;
-    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off", 1));
+    assert_eq!((world.mapping.log().as_str(), report.totals.pauses), ("is_on plan off", 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,7 +370,7 @@ async fn what_a_person_has_switched_off_is_left_alone() {
     world.mapping.returns.lock().unwrap().push(Timestamp::from_millis(u64::MAX));
     world.mapping.on.store(false, Ordering::SeqCst);
     let report = world.open(&process).await;
-    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on", 0));
+    assert_eq!((world.mapping.log().as_str(), report.totals.pauses), ("is_on", 0));
     // Off while the breaker pauses it and its return is gone: by a person, who has deleted that.
     let world = World::new();
     let process = world.process();
@@ -423,7 +423,7 @@ async fn without_a_permission_or_an_answer_messages_are_held_back_as_ever() {
         world.mapping.faults.lock().unwrap().insert(step, fault);
         let process = world.process();
         let report = world.open(&process).await;
-        assert_eq!((world.mapping.log().as_str(), report.pauses), (asked, 0), "{step} {fault:?}");
+        assert_eq!((world.mapping.log().as_str(), report.totals.pauses), (asked, 0), "{step} {fault:?}");
         let hidden = hidden(&report);
         assert!(hidden.len() == 4 && hidden.iter().all(|s| (225..=300).contains(s)), "{hidden:?}");
         assert!(world.mapping.is_letting_in() || world.mapping.has_way_back());
@@ -436,7 +436,7 @@ async fn a_pause_is_known_though_the_answer_to_it_was_an_error() {
     world.mapping.faults.lock().unwrap().insert("off", Fault::Failed);
     let process = world.process();
     let report = world.deliver(&process, "a", 1, 60).await;
-    assert_eq!((world.mapping.log().as_str(), report.pauses), ("is_on plan off is_on", 1));
+    assert_eq!((world.mapping.log().as_str(), report.totals.pauses), ("is_on plan off is_on", 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -465,6 +465,6 @@ async fn without_an_intake_nothing_changes() {
     let schedule =
         Schedule::new(process.now(), process.now().plus(Duration::from_secs(15)), Duration::from_millis(500));
     let report = process.process(&batch, schedule, &NoQueue).await;
-    assert_eq!(report.pauses, 0);
+    assert_eq!(report.totals.pauses, 0);
     assert!(hidden(&report).iter().all(|s| (225..=300).contains(s)));
 }

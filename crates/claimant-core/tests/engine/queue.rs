@@ -274,7 +274,7 @@ async fn a_claim_in_a_renewed_lease_outlives_its_owner_only_briefly() {
     assert_eq!(world.status("a").await, Some(Status::InProgress));
     world.clock.advance(Duration::from_secs(5));
     let report = world.deliver(&["a hang"], 1).await;
-    assert_eq!((words(&report).as_str(), report.taken_over), ("cancelled", 1), "taken over, L1");
+    assert_eq!((words(&report).as_str(), report.totals.taken_over), ("cancelled", 1), "taken over, L1");
 }
 
 /// A message that is back earlier costs a receive, and waits once more.
@@ -288,7 +288,7 @@ async fn the_message_of_a_dead_owner_is_back_when_it_can_be_taken_over() {
     let [(0, hidden)] = world.queue.hidden()[..] else { panic!("{:?}", world.queue.hidden()) };
     world.clock.advance(hidden - answers_after);
     let report = world.deliver(&["a hang"], 1).await;
-    assert_eq!((words(&report).as_str(), report.taken_over), ("cancelled", 1));
+    assert_eq!((words(&report).as_str(), report.totals.taken_over), ("cancelled", 1));
 }
 
 /// A queue that answers nothing, in front of a store that answers renewals late.

@@ -131,8 +131,8 @@ async fn each_message_goes_to_the_consumer_of_its_kind() {
     let wanted = ["for-a: completed duplicate", "for-b: completed", "for-c: retry", "unrouted: rejected rejected"];
     assert_eq!(by_consumer(&report), wanted);
     assert_eq!(*queue.taken.lock().unwrap(), [(3, "unrouted".to_owned()), (5, "unrouted".to_owned())]);
-    let usage = report.all().usage.requests;
-    let of_consumers: u64 = report.consumers().map(|(_, report)| report.usage.requests).sum();
+    let usage = report.all().totals.usage.requests;
+    let of_consumers: u64 = report.consumers().map(|(_, report)| report.totals.usage.requests).sum();
     assert!(usage > 0 && usage == of_consumers, "{usage} {of_consumers}");
     assert_eq!(runs.lock().unwrap().len(), 3);
 }
