@@ -65,12 +65,12 @@ pub(crate) fn held_delay(receive_count: u32, message_id: &MessageId) -> Duration
 /// last receives, as far as it is known how many there are. Spread over a few seconds.
 pub(crate) fn paused_delay(
     receive_count: u32,
-    receives_max: Option<u32>,
+    receives_left: Option<u32>,
     paused: Duration,
     message_id: &MessageId,
 ) -> Duration {
     let until = paused + jitter(message_id) * 5;
-    match receives_max.is_some_and(|max| max.saturating_sub(receive_count) < BREAKER_RECEIVES_SPARE) {
+    match receives_left.is_some_and(|left| left < BREAKER_RECEIVES_SPARE) {
         true => until.max(held_delay(receive_count, message_id)),
         false => until,
     }
@@ -149,7 +149,7 @@ mod tests {
         for (receives, max, least) in
             [(1, 5, 360), (2, 5, 360), (3, 5, 900), (4, 5, 1_800), (7, 10, 360), (8, 10, 28_800)]
         {
-            let s = paused_delay(receives, Some(max), Duration::from_secs(360), &id).as_secs();
+            let s = paused_delay(receives, Some(max - receives), Duration::from_secs(360), &id).as_secs();
             assert!((least..least * 3 / 2).contains(&s), "{receives} of {max}: {s} s");
         }
         let rejected: Vec<_> = (1..=5).map(|n| rejected_delay(n).as_secs()).collect();

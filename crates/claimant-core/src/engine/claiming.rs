@@ -75,7 +75,7 @@ impl<'a> Claiming<'a> {
     }
 
     pub(crate) fn push(&mut self, work: Work) {
-        let is_last = self.cx.is_last_receive(&work.delivery.message);
+        let is_last = self.cx.shared.receives_max.is_last(work.delivery.message.receive_count());
         self.waiting.push(work.identity.tenant.clone(), is_last, work);
     }
 
@@ -101,7 +101,8 @@ impl<'a> Claiming<'a> {
     /// with the fewest.
     pub(crate) fn pop_for_probe(&mut self) -> Option<Work> {
         let next = self.waiting.next_claim(&self.cx.shared.slots.tenants)?;
-        let next_is_last = self.waiting.get(next).is_some_and(|work| self.cx.is_last_receive(&work.delivery.message));
+        let receives = self.waiting.get(next).map(|work| work.delivery.message.receive_count());
+        let next_is_last = receives.is_some_and(|receives| self.cx.shared.receives_max.is_last(receives));
         if next_is_last { self.waiting.take(next) } else { self.waiting.take_last() }
     }
 

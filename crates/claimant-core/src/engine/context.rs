@@ -9,6 +9,7 @@ use super::admission;
 use super::asker::Asker;
 use super::invocation::Part;
 use super::learned::Learned;
+use super::receives::ReceivesMax;
 use super::removing::Removals;
 use super::shared_breaker::SharedBreaker;
 use super::shared_limit::SharedLimit;
@@ -19,9 +20,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::deadline::{Schedule, store_call, until};
 use crate::definition::Definition;
 use crate::key::ConsumerName;
-use crate::limits::{
-    CANCEL_GRACE_MS, RECEIVES_MAX_DEFAULT, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS,
-};
+use crate::limits::{CANCEL_GRACE_MS, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::options::{Lease, Options};
@@ -39,8 +38,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) learned: Learned,
     pub(crate) threads: Option<HandlerThreads>,
-    /// After how many receives the queue dead-letters a message, where that is known.
-    pub(crate) receives_max: Option<u32>,
+    pub(crate) receives_max: ReceivesMax,
     /// Whether each claim is logged at `INFO`.
     pub(crate) logs_claims: bool,
     pub(crate) slots: Slots,
@@ -90,22 +88,6 @@ impl Shared {
         }
         let [least, longest] = [SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MAX_MS].map(Duration::from_millis);
         self.expected().clamp(least, longest)
-    }
-
-    /// Returns after how many receives the queue dead-letters a message, as far as is known.
-    fn receives_max(&self) -> u32 {
-        self.receives_max.unwrap_or(RECEIVES_MAX_DEFAULT)
-    }
-
-    /// Returns whether a message that was received this often has one receive left at most.
-    pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
-        receive_count.saturating_add(1) >= self.receives_max().max(2)
-    }
-
-    /// Returns whether it is known that the queue dead-letters a message after this receive. One that was received more often than its queue's
-    /// maxReceiveCount shows that the setting is wrong.
-    pub(crate) fn is_dead_lettered_next(&self, receive_count: u32) -> bool {
-        self.receives_max == Some(receive_count)
     }
 
     /// Returns how many claims may wait for a free slot.
@@ -211,7 +193,7 @@ impl<'a> BatchContext<'a> {
     /// Logs it where a message had no turn, and hardly gets another one. For what is behind a failure in its group,
     /// [`Engine::finish`](super::Engine::finish) does.
     pub(crate) fn warn_if_turns_end(&self, message: &Message, outcome: &Outcome) {
-        if !self.receives_end(message.receive_count()) {
+        if !self.shared.receives_max.is_nearly_last(message.receive_count()) {
             return;
         }
         let what = match outcome {
@@ -260,16 +242,6 @@ impl<'a> BatchContext<'a> {
     /// what is left.
     pub(crate) fn grace(&self) -> Duration {
         Duration::from_millis(CANCEL_GRACE_MS).min(until(self.schedule.return_by) / 2)
-    }
-
-    /// Returns whether the queue dead-letters the message after this receive, as far as is known.
-    pub(crate) fn is_last_receive(&self, message: &Message) -> bool {
-        message.receive_count() >= self.shared.receives_max()
-    }
-
-    /// Returns whether a message that was received this often has one receive left at most.
-    pub(crate) fn receives_end(&self, receive_count: u32) -> bool {
-        self.shared.receives_end(receive_count)
     }
 
     /// Returns whether the breaker is not closed.

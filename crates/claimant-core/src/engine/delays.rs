@@ -10,7 +10,7 @@ use crate::backoff;
 use crate::clock::Timestamp;
 use crate::deadline::until;
 use crate::key::MessageId;
-use crate::limits::{RECEIVES_MAX_DEFAULT, VISIBILITY_MAX_S};
+use crate::limits::VISIBILITY_MAX_S;
 use crate::message::Message;
 use crate::options::Lease;
 use crate::report::Outcome;
@@ -34,7 +34,7 @@ impl Shared {
                 | Outcome::Parked { dead_lettered: false }
         );
         let is_sent_again = after.is_some_and(backoff::is_long);
-        let at_once = failed && !is_sent_again && self.is_dead_lettered_next(receive_count);
+        let at_once = failed && !is_sent_again && self.receives_max.is_known_last(receive_count);
         if at_once { Some(Duration::ZERO) } else { after }
     }
 }
@@ -94,11 +94,8 @@ impl BatchContext<'_> {
     /// Returns after how long a message is shown again that an open breaker held back: where the intake is paused, when that is over.
     pub(crate) fn held_delay(&self, message: &Message) -> Duration {
         let (receives, id) = (message.receive_count(), message.id());
-        // One with more receives than are assumed shows that its queue has more.
-        let assumed = (receives <= RECEIVES_MAX_DEFAULT).then_some(RECEIVES_MAX_DEFAULT);
-        let receives_max = self.shared.receives_max.or(assumed);
         match self.shared.breaker.as_ref().and_then(|breaker| breaker.paused(self.now())) {
-            Some(paused) => backoff::paused_delay(receives, receives_max, paused, id),
+            Some(paused) => backoff::paused_delay(receives, self.shared.receives_max.left(receives), paused, id),
             None => backoff::held_delay(receives, id),
         }
     }

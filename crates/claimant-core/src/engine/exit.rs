@@ -159,7 +159,7 @@ impl BatchContext<'_> {
 
     /// Returns the answer for a message whose key another owner holds until then, or longer.
     fn busy(&self, message: &Message, until: Timestamp, same_message: bool) -> Answer {
-        if self.receives_end(message.receive_count()) {
+        if self.shared.receives_max.is_nearly_last(message.receive_count()) {
             tracing::warn!(consumer = %self.name(), message_id = %message.id(), receive_count = message.receive_count(), "message is still busy elsewhere: a queue's visibility timeout and maxReceiveCount must outlast the longest lease");
         }
         Answer::failure(Outcome::Busy { until }, self.busy_delay(message, until, same_message))

@@ -54,7 +54,7 @@ impl Engine {
             |(name, report): (&'r ConsumerName, &'r Report)| report.entries().iter().map(move |entry| (name, entry));
         for (consumer, entry) in reports.into_iter().flat_map(entries) {
             let receive_count = entry.details.receive_count;
-            if entry.outcome != Outcome::Blocked || !self.0.receives_end(receive_count) {
+            if entry.outcome != Outcome::Blocked || !self.0.receives_max.is_nearly_last(receive_count) {
                 continue;
             }
             let message = batch.iter().find(|message| *message.id() == entry.message_id);

@@ -25,7 +25,7 @@
 //! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
 //! | `after` | what follows a run, whichever way it ends, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
-//! | `delays`, `renewal` | when a message comes back; who renews a lease, and when |
+//! | `delays`, `receives`, `renewal` | when a message comes back; how often it does; who renews a lease, and when |
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `gate`, `way`, `breaker_state`, `shared_breaker`, `breaker_record` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
 //! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
@@ -65,6 +65,7 @@ mod messages;
 mod pauses;
 pub(crate) mod progress;
 mod reading;
+mod receives;
 mod removing;
 mod renewal;
 mod round;
@@ -109,6 +110,7 @@ use batch::Batch;
 use context::{BatchContext, Shared};
 use invocation::{Invocation, Part, Sequence};
 use learned::Learned;
+use receives::ReceivesMax;
 use removing::Removals;
 use shared_breaker::SharedBreaker;
 use shared_limit::SharedLimit;
@@ -152,7 +154,7 @@ impl Engine {
             clock: Arc::new(SystemClock),
             learned: Learned::default(),
             threads: None,
-            receives_max: None,
+            receives_max: ReceivesMax::default(),
             logs_claims: false,
         }))
     }
@@ -216,7 +218,7 @@ impl Engine {
     /// paused), and every failure backs off.
     #[must_use]
     pub fn receives_max(mut self, receives: u32) -> Self {
-        self.0.receives_max = Some(receives.clamp(1, RECEIVES_MAX));
+        self.0.receives_max = ReceivesMax(Some(receives.clamp(1, RECEIVES_MAX)));
         self
     }
 

@@ -71,7 +71,7 @@ impl<'a> Running<'a> {
         if self.runs_alone(&claimed) {
             return self.alone.push_back(claimed);
         }
-        let is_last = self.cx.is_last_receive(&claimed.work.delivery.message);
+        let is_last = self.cx.shared.receives_max.is_last(claimed.work.delivery.message.receive_count());
         self.ready.push(claimed.work.identity.tenant.clone(), is_last, claimed);
     }
 

@@ -78,7 +78,7 @@ impl<'a> Suspects<'a> {
     pub(crate) fn is_by_receives(&self, work: &Work) -> bool {
         let (cx, receive_count) = (self.cx, work.delivery.message.receive_count());
         let leaves_no_trace = !cx.store().claims_outlive_owners();
-        leaves_no_trace && cx.events > 1 && receive_count > 1 && cx.receives_end(receive_count)
+        leaves_no_trace && cx.events > 1 && receive_count > 1 && cx.shared.receives_max.is_nearly_last(receive_count)
     }
 
     /// Returns whether work is set aside that an earlier owner left. An event that is alone takes nothing along.
@@ -103,7 +103,9 @@ impl<'a> Suspects<'a> {
     fn reserved_most(&self) -> Duration {
         let total = self.cx.schedule.total();
         // A suspect without further receives has its last chance here; others have theirs later.
-        let last_chance = self.waiting.iter().any(|suspect| self.receives_end(suspect));
+        let receives_max = self.cx.shared.receives_max;
+        let receives = |suspect: &Suspect| suspect.work.delivery.message.receive_count();
+        let last_chance = self.waiting.iter().map(receives).any(|receives| receives_max.is_nearly_last(receives));
         if last_chance { total } else { total / 2 }
     }
 
@@ -111,10 +113,6 @@ impl<'a> Suspects<'a> {
     pub(crate) fn reserved_time(&self) -> Reserved {
         let (from, earliest) = (self.time_from(), self.cx.schedule.cancel_at - self.reserved_most());
         Reserved { from, earliest, by: self.cx.slot_by() }
-    }
-
-    fn receives_end(&self, suspect: &Suspect) -> bool {
-        self.cx.receives_end(suspect.work.delivery.message.receive_count())
     }
 
     /// Ends the turn, if there is one: lanes that went on meanwhile may be claimed again.
@@ -217,7 +215,8 @@ impl<'a> Suspects<'a> {
         }
         let suspects = std::mem::take(&mut self.waiting).into_iter();
         let (deferred, rest) = suspects.partition(|suspect| {
-            suspect.attempt >= ATTEMPTS_POISON && !self.cx.is_last_receive(&suspect.work.delivery.message)
+            let receives = suspect.work.delivery.message.receive_count();
+            suspect.attempt >= ATTEMPTS_POISON && !self.cx.shared.receives_max.is_last(receives)
         });
         self.waiting = rest;
         deferred
