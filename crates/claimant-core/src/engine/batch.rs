@@ -37,6 +37,18 @@ pub(crate) struct Batch<'a> {
     pub(super) messages: Messages,
 }
 
+/// What holds for a whole pass of the loop, since it is read once: if stages saw different answers, one could leave a message to a stage
+/// that no longer takes it, and nothing would wake the loop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass {
+    /// Whether a handler that starts now fits into the time.
+    pub(super) fits: bool,
+    /// Whether messages that wait for their claims go on waiting.
+    pub(super) may_wait: bool,
+    /// Whether they wait while suspects of other consumers have the time.
+    pub(super) must_yield: bool,
+}
+
 /// How a pass of the loop ends.
 enum PassEnd {
     /// Stages may start more at once.
@@ -74,27 +86,21 @@ impl<'a> Batch<'a> {
         self.cx.warn_if_no_time();
         self.cx.warn_if_slower_than_its_limit();
         loop {
-            // Read once for the whole pass: if stages saw different answers, one could leave a message to a stage that no longer takes it. The
-            // same for `must_yield`: if it ended between two stages, nothing would wake this loop.
             let fits = self.cx.fits();
             let may_wait = self.gate.may_wait(fits);
             self.advance_lanes(may_wait);
-            let (waiting, in_hand) = (self.claiming.waiting() + self.suspects.len(), self.has_in_hand());
-            self.gate.go_on(waiting, in_hand, self.claiming.waits_for_busy(), may_wait);
-            if fits && self.running.is_idle() {
-                self.gate.keep(waiting, self.running.waiting(), &self.starts.limit);
-            }
-            let must_yield = self.must_yield();
-            self.ask_for_limit(fits, must_yield);
-            self.start_claims(fits && !must_yield);
-            self.start_runs(fits);
+            let pass = Pass { fits, may_wait, must_yield: self.must_yield() };
+            self.attend_gate(pass);
+            self.ask_for_limit(pass);
+            self.start_claims(pass);
+            self.start_runs(pass);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
             self.dead_letters.start();
             match self.end_pass() {
                 PassEnd::Again => {}
-                PassEnd::Wait => self.wait(must_yield).await,
-                PassEnd::LookAgain => self.look_again(must_yield).await,
-                PassEnd::Suspects => self.start_suspects(fits),
+                PassEnd::Wait => self.wait(pass).await,
+                PassEnd::LookAgain => self.look_again(pass).await,
+                PassEnd::Suspects => self.start_suspects(pass),
                 PassEnd::Done => return self.report(),
             }
         }
@@ -162,10 +168,11 @@ impl<'a> Batch<'a> {
     }
 
     /// Claims as many keys as admission allows, if it may.
-    fn start_claims(&mut self, may: bool) {
+    fn start_claims(&mut self, pass: Pass) {
         let (cx, unsettled) = (self.cx, self.settling.len());
         // What cannot be settled must not be run: its handlers would all run again.
-        if !may || unsettled >= cx.shared.slots.concurrency + UNSETTLED_MAX || self.suspects.have_the_time() {
+        let may = unsettled < cx.shared.slots.concurrency + UNSETTLED_MAX && !self.suspects.have_the_time();
+        if !pass.fits || pass.must_yield || !may {
             return;
         }
         // Where claims are scarce, those on their way to be settled still count.
@@ -213,9 +220,9 @@ impl<'a> Batch<'a> {
     }
 
     /// Begins the turn of the next suspects.
-    fn start_suspects(&mut self, fits: bool) {
+    fn start_suspects(&mut self, pass: Pass) {
         let most = self.gate.room(0).min(self.starts.limit.soon());
-        match self.suspects.start(&mut self.starts.slots, most, fits) {
+        match self.suspects.start(&mut self.starts.slots, most, pass.fits) {
             NextSuspects::Claim(admitted) => {
                 self.starts.limit.claims(admitted.len());
                 self.claiming.start(admitted);
@@ -270,8 +277,9 @@ impl<'a> Batch<'a> {
 
     /// Starts handlers. While the store leaves settlements without an answer, each effect that is not settled counts: it may have
     /// to be repeated. So a store that takes none of them stops all, and one hot key takes up one slot. What was claimed before a
-    /// breaker opened is released, or has its turn alone if its claim was answered only when this invocation probed.
-    fn start_runs(&mut self, fits: bool) {
+    /// breaker opened is released, or has its turn alone if its claim was answered only when this invocation probed. What no longer fits
+    /// into the time is released, too.
+    fn start_runs(&mut self, pass: Pass) {
         if self.gate.asks() {
             return;
         }
@@ -279,12 +287,14 @@ impl<'a> Batch<'a> {
             for claimed in self.running.take_waiting() {
                 self.settle(Unsettled::held_back(claimed));
             }
+        } else if !pass.fits {
+            for claimed in self.running.take_waiting() {
+                self.settle(Unsettled::released(self.cx, claimed));
+            }
         }
         let most = if self.gate.probes() { 1 } else { usize::MAX };
         let max = self.cx.shared.slots.concurrency.saturating_sub(self.settling.in_doubt()).min(most);
-        for claimed in self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0, fits) {
-            self.settle(Unsettled::released(self.cx, claimed));
-        }
+        self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0);
     }
 
     pub(super) fn ran(&mut self, ended: Ended) {

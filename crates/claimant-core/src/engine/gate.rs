@@ -73,22 +73,24 @@ impl<'a> Gate<'a> {
         fits || self.asks || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
     }
 
-    /// Waits for the breaker where messages wait, and there is time; ends a probe that has no more of them: none waits, and none is in hand,
-    /// behind which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement. A message
-    /// that waits for a busy key keeps the probe while no other process has it.
-    pub(crate) fn go_on(&mut self, waiting: usize, has_in_hand: bool, waits_for_busy: bool, may_wait: bool) {
+    /// Waits for the breaker while it is open.
+    pub(crate) fn wait(&mut self) {
+        let Some(way) = self.way.as_ref().filter(|_| self.is_shut() && self.is_idle()) else { return };
+        let (breaker, asker) = (way.breaker, self.cx.asker(self.cx.schedule.cancel_at));
+        let (cx, probe_by, by) = (self.cx, self.cx.slot_by(), self.cx.breaker_by());
+        let may_probe = move || Instant::now() < probe_by && !cx.must_yield();
+        self.calls.push(Box::pin(async move { CallEnd::Waited(breaker.pass(asker, may_probe, by).await) }));
+    }
+
+    /// Ends a probe that has no more messages, but for some that wait for busy keys: those keep it while no other process has it.
+    pub(crate) fn end_probe(&mut self, waits_for_busy: bool) {
         let Some(way) = &mut self.way else { return };
-        let has_none = waiting == 0 && !has_in_hand && !(waits_for_busy && way.probe_lasts(self.cx.now()));
-        // With a message to come, what was answered is not all that it has.
-        let left = if has_none { way.leave().filter(|_| !waits_for_busy) } else { None };
-        let (breaker, written) = (way.breaker, left);
-        self.write(written);
-        if waiting > 0 && self.is_shut() && self.is_idle() && may_wait {
-            let asker = self.cx.asker(self.cx.schedule.cancel_at);
-            let (cx, probe_by, by) = (self.cx, self.cx.slot_by(), self.cx.breaker_by());
-            let may_probe = move || Instant::now() < probe_by && !cx.must_yield();
-            self.calls.push(Box::pin(async move { CallEnd::Waited(breaker.pass(asker, may_probe, by).await) }));
+        if waits_for_busy && way.probe_lasts(self.cx.now()) {
+            return;
         }
+        // With a message to come, what was answered is not all that it has.
+        let write = way.leave().filter(|_| !waits_for_busy);
+        self.write(write);
     }
 
     /// Renews the claim of a probe that has a next message, and none that runs, where it would not last for the turn and the run of that one:

@@ -78,17 +78,17 @@ impl<'a> Limiting<'a> {
         self.calls.as_ref().is_none_or(|calls| calls.limit.may_begin(calls.now(), calls.user, goes_on))
     }
 
-    /// Begins a call, if one may begin now.
-    pub(crate) fn begin(&self) -> Option<Permit> {
+    /// Begins a call, if one may begin now, or goes on with another item of it.
+    pub(crate) fn begin(&self, goes_on: bool) -> Option<Permit> {
         let (Some(calls), Some(limit)) = (&self.calls, &self.cx.shared.limit) else {
             return Some(Permit::default());
         };
-        limit.begin(calls.now(), calls.user)
+        limit.begin(calls.now(), calls.user, goes_on)
     }
 
     /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls, if they still fit
     /// into the time; tells the others that use the limit what this one has.
-    pub(crate) fn go_on(&mut self, waits: impl FnOnce() -> Waits, fits: bool) {
+    pub(crate) fn ask(&mut self, waits: impl FnOnce() -> Waits, fits: bool) {
         let cx = self.cx;
         let Some(calls) = &mut self.calls else { return };
         let Waits { unclaimed, unstarted, has } = waits();

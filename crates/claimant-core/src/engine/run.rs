@@ -77,8 +77,8 @@ impl<R> RunEnd<R> {
         matches!(self, Self::Cancelled(Cut::AtTimeout) | Self::StillRunning(Cut::AtTimeout))
     }
 
-    /// Returns what it says of the system that the handler calls, where that has a breaker: what hangs is away, and of what was returned, as
-    /// `returned` says.
+    /// Returns what it says of the system that the handler calls, where that has a breaker: what hangs is away, and of what was returned,
+    /// as `returned` says.
     pub(crate) fn health(&self, cx: BatchContext<'_>, returned: impl FnOnce(&SharedBreaker, &R) -> Health) -> Health {
         match (&cx.shared.breaker, self) {
             (Some(breaker), Self::Returned(result)) => returned(breaker, result),

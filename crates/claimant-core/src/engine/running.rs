@@ -94,6 +94,7 @@ impl<'a> Running<'a> {
 
     /// Takes the claims that wait for a slot.
     pub(crate) fn take_waiting(&mut self) -> Vec<Claimed> {
+        self.linger_until = None;
         let ready = std::mem::replace(&mut self.ready, TenantQueue::new());
         ready.into_iter().chain(self.alone.drain(..)).collect()
     }
@@ -137,19 +138,13 @@ impl<'a> Running<'a> {
     }
 
     /// Starts handlers in free slots, until they run for `max` messages; a call waits a moment for others, where more claims
-    /// are on their way. Where handlers no longer fit into the time, the claims come back.
-    pub(crate) fn start(&mut self, max: usize, starts: &mut Starts<'a>, more: bool, fits: bool) -> Vec<Claimed> {
-        self.linger_until = self.linger_until.filter(|_| self.waiting() > 0);
-        if !fits {
-            self.linger_until = None;
-            return self.take_waiting();
-        }
+    /// are on their way.
+    pub(crate) fn start(&mut self, max: usize, starts: &mut Starts<'a>, more: bool) {
         let cx = self.cx;
         match &cx.shared.consumer.handler {
             Runner::Each(handler) => self.start_each(handler, max, starts),
             Runner::Batch(handler) => self.start_calls(handler, max, starts, more),
         }
-        Vec::new()
     }
 
     fn start_each(&mut self, handler: &'a AnyHandler, max: usize, starts: &mut Starts<'a>) {
@@ -198,7 +193,7 @@ impl<'a> Running<'a> {
             }
             let late = lease_to_renew_first(cx, claimed).filter(|_| starts.limit.may_begin(goes_on));
             if late.is_none() {
-                claimed.permits.limit_permit = starts.limit.begin()?;
+                claimed.permits.limit_permit = starts.limit.begin(goes_on)?;
                 if let Some(in_hand) = &mut claimed.permits.in_hand {
                     tenants.start(in_hand);
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::after::after_settling;
-use super::batch::Batch;
+use super::batch::{Batch, Pass};
 use super::limit_users::Has;
 use super::limiting::Waits;
 use super::turns::Activity;
@@ -14,6 +14,44 @@ use super::turns::Activity;
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl Batch<'_> {
+    /// Waits for the breaker where messages wait, and may; ends a probe that has no more of them: none waits, and none is in hand, behind
+    /// which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement.
+    pub(super) fn attend_gate(&mut self, pass: Pass) {
+        let waiting = self.claiming.waiting() + self.suspects.len();
+        if waiting > 0 && pass.may_wait {
+            self.gate.wait();
+        } else if waiting == 0 && !self.has_in_hand() {
+            self.gate.end_probe(self.claiming.waits_for_busy());
+        }
+        if pass.fits && self.running.is_idle() {
+            self.gate.keep(waiting, self.running.waiting(), &self.starts.limit);
+        }
+    }
+
+    /// Asks for slots of the limit, where messages could run now but for it.
+    pub(super) fn ask_for_limit(&mut self, pass: Pass) {
+        let Self { claiming, running, suspects, .. } = self;
+        let (is_shut, free) = (self.gate.is_shut(), self.starts.slots.free());
+        let may_claim = pass.fits && !pass.must_yield && !is_shut && !suspects.have_the_time();
+        let has = || {
+            let ready = running.ready(free);
+            // Not where claims wait for a handler's slot.
+            let has_room = (free > 0 || self.cx.shared.claims_early()) && ready == running.waiting();
+            Has {
+                unclaimed: may_claim && claiming.waiting() > 0 && has_room,
+                in_flight: claiming.in_flight() + running.renewing(),
+                ready,
+            }
+        };
+        let waits = || Waits {
+            unclaimed: if is_shut { 0 } else { claiming.waiting() + suspects.len() },
+            unstarted: running.waiting(),
+            // Else what is claimed is given back.
+            has: if pass.fits && !is_shut { has() } else { Has::default() },
+        };
+        self.starts.limit.ask(waits, pass.fits);
+    }
+
     /// Returns whether no stage has a call under way.
     pub(super) fn is_idle(&self) -> bool {
         self.claiming.is_idle()
@@ -30,32 +68,8 @@ impl Batch<'_> {
         self.claiming.in_flight() + self.running.len() + self.settling.len() > 0 || !self.dead_letters.is_empty()
     }
 
-    /// Asks for slots of the limit, where messages could run now but for it.
-    pub(super) fn ask_for_limit(&mut self, fits: bool, must_yield: bool) {
-        let Self { claiming, running, suspects, .. } = self;
-        let (is_shut, free) = (self.gate.is_shut(), self.starts.slots.free());
-        let may_claim = fits && !must_yield && !is_shut && !suspects.have_the_time();
-        let has = || {
-            let ready = running.ready(free);
-            // Not where claims wait for a handler's slot.
-            let has_room = (free > 0 || self.cx.shared.claims_early()) && ready == running.waiting();
-            Has {
-                unclaimed: may_claim && claiming.waiting() > 0 && has_room,
-                in_flight: claiming.in_flight() + running.renewing(),
-                ready,
-            }
-        };
-        let waits = || Waits {
-            unclaimed: if is_shut { 0 } else { claiming.waiting() + suspects.len() },
-            unstarted: running.waiting(),
-            // Else what is claimed is given back.
-            has: if fits && !is_shut { has() } else { Has::default() },
-        };
-        self.starts.limit.go_on(waits, fits);
-    }
-
     /// Waits for one call of a stage, and routes what came of it; or, while suspects of other consumers have the time, until that is over.
-    pub(super) async fn wait(&mut self, must_yield: bool) {
+    pub(super) async fn wait(&mut self, Pass { must_yield, .. }: Pass) {
         self.starts.slots.give_back();
         self.says_what_it_does(must_yield);
         let cx = self.cx;
@@ -81,12 +95,12 @@ impl Batch<'_> {
 
     /// Waits where messages wait, and no call is under way: for the suspects of other consumers, while they have the time. Else another
     /// invocation opened the breaker or took the limit's turn between two stages of this pass, and the next pass is soon.
-    pub(super) async fn look_again(&mut self, must_yield: bool) {
-        if must_yield && self.running.waiting() == 0 {
-            return self.wait(must_yield).await;
+    pub(super) async fn look_again(&mut self, pass: Pass) {
+        if pass.must_yield && self.running.waiting() == 0 {
+            return self.wait(pass).await;
         }
         self.starts.slots.give_back();
-        self.says_what_it_does(must_yield);
+        self.says_what_it_does(pass.must_yield);
         sleep(LOOK_AGAIN).await;
     }
 

@@ -40,8 +40,8 @@ pub(crate) struct Dispatched {
     pub(crate) messages: BTreeMap<usize, Entry>,
     /// Those of each batch, with the index of its engine.
     pub(crate) totals: Vec<(usize, Totals)>,
-    /// The dead letters of events that are not all of their message, by the event's index: not sent yet. Such an event has not succeeded, but
-    /// those behind it in its group go on, as far as its message does.
+    /// The dead letters of events that are not all of their message, by the event's index: not sent yet. Such an event has not succeeded,
+    /// but those behind it in its group go on, as far as its message does.
     unsent: BTreeMap<usize, DeadLetter>,
 }
 

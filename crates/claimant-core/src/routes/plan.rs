@@ -57,8 +57,8 @@ pub(crate) struct PlannedSequence {
 
 /// Returns what is done side by side. A group that is kept in order and goes to more than one consumer, or has a message of
 /// several events, has a sequence of its own: a run of events for the same consumer in each part. So has one of several messages that no
-/// consumer takes, one in each part, since none of them may leave the queue before the one in front of it has. All else goes to its consumer
-/// at once, which keeps the order of the groups in it.
+/// consumer takes, one in each part, since none of them may leave the queue before the one in front of it has. All else goes to its
+/// consumer at once, which keeps the order of the groups in it.
 pub(crate) fn plan(events: &[Routed]) -> Vec<PlannedSequence> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut at_once: Vec<usize> = Vec::new();
