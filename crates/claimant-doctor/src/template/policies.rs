@@ -20,11 +20,11 @@ const HERE: [&str; 5] = [
     "AWS::KMS::Key",
 ];
 
-/// What a role's policy allows and denies; one that may allow anything for what cannot be read.
+/// What a role's policy allows and denies; one that cannot be read may do either with anything.
 pub(super) fn statements(resources: &Resources<'_>, document: &Part<'_>) -> Vec<Statement> {
     match document.at("Statement").items() {
         Fact::Known(parts) => parts.iter().flat_map(|part| effects(resources, part)).collect(),
-        Fact::Unknown => vec![Statement::unreadable()],
+        Fact::Unknown => vec![Statement::unreadable(), Statement::denying()],
     }
 }
 

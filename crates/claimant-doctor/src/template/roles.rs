@@ -70,48 +70,47 @@ pub(super) struct Roles<'r, 's> {
     resources: &'r Resources<'s>,
     /// By role: what is attached to it from outside.
     attached: BTreeMap<String, Vec<Statement>>,
-    /// Whether something is attached to a role that is not known.
-    any: bool,
+    /// What may be attached to any role, since the one that it is attached to is not known.
+    anywhere: Vec<Statement>,
 }
 
 impl<'r, 's> Roles<'r, 's> {
     /// What is not read, where that is not all, can attach something to any role.
     pub(super) fn new(resources: &'r Resources<'s>, is_whole: bool) -> Self {
-        let mut roles = Self { resources, attached: BTreeMap::new(), any: !is_whole };
+        let mut roles = Self { resources, attached: BTreeMap::new(), anywhere: Vec::new() };
         for policy in resources.of(&["AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"]) {
             roles.attach(policy);
         }
         // Connectors of SAM add rights of their own.
-        roles.any |= resources
-            .all
-            .iter()
-            .any(|resource| resource.kind == "AWS::Serverless::Connector" || resource.node.get("Connectors").is_some());
+        let connects = |resource: &Resource<'_>| {
+            resource.kind == "AWS::Serverless::Connector" || resource.node.get("Connectors").is_some()
+        };
+        if !is_whole || resources.all.iter().any(connects) {
+            roles.anywhere.push(Statement::unreadable());
+        }
         roles
     }
 
     fn attach(&mut self, policy: &Resource<'s>) {
         let properties = policy.properties();
-        let parts = match policy.kind.as_str() {
-            "AWS::IAM::RolePolicy" => Fact::Known(vec![properties.at("RoleName")]),
-            _ => properties.at("Roles").items(),
+        let roles = match policy.kind.as_str() {
+            "AWS::IAM::RolePolicy" => properties.at("RoleName"),
+            _ => properties.at("Roles"),
         };
-        let Fact::Known(parts) = parts else {
-            self.any = true;
-            return;
+        let statements = policies::statements(self.resources, &properties.at("PolicyDocument").unpacked());
+        // What is not certain to be there is not known to allow anything.
+        let there = |certain: bool| {
+            statements.iter().cloned().map(move |one| Statement { certain: certain && one.certain, ..one })
         };
-        for part in parts {
+        for part in items(&roles) {
             match self.resources.link(&part, &["AWS::IAM::Role"]) {
                 Fact::Known(Some(link)) => {
                     let role = self.resources.get(link.text());
-                    // What is not certain to be there is not known to allow anything.
                     let certain = role.is_some_and(|role| policy.is_there_with(role));
-                    let document = properties.at("PolicyDocument").unpacked();
-                    let may_be_there = |one: Statement| Statement { certain: certain && one.certain, ..one };
-                    let statements = policies::statements(self.resources, &document).into_iter().map(may_be_there);
-                    self.attached.entry(link.text().to_owned()).or_default().extend(statements);
+                    self.attached.entry(link.text().to_owned()).or_default().extend(there(certain));
                 }
                 // A role that SAM makes, or one from elsewhere.
-                _ => self.any = true,
+                _ => self.anywhere.extend(there(false)),
             }
         }
     }
@@ -146,7 +145,7 @@ impl<'r, 's> Roles<'r, 's> {
     /// properties, or of a function that SAM makes one for.
     fn whatever_else(&self, properties: &Part<'_>) -> Vec<Statement> {
         let bounded = properties.at("PermissionsBoundary").is_given() != Fact::Known(false);
-        self.any.then(Statement::unreadable).into_iter().chain(bounded.then(Statement::denying)).collect()
+        self.anywhere.iter().cloned().chain(bounded.then(Statement::denying)).collect()
     }
 
     fn made_by_sam(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
@@ -240,9 +239,14 @@ impl<'r, 's> Roles<'r, 's> {
 
 /// What each item of a list allows and denies.
 fn of_each<'s>(list: &Part<'s>, of: impl Fn(&Part<'s>) -> Vec<Statement>) -> Vec<Statement> {
+    items(list).iter().flat_map(of).collect()
+}
+
+/// The items of a list; one that is not known where the list is not.
+fn items<'s>(list: &Part<'s>) -> Vec<Part<'s>> {
     match list.items() {
-        Fact::Known(items) => items.iter().flat_map(of).collect(),
-        Fact::Unknown => vec![Statement::unreadable()],
+        Fact::Known(items) => items,
+        Fact::Unknown => vec![list.clone()],
     }
 }
 

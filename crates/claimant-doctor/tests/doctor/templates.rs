@@ -648,6 +648,14 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
     let within = format!("              - {{Effect: Deny, NotAction: 's3:*', Resource: '*'}}\n{first}");
     let denied_by_sam = "{Statement: {Effect: Deny, Action: 'dynamodb:U*', Resource: !GetAtt Table.Arn}}";
     let denied_by_sam = of_sam.1.replace("]", &format!(", {denied_by_sam}]"));
+    // On a role that SAM makes, and on one that is not known.
+    let denied_beside_sam = denies.replace("!Ref Role", "!Ref WorkerRole");
+    let on_another = of_another_service.replace("!Ref Role", "!Ref Other");
+    // A policy, and all of them.
+    let document = "PolicyDocument: {Statement: [{Effect: Deny, Action: '*', Resource: '*'}]}";
+    let may_deny = format!("        - !If [IsAny, {{PolicyName: denies, {document}}}, !Ref AWS::NoValue]\n{named}");
+    let (list, not_known) = ("      Policies:\n", "      Policies: !If [IsAny, [], []]\n      Unread:\n");
+    let all_by_another = policy("", "*");
     for (changes, expected) in [
         (&[lacks][..], (1, 1, 0)),
         (&[of_role, lacks], (0, 1, 1)),
@@ -665,6 +673,10 @@ fn what_may_be_taken_away_from_a_role_is_not_known() {
         (&[(first, &within)], (0, 0, 2)),
         (&[("  Logs:\n", &denies)], (1, 0, 1)),
         (&[(of_sam.0, &denied_by_sam)], (1, 0, 1)),
+        (&[of_sam, ("  Logs:\n", &denied_beside_sam)], (1, 0, 1)),
+        (&[lacks, ("  Logs:\n", &on_another)], (1, 1, 0)),
+        (&[(named, &may_deny)], (0, 0, 2)),
+        (&[(list, not_known), ("  Logs:\n", &all_by_another)], (0, 0, 2)),
     ] {
         let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
         let tally = report.tallies[&18];
