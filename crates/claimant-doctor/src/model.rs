@@ -273,10 +273,11 @@ impl System {
 
 impl Function {
     /// Returns whether claimant runs in it, as far as its environment and its rights show: what SAM's globals give to each function says
-    /// nothing of one that may do nothing with its tables.
+    /// nothing of one that may do nothing with its tables, unless its records are in another store.
     pub fn is_consumer(&self) -> Fact<bool> {
         let tables = self.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
-        if tables.is_some_and(|tables| tables.each().all(|table| self.may_have_none(table.text()))) {
+        let may_have_none = |tables: &Link| tables.each().all(|table| self.may_have_none(table.text()));
+        if !self.has_records_elsewhere() && tables.is_some_and(may_have_none) {
             return Fact::Unknown;
         }
         self.environment.has_any(crate::environment::is_own)

@@ -1,7 +1,7 @@
 //! What tells of trouble: alarms, and Lambda's own count of what it deleted.
 
 use super::fix;
-use super::pair::Pair;
+use super::pair::{Pair, home};
 use super::rights::DEAD_LETTER_QUEUE;
 use crate::alarm::{DEAD_LETTERS, WAITING};
 use crate::fact::Fact;
@@ -43,6 +43,10 @@ pub(super) fn check(system: &System, report: &mut Report) {
 }
 
 fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> Answer {
+    // An account lists its own alarms only.
+    if home(system, queue).1 != system.home.account.known().map(String::as_str) {
+        return None;
+    }
     let of_queue = |alarm: &&Alarm| alarm.of.iter().any(|link| link.is(&queue.place.id));
     let alarms = || system.alarms.known().into_iter().flatten().filter(of_queue);
     system.alarms.known()?;

@@ -17,7 +17,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
         }
         for function in consumers {
             let answer =
-                if may_have_none(system, function, table) { None } else { records::in_batches(function, table) };
+                if need_not_use(system, function, table) { None } else { records::in_batches(function, table) };
             report.answer(28, &function.place, answer);
         }
         report.answer(24, &table.place, worst([key(table), time_to_live(table)]));
@@ -31,9 +31,9 @@ pub(super) fn check(system: &System, report: &mut Report) {
     }
 }
 
-/// Whether a function may have no records in the table that it has the name of. What is deployed does not show SAM's globals: there it is one
+/// Whether a function need not use the table that it has the name of. What is deployed does not show SAM's globals: there it is one
 /// that reads no queue, and may do nothing with the table.
-fn may_have_none(system: &System, function: &Function, table: &Table) -> bool {
+fn need_not_use(system: &System, function: &Function, table: &Table) -> bool {
     let is_aside = || function.place.file.is_none() && system.mappings_of(function).next().is_none();
     function.may_have_none(&table.place.id) || is_aside() && function.may_do_nothing_with(&table.place.id)
 }

@@ -866,6 +866,11 @@ fn what_another_account_has_is_looked_at_there() {
         let found = report.findings.iter().find(|finding| finding.check.number == 18);
         assert!(found.is_some_and(|finding| finding.what.contains(&on)), "{on}: {report:#?}");
     }
+    // Its alarms are there, and one here is on the queue of that name here.
+    let queue = (&*variable("CLAIMANT_DEAD_LETTER_QUEUE_URL"), url("sqs.eu-west-1.amazonaws.com"));
+    let report = examined(changed(&[queue])).unwrap();
+    let tally = report.tallies[&30];
+    assert_eq!((tally.fine, tally.found, tally.unknown), (2, 0, 1), "{report:#?}");
     let elsewhere = changed(&[
         (&variable("CLAIMANT_DEAD_LETTER_QUEUE_URL"), url("vpce-0a1-2b3.sqs.eu-west-2.vpce.amazonaws.com")),
         ("SimulatePrincipalPolicy", json!(["sqs:SendMessage"])),
@@ -951,7 +956,6 @@ fn a_service_without_an_answer_is_asked_once() {
     }
 }
 
-/// One request of many that takes too long silences no service, and what is not asked for is named.
 /// What SAM's globals give to each function of a stack.
 #[test]
 fn a_function_that_reads_no_queue_needs_no_table_by_its_name_alone() {
@@ -971,6 +975,7 @@ fn a_function_that_reads_no_queue_needs_no_table_by_its_name_alone() {
     }
 }
 
+/// One request of many that takes too long silences no service, and what is not asked for is named.
 #[test]
 fn functions_behind_a_service_without_an_answer_are_named() {
     let named = |names: &[&str]| {
