@@ -26,6 +26,9 @@ const NESTED: [(&str, &str); 2] = [
 /// The kinds of resources of a consumer: its name comes before each.
 const KINDS: [&str; 8] = ["Queue", "DeadLetterQueue", "Table", "Function", "Logs", "Role", "Alarms", "Dashboard"];
 
+/// The kinds of its outputs.
+const OUTPUT_KINDS: [&str; 3] = ["QueueUrl", "DeadLetterQueueUrl", "FunctionName"];
+
 /// What a consumer's section in the template refers to, each by the section of the template that has it.
 const SHARED: [(&str, &str); 4] = [
     ("Parameters", "MaximumConcurrency"),
@@ -150,10 +153,10 @@ impl Consumer<'_> {
             LockTables::Unset | LockTables::Unreadable => &[LOCK_TABLE.1],
         };
         words.word("lock_tables", arns(names));
+        let to = format!("to {}Role, or once to ConsumerPolicy,", self.name.of_resources());
         for table in names.iter().filter(|table| globals.is_sealed(table)) {
             plan.note(format!(
-                "{table} is encrypted with a key of yours: before you deploy, add to {}Role kms:Decrypt on it. Without it, no message is claimed.",
-                self.name.of_resources()
+                "{table} is encrypted with a key of yours, or may be: before you deploy, add {to} kms:Decrypt on the key. Without it, no message is claimed."
             ));
         }
         if tables == LockTables::Unreadable {
@@ -164,8 +167,7 @@ impl Consumer<'_> {
         }
         for (what, rights) in globals.unallowed() {
             plan.note(format!(
-                "The template's Globals have {what}, and so has the new function: before you deploy, add to {}Role {rights}. Without it, the deployment can fail, or the function not start.",
-                self.name.of_resources()
+                "The template's Globals have {what}, and so has the new function: before you deploy, add {to} {rights}. Without it, the deployment can fail, or the function not start."
             ));
         }
         for (what, property) in globals.of_roles() {
@@ -176,8 +178,7 @@ impl Consumer<'_> {
         }
         for (variable, document) in globals.variables_with_rights() {
             plan.note(format!(
-                "The template's Globals have {variable}, and so has the new function: add to {}Role what claimant's {document} has for it, or say it at the functions that use it.",
-                self.name.of_resources()
+                "The template's Globals have {variable}, and so has the new function: add {to} what claimant's {document} has for it, or say it at the functions that use it."
             ));
         }
         if globals.move_records() {
@@ -196,8 +197,10 @@ impl Consumer<'_> {
         let mut is_free = false;
         match claimant_template::parse(&yaml) {
             Ok(template) => {
-                let ids = KINDS.iter().map(|kind| self.name.of_resources() + kind);
-                let taken: Vec<_> = ids.filter(|id| globals::taken_in(&template, id).is_some()).collect();
+                let id = |kind: &&str| self.name.of_resources() + kind;
+                let ids = KINDS.iter().map(id).filter(|id| globals::taken_in(&template, id).is_some());
+                let outputs = OUTPUT_KINDS.iter().map(id).filter(|id| globals::has(&template, "Outputs", id));
+                let taken: Vec<_> = ids.chain(outputs).collect();
                 is_free = taken.is_empty();
                 for id in taken {
                     plan.fault(format!("template.yaml has {id} already: choose another name"));
@@ -212,7 +215,7 @@ impl Consumer<'_> {
                 self.heed_globals(&globals, plan, &mut words);
             }
             Err(unreadable) => {
-                plan.fault(format!("template.yaml is no YAML at line {}: {}", unreadable.line, unreadable.what));
+                plan.fault(format!("template.yaml cannot be read at line {}: {}", unreadable.line, unreadable.what));
             }
         }
         let with_resources = insert::into_section(&yaml, "Resources", &words.fill(RESOURCES), true);
@@ -220,11 +223,11 @@ impl Consumer<'_> {
             with_resources.and_then(|yaml| insert::into_section(&yaml, "Outputs", &words.fill(OUTPUTS), false));
         match with_both {
             Ok(yaml) => {
-                // Names of outputs, and whatever else lines are not enough for.
+                // Whatever lines are not enough for.
                 if is_free && let Err(unreadable) = claimant_template::parse(&yaml) {
                     let name = self.name.as_str();
                     plan.fault(format!(
-                        "template.yaml would be no YAML with {name}: {}, or choose another name",
+                        "template.yaml could not be read with {name}: {}, or choose another name",
                         unreadable.what
                     ));
                 }

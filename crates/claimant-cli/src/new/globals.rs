@@ -94,12 +94,12 @@ impl<'a> Globals<'a> {
         OF_VARIABLES.into_iter().filter(|(name, _)| self.variable(name).is_some())
     }
 
-    /// Returns whether a table is encrypted with a key of the user's own, in one Region at least.
+    /// Returns whether a table is encrypted with a key of the user's own in one Region at least, or may be: that can depend on a parameter.
     pub(super) fn is_sealed(&self, table: &str) -> bool {
-        let properties = || self.template.get("Resources")?.get(table)?.get("Properties");
-        let has_key = |node: &Node| node.get("SSESpecification").is_some_and(|sse| sse.get("KMSMasterKeyId").is_some());
-        let replicas = |node: &'a Node| node.get("Replicas").map_or(&[][..], Node::items);
-        properties().is_some_and(|table| has_key(table) || replicas(table).iter().any(has_key))
+        self.template
+            .get("Resources")
+            .and_then(|resources| resources.get(table)?.get("Properties"))
+            .is_some_and(has_key)
     }
 
     /// Returns whether a function moves records.
@@ -125,6 +125,23 @@ pub(super) fn has(template: &Node, section: &str, name: &str) -> bool {
 /// Returns the section in which the name is taken: CloudFormation takes no parameter that has the name of a resource.
 pub(super) fn taken_in(template: &Node, name: &str) -> Option<&'static str> {
     ["Parameters", "Resources"].into_iter().find(|section| has(template, section, name))
+}
+
+/// Returns whether something in a table's properties is encrypted with a key that is not AWS's, or may be.
+fn has_key(node: &Node) -> bool {
+    const OF_AWS: &str = "alias/aws/dynamodb";
+    let is_off = node.get("SSEEnabled").and_then(Node::as_text) == Some("false");
+    let is_own = |key: &Node| !key.as_text().is_some_and(|key| key.ends_with(OF_AWS));
+    match &node.kind {
+        Kind::Null | Kind::Text(_) => false,
+        Kind::List(items) => items.iter().any(has_key),
+        Kind::Map(_) => {
+            !is_off
+                && (node.get("KMSMasterKeyId").is_some_and(is_own)
+                    || node.entries().iter().any(|(_, value)| has_key(value)))
+        }
+        Kind::Call(_, argument) => has_key(argument),
+    }
 }
 
 /// Returns the tables that a value names, where it is made of their names or ARNs and commas alone.

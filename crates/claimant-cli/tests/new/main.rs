@@ -168,7 +168,13 @@ fn what_is_in_the_way_is_said_and_nothing_is_written() {
     for (section, entry, wanted) in [
         ("Resources", "\"SecondQueue\": {Type: AWS::SQS::Queue}", "template.yaml has SecondQueue already"),
         ("Parameters", "SecondLogs: {Type: String}", "template.yaml has SecondLogs already"),
-        ("Outputs", "SecondQueueUrl: {Value: !Ref WelcomeQueue}", "`SecondQueueUrl` is there twice"),
+        (
+            "Outputs",
+            "SecondQueueUrl: {Value: a}\n  SecondFunctionName: {Value: a}",
+            "template.yaml has SecondQueueUrl already: choose another name; template.yaml has SecondFunctionName already",
+        ),
+        // Lines cannot be added to it.
+        ("Outputs", "{A: {Value: a}}\nMore:", "template.yaml could not be read with second: "),
     ] {
         let taken = text.replacen(&format!("\n{section}:\n"), &format!("\n{section}:\n  {entry}\n"), 1);
         fs::write(&template, taken).unwrap();

@@ -62,11 +62,15 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
         let has_own_store = globals.contains("locks-2") || globals.contains("CLAIMANT_TABLE: !Ref AlarmTopicArn");
         assert_eq!(said.contains("a store of its own"), has_own_store, "{said}");
         for (what, needed, asked) in [
-            ("DeadLetterQueue", "WelcomeRole sqs:SendMessage on the queue", globals.contains("DeadLetterQueue")),
+            (
+                "DeadLetterQueue",
+                "WelcomeRole, or once to ConsumerPolicy, sqs:SendMessage on the queue",
+                globals.contains("DeadLetterQueue"),
+            ),
             ("EventInvokeConfig", "and for a bucket s3:ListBucket on it", globals.contains("DestinationConfig")),
             (
                 "FileSystemConfigs",
-                "WelcomeRole what a policy of the file system",
+                "ConsumerPolicy, what a policy of the file system",
                 globals.contains("FileSystemConfigs"),
             ),
         ] {
@@ -120,23 +124,30 @@ fn a_function_counts_on_nothing_that_the_template_does_not_say() {
 #[test]
 fn the_rights_that_only_the_user_can_give_are_said() {
     let ours = fs::read_to_string(root().join("template.yaml")).unwrap();
-    let key = "SSESpecification: {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: !Ref Key}";
+    let own = "{SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: !Ref Key}";
+    let key = &format!("SSESpecification: {own}");
+    let may_be_own = format!("SSESpecification: !If [HasDashboards, {own}, {{SSEEnabled: true}}]");
+    let of_aws = key.replace("!Ref Key", "alias/aws/dynamodb");
+    let off = key.replace("SSEEnabled: true", "SSEEnabled: false");
     let plain = "SSESpecification:\n        SSEEnabled: true";
     let (lock_table, recovery) = ("  LockTable:\n    Type: AWS::DynamoDB::Table\n", "      PointInTimeRecovery");
     let global = lock_table.replace("::Table", "::GlobalTable");
     let replicas = format!("      Replicas: [{{Region: eu-west-1}}, {{Region: eu-north-1, {key}}}]\n{recovery}");
     let one = "        CLAIMANT_TABLE: !Ref LockTable\n";
     let role = |what: &str| format!("{one}        CLAIMANT_{what}_ROLE_ARN: !GetAtt Timer.Arn\n");
-    let sealed = "LockTable is encrypted with a key of yours: before you deploy, add to WelcomeRole kms:Decrypt";
+    let sealed = "LockTable is encrypted with a key of yours, or may be: before you deploy, add to WelcomeRole, or once to ConsumerPolicy, kms:Decrypt";
     for (changes, wanted) in [
         (&[(one, one)][..], None),
         (&[(plain, key)], Some(sealed)),
+        (&[(plain, &may_be_own)], Some(sealed)),
+        (&[(plain, &of_aws)], None),
+        (&[(plain, &off)], None),
         (&[(lock_table, &global), (recovery, &replicas)], Some(sealed)),
         (
             &[(one, &role("RESUME"))],
             Some("have CLAIMANT_RESUME_ROLE_ARN, and so has the new function: add to WelcomeRole"),
         ),
-        (&[(one, &role("SCHEDULE"))], Some("WelcomeRole what claimant's docs/outcomes.md has for it")),
+        (&[(one, &role("SCHEDULE"))], Some("ConsumerPolicy, what claimant's docs/outcomes.md has for it")),
     ] {
         let workspace = workspace();
         let text = changes.iter().fold(ours.clone(), |text, (before, after)| text.replacen(before, after, 1));

@@ -136,7 +136,7 @@ fn scope(
         )));
     }
     let root = claimant_template::parse(&text)
-        .map_err(|e| Error(format!("{place}:{}: this is not valid YAML: {}", e.line, e.what)))?;
+        .map_err(|e| Error(format!("{place}:{}: this cannot be read: {}", e.line, e.what)))?;
     if !root.get("Resources").is_some_and(Node::is_map) {
         return Err(Error(format!(
             "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"

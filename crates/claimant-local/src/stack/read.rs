@@ -51,7 +51,7 @@ impl Stack {
             )));
         }
         let root = yaml::parse(yaml)
-            .map_err(|e| Error::new(format!("{place}:{}: this is not valid YAML: {}", e.line, e.what)))?;
+            .map_err(|e| Error::new(format!("{place}:{}: this cannot be read: {}", e.line, e.what)))?;
         if !root.get("Resources").is_some_and(yaml::Node::is_map) {
             return Err(Error::new(format!(
                 "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"

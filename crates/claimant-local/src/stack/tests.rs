@@ -270,7 +270,7 @@ fn faults_name_resource_property_and_fix() {
     check("KeyType: RANGE", "KeyType: HASH", &["KeySchema[1]", "second HASH"]);
     check("AttributeType: N", "AttributeType: X", &["AttributeDefinitions[1].AttributeType", "S, N or B"]);
     check("Resources:", "Things:", &["no `Resources`"]);
-    check("Timeout: 5", "Timeout: [", &["the template:", "not valid YAML"]);
+    check("Timeout: 5", "Timeout: [", &["the template:", "this cannot be read: "]);
 }
 
 /// CDK joins the names of nested constructs, and adds a hash.
