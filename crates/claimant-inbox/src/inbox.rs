@@ -67,6 +67,12 @@ impl Inbox {
     /// tables that a handler left in its session, a connection to a lost host occupies the pool until the operating system gives
     /// up, a quarter of an hour later, and what is stored on one with an open transaction is not committed: sqlx (0.9) leaves one open whose
     /// `BEGIN` was cut off, as by a time limit. One that cannot be cleared is closed.
+    ///
+    /// For settings of your own, such as a `search_path` or a `role`, use the URL (`?options[search_path]=shop`) or [`PgConnectOptions::options`],
+    /// which the clearing keeps. Do not use `after_connect`: it takes the place of this one, and what it sets ends when the connection returns for
+    /// the first time, so that only the first message has it.
+    ///
+    /// [`PgConnectOptions::options`]: sqlx::postgres::PgConnectOptions::options
     #[must_use]
     pub fn pool_options() -> PgPoolOptions {
         PostgresStore::pool_options().after_release(|connection: &mut PgConnection, _| {
@@ -103,7 +109,8 @@ impl Inbox {
 
     /// Creates an inbox on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up as they do:
     /// with a `lock_timeout` of about a second, READ COMMITTED, and a `synchronous_commit` other than `off`, and with an `after_release` that
-    /// clears them. Handlers wait for locks as the server's settings say, whatever its `after_connect` sets.
+    /// clears them. Handlers wait for locks as the server's settings say, whatever its `after_connect` sets. Other settings of yours are for its
+    /// URL, as [`pool_options`](Self::pool_options) says.
     ///
     /// Make one for a pool, and clone it: its workers then take no message for which the others leave no connection.
     #[must_use]
@@ -252,8 +259,8 @@ impl fmt::Debug for Inbox {
 /// Clears what a handler left in the session of a connection, and returns whether no transaction is open on it.
 async fn clear(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     // It begins nothing, which sqlx notices unless there is a transaction already. Prepared statements stay: they are sqlx's.
-    const CLEAR: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; \
-                         UNLISTEN *; ";
+    const CLEAR: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP; \
+                         DISCARD SEQUENCES; CLOSE ALL; UNLISTEN *; ";
     match connection.begin_with(AssertSqlSafe([CLEAR, SESSION].concat())).await {
         Ok(_) => Ok(false),
         Err(sqlx::Error::BeginFailed) => Ok(true),

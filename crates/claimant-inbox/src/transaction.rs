@@ -23,8 +23,8 @@ use crate::link::{Statement, end_of};
 /// Its statements wait for locks as the server's settings say, as long as the handler has time. Its commit waits a second for each
 /// one of what is checked only then, such as a deferred foreign key, and is given up after two seconds in all.
 ///
-/// Settings, locks, temporary tables and what else a handler leaves in the session end when its connection returns to the
-/// [pool](crate::Inbox::pool_options).
+/// Settings, locks, temporary tables, cursors, channels and what `currval` returns: what a handler leaves of them in the session ends when its
+/// connection returns to the [pool](crate::Inbox::pool_options). What it prepares by `PREPARE`, or loads by `LOAD`, stays: it should do neither.
 ///
 /// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. If a handler ends it by a statement
 /// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.

@@ -108,8 +108,10 @@ fn lasting_setting(sql: &str) -> Option<&'static str> {
         .skip(1)
         .filter_map(|rest| rest.trim_start_matches(|c: char| c.is_whitespace() || c == '"').strip_prefix('('));
     let lasts = |arguments: &str| last_argument(arguments) != "true";
-    let is_word = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-    let updates = lower.contains("pg_settings") && lower.split("update").skip(1).any(is_word);
+    let in_name = |c: char| c.is_alphanumeric() || c == '_';
+    let is_word =
+        |(at, word): (usize, &str)| !lower[..at].ends_with(in_name) && !lower[at + word.len()..].starts_with(in_name);
+    let updates = lower.contains("pg_settings") && lower.match_indices("update").any(is_word);
     (updates || calls.into_iter().any(lasts)).then_some(
         "a setting would stay with the connection when the transaction is over: use SET LOCAL, or set_config(…, …, true)",
     )
@@ -226,6 +228,8 @@ mod tests {
             ("SELECT set_config('search_path', 'other', false)", true, false, true),
             ("SELECT \"set_config\" ( 'a.b', f(1, true), $1 )", true, false, true),
             ("SELECT SET_CONFIG('a.b', '), true', false)", true, false, true),
+            ("WITH a AS (UPDATE pg_settings SET setting = 'other') SELECT 1", true, false, true),
+            ("SELECT last_update FROM prices, pg_settings", true, true, true),
             ("UPDATE pg_settings SET setting = 'other' WHERE name = 'search_path'", true, false, true),
             ("SELECT setting FROM pg_settings WHERE name = 'update_process_title'", true, true, true),
             ("DO $$ BEGIN SET search_path = other; END $$", true, false, true),

@@ -114,9 +114,12 @@ async fn a_handler_that_is_cut_off_inside_a_statement_has_failed() {
 #[ignore = "needs PostgreSQL: make test"]
 async fn a_connection_keeps_nothing_of_its_handlers() {
     let world = World::start(1).await;
+    // What the URL sets stays.
+    let url = format!("{}?options[app.tenant]=1", world.server.url());
+    let world = World { inbox: Inbox::connect(&url, 1).await.unwrap(), ..world };
     let session = async || -> String {
         let session = "SELECT concat_ws(' ', pg_backend_pid(), current_setting('lock_timeout'), to_regclass('left_behind'), \
-            nullif(current_setting('app.tenant', true), ''), (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() \
+            current_setting('app.tenant'), (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() \
             AND locktype = 'advisory') + (SELECT count(*) FROM pg_cursors WHERE is_holdable) + (SELECT count(*) FROM pg_listening_channels()))";
         sqlx::query_scalar(session).fetch_one(world.inbox.pool()).await.unwrap()
     };
@@ -124,6 +127,8 @@ async fn a_connection_keeps_nothing_of_its_handlers() {
     world.put(&["leave"]).await;
     assert_eq!(world.run().await, Summary { done: 1, ..Summary::default() });
     assert_eq!(session().await, before);
+    let number = sqlx::query("SELECT lastval()").execute(world.inbox.pool()).await.unwrap_err();
+    assert!(number.to_string().contains("not yet defined"), "{number}");
 }
 
 /// The server knows no other limit of a commit, and its row would be locked until then.

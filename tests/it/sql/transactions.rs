@@ -79,7 +79,7 @@ where
                 ));
             }
         }
-        // What the database keeps for a session: locks, a temporary table, a cursor, and what it listens for.
+        // What the database keeps for a session: locks, a temporary table, a cursor, what it listens for, and a sequence's last number.
         "lock" | "lock-and-fail" => {
             let locks: &[&'static str] = if D::NAME == "PostgreSQL" {
                 &[
@@ -88,6 +88,8 @@ where
                      BEGIN PERFORM pg_advisory_lock(8); EXECUTE 'LISTEN news'; END $$",
                     "SELECT pg_temp.hides()",
                     "CREATE TEMPORARY TABLE scratch (id int)",
+                    "CREATE SEQUENCE IF NOT EXISTS numbers",
+                    "SELECT nextval('numbers')",
                     "DECLARE held CURSOR WITH HOLD FOR SELECT 1",
                 ]
             } else {
@@ -245,6 +247,8 @@ async fn a_connection_keeps_nothing_of_its_handlers() {
                 let left = "SELECT (SELECT count(*) FROM pg_cursors WHERE is_holdable) + (SELECT count(*) FROM pg_listening_channels())";
                 let left: i64 = sqlx::query_scalar(left).fetch_one(store.pool()).await.unwrap();
                 assert_eq!(left, 0, "{name}: {text}");
+                let number = sqlx::query("SELECT lastval()").execute(store.pool()).await.unwrap_err();
+                assert!(number.to_string().contains("not yet defined"), "{name}: {text}: {number}");
             }
         }
     }

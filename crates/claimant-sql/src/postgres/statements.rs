@@ -139,8 +139,10 @@ impl Dialect for Postgres {
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
     const LOCK_TABLE: &'static str = "; LOCK TABLE claimant_records IN ROW EXCLUSIVE MODE";
     // A handler can leave more than settings in the session, also from inside a function, where no guard sees it.
-    const COMMIT: &'static str = "COMMIT; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
-    const ROLLBACK: &'static str = "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD TEMP; CLOSE ALL; UNLISTEN *";
+    const COMMIT: &'static str =
+        "COMMIT; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; CLOSE ALL; UNLISTEN *";
+    const ROLLBACK: &'static str =
+        "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; CLOSE ALL; UNLISTEN *";
 
     async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, SqlError> {
         let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);
