@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use claimant_core::RecordId;
-use claimant_local::journal::{Event, InvocationEnd, Journal, Text, What};
+use claimant_core::{ConsumerName, Key, RecordId};
+use claimant_local::journal::{Event, InvocationEnd, Journal, What};
 
 use super::message::MessageFacts;
 use crate::timeline::facts_of_journal;
@@ -57,17 +57,20 @@ pub(super) fn message(journal: &Journal, id: &str) -> Option<MessageFacts> {
 /// may be of a message of another consumer, which has the same key, is left out: effects do not say who asked for them.
 fn effects(journal: &Journal, record: &str, events: &BTreeMap<u64, Event>) -> Vec<Event> {
     let id = RecordId::from_stored(record).ok();
-    let Some(key) = id.as_ref().and_then(|id| id.key()) else { return Vec::new() };
-    let effects = journal.effects_of(key);
+    let Some(key) = id.as_ref().and_then(|id| Key::new(id.key()?).ok()) else { return Vec::new() };
+    let effects = journal.effects_of(key.as_str());
     if effects.is_empty() {
         return effects;
     }
-    let of_record = |other: &Text| {
-        let events = journal.messages_of(other, OTHERS_MAX).0.into_iter().flat_map(|id| journal.of_message(&id));
+    let of_record = |other: RecordId| {
+        let events =
+            journal.messages_of(other.as_str(), OTHERS_MAX).0.into_iter().flat_map(|id| journal.of_message(&id));
         events.map(|event| (event.seq, event)).collect::<BTreeMap<_, _>>()
     };
-    let others = journal.records_of(key);
-    let others: Vec<_> = others.iter().filter(|other| **other != *record).map(of_record).collect();
+    let consumers = journal.consumers();
+    let consumers = consumers.iter().filter_map(|name| ConsumerName::new(&**name).ok());
+    let of_key = consumers.flat_map(|consumer| RecordId::both(&consumer, &key));
+    let others: Vec<_> = of_key.filter(|other| other.as_str() != record).map(of_record).collect();
     let with_message = |effect: Event| {
         let claimed = worked_on(events, effect.at_ms)?;
         let (message_id, invocation) = (claimed.message_id.clone(), claimed.invocation.clone());
@@ -176,9 +179,13 @@ mod tests {
             let what = lines::read(&format!("INFO {text} message_id={id}")).what;
             journal.write(|| Event::new(at_ms, what).message(id).invocation(&format!("i-{id}").into()));
         };
-        for (at_ms, id, consumer) in [(10, "a", "order"), (20, "c", "audit"), (500, "b", "payment")] {
+        let key = Key::new("k").unwrap();
+        let id_of = |consumer: &str| RecordId::both(&ConsumerName::new(consumer).unwrap(), &key);
+        let ([order, _], [payment, _], [_, audit]) = (id_of("order"), id_of("payment"), id_of("audit"));
+        for (at_ms, id, record) in [(10, "a", &order), (20, "c", &audit), (500, "b", &payment)] {
             journal.write(|| Event::new(at_ms, What::Received { count: 1, hidden_until_ms: 61_000 }).message(id));
-            journal.tie(id, &format!("{consumer}#k"));
+            journal.tie(id, record.as_str());
+            let consumer = record.consumer();
             line(
                 at_ms,
                 id,
@@ -195,7 +202,7 @@ mod tests {
         for at_ms in [100, 200, 700, 1_000] {
             journal.write(|| Event::new(at_ms, What::Mail { key: Some("k".into()), answer: "accepted" }));
         }
-        for (id, record, wanted) in [("a", "order#k", &[200, 1_000][..]), ("b", "payment#k", &[])] {
+        for (id, record, wanted) in [("a", order.as_str(), &[200, 1_000][..]), ("b", payment.as_str(), &[])] {
             let events = journal.of_message(id).into_iter().map(|event| (event.seq, event)).collect();
             let told: Vec<_> = effects(&journal, record, &events).iter().map(|event| event.at_ms).collect();
             assert_eq!(told, wanted, "{record}");

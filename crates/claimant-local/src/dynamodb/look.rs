@@ -19,7 +19,7 @@ pub(super) struct Look {
 }
 
 /// Looks at the request of an operation, such as `UpdateItem`. A claim is what writes a message's id into a record. Handlers write such ids
-/// too, into items of their own: only claimant's are beside a fingerprint.
+/// too, into items of their own: only claimant's are beside a fingerprint, under an id that has a consumer's name and `#` or `~` before its key.
 pub(super) fn look(operation: &str, request: &[u8]) -> Look {
     let target = match operation {
         "GetItem" | "BatchGetItem" | "Query" | "Scan" | "TransactGetItems" => Target::Reads,
@@ -99,7 +99,7 @@ fn tie<'a, I: Iterator<Item = &'a Value>>(
     record: Option<&str>,
     values: impl Fn() -> I,
 ) {
-    if let Some(record) = record.filter(|_| values().any(is_fingerprint)) {
+    if let Some(record) = record.filter(|id| id.contains(['#', '~']) && values().any(is_fingerprint)) {
         let messages = values().filter_map(text).filter(|value| is_message_id(value) && *value != record);
         ties.extend(messages.map(|message| (message.to_owned(), record.to_owned())));
     }
@@ -163,6 +163,7 @@ mod tests {
             ("PutItem", put("ORDER#1", json!({"S": "COMPLETED"})), Target::Settlements, vec![]),
             ("UpdateItem", update, Target::Claims, tied.clone()),
             ("UpdateItem", own, Target::Settlements, vec![]),
+            ("UpdateItem", updated("ord-1", print()), Target::Settlements, vec![]),
             ("TransactWriteItems", commit, Target::Settlements, tied),
             ("TransactWriteItems", hashed, Target::Settlements, vec![(ID.to_owned(), "orders~ab12".to_owned())]),
             ("UpdateItem", settle, Target::Settlements, vec![]),

@@ -14,7 +14,7 @@ pub(super) struct Index {
     /// The messages of each record, in the order in which they were tied to it.
     keys: HashMap<Text, VecDeque<Text>>,
     /// The consumers of these records, with those whose last record is gone: there are few.
-    consumers: BTreeSet<Text>,
+    pub(super) consumers: BTreeSet<Text>,
     /// The effects of each idempotency key.
     effects: HashMap<Text, VecDeque<u64>>,
 }
@@ -97,7 +97,7 @@ impl Index {
         }
         let key = self.keys.get_key_value(key).map_or_else(|| Text::from(key), |(known, _)| known.clone());
         entry.keys.push(key.clone());
-        if let Some((consumer, _)) = key.split_once('#')
+        if let Some((consumer, _)) = key.split_once(['#', '~'])
             && !self.consumers.contains(consumer)
         {
             self.consumers.insert(consumer.into());
@@ -116,12 +116,6 @@ impl Index {
 
     pub(super) fn keys(&self, id: &str) -> &[Text] {
         self.messages.get(id).map_or(&[], |entry| &entry.keys)
-    }
-
-    /// The records of this idempotency key, of any consumer, whose ids have it in the clear.
-    pub(super) fn records(&self, key: &str) -> impl Iterator<Item = &Text> {
-        let record = move |consumer| self.keys.get_key_value(format!("{consumer}#{key}").as_str());
-        self.consumers.iter().filter_map(record).map(|(record, _)| record)
     }
 
     /// The latest messages of a key, as many as asked for, and the number of all.
