@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use crate::engine::worker_breaker::{Health, Passage, WorkerBreaker};
+pub use crate::engine::breaker::worker::{Health, Passage, WorkerBreaker};
 use crate::key::ConsumerName;
 use crate::limits::{BREAKER_CALLS_MAX, BREAKER_OPEN_MAX_MS, BREAKER_OPEN_MIN_MS};
 use crate::protocol::breaker::Rules;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use crate::engine::worker_limit::{LimitTurn, Line, WorkerLimit};
+pub use crate::engine::limit::worker::{LimitTurn, Line, WorkerLimit};
 use crate::key::ConsumerName;
 use crate::limits::{LIMIT_SLOTS_DEFAULT, LIMIT_SLOTS_MAX};
 pub use crate::protocol::rate::Allowed;

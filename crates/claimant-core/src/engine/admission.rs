@@ -4,6 +4,18 @@ use std::time::Duration;
 
 use crate::limits::{CLAIM_AHEAD_MAX_MS, START_MIN_MS, STORE_BATCH_MAX};
 
+/// What holds for a whole pass of the loop, since it is read once: if stages saw different answers, one could leave a message to a stage
+/// that no longer takes it, and nothing would wake the loop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass {
+    /// Whether a handler that starts now fits into the time.
+    pub(super) fits: bool,
+    /// Whether messages that wait for their claims go on waiting.
+    pub(super) may_wait: bool,
+    /// Whether they wait while suspects of other consumers have the time.
+    pub(super) must_yield: bool,
+}
+
 /// Returns how many keys to claim now.
 ///
 /// `in_hand` counts the claims that are under way, waiting for a slot or running; `ahead` is how many may wait for a

@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use super::admission;
+use super::admission::{self, Pass};
 use super::after::{After, after_run, after_settling};
+use super::breaker::gate::Gate;
 use super::call::AfterCall;
 use super::claiming::{ClaimResult, Claiming};
 use super::context::BatchContext;
 use super::dead_letters::DeadLetters;
-use super::gate::Gate;
 use super::lanes::{Lanes, Next};
-use super::limiting::Starts;
+use super::limit::stage::Starts;
 use super::messages::Messages;
 use super::reading::Arrival;
 use super::running::{Ended, Running};
 use super::settlement::Unsettled;
 use super::settling::SettleStage;
+use super::slots::Permits;
 use super::suspects::{NextSuspects, Suspects};
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
@@ -35,18 +36,6 @@ pub(crate) struct Batch<'a> {
     pub(super) gate: Gate<'a>,
     pub(super) starts: Starts<'a>,
     pub(super) messages: Messages,
-}
-
-/// What holds for a whole pass of the loop, since it is read once: if stages saw different answers, one could leave a message to a stage
-/// that no longer takes it, and nothing would wake the loop.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pass {
-    /// Whether a handler that starts now fits into the time.
-    pub(super) fits: bool,
-    /// Whether messages that wait for their claims go on waiting.
-    pub(super) may_wait: bool,
-    /// Whether they wait while suspects of other consumers have the time.
-    pub(super) must_yield: bool,
 }
 
 /// How a pass of the loop ends.
@@ -192,16 +181,18 @@ impl<'a> Batch<'a> {
         let count = if in_slots { most } else { most.min(self.starts.slots.room_ahead(in_hand)) };
         let mut admitted = Vec::with_capacity(count);
         while admitted.len() < count {
-            let permits = match in_slots {
-                true => self.starts.slots.take(cx.slot_by()),
-                false => self.starts.slots.take_ahead(in_hand + admitted.len(), cx.slot_by()),
-            };
+            let (slots, by) = (&mut self.starts.slots, cx.slot_by());
+            let permits = if in_slots { slots.take(by) } else { slots.take_ahead(in_hand + admitted.len(), by) };
             let Some(mut permits) = permits else { break };
             let work = if self.gate.probes() { self.claiming.pop_for_probe() } else { self.claiming.pop() };
             let Some(work) = work else { break };
             permits.in_hand = work.identity.tenant.as_ref().map(|tenant| cx.shared.slots.tenants.hold(tenant));
             admitted.push((work, permits));
         }
+        self.claim(admitted);
+    }
+
+    fn claim(&mut self, admitted: Vec<(Work, Permits)>) {
         self.starts.limit.claims(admitted.len());
         self.claiming.start(admitted);
     }
@@ -223,10 +214,7 @@ impl<'a> Batch<'a> {
     fn start_suspects(&mut self, pass: Pass) {
         let most = self.gate.room(0).min(self.starts.limit.soon());
         match self.suspects.start(&mut self.starts.slots, most, pass.fits) {
-            NextSuspects::Claim(admitted) => {
-                self.starts.limit.claims(admitted.len());
-                self.claiming.start(admitted);
-            }
+            NextSuspects::Claim(admitted) => self.claim(admitted),
             NextSuspects::NotStarted(works) => {
                 works.into_iter().for_each(|work| self.without_run(work.without_payload().delivery))
             }

@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::admission;
 use super::asker::Asker;
+use super::breaker::shared::SharedBreaker;
 use super::invocation::Part;
 use super::learned::Learned;
+use super::limit::shared::SharedLimit;
 use super::receives::ReceivesMax;
 use super::removing::Removals;
-use super::shared_breaker::SharedBreaker;
-use super::shared_limit::SharedLimit;
 use super::slots::Slots;
 use super::work::Delivery;
 use crate::claim::Claim;

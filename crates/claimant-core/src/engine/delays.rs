@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::context::{BatchContext, Shared};
-use super::shared_limit::now;
+use super::limit::shared::now;
 use super::work::{Answer, Delivery};
 use crate::backoff;
 use crate::clock::Timestamp;

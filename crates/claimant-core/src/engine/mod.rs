@@ -27,11 +27,9 @@
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
 //! | `delays`, `receives`, `renewal` | when a message comes back; how often it does; who renews a lease, and when |
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
-//! | `gate`, `way`, `breaker_state`, `shared_breaker`, `breaker_record` | nothing is claimed while a breaker is open; the breaker as a process knows it, and its record |
-//! | `asker`, `pauses` | who asks for the record; the pauses of the intake while it is open |
-//! | `limiting`, `limit_calls`, `shared_limit`, `limit_users` | nothing is claimed or started beyond a limit; what is asked for it; the limit as a process knows it, and its slots |
+//! | `breaker`, `limit` | folders: nothing is claimed while a breaker is open, and nothing beyond a limit |
+//! | `asker` | who asks the store for the record of either |
 //! | `tenants` | which tenant is next, where messages wait |
-//! | `worker_breaker`, `worker_limit` | a breaker and a limit for what takes its work by itself and not in batches |
 //! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
 //! | `admission`, `learned`, `slots` | how much at once (pure); what an engine has learned of its handlers and messages; what invocations share |
 //! | `invocation` | what the batches of one invocation share: what is done, and the turns of suspects |
@@ -43,8 +41,7 @@ mod after;
 mod again;
 mod asker;
 mod batch;
-mod breaker_record;
-mod breaker_state;
+pub(crate) mod breaker;
 mod call;
 mod claiming;
 mod context;
@@ -53,16 +50,12 @@ mod delays;
 mod exit;
 mod fetching;
 mod finish;
-mod gate;
 pub(crate) mod invocation;
 pub(crate) mod lanes;
 pub(crate) mod learned;
 mod leaving;
-mod limit_calls;
-mod limit_users;
-mod limiting;
+pub(crate) mod limit;
 mod messages;
-mod pauses;
 pub(crate) mod progress;
 mod reading;
 mod receives;
@@ -73,8 +66,6 @@ mod run;
 mod running;
 mod settlement;
 mod settling;
-mod shared_breaker;
-mod shared_limit;
 mod slots;
 mod spans;
 mod suspects;
@@ -83,10 +74,7 @@ mod tenants;
 mod turns;
 pub(crate) mod unpacking;
 mod waiting;
-mod way;
 mod work;
-pub(crate) mod worker_breaker;
-pub(crate) mod worker_limit;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,13 +95,13 @@ use crate::queue::Queue;
 use crate::report::{DeadLetter, Report};
 use crate::threads::HandlerThreads;
 use batch::Batch;
+use breaker::shared::SharedBreaker;
 use context::{BatchContext, Shared};
 use invocation::{Invocation, Part, Sequence};
 use learned::Learned;
+use limit::shared::SharedLimit;
 use receives::ReceivesMax;
 use removing::Removals;
-use shared_breaker::SharedBreaker;
-use shared_limit::SharedLimit;
 use slots::Slots;
 use unpacking::Unpacking;
 

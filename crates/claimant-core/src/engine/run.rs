@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, Span};
 
+use super::breaker::shared::SharedBreaker;
 use super::context::BatchContext;
 use super::renewal;
-use super::shared_breaker::SharedBreaker;
 use super::spans;
 use super::task::{End, Task};
 use super::work::{Claimed, Work, add};

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::admission;
 use super::call::{self, CallRan};
 use super::context::BatchContext;
-use super::limiting::Starts;
+use super::limit::stage::Starts;
 use super::renewal::{lease_to_renew_first, renew_first};
 use super::run::{Ran, RunEnd, to_end};
 use super::tenants::TenantQueue;

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::shared_limit::Permit;
+use super::limit::shared::Permit;
 use super::tenants::{InHand, Tenants};
 use crate::limits::{CLAIM_AHEAD_MAX, STORE_BATCH_MAX};
 

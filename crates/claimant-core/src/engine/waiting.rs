@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::admission::Pass;
 use super::after::after_settling;
-use super::batch::{Batch, Pass};
-use super::limit_users::Has;
-use super::limiting::Waits;
+use super::batch::Batch;
+use super::limit::stage::Waits;
+use super::limit::users::Has;
 use super::turns::Activity;
 
 /// How long the loop waits before its next pass where nothing of this batch will wake it.

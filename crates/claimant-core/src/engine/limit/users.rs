@@ -1,6 +1,6 @@
 //! Who uses a limit in a process, and whose turn is next: of batches that have a message ready, the one whose last call was longest ago begins
 //! first, or the one that is looked at first would have each call. They claim in the same order, and together no more than can start soon. A
-//! worker's turns have an order of their own (`worker_limit`).
+//! worker's turns have an order of their own (`worker`).
 
 use std::time::Duration;
 

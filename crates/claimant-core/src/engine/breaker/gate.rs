@@ -5,13 +5,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
-use super::call::AfterCall;
-use super::context::BatchContext;
-use super::limiting::Limiting;
-use super::running::Ended;
-use super::shared_breaker::Probe;
+use super::shared::Probe;
 use super::way::{Way, Write, Written};
 use crate::deadline::until;
+use crate::engine::call::AfterCall;
+use crate::engine::context::BatchContext;
+use crate::engine::limit::stage::Limiting;
+use crate::engine::running::Ended;
 use crate::protocol::breaker::Health;
 
 pub(crate) struct Gate<'a> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::asker::{Asker, policy};
-use super::limit_users::LimitUsers;
+use super::users::LimitUsers;
 use crate::claim::Claim;
 use crate::clock::Clock;
+use crate::engine::asker::{Asker, policy};
 use crate::error::Chain;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 use crate::limit::{LIMIT_CONSUMER, Limit};

@@ -8,13 +8,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
-use super::asker::{Asker, Worker};
-use super::shared_breaker::{Probe, SharedBreaker};
-use super::shared_limit::SharedLimit;
+use super::shared::{Probe, SharedBreaker};
 use super::way::{Way, Write, Written};
-use super::worker_limit::WorkerLimit;
 use crate::breaker::Breaker;
 use crate::clock::Clock;
+use crate::engine::asker::{Asker, Worker};
+use crate::engine::limit::shared::SharedLimit;
+use crate::engine::limit::worker::WorkerLimit;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::limits::{SKEW_DEFAULT_MS, STORE_CALL_MAX_MS};

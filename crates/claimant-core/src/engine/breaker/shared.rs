@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::asker::Asker;
-use super::breaker_record::BreakerRecord;
-use super::breaker_state::{BreakerState, State};
+use super::record::BreakerRecord;
+use super::state::{BreakerState, State};
 use crate::breaker::Breaker;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
+use crate::engine::asker::Asker;
 use crate::error::Chain;
 use crate::failure::Failure;
 use crate::key::{ConsumerName, InvalidValue};

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::asker::{Asker, Worker};
-use super::limit_calls::LimitCalls;
-use super::shared_limit::{Permit, SharedLimit, now};
+use super::calls::LimitCalls;
+use super::shared::{Permit, SharedLimit, now};
 use crate::backoff;
 use crate::claim::OwnerToken;
 use crate::clock::Clock;
+use crate::engine::asker::{Asker, Worker};
 use crate::error::Error;
 use crate::key::MessageId;
 use crate::limit::Limit;

@@ -6,9 +6,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
-use super::asker::Asker;
-use super::shared_limit::{SharedLimit, now};
+use super::shared::{SharedLimit, now};
 use crate::clock::Clock;
+use crate::engine::asker::Asker;
 use crate::protocol::slots::{LimitSlots, Now, SlotRequest};
 
 pub(crate) struct LimitCalls<'a> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::asker::Asker;
-use super::shared_breaker::{Probe, SharedBreaker};
+use super::shared::{Probe, SharedBreaker};
 use crate::clock::Timestamp;
+use crate::engine::asker::Asker;
 use crate::protocol::breaker::{Effect, Health};
 
 /// Between two renewals of a claim for one message at least.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::asker::Asker;
 use crate::clock::Timestamp;
 use crate::deadline::until;
+use crate::engine::asker::Asker;
 use crate::error::{Chain, Error, ErrorKind};
 use crate::intake::{self, Paused};
 use crate::limits::{INTAKE_AGAIN_MS, INTAKE_CALLS_MAX_MS, INTAKE_RESUME_MAX_MS};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::asker::{Asker, policy};
 use super::pauses::Pauses;
 use crate::breaker::{BREAKER_CONSUMER, Breaker};
 use crate::claim::Claim;
 use crate::clock::Timestamp;
+use crate::engine::asker::{Asker, policy};
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 use crate::limits::BREAKER_WINDOW_S;
 use crate::protocol::breaker::{Shown, back, shown, window};

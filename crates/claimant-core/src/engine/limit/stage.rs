@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::context::BatchContext;
-use super::limit_calls::LimitCalls;
-use super::limit_users::Has;
-use super::shared_limit::Permit;
-use super::slots::SlotQueue;
+use super::calls::LimitCalls;
+use super::shared::Permit;
+use super::users::Has;
+use crate::engine::context::BatchContext;
+use crate::engine::slots::SlotQueue;
 use crate::limits::LIMIT_AHEAD_MS;
 
 /// Keys are claimed for calls that begin within this time.
