@@ -270,8 +270,8 @@ fn endless_tens(request: &str) -> (u16, String) {
         return endless_beside_a_table(request);
     }
     let letter = |_| {
-        let next = NEXT.fetch_add(1, Ordering::SeqCst);
-        json!({"MessageId": format!("m-{next}"), "ReceiptHandle": "r", "Body": "x", "Attributes": {}})
+        let id = format!("m-{}", NEXT.fetch_add(1, Ordering::SeqCst));
+        json!({"MessageId": id, "ReceiptHandle": "r", "Body": "x", "Attributes": {"MessageGroupId": id}})
     };
     (200, json!({ "Messages": (0..10).map(letter).collect::<Vec<_>>() }).to_string())
 }
@@ -320,17 +320,17 @@ fn confirmed(request: &str) -> (u16, String) {
     (200, json!({"Successful": ids.map(one).collect::<Vec<_>>(), "Failed": []}).to_string())
 }
 
-/// Answers for a queue of 80 letters that SQS moved from two queues, of which one takes them back.
+/// Answers for a queue of 160 letters that SQS moved, 80 from a queue that takes none back, and then 80 from one that does.
 fn taken_back_by_one(request: &str) -> (u16, String) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     if request.contains("AmazonSQS.ReceiveMessage") {
         let letter = |n: usize| {
-            let source = ["orders", "payments"][n % 2];
+            let source = ["orders", "payments"][n / 80];
             let source = json!({"DeadLetterQueueSourceArn": format!("arn:aws:sqs:eu-west-1:1:{source}")});
             json!({"MessageId": format!("m-{n}"), "ReceiptHandle": "r", "Body": "x", "Attributes": source})
         };
         let first = NEXT.fetch_add(10, Ordering::SeqCst);
-        let letters: Vec<_> = (first..first + 10).filter(|n| *n < 80).map(letter).collect();
+        let letters: Vec<_> = (first..first + 10).filter(|n| *n < 160).map(letter).collect();
         return (200, json!({ "Messages": letters }).to_string());
     }
     if request.contains("AmazonSQS.ListDeadLetterSourceQueues") {
@@ -352,8 +352,8 @@ fn what_is_refused_of_one_queue_keeps_no_letter_from_another() {
     let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
     let queue = &shown["queues"][0];
     let done = queue["done"].as_array().unwrap();
-    assert!(done.len() == 40 && done.iter().all(|done| done["to"] == "payments"), "{shown}");
-    assert_eq!((code, &queue["problem_count"], &queue["failed"]), (Some(1), &json!(40), &Value::Null), "{shown}");
+    assert!(done.len() == 80 && done.iter().all(|done| done["to"] == "payments"), "{shown}");
+    assert_eq!((code, &queue["problem_count"], &queue["failed"]), (Some(1), &json!(80), &Value::Null), "{shown}");
     let requests = aws.requests.lock().unwrap();
     let refused = requests.iter().filter(|one| one.contains("SendMessageBatch") && one.contains("/1/orders")).count();
     assert_eq!(refused, 3);
@@ -390,13 +390,36 @@ fn a_copy_that_may_have_arrived_is_not_said_to_be_refused() {
     assert!(why.starts_with("it is not known whether orders.fifo took it: ") && why.contains("KmsThrottled"), "{why}");
 }
 
-/// Answers for two queues, of which one has the letter that is named, and others, which are slow to be shown again.
-fn slow_to_end(request: &str) -> (u16, String) {
-    if request.contains("AmazonSQS.ChangeMessageVisibilityBatch") {
-        std::thread::sleep(Duration::from_millis(300));
-        return confirmed(request);
+/// Answers for a FIFO queue that never ends, each of whose letters has a group of its own. Nothing may be sent back, and one answer is lost.
+fn never_sent_and_once_lost(request: &str) -> (u16, String) {
+    static SENT: AtomicUsize = AtomicUsize::new(0);
+    if request.contains("AmazonSQS.SendMessageBatch") {
+        return if SENT.fetch_add(1, Ordering::SeqCst) == 2 { CLOSE } else { (403, NOT_YOU.to_owned()) };
     }
-    if request.contains("AmazonSQS.DeleteMessageBatch") {
+    endless_tens(request)
+}
+
+/// A reason is that of every letter of which nothing is tried any more: not that of one request.
+#[test]
+fn what_is_not_known_of_one_request_is_not_said_of_letters_that_are_not_sent() {
+    let aws = Server::start(never_sent_and_once_lost);
+    let [dead, to] = ["dead.fifo", "orders.fifo"].map(|name| format!("{}/1/{name}", aws.url));
+    let redrive = ["dead", "redrive", "--all", "--yes", "--json", "--to", &to, "--queue", &dead];
+    let (code, out, err) = aws.claimant(&redrive);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    let queue = &shown["queues"][0];
+    let why = queue["failed"].as_str().unwrap_or_else(|| panic!("{shown}{err}"));
+    assert_eq!((code, &queue["problem_count"]), (Some(1), &json!(40)), "{shown}");
+    assert!(why.starts_with("orders.fifo did not take it: ") && why.contains("not you"), "{why}");
+}
+
+/// Answers for two queues, of which each has the letter that is named, and another one; slowly from the first receive on.
+fn slow(request: &str) -> (u16, String) {
+    let is_batch = request.contains("MessageBatch") || request.contains("AmazonSQS.ChangeMessageVisibilityBatch");
+    if is_batch || request.contains("AmazonSQS.ReceiveMessage") {
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    if is_batch {
         return confirmed(request);
     }
     if !request.contains("AmazonSQS.ReceiveMessage") {
@@ -407,13 +430,21 @@ fn slow_to_end(request: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_after_all_that_was_named_is_done_ends_nothing() {
-    let aws = Server::start(slow_to_end);
-    let [a, b] = ["a-dead", "b-dead"].map(|name| format!("{}/1/{name}", aws.url));
-    let discard = ["dead", "discard", "m-1", "--yes", "--json", "--queue", &a, "--queue", &b];
-    let (code, out, err) = aws.interrupted(&discard, "AmazonSQS.ChangeMessageVisibilityBatch").await;
-    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
-    assert_eq!((code, &shown["not_reached"]), (Some(0), &json!([])), "{shown}{err}");
+async fn ctrl_c_after_all_that_was_asked_for_is_done_ends_nothing() {
+    for (act, once, all) in [
+        (&["discard", "m-1", "--yes"][..], "AmazonSQS.ChangeMessageVisibilityBatch", ("not_reached", json!([]))),
+        (&["discard", "m-1", "--yes"], "AmazonSQS.DeleteMessageBatch", ("not_reached", json!([]))),
+        (&["redrive", "m-1", "--yes"], "AmazonSQS.SendMessageBatch", ("not_reached", json!([]))),
+        (&["redrive", "--all", "--limit", "1", "--yes"], "AmazonSQS.SendMessageBatch", ("not_reached", json!([]))),
+        (&["show", "m-1"], "AmazonSQS.ReceiveMessage", ("complete", json!(true))),
+    ] {
+        let aws = Server::start(slow);
+        let [a, b] = ["a-dead", "b-dead"].map(|name| format!("{}/1/{name}", aws.url));
+        let act = [&["dead"], act, &["--json", "--queue", &a, "--queue", &b]].concat();
+        let (code, out, err) = aws.interrupted(&act, once).await;
+        let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        assert_eq!((code, &shown[all.0]), (Some(0), &all.1), "{act:?}: {shown}{err}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -49,7 +49,7 @@ impl DeadLetterQueue {
                 report.progress.selected += letters.len();
                 report.progress.looked_at = walk.looked_at();
                 letters.into_iter().for_each(&mut *each);
-                if observer(report.progress).is_break() {
+                if observer(report.progress).is_break() && !walk.is_over() {
                     report.unseen.cut = true;
                     break;
                 }
@@ -101,7 +101,7 @@ impl DeadLetterQueue {
                         break;
                     }
                 }
-                if observer(report.progress).is_break() {
+                if observer(report.progress).is_break() && !walk.is_over() {
                     report.unseen.cut = true;
                     break;
                 }

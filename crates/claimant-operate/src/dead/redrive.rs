@@ -40,6 +40,7 @@ impl DeadLetterQueue {
             self.check_destination(url).await?;
         }
         let mut walk = Walk::new(self, selection, bounds.limit, bounds.per_s.is_some());
+        let known = to.map_or_else(|| self.sources().to_vec(), |to| vec![to.to_owned()]);
         let mut redrive = Redrive {
             to,
             edit,
@@ -47,13 +48,13 @@ impl DeadLetterQueue {
             pace: Pace::new(bounds.per_s),
             urls: BTreeMap::new(),
             held_back: HashSet::new(),
-            refused: BTreeMap::new(),
+            refused: known.into_iter().map(|url| (url, Default::default())).collect(),
             report: Report::default(),
         };
         let result = async {
             while let Some(letters) = walk.next().await? {
                 redrive.page(&mut walk, letters).await;
-                if observer(redrive.report.progress).is_break() {
+                if observer(redrive.report.progress).is_break() && !walk.is_over() {
                     redrive.report.unseen.cut = true;
                     break;
                 }
@@ -82,7 +83,7 @@ struct Redrive<'a> {
     urls: BTreeMap<String, Result<String, String>>,
     /// The groups of which a letter stayed, with the URL of their queue, if it is known: what comes after it in its group stays, too.
     held_back: HashSet<(Option<String>, String)>,
-    /// Of each queue that letters were for: requests refused as a whole since one was not, and why the last of them was.
+    /// Of each queue that letters are for, or can be: requests refused as a whole since one was not, and why the last of them was.
     refused: BTreeMap<String, (u32, String)>,
     report: Report,
 }
@@ -114,9 +115,6 @@ impl Redrive<'_> {
                     self.report.problem(&letter, why.to_string(), false);
                 }
             }
-        }
-        for url in queues.keys() {
-            self.refused.entry(url.clone()).or_default();
         }
         for (url, copies) in queues {
             let mut held_back = HashSet::new();
@@ -182,6 +180,7 @@ impl Redrive<'_> {
         }
         self.pace.turn(request.len()).await;
         let entries = request.iter().map(|(copy, _)| copy.entry.clone()).collect();
+        let is_known = self.to.is_some() || !walk.queue.sources().is_empty();
         let answers = match walk.queue.send(url, entries).await {
             Ok(answers) => {
                 self.refused.insert(url.to_owned(), (0, String::new()));
@@ -189,10 +188,11 @@ impl Redrive<'_> {
             }
             Err(none) => {
                 let (times, why) = self.refused.entry(url.to_owned()).or_default();
-                *times += u32::from(none.is_refused);
+                // Of one that may have arrived the reason is that of its letters alone.
+                *times += u32::from(none.is_refused && !none.may_have_arrived);
                 why.clone_from(&none.why);
-                // Another queue may take its letters.
-                if self.refused.values().all(|(times, _)| *times >= REFUSED_MAX) {
+                // Another queue may take its letters, also those that come later.
+                if is_known && self.refused.values().all(|(times, _)| *times >= REFUSED_MAX) {
                     walk.refused = Some(Error::new(none.why.clone()));
                 }
                 vec![Err(none); request.len()]

@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns whether nothing more is to be read: the limit is reached, or every id that was asked for is found.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         let found = || self.selection.ids.named.iter().all(|id| self.seen.contains(id));
         self.left == 0 || self.looked_at() >= self.looks || (!self.selection.ids.named.is_empty() && found())
     }

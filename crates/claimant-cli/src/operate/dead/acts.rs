@@ -293,15 +293,16 @@ impl Acts {
                 say(format!("Ended by Ctrl-C before {}.", not_reached.join(", ")));
             }
         }
-        if interrupted && (!not_reached.is_empty() || self.reports().any(|report| report.unseen.cut)) {
+        // A limit that was asked for is no reason.
+        let limited = what.limit.is_some() && what.bounds(self.letters_done(), false).limit == 0;
+        let is_cut = !limited && self.reports().any(|report| report.unseen.cut);
+        if interrupted && (is_cut || !not_reached.is_empty()) {
             return Ended::Interrupted;
         }
         let untouched = |report: &Report| report.progress.done == 0 && report.problem_count == 0;
         if self.reports().any(|report| report.failed.is_some()) && self.reports().all(untouched) {
             return Ended::NotDone;
         }
-        // A limit that was asked for is no reason.
-        let limited = what.limit.is_some() && what.bounds(self.letters_done(), false).limit == 0;
         let good = |report: &Report| {
             report.problem_count == 0
                 && report.came_back == 0

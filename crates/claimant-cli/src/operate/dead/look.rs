@@ -181,15 +181,19 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     let (mut letters, queues) = (Vec::new(), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
     for (name, queue) in queues {
+        if stop.is_asked() {
+            seen.not_reached.push(name);
+            continue;
+        }
         let mut each = |letter| letters.push((name.clone(), letter));
         let read = read(queue, (&selection, dead::LOOKED_AT_MAX), &mut each, &stop).await;
         seen.add(&name, read)?;
         let is_met = |id: &String| letters.iter().any(|(_, letter)| letter.message_id == *id);
-        if stop.is_asked() || options.ids.iter().all(is_met) {
+        if options.ids.iter().all(is_met) {
             break;
         }
     }
-    let all = !seen.more && !stop.is_asked();
+    let all = !seen.more && seen.not_reached.is_empty();
     let missing: Vec<_> =
         options.ids.iter().filter(|id| !letters.iter().any(|(_, letter)| letter.has_id(id))).collect();
     if options.output.json {
@@ -220,11 +224,11 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             say(format!("{}: {why}.", harmless(id)));
         }
     }
-    Ok(match (stop.is_asked(), missing.is_empty()) {
-        (true, _) => Ended::Interrupted,
-        (false, true) => Ended::Well,
-        (false, false) if seen.failed => Ended::NotDone,
-        (false, false) => Ended::WithFaults,
+    Ok(match missing.is_empty() {
+        true => Ended::Well,
+        false if stop.is_asked() && !all => Ended::Interrupted,
+        false if seen.failed => Ended::NotDone,
+        false => Ended::WithFaults,
     })
 }
 
