@@ -273,7 +273,8 @@ impl DeadLetterQueue {
                     }
                 }
                 Err(error) => {
-                    let is_known = fate_of(&error) != Fate::Unknown;
+                    // Its client tries again: a throttle says nothing of the tries before it.
+                    let is_known = fate_of(&error) == Fate::Refused;
                     let what = if is_known { "it was not deleted" } else { &*not_known };
                     let why = failed(what, "sqs:DeleteMessage", &error);
                     let said = why.to_string();
