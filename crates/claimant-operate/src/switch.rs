@@ -23,30 +23,46 @@ pub struct Switched {
     pub not_kept_off: Option<Error>,
     /// Why it is not changed, or why it is not known what became of the change.
     pub failed: Option<Error>,
-    /// Whether Lambda has the change, as far as it is known.
-    is_changed: bool,
+    became: Became,
+}
+
+/// What became of a change, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Became {
+    /// Lambda does not have it.
+    Unmade,
+    /// Lambda has it.
+    Made,
+    /// Lambda does not have it, though it took it or was asked for it: another one has changed it back.
+    Undone,
 }
 
 impl Switched {
     /// Returns a mapping of which nothing was asked yet.
     #[must_use]
     pub const fn untouched(mapping: Mapping) -> Self {
-        Self { mapping, deleted: Vec::new(), not_kept_off: None, failed: None, is_changed: false }
+        Self { mapping, deleted: Vec::new(), not_kept_off: None, failed: None, became: Became::Unmade }
     }
 
     /// Returns whether Lambda is known to have the change: it took it, or had it before, and nothing else has changed it back since.
     #[must_use]
     pub const fn is_changed(&self) -> bool {
-        self.is_changed
+        matches!(self.became, Became::Made)
     }
 
-    /// Returns it as JSON: the mapping, what failed, and the times at which the schedules that were deleted would have switched it on.
+    /// Returns why Lambda does not have the change, or why it is not known what became of it.
+    #[must_use]
+    pub fn why_not(&self) -> Option<String> {
+        let undone = || (self.became == Became::Undone).then(|| "another one has changed it back".to_owned());
+        self.failed.as_ref().map(|error| Chain(error).to_string()).or_else(undone)
+    }
+
+    /// Returns it as JSON: the mapping, why it [is not changed](Self::why_not), and the times at which the schedules that were deleted would have switched it on.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let said = |error: &Option<Error>| Value::from(error.as_ref().map(|error| Chain(error).to_string()));
         let mut shown = self.mapping.to_json();
-        shown["failed"] = said(&self.failed);
-        shown["not_kept_off"] = said(&self.not_kept_off);
+        shown["failed"] = self.why_not().into();
+        shown["not_kept_off"] = self.not_kept_off.as_ref().map(|error| Chain(error).to_string()).into();
         shown["deleted"] = self.deleted.iter().map(|planned| planned.at.to_utc()).collect();
         shown
     }
@@ -83,7 +99,7 @@ pub async fn switch(
         }
     }
     for one in &mut all {
-        if is_pause && one.is_changed {
+        if is_pause && one.is_changed() {
             one.keep_off(intake).await;
         }
     }
@@ -97,14 +113,14 @@ async fn settled(
     within: Duration,
     stopped: impl Future<Output = ()>,
 ) -> Option<Result<Mapping, Error>> {
-    let is_asked = one.is_changed || one.mapping.has_unknown_state();
+    let is_asked = one.is_changed() || one.mapping.has_unknown_state();
     if is_asked { Some(intake.settled(&one.mapping, within, stopped).await) } else { None }
 }
 
 impl Switched {
     async fn change(&mut self, intake: &Intake, change: Change) {
         match intake.change(&self.mapping, change).await {
-            Ok(mapping) => (self.mapping, self.is_changed) = (mapping, true),
+            Ok(mapping) => (self.mapping, self.became) = (mapping, Became::Made),
             Err(error) => {
                 // It may have been changed all the same, as where no answer came: its state is asked for.
                 if !is_refusal(&error) {
@@ -132,10 +148,9 @@ impl Switched {
                 self.mapping = mapping;
                 if self.mapping.has(change) {
                     // Also that whose answer was lost.
-                    (self.is_changed, self.failed) = (true, None);
+                    (self.became, self.failed) = (Became::Made, None);
                 } else if self.mapping.is_settled() {
-                    // Another one has changed it back.
-                    self.is_changed = false;
+                    self.became = Became::Undone;
                 }
             }
             // Why the change failed says more.

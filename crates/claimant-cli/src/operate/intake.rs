@@ -28,9 +28,9 @@ deployment that changes a mapping sets it to what the template says. A mapping t
 schedule; `pause` deletes that, and the mapping stays off until `resume`. All mappings are changed before any is waited for, and what \
 fails at one is said beside what was done to the others. Ctrl-C ends the wait, not the change.
 
-Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where it is so of some mappings only, where it is not known \
-whether a schedule switches one that was paused on again, or the question was answered with no, 2 where nothing could be done, 130 where \
-Ctrl-C ended it before all was so.")]
+Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where another one has changed it back, where it is so of \
+some mappings only, where it is not known whether a schedule switches one that was paused on again, or the question was answered with \
+no, 2 where nothing could be done, 130 where Ctrl-C ended it before all was so.")]
 pub(crate) struct OnFunction {
     /// The function, by its name, its ARN or its logical id; of a local cloud also by its program's name. Of a stack or a local cloud it
     /// is one of its own
@@ -101,7 +101,7 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     let back = come_back(&intake, &all).await;
     print(&all, &back, change, &options);
     let is_good = |(one, back): (&Switched, &Back)| {
-        let stays = enabled || (one.not_kept_off.is_none() && !matches!(back, Ok(Some(_))));
+        let stays = enabled || (one.not_kept_off.is_none() && matches!(back, Ok(None)));
         one.is_changed() && one.failed.is_none() && one.mapping.state == wanted && stays
     };
     if all.iter().zip(&back).all(is_good) {
@@ -172,12 +172,13 @@ fn print(all: &[Switched], back: &[Back], change: Change, options: &OnFunction) 
         table.row([mapping.function.clone(), mapping.queue.clone(), mapping.state.clone(), reports.to_owned()]);
     }
     table.lines().iter().for_each(say);
-    for (Switched { mapping, failed, .. }, back) in all.iter().zip(back) {
+    for (one, back) in all.iter().zip(back) {
+        let Mapping { function, queue, .. } = &one.mapping;
         if let Ok(Some(back)) = back {
-            say(format!("{} from {} is on again at {back}.", mapping.function, mapping.queue));
+            say(format!("{function} from {queue} is on again at {back}."));
         }
-        if let Some(error) = failed {
-            say(harmless(&format!("{} from {}: {}", mapping.function, mapping.queue, Chain(error))));
+        if let Some(why) = one.why_not() {
+            say(harmless(&format!("{function} from {queue}: {why}")));
         }
     }
     if options.write.dry_run {

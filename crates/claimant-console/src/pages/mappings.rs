@@ -76,7 +76,7 @@ async fn switched(console: &Console, act: &Act) -> Result<Done, Error> {
 /// Says what is known of each mapping, where not all were changed.
 fn in_parts(all: &[Switched]) -> String {
     let part = |one: &Switched| {
-        let why = one.failed.as_ref().map_or_else(String::new, |error| format!(" ({})", Chain(error)));
+        let why = one.why_not().map_or_else(String::new, |why| format!(" ({why})"));
         format!("the mapping of {} is {}{why}", one.mapping.queue, one.mapping.state)
     };
     format!("Not all was changed: {}.", all.iter().map(part).collect::<Vec<_>>().join("; "))

@@ -560,10 +560,13 @@ fn a_change_that_another_one_has_undone_is_no_success() {
             _ => shop(request),
         }
     });
-    let (code, out, err) =
-        server.claimant(&["resume", "worker", "--report-failures", "--stack", "shop", "--yes", "--json"]);
+    let resume = ["resume", "worker", "--report-failures", "--stack", "shop", "--yes"];
+    let (code, out, err) = server.claimant(&[&resume[..], &["--json"]].concat());
     let one = &shown(&out, &err)["mappings"][0];
     assert_eq!((code, &one["state"], &one["reports_failures"]), (Some(1), &json!("Enabled"), &json!(false)), "{out}");
+    assert_eq!(one["failed"], "another one has changed it back", "{out}");
+    let (code, out, err) = server.claimant(&resume);
+    assert!(code == Some(1) && out.contains("worker from orders: another one has changed it back\n"), "{out}{err}");
 }
 
 /// It may be seen, and not deleted.
@@ -671,6 +674,17 @@ fn that_it_is_not_known_who_paused_a_function_is_said() {
     let one = &shown(&out, &err)["mappings"][0];
     assert_eq!(one["on_again"], Value::Null, "{out}");
     assert!(one["on_again_not_known"].as_str().unwrap().contains("scheduler:ListSchedules"), "{out}");
+    // Nor where that is not told once it is off.
+    let forgetful = Server::start(|request| {
+        static LISTS: AtomicUsize = AtomicUsize::new(0);
+        match request.starts_with("GET /schedules?") {
+            true if LISTS.fetch_add(1, Ordering::SeqCst) < 2 => (200, json!({"Schedules": []}).to_string()),
+            true => refused(),
+            false => paused_by_gateway(request),
+        }
+    });
+    let (code, _, err) = forgetful.claimant(&["pause", "worker", "--yes", "--stack", "shop"]);
+    assert!(code == Some(1) && err.contains(not_known), "{err}");
     // That it may not be kept off says it, too.
     let (code, _, err) = server.claimant(&["pause", "worker", "--yes", "--stack", "shop"]);
     // A script must not take it for off.
