@@ -20,7 +20,8 @@ use crate::output::{note, say, say_json};
 /// in the store, within half a minute; what no option names stays as it was set, or as the functions set it.
 ///
 /// Exit codes: 0 where it is as asked for, 1 where the question was answered with no or another one has set it meanwhile, 2 where it could
-/// not be looked at or set, or it is not known whether it was set, 130 where Ctrl-C was the answer.
+/// not be set, or it is not known whether it was, or, without an option, it or its slots could not be looked at, 130 where Ctrl-C was the
+/// answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OnLimit {
     /// The limit's name, as in Limit::new("ses")
@@ -60,14 +61,17 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let store = store_of(&stores, &options.name).await?;
     let before = store.keys.limit(&options.name).await?;
     if options.rate.is_none() && options.at_once.is_none() && !options.as_set {
-        let slots = store.keys.limit_slots(&options.name).await?;
-        if options.output.json {
-            say_json(&document(&options.name, &before, Some(Ok(slots))));
-        } else {
+        if !options.output.json {
             say(headline(&options.name, &before));
-            show(&slots);
         }
-        return Ok(Ended::Well);
+        let slots = known(store.keys.limit_slots(&options.name).await);
+        let ended = if slots.is_ok() { Ended::Well } else { Ended::NotDone };
+        if options.output.json {
+            say_json(&document(&options.name, &before, slots));
+        } else {
+            slots.into_iter().for_each(show);
+        }
+        return Ok(ended);
     }
     let wanted = wanted(&options, before.set);
     Error::unless_empty("the limit cannot be set", &wanted.map(|wanted| wanted.faults()).unwrap_or_default())?;
@@ -75,7 +79,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let question = format!("{} in {}: is {was}; becomes {is}. Set it?", options.name, harmless(&store.name));
     if options.write.dry_run {
         if options.output.json {
-            let mut document = document(&options.name, &before, None);
+            let mut document = document(&options.name, &before, Err("a dry run does not look at them".to_owned()));
             document["would_set"] = json!(wanted);
             say_json(&document);
         } else {
@@ -104,16 +108,13 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     }
     // Who has the slots is not what was asked for: it keeps nobody waiting, and its failure says nothing of the limit.
     let slots = stop.or(store.keys.limit_slots(&options.name)).await;
+    let slots = slots.map_or_else(|| Err("Ctrl-C came first".to_owned()), known);
     if options.output.json {
         let mut document = document(&options.name, &state, slots);
         document["changed"] = is_changed.into();
         say_json(&document);
     } else {
-        match slots {
-            Some(Ok(slots)) => show(&slots),
-            Some(Err(error)) => note(harmless(&format!("Who has its slots is not known: {}", Chain(&error)))),
-            None => {}
-        }
+        slots.into_iter().for_each(show);
     }
     Ok(if is_changed { Ended::WithFaults } else { Ended::Well })
 }
@@ -164,7 +165,16 @@ fn headline(name: &str, state: &LimitState) -> String {
     format!("{name}: {}{note}", in_words(state.set))
 }
 
-fn show(slots: &[SlotState]) {
+/// The slots, or why they are not known.
+type Slots = Result<Vec<SlotState>, String>;
+
+/// Returns the slots; says why, where they are not known.
+fn known(slots: Result<Vec<SlotState>, Error>) -> Slots {
+    let why = slots.map_err(|error| Chain(&error).to_string());
+    why.inspect_err(|why| note(harmless(&format!("Who has its slots is not known: {why}"))))
+}
+
+fn show(slots: Vec<SlotState>) {
     if slots.is_empty() {
         return say(
             "No slot is held: nothing runs that it limits, or its functions have another store, prefix or name for it.",
@@ -174,19 +184,18 @@ fn show(slots: &[SlotState]) {
     let now = SystemClock.now();
     for slot in slots {
         let left = span(slot.until.since(now).as_secs());
-        table.row([slot.number.to_string(), slot.consumer.clone(), left]);
+        table.row([slot.number.to_string(), slot.consumer, left]);
     }
     table.lines().into_iter().for_each(say);
 }
 
-/// Returns what is known as JSON, with the slots where these were read.
-fn document(name: &str, state: &LimitState, slots: Option<Result<Vec<SlotState>, Error>>) -> Value {
+/// Returns what is known as JSON.
+fn document(name: &str, state: &LimitState, slots: Slots) -> Value {
     let slot = |slot: SlotState| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) });
     let mut document = json!({ "limit": name, "set": state.set, "note": state.note, "slots": null });
     match slots {
-        Some(Ok(slots)) => document["slots"] = slots.into_iter().map(slot).collect(),
-        Some(Err(error)) => document["slots_not_known"] = Chain(&error).to_string().into(),
-        None => {}
+        Ok(slots) => document["slots"] = slots.into_iter().map(slot).collect(),
+        Err(why) => document["slots_not_known"] = why.into(),
     }
     document
 }

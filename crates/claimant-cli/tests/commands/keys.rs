@@ -197,8 +197,10 @@ async fn a_limit_is_json_where_that_is_asked_for() {
         let (code, out, err) = world.claimant(&[&limit[..], &[more]].concat()).await;
         let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{more}: {e}: {out}{err}"));
         assert_eq!((code, &shown["limit"]), (0, &Value::from("ses")), "{shown}");
-        let of = if more == "--dry-run" { &shown["would_set"] } else { &shown["set"] };
+        let is_dry_run = more == "--dry-run";
+        let of = if is_dry_run { &shown["would_set"] } else { &shown["set"] };
         assert_eq!(of["calls"], 20, "{shown}");
+        assert_eq!((shown["slots"].is_array(), shown["slots_not_known"].is_string()), (!is_dry_run, is_dry_run));
     }
     world.cloud.stop().await;
 }
@@ -223,16 +225,21 @@ fn without_slots(request: &str) -> (u16, String) {
 
 /// It is when much is asked of a table that limits are lowered.
 #[test]
-fn a_limit_is_set_though_its_slots_cannot_be_read() {
+fn a_limit_is_set_and_shown_though_its_slots_cannot_be_read() {
     let server = Server::start(without_slots);
-    let limit = ["limit", "ses", "--rate", "20/s", "--table", "locks", "--yes"];
-    let (code, out, err) = server.claimant(&limit);
-    assert!(code == Some(0) && out.starts_with("ses: 20 a second ("), "{out}{err}");
-    assert!(err.contains("Who has its slots is not known: ") && err.contains("not you"), "{err}");
-    let (code, out, err) = server.claimant(&[&limit[..], &["--json"]].concat());
-    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
-    assert_eq!((code, &shown["set"]["calls"], &shown["slots"]), (Some(0), &json!(20), &Value::Null), "{shown}");
-    assert!(shown["slots_not_known"].is_string() && shown["changed"] == false, "{shown}");
+    for (act, ends, says, set, changed) in [
+        (&["--rate", "20/s", "--yes"][..], 0, "ses: 20 a second (", json!(20), json!(false)),
+        (&[], 2, "ses: as the functions set it\n", Value::Null, Value::Null),
+    ] {
+        let limit = [&["limit", "ses", "--table", "locks"], act].concat();
+        let (code, out, err) = server.claimant(&limit);
+        assert!(code == Some(ends) && out.starts_with(says), "{out}{err}");
+        assert!(err.contains("Who has its slots is not known: ") && err.contains("not you"), "{err}");
+        let (code, out, err) = server.claimant(&[&limit[..], &["--json"]].concat());
+        let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        assert_eq!((code, &shown["set"]["calls"], &shown["slots"]), (Some(ends), &set, &Value::Null), "{shown}");
+        assert!(shown["slots_not_known"].is_string() && shown["changed"] == changed, "{shown}");
+    }
 }
 
 /// Answers as [`with_a_second_table`] does, but the first table never ends.

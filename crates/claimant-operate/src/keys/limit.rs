@@ -142,7 +142,12 @@ impl Keys {
                 return Ok(LimitSet::Changed(state));
             }
             let Some(seen) = seen else {
-                self.claim_limit(&id).await?;
+                // Refused, another one writes it; that is read next.
+                match self.store().claim(&self.first_claim(&id)?, self.call()).await {
+                    Ok(_) => failed = None,
+                    Err(error) if error.kind().is_transient() => failed = Some(error),
+                    Err(error) => return Err(unanswered(error, is_lost)),
+                }
                 continue;
             };
             let next = Allowed::record(&id, (&seen, order.allowed), OwnerToken::draw()?, (now, &order.by, &order.why));
@@ -164,10 +169,10 @@ impl Keys {
         })
     }
 
-    /// Writes a first record, which the next write replaces.
-    async fn claim_limit(&self, id: &RecordId) -> Result<(), Error> {
+    /// Returns what writes a first record, which the next write replaces.
+    fn first_claim(&self, id: &RecordId) -> Result<ClaimRequest, Error> {
         let (now, skew) = self.now();
-        let request = ClaimRequest {
+        Ok(ClaimRequest {
             id: id.clone(),
             owner: OwnerToken::draw()?,
             message_id: MessageId::new("claimant limit")?,
@@ -176,10 +181,7 @@ impl Keys {
             lease_until: now.plus(LEASE),
             policy: ClaimPolicy { skew, window: Duration::from_secs(WINDOW_MAX_S), ..ClaimPolicy::default() },
             likely: Likely::New,
-        };
-        // Refused, another one writes it; that is read next.
-        self.store().claim(&request, self.call()).await?;
-        Ok(())
+        })
     }
 }
 

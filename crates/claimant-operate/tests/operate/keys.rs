@@ -268,6 +268,8 @@ enum Fault {
     Unreachable,
     Denied,
     Throttled,
+    /// It is the first claim that is throttled.
+    ClaimThrottled,
 }
 
 /// The store in memory, whose first write of an operator goes wrong; with [`Fault::Unreachable`] each.
@@ -315,7 +317,18 @@ impl Records for Faulty {
 }
 
 impl Store for Faulty {
-    claimant_testkit::pass_on!(self => self.desk.store; claim, renew, settle, get);
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
+        if self.fault == Fault::ClaimThrottled && self.writes.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Box::pin(async { Err(StoreError::new(StoreErrorKind::Throttled, "too many requests")) });
+        }
+        self.desk.store.claim(request, call)
+    }
+
+    claimant_testkit::pass_on!(self => self.desk.store; renew, settle, get);
 }
 
 /// Limits are set where much is asked of a table.
@@ -324,6 +337,7 @@ async fn what_a_store_does_not_answer_of_a_limit_is_not_said_to_have_failed() {
     let allowed = Some(Allowed { calls: Some(20), ..Allowed::default() });
     for (fault, wanted) in [
         (Fault::AnswerLost, Ok(allowed)),
+        (Fault::ClaimThrottled, Ok(allowed)),
         (Fault::Throttled, Err("too many requests")),
         (Fault::Unreachable, Err("it is not known whether the limit was set: no answer")),
         (Fault::Denied, Err("no")),
