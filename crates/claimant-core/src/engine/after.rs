@@ -3,8 +3,8 @@
 use super::context::BatchContext;
 use super::exit::{Disposal, Exit, Why};
 use super::run::{Cut, HandlerReturn, Ran, RunEnd};
-use super::settlement::{Then, Unsettled};
-use super::settling::{SettleResult, Settling};
+use super::settling::{Pending, SettleResult};
+use super::unsettled::{Then, Unsettled};
 use super::work::{Answer, Claimed, Work};
 use crate::backoff;
 use crate::error::Chain;
@@ -127,7 +127,7 @@ fn in_doubt(cx: BatchContext<'_>, attempt: u32, error: String, then: impl FnOnce
 
 /// Decides what follows a settlement.
 pub(crate) fn after_settling(cx: BatchContext<'_>, result: SettleResult) -> After {
-    let SettleResult { settling: Settling { work, permits, then, attempt, lease_end, .. }, settled } = result;
+    let SettleResult { pending: Pending { work, permits, then, attempt, lease_end, .. }, settled } = result;
     let (message_id, word) = (&work.delivery.message.id(), then.word());
     let exit = match settled {
         Settled::Done => match then {

@@ -14,10 +14,10 @@ use super::limit::stage::Starts;
 use super::messages::Messages;
 use super::reading::Arrival;
 use super::running::{Ended, Running};
-use super::settlement::Unsettled;
-use super::settling::SettleStage;
+use super::settling::Settling;
 use super::slots::Permits;
 use super::suspects::{NextSuspects, Suspects};
+use super::unsettled::Unsettled;
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
@@ -30,7 +30,7 @@ pub(crate) struct Batch<'a> {
     pub(super) lanes: Lanes,
     pub(super) claiming: Claiming<'a>,
     pub(super) running: Running<'a>,
-    pub(super) settling: SettleStage<'a>,
+    pub(super) settling: Settling<'a>,
     pub(super) dead_letters: DeadLetters<'a>,
     pub(super) suspects: Suspects<'a>,
     pub(super) gate: Gate<'a>,
@@ -62,7 +62,7 @@ impl<'a> Batch<'a> {
             lanes: Lanes::new(arrivals, cx.policy().conflicts),
             claiming: Claiming::new(cx),
             running: Running::new(cx),
-            settling: SettleStage::new(cx),
+            settling: Settling::new(cx),
             dead_letters: DeadLetters::new(cx),
             suspects: Suspects::new(cx),
             gate: Gate::new(cx),

@@ -13,7 +13,7 @@ use super::context::BatchContext;
 use super::renewal::renew_late;
 use super::round::{RoundEnd, round};
 use super::run::{HandlerReturn, Ran, RunEnd};
-use super::settling::{SettleResult, Settling, open_spans, prepare};
+use super::settling::{Pending, SettleResult, open_spans, prepare};
 use super::spans;
 use super::work::{Claimed, add};
 use crate::backoff;
@@ -156,25 +156,25 @@ impl BatchCall<'_> {
             add(&mut member.work.delivery.details.handle, took);
             prepare(cx, returned(cx, member, result), now)
         });
-        let (claims, settlings): (Vec<Claim>, Vec<Settling>) = unsettled.unzip();
-        let completions = claims.into_iter().zip(settlings.iter().map(Settling::settlement)).collect();
+        let (claims, all_pending): (Vec<Claim>, Vec<Pending>) = unsettled.unzip();
+        let completions = claims.into_iter().zip(all_pending.iter().map(Pending::settlement)).collect();
         let (within, call) = cx.store_call(cx.schedule.return_by);
-        let steps = open_spans(cx, &settlings);
+        let steps = open_spans(cx, &all_pending);
         let settled = timeout(within, store.commit(transaction, completions, call)).await.unwrap_or_default();
         // The store bounds its own calls and answers each; this is for one that does not.
         let none = std::iter::repeat_with(|| Settled::given_up(within));
         let settled = settled.into_iter().chain(none);
-        let mut answers: Vec<_> = settlings.into_iter().zip(settled).collect();
+        let mut answers: Vec<_> = all_pending.into_iter().zip(settled).collect();
         resolve(cx, store, &mut answers).await;
         spans::end_all(&steps, answers.iter().map(|(_, settled)| settled), spans::settled);
         let mut again = Vec::new();
-        for (settling, settled) in answers {
+        for (pending, settled) in answers {
             match settled {
                 Settled::Aborted { claim, failure } if items > 1 => {
                     tracing::warn!(consumer = %cx.name(), items, error = %failure.why, "the commit of a call was refused: each of its items is tried by itself");
-                    again.extend(self.again(settling.into_claimed(claim), Duration::ZERO));
+                    again.extend(self.again(pending.into_claimed(claim), Duration::ZERO));
                 }
-                settled => self.ran.items.push(AfterCall::Settled(settling.settled(settled, start.elapsed()))),
+                settled => self.ran.items.push(AfterCall::Settled(pending.settled(settled, start.elapsed()))),
             }
         }
         Again::Alone(again)
@@ -261,18 +261,18 @@ async fn roll_back(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, trans
 }
 
 /// Finds out what became of a commit without an answer, until the report is due.
-async fn resolve(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, answers: &mut [(Settling, Settled)]) {
+async fn resolve(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, answers: &mut [(Pending, Settled)]) {
     let mut tries = 1;
     loop {
         let (mut asked, mut completions, mut id) = (Vec::new(), Vec::new(), None);
-        for (at, (settling, settled)) in answers.iter_mut().enumerate() {
+        for (at, (pending, settled)) in answers.iter_mut().enumerate() {
             if let Settled::Unknown { claim, error } = settled
                 && error.kind().may_pass()
                 && let Some(claim) = claim.take()
             {
-                id.get_or_insert_with(|| settling.message_id().clone());
+                id.get_or_insert_with(|| pending.message_id().clone());
                 asked.push(at);
-                completions.push((claim, settling.settlement()));
+                completions.push((claim, pending.settlement()));
             }
         }
         let Some(id) = id else { return };

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Message ─fetching─▶ Fetched ─reading─▶ Arrival ─lanes─▶ Next::Claim(Work) ─claiming─▶ Claimed ─running─▶ Ran { Claimed, RunEnd }
-//!   ─after─▶ Unsettled { Claimed, Ending, Then } ─settling─▶ SettleResult { Settling, Settled } ─after─▶ Exit ─leaving─▶ MessageEnd
+//!   ─after─▶ Unsettled { Claimed, Ending, Then } ─settling─▶ SettleResult { Pending, Settled } ─after─▶ Exit ─leaving─▶ MessageEnd
 //!   ─messages─▶ Entry
 //! ```
 //!
@@ -22,7 +22,7 @@
 //! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
 //! | `claiming` | keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `round`, `task` | handlers in slots; one handler's run; one call of a batch handler; one round of it; its task |
-//! | `settlement`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
+//! | `unsettled`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
 //! | `after` | what follows a run, whichever way it ends, and what follows a settlement |
 //! | `dead_letters`, `exit`, `leaving` | copies of rejected messages; how a message leaves the batch |
 //! | `delays`, `receives`, `renewal` | when a message comes back; how often it does; who renews a lease, and when |
@@ -64,7 +64,6 @@ mod renewal;
 mod round;
 mod run;
 mod running;
-mod settlement;
 mod settling;
 mod slots;
 mod spans;
@@ -73,6 +72,7 @@ mod task;
 mod tenants;
 mod turns;
 pub(crate) mod unpacking;
+mod unsettled;
 mod waiting;
 mod work;
 

@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::admission;
 use super::context::BatchContext;
-use super::settlement::{Then, Unsettled};
 use super::slots::Permits;
 use super::spans::{self, Within};
+use super::unsettled::{Then, Unsettled};
 use super::work::{Claimed, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
@@ -26,13 +26,13 @@ use crate::store::{Settled, StoreError};
 
 /// What came of the settlement of a claim.
 pub(crate) struct SettleResult {
-    pub(super) settling: Settling,
+    pub(super) pending: Pending,
     pub(super) settled: Settled,
 }
 
 /// A settlement on its way, without its claim: the same at each try, so that one which applied although its answer was lost
 /// is recognised.
-pub(crate) struct Settling {
+pub(crate) struct Pending {
     pub(super) work: Work<()>,
     pub(super) permits: Permits,
     pub(super) then: Then,
@@ -41,7 +41,7 @@ pub(crate) struct Settling {
     settlement: Settlement,
 }
 
-impl Settling {
+impl Pending {
     /// Returns the settlement that is on its way.
     pub(crate) fn settlement(&self) -> Settlement {
         self.settlement.clone()
@@ -54,7 +54,7 @@ impl Settling {
     /// Returns what came of it, after this long.
     pub(crate) fn settled(mut self, settled: Settled, took: Duration) -> SettleResult {
         add(&mut self.work.delivery.details.settle, took);
-        SettleResult { settling: self, settled }
+        SettleResult { pending: self, settled }
     }
 
     /// Returns the work of a settlement that did not apply, with its claim, for another run.
@@ -71,10 +71,10 @@ enum CallEnd {
         took: Duration,
     },
     /// No time was left to find out.
-    GivenUp(Vec<(Claim, Settling, StoreError)>),
+    GivenUp(Vec<(Claim, Pending, StoreError)>),
 }
 
-pub(crate) struct SettleStage<'a> {
+pub(crate) struct Settling<'a> {
     cx: BatchContext<'a>,
     /// Claims that wait to be settled with others.
     waiting: Vec<Unsettled>,
@@ -91,7 +91,7 @@ pub(crate) struct SettleStage<'a> {
     longest: Duration,
 }
 
-impl<'a> SettleStage<'a> {
+impl<'a> Settling<'a> {
     pub(crate) fn new(cx: BatchContext<'a>) -> Self {
         Self {
             cx,
@@ -178,19 +178,19 @@ impl<'a> SettleStage<'a> {
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unknown) = (Vec::with_capacity(answers.len()), Vec::new());
-        for SettleResult { settling, settled } in answers {
+        for SettleResult { pending, settled } in answers {
             match settled {
                 Settled::Unknown { claim: Some(claim), error } if error.kind().may_pass() => {
-                    unknown.push((claim, settling, error));
+                    unknown.push((claim, pending, error));
                 }
-                settled => results.push(SettleResult { settling, settled }),
+                settled => results.push(SettleResult { pending, settled }),
             }
         }
         results.extend(self.try_again(unknown, tries));
         results
     }
 
-    fn try_again(&mut self, unknown: Vec<(Claim, Settling, StoreError)>, tries: u32) -> Vec<SettleResult> {
+    fn try_again(&mut self, unknown: Vec<(Claim, Pending, StoreError)>, tries: u32) -> Vec<SettleResult> {
         let cx = self.cx;
         let Some((_, first, error)) = unknown.first() else { return Vec::new() };
         let message_id = &first.work.delivery.message.id();
@@ -207,35 +207,35 @@ impl<'a> SettleStage<'a> {
             if until(cx.schedule.return_by).is_zero() {
                 return CallEnd::GivenUp(unknown);
             }
-            settle(cx, unknown.into_iter().map(|(claim, settling, _)| (claim, settling)).collect(), tries).await
+            settle(cx, unknown.into_iter().map(|(claim, pending, _)| (claim, pending)).collect(), tries).await
         }));
         Vec::new()
     }
 }
 
 /// Returns a claim that is to be settled now, and its settlement.
-pub(crate) fn prepare(cx: BatchContext<'_>, unsettled: Unsettled, now: Timestamp) -> (Claim, Settling) {
+pub(crate) fn prepare(cx: BatchContext<'_>, unsettled: Unsettled, now: Timestamp) -> (Claim, Pending) {
     let Unsettled { claimed: Claimed { work, claim, permits }, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
-    (claim, Settling { work, permits, then, attempt, lease_end, settlement })
+    (claim, Pending { work, permits, then, attempt, lease_end, settlement })
 }
 
-fn give_up(unknown: Vec<(Claim, Settling, StoreError)>) -> Vec<SettleResult> {
-    let result = |(claim, settling, error)| SettleResult { settling, settled: Settled::unknown(claim, error) };
+fn give_up(unknown: Vec<(Claim, Pending, StoreError)>) -> Vec<SettleResult> {
+    let result = |(claim, pending, error)| SettleResult { pending, settled: Settled::unknown(claim, error) };
     unknown.into_iter().map(result).collect()
 }
 
 /// Sends settlements; `tries` calls for them gave no answer before.
-async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Settling)>, tries: u32) -> CallEnd {
+async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, tries: u32) -> CallEnd {
     let start = Instant::now();
     let (within, call) = cx.store_call(cx.schedule.return_by);
-    let parts = |(claim, settling): (Claim, Settling)| ((claim, settling.settlement.clone()), settling);
+    let parts = |(claim, pending): (Claim, Pending)| ((claim, pending.settlement.clone()), pending);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
     let steps = open_spans(cx, &chunk);
-    let settling = cx.store().settle_all(claims, call);
+    let run = cx.store().settle_all(claims, call);
     let alone = steps.first().filter(|_| chunk.len() == 1).cloned();
-    let settled = timeout(within, Within { span: alone, run: settling }).await;
+    let settled = timeout(within, Within { span: alone, run }).await;
     // As for claims: what is not answered is not known.
     let none = std::iter::repeat_with(|| Settled::given_up(within));
     let (settled, took) = (settled.unwrap_or_default().into_iter().chain(none), start.elapsed());
@@ -245,7 +245,7 @@ async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Settling)>, tries: u32)
 }
 
 /// Opens the spans of these settlements.
-pub(crate) fn open_spans(cx: BatchContext<'_>, settlings: &[Settling]) -> Vec<Arc<dyn StepSpan>> {
-    let step = |settling: &Settling| Step::Settle { wanted: settling.then.word() };
-    spans::open_all(cx, settlings.iter().map(|settling| (&settling.work.delivery, step(settling))))
+pub(crate) fn open_spans(cx: BatchContext<'_>, all_pending: &[Pending]) -> Vec<Arc<dyn StepSpan>> {
+    let step = |pending: &Pending| Step::Settle { wanted: pending.then.word() };
+    spans::open_all(cx, all_pending.iter().map(|pending| (&pending.work.delivery, step(pending))))
 }
