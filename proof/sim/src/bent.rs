@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Likely, Refusal, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Ending, Likely, Refusal, Renewal, Settlement};
 use claimant_core::{
     BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Fence, Record, RecordId, Renewed, Settled, Store, StoreError,
     Transactional,
@@ -66,6 +66,9 @@ impl<S: Store + Clone> Bent<S> {
         let mut settlement = settlement.clone();
         if self.mutant == Mutant::WindowForgotten {
             settlement.policy.window = Duration::from_secs(60);
+        }
+        if self.mutant == Mutant::AttemptsGivenBack && matches!(settlement.ending, Ending::Failed { .. }) {
+            settlement.ending = Ending::Released;
         }
         settlement
     }

@@ -96,6 +96,8 @@ pub enum Mutant {
     LastReceiveHidden,
     /// Work is run as often as its messages come.
     AttemptsUnbounded,
+    /// A failed attempt is given back.
+    AttemptsGivenBack,
     /// Dead letters are sent without the body of their message.
     LettersEmpty,
     /// Schedules are made for a time that has passed.
@@ -161,6 +163,7 @@ impl Mutant {
                 | Self::ReleasesPretended
                 | Self::SlotsShared
                 | Self::WindowForgotten
+                | Self::AttemptsGivenBack
         )
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
             Event::Changed { request, id, before, after } => {
                 let request = request.and_then(|request| timeline.requests.get(&request));
                 let change = Change { at: *at, id, before: before.as_ref(), after: after.as_ref(), request };
-                changed(timeline.scenario, &change, found);
+                changed(timeline, &change, found);
             }
             Event::Refused { request, call, seen: Some(seen) } => {
                 if let Some(request) = timeline.requests.get(request) {
@@ -40,7 +40,8 @@ struct Change<'a> {
     request: Option<&'a Request>,
 }
 
-fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
+fn changed(timeline: &Timeline<'_>, change: &Change<'_>, found: &mut Found) {
+    let scenario = timeline.scenario;
     let Change { at, id, before, after, request } = *change;
     let call = request.and_then(|request| request.calls.iter().find(|call| call.id == id));
     if let (Some(after), Some(call)) = (after, call) {
@@ -58,6 +59,10 @@ fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
                 found.add("S3", at, format!("{id} goes from {} to {} under one claim", before.status, after.status));
             } else if after.lease_until < before.lease_until {
                 found.add("S3", at, format!("the lease of {id} gets shorter"));
+            } else if after.attempts != before.attempts && has_run(timeline, change, before) {
+                let what =
+                    format!("the attempts at {id} go from {} to {}, though it ran", before.attempts, after.attempts);
+                found.add("attempts", at, what);
             }
         }
         (Some(before), Some(after)) if after.fence == before.fence + 1 && before.owner == after.owner => {
@@ -76,15 +81,28 @@ fn changed(scenario: &Scenario, change: &Change<'_>, found: &mut Found) {
     }
 }
 
-/// S5: what is finished is kept for the consumer's window, whatever its record says of that. Operators leave it the rest of one.
+/// Whether a handler ran under this claim, in the invocation that writes now. Fences begin again with a record; tokens do not.
+fn has_run(timeline: &Timeline<'_>, change: &Change<'_>, claim: &Record) -> bool {
+    let Change { at, id, request, .. } = *change;
+    let mut states = timeline.records.get(id).into_iter().flatten();
+    let claimed = states.find(|(_, state)| state.as_ref().is_some_and(|state| state.owner == claim.owner));
+    let (Some((claimed, _)), Some(no)) = (claimed, request.and_then(|request| request.invocation)) else {
+        return false;
+    };
+    timeline.runs.values().any(|run| {
+        let here = run.invocation == no && (*claimed..=at).contains(&run.start);
+        here && run.fence == claim.fence && run.record(timeline.scenario) == id
+    })
+}
+
+/// S5: what is finished is kept for the consumer's window, whatever its record says of that.
 fn kept(scenario: &Scenario, change: &Change<'_>, after: &Record, call: &Call, found: &mut Found) {
-    let Change { at, id, before, request, .. } = *change;
+    let Change { at, id, before, .. } = *change;
     let ended = |record: &Record| matches!(record.status.as_str(), "COMPLETED" | "PARKED" | "REJECTED");
-    let ends = ended(after) && before.is_none_or(|before| before.status != after.status);
-    let of_operator = request.is_some_and(|request| request.of_operator);
+    let ends = ended(after) && before.is_none_or(|before| before.status != after.status || before.fence != after.fence);
     let window_s = scenario.consumer.window_s.unwrap_or(WINDOW_DEFAULT_S);
     let forgotten = call.now.is_none_or(|now| after.expires_s * 1_000 < now + window_s * 1_000);
-    if ends && forgotten && !of_operator && is_of_message(id) {
+    if ends && forgotten && is_of_message(id) {
         let what = format!("{id} is {}, and forgotten before its window of {window_s} s is over", after.status);
         found.add("S5", at, what);
     }
@@ -98,7 +116,13 @@ fn claimed(scenario: &Scenario, change: &Change<'_>, before: &Record, after: &Re
     if live && before.owner != after.owner {
         return found.add("S11", at, format!("{id} is claimed while its lease lives"));
     }
-    if before.expires_s * 1_000 < now {
+    let over = before.expires_s * 1_000 < now;
+    // They begin anew with a window, and where another message claims rejected work.
+    let tried = if over || before.status == "REJECTED" { 0 } else { before.attempts };
+    if after.status == "IN_PROGRESS" && after.attempts != tried + 1 && is_of_message(id) {
+        found.add("attempts", at, format!("{id} is claimed in attempt {}, after {tried}", after.attempts));
+    }
+    if over {
         return;
     }
     // Without force, too: that is what operators are for.
