@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::mutant::Mutant;
 use crate::payloads::pointer_to;
-use crate::scenario::{Fault, MessageSpec, Scenario, Shape};
-use crate::sqs::Delivery;
+use crate::scenario::{Fault, Guarantee, MessageSpec, Scenario, Shape};
+use crate::sqs::{self, Delivery};
 use crate::world::World;
 
 /// The field by which events are routed.
@@ -91,10 +91,7 @@ pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
         let mut record = SqsMessage::default();
         record.message_id = (!nameless || place > 0).then(|| delivery.message.id.clone());
         record.receipt_handle = Some(delivery.receipt.clone());
-        record.body = Some(match world.mutant {
-            Some(Mutant::MessageIdsForKeys) => with_id(&delivery.message.body, &delivery.message.id),
-            _ => delivery.message.body.clone(),
-        });
+        record.body = Some(delivered(world, &delivery.message));
         let mut attributes = HashMap::new();
         let receives = if world.mutant == Some(Mutant::ReceivesUnseen) { 1 } else { delivery.message.receives };
         attributes.insert("ApproximateReceiveCount".to_owned(), receives.to_string());
@@ -113,6 +110,16 @@ pub fn event(world: &World, batch: &[Delivery], nameless: bool) -> SqsEvent {
     let mut event = SqsEvent::default();
     event.records = records.collect();
     event
+}
+
+/// The body with which this message is delivered: where its id is to be its key, with that.
+#[must_use]
+pub fn delivered(world: &World, message: &sqs::Message) -> String {
+    let at_most_once = world.scenario.consumer.guarantee == Guarantee::AtMostOnce;
+    match world.mutant {
+        Some(Mutant::MessageIdsForKeys) if at_most_once => with_id(&message.body, &message.id),
+        _ => message.body.clone(),
+    }
 }
 
 /// The body with the message's id in each of its events; what is none stays as it is.

@@ -177,8 +177,8 @@ pub enum Event {
     Scheduled { invocation: Option<InvocationNo>, id: String, name: String, at_ms: u64 },
     /// There was one of its name.
     ScheduledAlready { id: String },
-    /// The function asked for one without the role or the dead-letter queue of its settings.
-    ScheduledElsewhere { id: String },
+    /// The function asked for one without a time, or without the role or the dead-letter queue of its settings.
+    ScheduledWrongly { id: String },
     /// The schedule has sent it.
     SentAgain { id: String, name: String, again: String },
     /// An operator moved a dead letter back.

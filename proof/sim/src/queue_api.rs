@@ -3,10 +3,10 @@
 use aws_smithy_types::date_time::{DateTime, Format};
 use serde_json::{Value, json};
 
-use crate::event::MESSAGE_ID;
+use crate::event::{MESSAGE_ID, delivered};
 use crate::history::{Event, InvocationNo};
 use crate::mutant::Mutant;
-use crate::sqs::{Expired, Scheduled};
+use crate::sqs::{Expired, Message, Scheduled};
 use crate::world::{BEGIN_MS, World};
 
 /// The code for a message that is another owner's to hide, or was deleted.
@@ -133,7 +133,8 @@ fn send(world: &World, request: &Value) -> Value {
     let group = request["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
     let body = text(&request["MessageBody"]);
     // What has left its queue is done, or dead, by itself.
-    let whole = state.sqs.message(&id).is_none_or(|message| message.body == body && message.group == group);
+    let whole = |message: &Message| delivered(world, message) == body && message.group == group;
+    let whole = state.sqs.message(&id).is_none_or(whole);
     let copy = state.sqs.send_dead(body, group);
     state.note(Event::Lettered { id, copy: copy.clone(), whole });
     json!({ "Id": request["Id"], "MessageId": copy, "MD5OfMessageBody": "" })
@@ -148,15 +149,14 @@ fn schedule(world: &World, invocation: Option<InvocationNo>, request: &Value) ->
     let input: Value = serde_json::from_str(&text(&target["Input"])).unwrap_or_default();
     let group = input["MessageGroupId"].as_str().and_then(|group| group.strip_prefix('g')?.parse().ok());
     let id = text(&input["MessageAttributes"][MESSAGE_ID]["StringValue"]);
-    // Every schedule of a message has what the settings say.
-    if target["RoleArn"] != SCHEDULE_ROLE_ARN || target["DeadLetterConfig"]["Arn"] != UNSENT_ARN {
-        world.state().note(Event::ScheduledElsewhere { id });
-        return (400, refusal("ValidationException"));
-    }
-    let name = text(&request["Name"]);
-    let Some(at_ms) = at_ms(&text(&request["ScheduleExpression"])) else {
+    // Every schedule of a message has what the settings say, and a time.
+    let at_ms = at_ms(&text(&request["ScheduleExpression"]))
+        .filter(|_| target["RoleArn"] == SCHEDULE_ROLE_ARN && target["DeadLetterConfig"]["Arn"] == UNSENT_ARN);
+    let Some(at_ms) = at_ms else {
+        world.state().note(Event::ScheduledWrongly { id });
         return (400, refusal("ValidationException"));
     };
+    let name = text(&request["Name"]);
     let body = text(&input["MessageBody"]);
     let mut state = world.state();
     let asked = request.to_string();

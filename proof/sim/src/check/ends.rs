@@ -40,8 +40,9 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
             Event::Lettered { id, .. } if must_complete(timeline, id) => {
                 found.add("unexpected", *at, format!("{id} is rejected, though nothing is wrong with it"));
             }
-            Event::ScheduledElsewhere { id } => {
-                let what = format!("the schedule of {id} lacks the role or the dead-letter queue of the settings");
+            Event::ScheduledWrongly { id } => {
+                let what =
+                    format!("the schedule of {id} lacks a time, or the role or the dead-letter queue of the settings");
                 found.add("unexpected", *at, what);
             }
             Event::Drained { left } => {

@@ -219,17 +219,23 @@ fn is_dead_lettered_next(timeline: &Timeline<'_>, invocation: &Invocation, run: 
     delivered.is_some_and(|delivered| is_last(delivered.receives)) && decides && retries
 }
 
-/// A message is scheduled for when its handler has asked for it, counted from the end of its run or later, where nothing but that run
-/// decides it.
+/// A message is scheduled if its handler has asked for it, and for when, counted from the end of its run or later, where nothing but that
+/// run decides it.
 fn in_due_time(timeline: &Timeline<'_>, no: InvocationNo, (at, at_ms): (u64, u64), id: &str, found: &mut Found) {
     let scenario = timeline.scenario;
     let mut runs = timeline.runs.values().filter(|run| run.invocation == no && run.message_id == id);
     let (Some(run), None) = (runs.next(), runs.next()) else { return };
     let alone = timeline.spec(id).is_some_and(|spec| spec.more.is_empty() && !spec.stray);
-    let (Work::FailFor(s), Some((end, End::Failed))) = (run.work, run.end) else { return };
-    if !alone || !is_heard(timeline, run) || scenario.consumer.breaker.is_some() {
+    if !alone || !keeps_claims(scenario) || is_ever_away(scenario) || scenario.consumer.breaker.is_some() {
         return;
     }
+    let asked = match run.work {
+        Work::FailFor(s) if s > VISIBILITY_MAX_S && !is_last(timeline, run) => Some(s),
+        _ => None,
+    };
+    let (Some(s), Some((end, End::Failed))) = (asked, run.end) else {
+        return found.add("schedule", at, format!("invocation {no} schedules {id}, and nobody asked for it"));
+    };
     let process = timeline.process_runs.get(&run.process_run).map(|process_run| process_run.process);
     let off = process.and_then(|process| scenario.function.clocks_ms.get(process)).copied().unwrap_or_default();
     // Whole seconds, rounded up; and clocks are right when faults have stopped.
@@ -244,8 +250,12 @@ fn in_due_time(timeline: &Timeline<'_>, no: InvocationNo, (at, at_ms): (u64, u64
 /// Whether what a run that failed asks for is done: it has its claim, and what it calls was there.
 fn is_heard(timeline: &Timeline<'_>, run: &Run) -> bool {
     let scenario = timeline.scenario;
-    let away = scenario.faults.iter().any(|fault| matches!(fault, Fault::Away { .. }));
-    keeps_claims(scenario) && !away && matches!(run.end, Some((_, End::Failed)))
+    keeps_claims(scenario) && !is_ever_away(scenario) && matches!(run.end, Some((_, End::Failed)))
+}
+
+/// Whether what handlers call is away at any time.
+fn is_ever_away(scenario: &Scenario) -> bool {
+    scenario.faults.iter().any(|fault| matches!(fault, Fault::Away { .. }))
 }
 
 /// Whether no run loses its claim to another owner.
