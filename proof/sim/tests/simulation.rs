@@ -85,7 +85,9 @@ fn kept_scenarios_break_no_rule_unless_their_mutant_does() {
         assert_eq!(judge(scenario, None).violations, [], "{}", path.display());
         let name = path.file_stem().unwrap().to_str().unwrap();
         let (name, rule) = name.split_once("--").map_or((name, None), |(name, rule)| (name, Some(rule)));
-        if let Ok(mutant) = Mutant::from_str(name, false) {
+        let mutant = Mutant::from_str(name, false);
+        assert!(rule.is_none() || mutant.is_ok(), "{}: no such mutant", path.display());
+        if let Ok(mutant) = mutant {
             let violations = judge(scenario, Some(mutant)).violations;
             let seen = violations.iter().any(|violation| rule.is_none_or(|rule| violation.rule == rule));
             assert!(seen, "{} is not seen: {violations:?}", path.display());
