@@ -60,7 +60,8 @@ fn is_to_complete(timeline: &Timeline<'_>, at: u64, id: &str, spec: &MessageSpec
 
 /// Whether what was done is not deleted, by the scenario's settings.
 fn is_undone(scenario: &Scenario) -> bool {
-    scenario.function.mapping_reports.is_some() || scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms
+    scenario.function.mapping_reports == Some(false)
+        || scenario.queue.visibility_s * 1_000 < scenario.function.timeout_ms
 }
 
 /// Whether there are no more messages that abort their process than a batch can bear: three in a queue that gives up after
