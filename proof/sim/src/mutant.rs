@@ -102,6 +102,8 @@ pub enum Mutant {
     LettersEmpty,
     /// Schedules are made for a time that has passed.
     SchedulesAtOnce,
+    /// What fails is scheduled for a day later, though nobody asked for that.
+    SchedulesUnasked,
 }
 
 impl Mutant {

@@ -33,6 +33,9 @@ const AWAY_MS: u64 = 50;
 /// Larger than any result that is kept.
 const LARGE_BYTES: usize = 70_000;
 
+/// Longer than a queue can hide a message.
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// What a message asks for.
 #[derive(Debug, Deserialize)]
 pub struct Payload {
@@ -198,7 +201,8 @@ async fn work(
         }
         Work::Fail(ms) => {
             pause(ms).await;
-            Err(HandlerError::retry("no luck"))
+            let error = HandlerError::retry("no luck");
+            Err(if world.mutant == Some(Mutant::SchedulesUnasked) { error.after(DAY) } else { error })
         }
         Work::FailFor(s) => Err(HandlerError::retry("not now").after(Duration::from_secs(s))),
         Work::Panic(ms) => {
