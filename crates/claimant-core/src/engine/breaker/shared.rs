@@ -293,9 +293,8 @@ impl Probe<'_> {
         Some(self)
     }
 
-    /// Ends a probe that was answered: the breaker is closed. Without a claim or an answer of the store this process takes it for closed,
-    /// and others go by the record. One that has lost the record to another process changes nothing. Returns whether it is known to be
-    /// closed for all.
+    /// Ends a probe that was answered: the breaker is closed; without a claim or an answer of the store this process takes it for closed. One
+    /// that has lost the record to another process changes nothing. Returns whether it is known to be closed for all.
     pub(crate) async fn close(mut self, asker: Asker<'_>) -> bool {
         let breaker = self.breaker;
         // Without its turn in time, the claim ends with its lease.
