@@ -62,6 +62,8 @@ fn our_attributes(
     let counted = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
     // A redrive of SQS leaves a copy as it is, and counts nothing; `claimant dead redrive` counts, and removes the outcome.
     let redrives = counted.saturating_add(u32::from(text(OUTCOME).is_some()));
+    // The earliest first: copies leave out which message was sent again, so where that is there, it is later than the copy.
+    let first = [FIRST_MESSAGE_ID, MESSAGE_ID, SENT_AGAIN_OF].into_iter().find_map(text).map(str::to_owned);
     // An id that SQS cannot carry as it is would name another record.
     let record = dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id);
     let has_record = record.is_some();
@@ -72,7 +74,7 @@ fn our_attributes(
         (MESSAGE_ID, Some(dead_letter.message_id.as_str().to_owned())),
         (RECORD, record),
         (CONSUMER, consumer(false)),
-        (FIRST_MESSAGE_ID, [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().find_map(text).map(str::to_owned)),
+        (FIRST_MESSAGE_ID, first),
         (REDRIVES, redriven.then(|| redrives.to_string())),
         (CONSUMER, consumer(true)),
         (ATTEMPT, dead_letter.attempt.map(|attempt| attempt.to_string())),

@@ -107,16 +107,17 @@ async fn a_copy_has_all_attributes_of_its_own_or_is_not_made() {
 
 #[tokio::test]
 async fn the_trail_to_the_producers_message_outlasts_redrives() {
-    for was_scheduled in [false, true] {
+    let redriven = [("claimant-message-id", "first"), ("claimant-outcome", "rejected"), (SENT_AGAIN_OF, "second")];
+    for (left, before) in [(&[][..], 0), (&[(SENT_AGAIN_OF, "first")], 0), (&redriven, 1)] {
         let world = World::start(&["dead"]).await;
         let url = world.sqs.queue_url("dead");
         let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url)]);
-        let sent_again = was_scheduled.then(|| (SENT_AGAIN_OF.to_owned(), text("first")));
-        let message =
-            NewMessage { message_attributes: sent_again.into_iter().collect(), ..NewMessage::new(body("a", "no use")) };
+        let was_scheduled = !left.is_empty();
+        let left = left.iter().map(|(name, value)| ((*name).to_owned(), text(value)));
+        let message = NewMessage { message_attributes: left.collect(), ..NewMessage::new(body("a", "no use")) };
         let mut batch = world.batch(QUEUE, vec![message]).await;
         let first = if was_scheduled { "first".to_owned() } else { batch[0].message_id.clone() };
-        for redrives in 0..4 {
+        for redrives in before..before + 4 {
             invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
             let mut letters = world.visible("dead").await;
             let [letter] = &letters[..] else { panic!("one letter") };

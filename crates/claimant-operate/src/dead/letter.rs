@@ -116,8 +116,9 @@ impl DeadLetter {
             Origin::Moved { .. } => Why { outcome: Some(MOVED.to_owned()), error: None, attempt: None, ..said },
             Origin::Copied | Origin::Sent => said,
         };
+        // The earliest first: copies leave out which message was sent again, so where that is there, it is later than the copy.
         let mut earlier_ids: Vec<String> =
-            [FIRST_MESSAGE_ID, SENT_AGAIN_OF, MESSAGE_ID].into_iter().filter_map(text).collect();
+            [FIRST_MESSAGE_ID, MESSAGE_ID, SENT_AGAIN_OF].into_iter().filter_map(text).collect();
         earlier_ids.dedup();
         earlier_ids.retain(|id| *id != message_id);
         let group = system.get(&System::MessageGroupId).cloned();

@@ -147,6 +147,7 @@ fn deduplication_id(letter: &DeadLetter, body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
+    use claimant_core::own_attributes::SENT_AGAIN_OF;
 
     use super::*;
 
@@ -201,6 +202,7 @@ mod tests {
             (&[][..], None, "m-1"),
             (&[(MESSAGE_ID, "a")], Some("a"), "m-1"),
             (&[(FIRST_MESSAGE_ID, "a"), (MESSAGE_ID, "b")], Some("a"), "m-1"),
+            (&[(MESSAGE_ID, "a"), (SENT_AGAIN_OF, "b")], Some("a"), "m-1"),
             (&[outcome], None, "m-1"),
             (&[outcome, (MESSAGE_ID, "a")], None, "a"),
             (&[outcome, (FIRST_MESSAGE_ID, "a"), (MESSAGE_ID, "b")], Some("a"), "b"),
