@@ -166,7 +166,8 @@ impl Message {
         self.changed(|delivered| delivered.first_received_at = Some(at))
     }
 
-    /// Returns the message as sent in this trace: the header that continues it, checked and bounded by the caller.
+    /// Returns the message as sent in this trace: the header that continues it, which the caller has checked and
+    /// bounded (with [`continued`](crate::trace::continued)).
     #[must_use]
     pub fn with_trace(self, header: impl Into<String>) -> Self {
         self.changed(|delivered| delivered.trace = Some(header.into()))

@@ -10,12 +10,16 @@ use claimant_core::Message;
 use claimant_core::own_attributes::is_own;
 #[cfg(feature = "scheduler")]
 use claimant_core::own_attributes::{CONSUMER, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF};
+use claimant_core::trace::continued;
 use claimant_core::{AttributeValue, Attributes, Context, Key};
 
 use crate::id;
 
 /// No pointer to a payload is longer, with its attribute.
 pub(crate) const POINTER_MAX_BYTES: usize = 512;
+
+/// No longer body is read as a pointer.
+const READ_AS_POINTER_MAX_BYTES: usize = 8 * 1024;
 
 /// The attributes that go with a pointer of the SQS Extended Client, of today's and of its first versions.
 const OF_POINTERS: [&str; 2] = ["ExtendedPayloadSize", "SQSLargePayloadSize"];
@@ -94,10 +98,23 @@ impl Outgoing {
             deduplication_id: message.id().as_str().to_owned(),
             group: message.group().filter(|group| !group.is_empty()).map(str::to_owned),
             delay: None,
-            trace: message.trace().map(str::to_owned),
+            trace: message.trace().and_then(continued),
             attributes,
             outside: false,
         }
+    }
+
+    /// Leaves out the least needed of what dead letters left on a message that was [received](Self::received); returns whether there was
+    /// anything.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn leave_one_out(&mut self) -> bool {
+        let is_there = |name: &&str| self.attributes.get(name).is_some();
+        let Some(least) = OF_LETTERS.into_iter().rev().find(is_there) else { return false };
+        let all = std::mem::take(&mut self.attributes);
+        for (name, value) in all.iter().filter(|(name, _)| *name != least) {
+            self.attributes.set(name, value.clone());
+        }
+        true
     }
 
     /// Sets the message group. On a FIFO queue, messages of a group stay in their order; without this, each key is a group of its
@@ -137,18 +154,18 @@ impl Outgoing {
         self
     }
 
-    /// Sends the message in this trace, as its system attribute `AWSTraceHeader`: `Root=1-…;Parent=…;Sampled=1`. It counts neither
-    /// as an attribute nor towards the size.
+    /// Sends the message in this trace, as its system attribute `AWSTraceHeader`: `Root=1-…;Parent=…;Sampled=1`, of 256 bytes at
+    /// most. One that no consumer would continue is refused. It counts neither as an attribute nor towards the size.
     #[must_use]
     pub fn trace(mut self, header: impl Into<String>) -> Self {
         self.trace = Some(header.into());
         self
     }
 
-    /// Sends the message in the trace of the message that this handler runs for, if that has one.
+    /// Sends the message in the trace of the message that this handler runs for, if that has one that can be continued.
     #[must_use]
     pub fn continuing(mut self, cx: &Context) -> Self {
-        self.trace = cx.trace().map(str::to_owned).or(self.trace);
+        self.trace = cx.trace().and_then(continued).or(self.trace);
         self
     }
 
@@ -156,7 +173,8 @@ impl Outgoing {
     pub(crate) fn is_pointer(&self) -> bool {
         let class = self.body.trim_start().strip_prefix('[').map(str::trim_start);
         let class = class.and_then(|rest| rest.strip_prefix('"'));
-        class.is_some_and(|class| POINTERS.iter().any(|pointer| class.starts_with(pointer)))
+        let class = class.and_then(|rest| rest.split_once('"')).map(|(class, _)| class);
+        self.body.len() <= READ_AS_POINTER_MAX_BYTES && class.is_some_and(|class| POINTERS.contains(&class))
     }
 
     /// Returns the size that counts towards the limits of SQS: the body, and names, types and values of the attributes.
@@ -196,10 +214,12 @@ mod tests {
     #[test]
     fn a_message_is_no_copy_of_the_one_whose_attributes_it_has() {
         let pointer = |class: &str| format!("[ \"{class}\", {{}}]");
-        let rows: [(String, &[&str]); 5] = [
+        let rows: [(String, &[&str]); 7] = [
             ("{}".to_owned(), &["claimant-like", "tenant"]),
             ("[\"tenant\"]".to_owned(), &["claimant-like", "tenant"]),
             (String::new(), &["claimant-like", "tenant"]),
+            (pointer(&format!("{}Log", POINTERS[1])), &["claimant-like", "tenant"]),
+            (pointer(POINTERS[0]) + &" ".repeat(READ_AS_POINTER_MAX_BYTES), &["claimant-like", "tenant"]),
             (pointer(POINTERS[0]), &["ExtendedPayloadSize", "SQSLargePayloadSize", "claimant-like", "tenant"]),
             (pointer(POINTERS[1]), &["ExtendedPayloadSize", "SQSLargePayloadSize", "claimant-like", "tenant"]),
         ];
@@ -210,6 +230,24 @@ mod tests {
             let mut left: Vec<_> = message.attributes.iter().map(|(name, _)| name).collect();
             left.sort_unstable();
             assert_eq!(left, wanted, "{}", message.body);
+        }
+    }
+
+    /// It is of whoever sent the message that is handled, and no reason to fail.
+    #[test]
+    fn a_trace_that_no_consumer_continues_is_left_out() {
+        const ROOT: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
+        for (received, wanted) in [
+            (format!("{ROOT};Self=x"), Some(ROOT)),
+            (format!("{ROOT};Parent=;Sampled=1"), None),
+            (format!("{ROOT};Lineage={}", "x".repeat(256)), None),
+        ] {
+            let message = claimant_core::Message::new("m", "{}").unwrap().with_trace(&received);
+            #[cfg(feature = "scheduler")]
+            assert_eq!(Outgoing::received(&message).trace.as_deref(), wanted, "{received}");
+            let cx = Context::for_tests("k").unwrap().with_message(message);
+            let outgoing = Outgoing::new(Key::new("k").unwrap(), "{}").continuing(&cx);
+            assert_eq!(outgoing.trace.as_deref(), wanted, "{received}");
         }
     }
 }

@@ -143,8 +143,8 @@ impl Scheduler {
         self.create(&schedule::name(&self.queue_url, &message.deduplication_id), &asked, None).await
     }
 
-    /// Schedules a message that was received from this queue to be sent to it again at this time, with the body, attributes, group and
-    /// trace that it had. `now` is the caller's time.
+    /// Schedules a message that was received from this queue to be sent to it again at this time, with the body, its producer's
+    /// attributes, the group and the trace that it had. `now` is the caller's time.
     ///
     /// The schedule's name is made from the message's id, which is also the deduplication id of what it sends to a FIFO queue. One that is there
     /// already, for this message and any time after now, of the same role and dead-letter queue, is left as it is: so a message that is received
@@ -158,7 +158,13 @@ impl Scheduler {
         at: Timestamp,
         now: Timestamp,
     ) -> Result<Scheduled, SendError> {
-        let asked = self.asked(&Outgoing::received(message), at)?;
+        let mut again = Outgoing::received(message);
+        let mut asked = self.asked(&again, at);
+        // What dead letters left on it keeps no message from its schedule.
+        while asked.is_err() && again.leave_one_out() {
+            asked = self.asked(&again, at);
+        }
+        let asked = asked?;
         if at <= now {
             return Err(SendError::new(SendErrorKind::Refused, "its time has come: it is in its queue"));
         }

@@ -116,16 +116,19 @@ async fn what_a_dead_letter_left_on_a_message_does_not_keep_it_from_its_schedule
     const OWN: [&str; 4] = ["a", "b", "c", "d"];
     const LEFT: [&str; 6] = [ERROR, OUTCOME, MESSAGE_ID, RECORD, CONSUMER, ATTEMPT];
     let (world, scheduler) = start(&[]).await;
-    for (own, left, kept) in [
-        (4, &LEFT[..], &[OUTCOME, MESSAGE_ID, RECORD, CONSUMER][..]),
+    for (own, left, bytes, kept) in [
+        (4, &LEFT[..], 0, &[OUTCOME, MESSAGE_ID, RECORD, CONSUMER][..]),
         (
             4,
             &[MESSAGE_ID, REDRIVES, FIRST_MESSAGE_ID, OUTCOME, RECORD, ERROR],
+            0,
             &[MESSAGE_ID, REDRIVES, FIRST_MESSAGE_ID, OUTCOME, RECORD],
         ),
-        (1, &[SENT_AGAIN_OF, ERROR], &[]),
+        (1, &[SENT_AGAIN_OF, ERROR], 0, &[]),
+        // Three are more than a schedule takes.
+        (0, &[CONSUMER, RECORD, MESSAGE_ID], 100_000, &[MESSAGE_ID, RECORD]),
     ] {
-        let text = |name: &str| AttributeValue::Text(name.to_owned());
+        let text = |name: &str| AttributeValue::Text(name.to_owned() + &"x".repeat(bytes));
         let attribute =
             |name: &&str| (name.to_string(), MessageAttribute { data_type: "String".into(), value: text(name) });
         let attributes = |names: &[&str]| BTreeMap::from_iter(OWN[..own].iter().chain(names).map(attribute));
@@ -139,7 +142,7 @@ async fn what_a_dead_letter_left_on_a_message_does_not_keep_it_from_its_schedule
         };
         let mut has = again.message_attributes.clone();
         let first = if left.contains(&SENT_AGAIN_OF) { SENT_AGAIN_OF } else { &batch[0].message_id };
-        assert_eq!(has.remove(SENT_AGAIN_OF).unwrap().value, text(first), "{left:?}");
+        assert_eq!(has.remove(SENT_AGAIN_OF).unwrap().value, AttributeValue::Text(first.to_owned()), "{left:?}");
         assert_eq!(has, attributes(kept), "{left:?}");
     }
 }
