@@ -13,7 +13,7 @@ use crate::sent::Sent;
 /// What error codes have in them where the credentials are not accepted.
 const NOT_ACCEPTED: [&str; 3] = ["Signature", "Token", "UnrecognizedClient"];
 
-/// What is likely where a parameter is not accepted: the others were checked before they were sent, and this one is the queue's own.
+/// What is likely where a parameter is not accepted: most others were checked before it was sent, and this one is the queue's own.
 const TOO_LARGE: &str = ": is it larger than the queue's MaximumMessageSize? Set that to 1048576, or give the producer a bucket for large \
                          payloads, and large_over_bytes";
 
