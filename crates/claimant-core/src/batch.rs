@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::batch_transactions::{AnyBatchTransactions, BatchTransactional};
 use crate::context::Context;
 use crate::failure::{Failure, FailureKind, HandlerError};
-use crate::handler::{AnyHandler, NO_TRANSACTION, RunFuture, to_keep};
+use crate::handler::{NO_TRANSACTION, RunFuture, to_keep};
 use crate::payload::Payload;
 use crate::transaction::{TransactionGuard, TransactionSlot};
 
@@ -294,25 +294,5 @@ fn of_several(failure: Failure, items: usize) -> Failure {
     match failure.kind {
         FailureKind::Terminal if items > 1 => Failure { kind: FailureKind::Retry, ..failure },
         _ => failure,
-    }
-}
-
-/// What a consumer runs.
-pub(crate) enum Runner {
-    /// For each message.
-    Each(AnyHandler),
-    /// For many at once.
-    Batch(AnyBatchHandler),
-}
-
-impl From<AnyHandler> for Runner {
-    fn from(handler: AnyHandler) -> Self {
-        Self::Each(handler)
-    }
-}
-
-impl From<AnyBatchHandler> for Runner {
-    fn from(handler: AnyBatchHandler) -> Self {
-        Self::Batch(handler)
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::batch::{AnyBatchHandler, BatchHandler, Runner, TransactionalBatchHandler};
+use crate::batch::{AnyBatchHandler, BatchHandler, TransactionalBatchHandler};
 use crate::batch_transactions::BatchTransactional;
 use crate::decode::{Decoder, Json};
-use crate::definition::Definition;
+use crate::definition::{Definition, Runner};
 use crate::duplicate::Duplicate;
 use crate::envelope::Envelope;
 use crate::failure::HandlerError;

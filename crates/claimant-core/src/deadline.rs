@@ -32,7 +32,7 @@ impl Schedule {
     /// Returns the schedule of an invocation that the runtime ends at `deadline`, and that must return `margin` before.
     ///
     /// The last fifth of the time, at most [`SETTLE_RESERVE_MAX_MS`], is kept for settling. A deadline that is past
-    /// leaves no time at all: nothing is started.
+    /// leaves no time at all: nothing is started. One that is later than 15 minutes from `now`, the longest invocation, counts as that.
     #[must_use]
     pub fn new(now: Timestamp, deadline: Timestamp, margin: Duration) -> Self {
         let usable = deadline.minus(margin).since(now).min(LONGEST);

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::batch::Runner;
+use crate::batch::AnyBatchHandler;
 use crate::breaker::BREAKER_CONSUMER;
 use crate::duplicate::Duplicate;
 use crate::error::Error;
+use crate::handler::AnyHandler;
 use crate::key::ConsumerName;
 use crate::limit::LIMIT_CONSUMER;
 use crate::limits::WINDOW_DEFAULT_S;
@@ -18,6 +19,26 @@ use crate::reader::Reader;
 use crate::store::{Before, Store};
 
 type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
+
+/// What a consumer runs.
+pub(crate) enum Runner {
+    /// For each message.
+    Each(AnyHandler),
+    /// For many at once.
+    Batch(AnyBatchHandler),
+}
+
+impl From<AnyHandler> for Runner {
+    fn from(handler: AnyHandler) -> Self {
+        Self::Each(handler)
+    }
+}
+
+impl From<AnyBatchHandler> for Runner {
+    fn from(handler: AnyBatchHandler) -> Self {
+        Self::Batch(handler)
+    }
+}
 
 /// What a consumer is, whatever the type of its payloads.
 pub(crate) struct Definition {

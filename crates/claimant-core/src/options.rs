@@ -17,7 +17,8 @@ pub enum Lease {
     /// For this long, renewed three times in each of it while the handler runs. A key whose owner died is claimable soon.
     /// Each renewal is a request to the store and one to the queue, which hides the message for as long again and the
     /// [clock skew](crate::Consumer::clock_skew), whatever the queue's own visibility timeout is. Copies of the work, under
-    /// other message ids, come back after as long as an invocation can last.
+    /// other message ids, come back after as long as an invocation can last. Between [`LEASE_MIN_MS`](crate::limits::LEASE_MIN_MS) and
+    /// [`LEASE_MAX_MS`](crate::limits::LEASE_MAX_MS).
     Renewed(Duration),
 }
 

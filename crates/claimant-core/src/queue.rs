@@ -60,6 +60,7 @@ pub trait Queue: Send + Sync {
     }
 
     /// Returns whether rejected messages can be sent to a dead-letter queue from here. Unless it says so, they go there by redrive.
+    /// Where it returns `true`, [`dead_letters`](Self::dead_letters) has to be implemented, too: as it is, it confirms nothing.
     fn has_dead_letters(&self) -> bool {
         false
     }
@@ -82,7 +83,8 @@ pub trait Queue: Send + Sync {
     }
 
     /// Returns whether messages can be sent again at a time of their own from here. Unless it says so, no message comes back later
-    /// than a queue can hide it, [`VISIBILITY_MAX_S`].
+    /// than a queue can hide it, [`VISIBILITY_MAX_S`]. Where it returns `true`, [`send_again`](Self::send_again) has to be implemented, too:
+    /// as it is, it confirms nothing.
     fn has_schedules(&self) -> bool {
         false
     }

@@ -63,14 +63,14 @@ impl Observer {
 /// unit, and counts that are no metrics.
 macro_rules! numbers {
     (
-        outcomes { $($outcome:ident = $word:literal,)* }
+        outcomes { $($outcome:ident,)* }
         counts { $($count:ident = $of_counted:expr,)* }
         measures { $($measure:ident $unit:literal = $of_measured:expr,)* }
         fields { $($field:ident = $of_field:expr,)* }
     ) => {
-        /// The metric of each outcome: the engine's word and ours.
+        /// The outcomes with a metric.
         #[cfg(test)]
-        const OUTCOMES: &[(&str, &str)] = &[$(($word, stringify!($outcome))),*];
+        const OUTCOMES: &[&str] = &[$(stringify!($outcome)),*];
 
         /// What happened to one batch.
         #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +86,7 @@ macro_rules! numbers {
             pub(crate) fn of(report: &Report) -> Self {
                 let counts = report.counts();
                 Self {
-                    $($outcome: counts.get($word).copied().unwrap_or_default(),)*
+                    $($outcome: counts.get(stringify!($outcome)).copied().unwrap_or_default(),)*
                     $($count: ($of_counted as fn(&Report) -> usize)(report),)*
                     $($measure: ($of_measured as fn(&Report) -> f64)(report),)*
                     $($field: ($of_field as fn(&Report) -> usize)(report),)*
@@ -120,26 +120,26 @@ macro_rules! numbers {
 
 numbers! {
     outcomes {
-        completed = "completed",
-        duplicate = "duplicate",
-        busy = "busy",
-        retry = "retry",
-        rejected = "rejected",
-        parked = "parked",
-        conflict = "conflict",
-        cancelled = "cancelled",
-        lease_lost = "lease_lost",
-        settle_unknown = "settle_unknown",
-        stuck = "stuck",
-        not_started = "not_started",
-        breaker_open = "breaker_open",
-        rate_limited = "rate_limited",
-        blocked = "blocked",
-        store_failed = "store_failed",
-        fetch_failed = "fetch_failed",
-        scheduled = "scheduled",
-        ignored = "ignored",
-        empty = "empty",
+        completed,
+        duplicate,
+        busy,
+        retry,
+        rejected,
+        parked,
+        conflict,
+        cancelled,
+        lease_lost,
+        settle_unknown,
+        stuck,
+        not_started,
+        breaker_open,
+        rate_limited,
+        blocked,
+        store_failed,
+        fetch_failed,
+        scheduled,
+        ignored,
+        empty,
     }
     counts {
         received = |report| report.entries().len(),
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn no_outcome_is_uncounted() {
-        let words: BTreeSet<_> = OUTCOMES.iter().map(|(word, _)| *word).collect();
+        let words: BTreeSet<_> = OUTCOMES.iter().copied().collect();
         assert_eq!(words, BTreeSet::from(OUTCOME_WORDS));
         assert_eq!(OUTCOMES.len(), OUTCOME_WORDS.len());
     }

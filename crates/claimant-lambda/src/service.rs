@@ -189,6 +189,8 @@ impl Service {
     /// Handles one invocation: the event's records in, a partial batch response out, before the deadline (in milliseconds since
     /// the epoch, as the runtime passes it). `function_arn` is the ARN that was invoked; empty where there is none.
     ///
+    /// Cancel safe: dropping the future cancels the handlers. Their claims end with their leases, nothing is reported, and what was received comes back.
+    ///
     /// # Errors
     /// When a record has no usable message id, when no threads can be started for the handlers, or when
     /// `CLAIMANT_MAPPING_CHECK=refuse` and messages failed that the event source mapping may delete. The whole batch then fails and nothing is deleted.
@@ -214,6 +216,8 @@ impl Service {
 
     /// Handles one invocation whose event is a payload without a queue around it: its result, or `null`. `request_id` is the
     /// invocation's, and the message's id: the same where Lambda itself tries an asynchronous invocation again.
+    ///
+    /// Cancel safe: dropping the future cancels the handler, whose claim ends with its lease.
     ///
     /// # Errors
     /// When the work is not done: a caller can try again what is not `rejected`, `conflict` or `parked`.

@@ -241,7 +241,7 @@ impl<'a> Batch<'a> {
             self.suspects.taken_over += 1;
             tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id(), attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
         }
-        let set_aside = self.suspects.is_left(work, claim.taken_over);
+        let set_aside = self.suspects.must_be_set_aside(work, claim.taken_over);
         match self.cx.options().attempts_max {
             Some(max) if claim.attempt > max => {
                 self.settle(Unsettled::attempts_exhausted(self.cx, claimed, max));

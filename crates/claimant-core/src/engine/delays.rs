@@ -40,12 +40,13 @@ impl Shared {
 }
 
 impl BatchContext<'_> {
-    /// Returns after how long a message whose handler failed is to be shown again; [`own_delay`](Self::own_delay) minds its receive. At once
-    /// after its last attempt, while the breaker is closed: what is still to come is its rejection, and until then it is in flight, and its group
-    /// waits, for nothing.
+    /// Returns after how long a message whose handler failed is to be shown again; [`own_delay`](Self::own_delay) minds its receive. The first of
+    /// these that applies:
     ///
-    /// After its last attempt what its handler asked for does not count. While the breaker is not closed, a message whose handler says that the
-    /// system `is_away`, and asked for no delay that counts, comes back as late as one that was held back.
+    /// 1. what its handler asked for, unless this was its last attempt;
+    /// 2. after the last attempt, while the breaker is closed: at once, since what is still to come is only its rejection;
+    /// 3. while the breaker is not closed, and the handler says that the system `is_away`: as late as one that was held back;
+    /// 4. the backoff.
     pub(crate) fn retry_delay(
         &self,
         message: &Message,

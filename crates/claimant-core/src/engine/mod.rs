@@ -81,11 +81,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use crate::batch::Runner;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::consumer::Consumer;
 use crate::deadline::Schedule;
-use crate::definition::Definition;
+use crate::definition::{Definition, Runner};
 use crate::error::Error;
 use crate::key::ConsumerName;
 use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX};

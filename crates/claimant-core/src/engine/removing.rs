@@ -53,8 +53,8 @@ impl<'a> Removals<'a> {
     }
 
     /// Returns what may be removed: of messages whose own work is completed, where no other message of the batch needs the same payload
-    /// and no other copy of the message failed. A dead letter is a copy of its message: it still points to its payload. So does a message
-    /// of several events, which none of them ends.
+    /// and no other copy of the message failed. Not of dead-lettered messages: their copies still point to the payload. Not of messages with
+    /// several events: no single event ends those.
     fn finished(self, report: &Report, part: &Part<'_>) -> Vec<(usize, Pointer)> {
         let failed: HashSet<_> = report.failures().into_iter().collect();
         let done = |index: usize| {

@@ -1,5 +1,5 @@
-//! Who renews a lease, and when: before a handler starts whose claim came late, and while it runs. Its message is hidden for as long, and after
-//! the run until its batch is reported.
+//! Who renews a lease, and when: before a handler starts whose claim came late, and while it runs. A renewal also hides
+//! the message for as long as the lease lasts; the last one hides it until the batch is reported.
 
 use std::time::Duration;
 

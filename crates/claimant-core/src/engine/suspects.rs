@@ -15,7 +15,7 @@ use super::work::Work;
 use crate::deadline::until;
 use crate::limits::STORE_CALL_MAX_MS;
 
-/// Runs of work that was claimed this often have ended without a result at least twice, and so has whatever ran beside them.
+/// A key at its third claim: two runs of it ended without a result, and took what ran beside them along.
 const ATTEMPTS_POISON: u32 = 3;
 
 /// Work that waits for its turn.
@@ -74,15 +74,15 @@ impl<'a> Suspects<'a> {
     }
 
     /// Returns whether work is a suspect by its receives alone: where claims do not outlive their owners, a death leaves no other
-    /// trace. At the last two receives only, since what had no turn yet has as many.
+    /// trace. Only at the last two receives: a message that never had a turn also has receives, and is no suspect.
     pub(crate) fn is_by_receives(&self, work: &Work) -> bool {
         let (cx, receive_count) = (self.cx, work.delivery.message.receive_count());
         let leaves_no_trace = !cx.store().claims_outlive_owners();
         leaves_no_trace && cx.events > 1 && receive_count > 1 && cx.shared.receives_max.is_nearly_last(receive_count)
     }
 
-    /// Returns whether work is set aside that an earlier owner left. An event that is alone takes nothing along.
-    pub(crate) fn is_left(&self, work: &Work, taken_over: bool) -> bool {
+    /// Returns whether work of a dead owner has to wait for its turn. Alone in its invocation it need not: it can take nothing along.
+    pub(crate) fn must_be_set_aside(&self, work: &Work, taken_over: bool) -> bool {
         taken_over && !work.its_turn && self.cx.events > 1
     }
 

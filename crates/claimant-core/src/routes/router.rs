@@ -102,7 +102,7 @@ impl Router {
     }
 
     /// Works on a batch and returns within the schedule, with one outcome for each message: see
-    /// [`Engine::process`](crate::Engine::process).
+    /// [`Engine::process`](crate::Engine::process), also for what cancelling it does.
     pub fn process<'a>(
         &'a self,
         batch: &'a [Message],

@@ -32,7 +32,7 @@ impl BreakerRecord {
         })
     }
 
-    /// Returns from when on this process can be granted its claim, whose lease ends then, if another one is not before.
+    /// Returns when a claim whose lease ends then can be claimed again: the clock skew later.
     pub(crate) fn end(&self, lease_until: Timestamp) -> Timestamp {
         lease_until.plus(self.policy.skew)
     }

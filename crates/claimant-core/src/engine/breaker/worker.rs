@@ -66,7 +66,7 @@ impl WorkerBreaker {
         asker
     }
 
-    /// Returns whether a run that is about to begin still may, which was taken as a probe or not: no other one does beside a probe.
+    /// Returns whether a run that is about to begin still may. While this process probes, only a run that was taken as the probe may.
     #[must_use]
     pub fn may_begin(&self, as_probe: bool) -> bool {
         self.shared.is_closed() || as_probe && !self.shared.is_open()
