@@ -280,9 +280,13 @@ impl<'a> Batch<'a> {
                 self.settle(Unsettled::released(self.cx, claimed));
             }
         }
+        self.running.start(self.runs_max(), &mut self.starts, self.claiming.in_flight() > 0);
+    }
+
+    /// Returns for how many messages handlers may run.
+    pub(super) fn runs_max(&self) -> usize {
         let most = if self.gate.probes() { 1 } else { usize::MAX };
-        let max = self.cx.shared.slots.concurrency.saturating_sub(self.settling.in_doubt()).min(most);
-        self.running.start(max, &mut self.starts, self.claiming.in_flight() > 0);
+        self.cx.shared.slots.concurrency.saturating_sub(self.settling.in_doubt()).min(most)
     }
 
     pub(super) fn ran(&mut self, ended: Ended) {

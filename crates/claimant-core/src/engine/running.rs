@@ -120,9 +120,10 @@ impl<'a> Running<'a> {
         self.without_slot().next().is_some()
     }
 
-    /// Returns how many claims have all but their calls within the limit, where so many slots are free.
-    pub(crate) fn ready(&self, free: usize) -> usize {
-        self.waiting() - self.without_slot().count().saturating_sub(free)
+    /// Returns how many claims have all but their calls within the limit, where handlers may run for `max` messages, and so many slots are free.
+    pub(crate) fn startable(&self, max: usize, free: usize) -> usize {
+        let in_slots = self.waiting() - self.without_slot().count().saturating_sub(free);
+        in_slots.min(max.saturating_sub(self.in_runs))
     }
 
     pub(crate) fn is_idle(&self) -> bool {

@@ -31,18 +31,14 @@ impl Batch<'_> {
 
     /// Asks for slots of the limit, where messages could run now but for it.
     pub(super) fn ask_for_limit(&mut self, pass: Pass) {
+        let (is_shut, max, free) = (self.gate.is_shut(), self.runs_max(), self.starts.slots.free());
         let Self { claiming, running, suspects, .. } = self;
-        let (is_shut, free) = (self.gate.is_shut(), self.starts.slots.free());
         let may_claim = pass.fits && !pass.must_yield && !is_shut && !suspects.have_the_time();
         let has = || {
-            let ready = running.ready(free);
+            let ready = running.startable(max, free);
             // Not where claims wait for a handler's slot.
             let has_room = (free > 0 || self.cx.shared.claims_early()) && ready == running.waiting();
-            Has {
-                unclaimed: may_claim && claiming.waiting() > 0 && has_room,
-                in_flight: claiming.in_flight() + running.renewing(),
-                ready,
-            }
+            Has { unclaimed: may_claim && claiming.waiting() > 0 && has_room, in_flight: claiming.asked_first(), ready }
         };
         let waits = || Waits {
             unclaimed: if is_shut { 0 } else { claiming.waiting() + suspects.len() },

@@ -9,7 +9,7 @@ use claimant_core::{
     Breaker, Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message, NoQueue, Router, Routes, Schedule,
 };
 use claimant_testkit::outcomes::{Work, message};
-use claimant_testkit::{FaultyStore, MovableClock};
+use claimant_testkit::{Call, Fault, FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::support::{MARGIN, count, deliver};
@@ -231,6 +231,23 @@ async fn a_consumer_that_waits_for_its_own_handlers_delays_no_other_one_within_a
     }
     // One at a time, for 10 ms each.
     assert!(start.elapsed() < Duration::from_millis(2_500), "{:?}", start.elapsed());
+}
+
+/// Its claims, or its settlements, hang: what it has claimed has no turn soon.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_whose_store_is_silent_stops_no_other_one_of_its_limit() {
+    for hangs in [Call::Claim, Call::Settle] {
+        let world = World::new();
+        let other = World { store: FaultyStore::new(Arc::new(MemoryStore::new())), ..world.clone() };
+        (0..500).for_each(|_| other.store.fail_next(hangs, Fault::Hangs));
+        let limited = |world: &World, name| world.consumer(name).limit(Limit::new("mail").at_once(10).slots(1));
+        let router = world.routed(limited(&world, "a"), limited(&other, "b"));
+        let mut batch: Vec<_> = (0..40).map(|n| message(n, &format!("b{n} slow"), 1)).collect();
+        batch.extend((40..80).map(|n| message(n, &format!("a{n} slow"), 1)));
+        let words = world.route(&router, &batch).await;
+        assert_eq!(words[40..], ["completed"; 40], "{hangs:?}");
+        assert_eq!(completed(&words), 40, "{hangs:?}: {words:?}");
+    }
 }
 
 /// A crash parks what was claimed.

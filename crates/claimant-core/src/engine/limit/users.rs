@@ -24,7 +24,7 @@ struct User {
 pub(crate) struct Has {
     /// Whether it could claim more, but for the limit.
     pub(crate) unclaimed: bool,
-    /// Claims on their way, or renewed before they can start.
+    /// Claims on their way for the first time: a store that is silent may leave others for long, which delay no other one.
     pub(crate) in_flight: usize,
     /// What is claimed, and has all but its call.
     pub(crate) ready: usize,
