@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::admission::{self, Pass};
+use super::admission::Pass;
 use super::after::{After, after_run, after_settling};
 use super::breaker::gate::Gate;
 use super::call::AfterCall;
@@ -20,7 +20,6 @@ use super::suspects::{NextSuspects, Suspects};
 use super::unsettled::Unsettled;
 use super::work::{Answer, Claimed, Delivery, Work};
 use crate::backoff;
-use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
 use crate::report::{DeadLetter, Latencies, Outcome, Report, Totals};
 use crate::store::StoreError;
 
@@ -80,8 +79,9 @@ impl<'a> Batch<'a> {
             self.advance_lanes(may_wait);
             let pass = Pass { fits, may_wait, must_yield: self.must_yield() };
             self.attend_gate(pass);
-            self.ask_for_limit(pass);
-            self.start_claims(pass);
+            let claimable = self.claimable(pass);
+            self.attend_limit(pass, claimable.keys);
+            self.start_claims(claimable);
             self.start_runs(pass);
             self.settling.start(self.claiming.in_flight() + self.running.len() > 0);
             self.dead_letters.start();
@@ -156,58 +156,9 @@ impl<'a> Batch<'a> {
         self.conclude(delivery, answer);
     }
 
-    /// Claims as many keys as admission allows, if it may.
-    fn start_claims(&mut self, pass: Pass) {
-        let (cx, unsettled) = (self.cx, self.settling.len());
-        // What cannot be settled must not be run: its handlers would all run again.
-        let may = unsettled < cx.shared.slots.concurrency + UNSETTLED_MAX && !self.suspects.have_the_time();
-        if !pass.fits || pass.must_yield || !may {
-            return;
-        }
-        // Where claims are scarce, those on their way to be settled still count.
-        let ending = if cx.store().claims_max().is_some() { unsettled } else { 0 };
-        let in_hand = self.claiming.in_flight() + self.running.len() + ending;
-        let urgent = self.claiming.next_has_little();
-        let ahead = self.claims_ahead(urgent);
-        let unstarted = self.claiming.in_flight() + self.running.renewing() + self.running.waiting();
-        let most = admission::to_claim(self.claiming.waiting(), in_hand, (cx.shared.slots.concurrency, ahead), urgent)
-            .min(self.gate.room(in_hand))
-            .min(self.starts.limit.room(unstarted));
-        // Without claims ahead, a claim has its slot before it is asked for, and what was taken ahead before comes first.
-        let in_slots = ahead == 0;
-        if in_slots && self.running.waits_for_slot() {
-            return;
-        }
-        let count = if in_slots { most } else { most.min(self.starts.slots.room_ahead(in_hand)) };
-        let mut admitted = Vec::with_capacity(count);
-        while admitted.len() < count {
-            let (slots, by) = (&mut self.starts.slots, cx.slot_by());
-            let permits = if in_slots { slots.take(by) } else { slots.take_ahead(in_hand + admitted.len(), by) };
-            let Some(mut permits) = permits else { break };
-            let work = if self.gate.probes() { self.claiming.pop_for_probe() } else { self.claiming.pop() };
-            let Some(work) = work else { break };
-            permits.in_hand = work.identity.tenant.as_ref().map(|tenant| cx.shared.slots.tenants.hold(tenant));
-            admitted.push((work, permits));
-        }
-        self.claim(admitted);
-    }
-
-    fn claim(&mut self, admitted: Vec<(Work, Permits)>) {
+    pub(super) fn claim(&mut self, admitted: Vec<(Work, Permits)>) {
         self.starts.limit.claims(admitted.len());
         self.claiming.start(admitted);
-    }
-
-    /// Returns how many claims may wait for a free slot, where the next one is `urgent` or not.
-    fn claims_ahead(&self, urgent: bool) -> usize {
-        let shared = self.cx.shared;
-        // While no handler has returned, a message that came back may be one that ends the process: what is claimed beside it would be
-        // abandoned too.
-        if !shared.learned.durations.are_known() && self.claiming.next_came_back() {
-            return 0;
-        }
-        // A whole request, as while nothing is known: others may have all that were taken then.
-        let least = if urgent && shared.claims_early() { STORE_BATCH_MAX } else { 0 };
-        shared.ahead().max(least)
     }
 
     /// Begins the turn of the next suspects.

@@ -20,7 +20,7 @@
 //! | `unpacking` | how much memory and time opening messages may take |
 //! | `lanes` | what runs side by side; order within FIFO groups and keys; who follows whom |
 //! | `messages`, `progress` | what became of each message: it is done when all events in it are, also those for other consumers |
-//! | `claiming` | keys claimed, 25 to a request, tried again |
+//! | `claimable`, `claiming` | what can be claimed now; keys claimed, 25 to a request, tried again |
 //! | `running`, `run`, `call`, `round`, `task` | handlers in slots; one handler's run; one call of a batch handler; one round of it; its task |
 //! | `unsettled`, `settling` | how a claim is to end, and what its message gets; claims settled, 25 to a request, tried again |
 //! | `after` | what follows a run, whichever way it ends, and what follows a settlement |
@@ -43,6 +43,7 @@ mod asker;
 mod batch;
 pub(crate) mod breaker;
 mod call;
+mod claimable;
 mod claiming;
 mod context;
 pub(crate) mod dead_letters;

@@ -130,9 +130,18 @@ impl<'a> SlotQueue<'a> {
         permits
     }
 
-    /// Returns how many slots are free.
+    /// Returns how many slots are free, with claims if those are scarce.
     pub(crate) fn free(&self) -> usize {
-        self.slots.handlers.available_permits() + usize::from(self.spare.is_some())
+        let claims = self.slots.claims.as_ref().map_or(usize::MAX, |claims| claims.available_permits());
+        self.slots.handlers.available_permits().min(claims) + usize::from(self.spare.is_some())
+    }
+
+    /// Returns whether one is free; if there is none, starts to wait for the next one until `by`.
+    pub(crate) fn has_free(&mut self, by: Instant) -> bool {
+        if self.free() == 0 {
+            self.spare = self.take(by);
+        }
+        self.free() > 0
     }
 
     /// Returns how many claims may be made ahead of slots, while this invocation has so many in hand: in whole requests, since others of the

@@ -42,7 +42,7 @@ enum Turn<'a> {
     Asked(BoxFuture<'a, usize>),
     /// It is ours, for one of so many; what is done is deleted first.
     Deleting(usize, BoxFuture<'a, ()>),
-    /// It is ours, for one of so many, and none of them runs.
+    /// It is ours, or the time to wait for it is over, for one of so many, and none of them runs.
     Ours(usize),
     /// Some of them run.
     Running,

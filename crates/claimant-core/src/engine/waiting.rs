@@ -15,7 +15,7 @@ use super::turns::Activity;
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl Batch<'_> {
-    /// Waits for the breaker where messages wait, and may; ends a probe that has no more of them: none waits, and none is in hand, behind
+    /// Waits for the breaker, where messages wait and have the time; ends a probe that has no more of them: none waits, and none is in hand, behind
     /// which others of its lane may come, or which may be set aside. So the end of a probe comes after the last settlement.
     pub(super) fn attend_gate(&mut self, pass: Pass) {
         let waiting = self.claiming.waiting() + self.suspects.len();
@@ -29,24 +29,20 @@ impl Batch<'_> {
         }
     }
 
-    /// Asks for slots of the limit, where messages could run now but for it.
-    pub(super) fn ask_for_limit(&mut self, pass: Pass) {
-        let (is_shut, max, free) = (self.gate.is_shut(), self.runs_max(), self.starts.slots.free());
-        let Self { claiming, running, suspects, .. } = self;
-        let may_claim = pass.fits && !pass.must_yield && !is_shut && !suspects.have_the_time();
-        let has = || {
-            let ready = running.startable(max, free);
-            // Not where claims wait for a handler's slot.
-            let has_room = (free > 0 || self.cx.shared.claims_early()) && ready == running.waiting();
-            Has { unclaimed: may_claim && claiming.waiting() > 0 && has_room, in_flight: claiming.asked_first(), ready }
-        };
-        let waits = || Waits {
-            unclaimed: if is_shut { 0 } else { claiming.waiting() + suspects.len() },
-            unstarted: running.waiting(),
-            // Else what is claimed is given back.
-            has: if pass.fits && !is_shut { has() } else { Has::default() },
-        };
-        self.starts.limit.ask(waits, pass.fits);
+    /// Asks for slots of the limit, where messages could run now but for it: so many could be claimed.
+    pub(super) fn attend_limit(&mut self, pass: Pass, claimable: usize) {
+        if !self.starts.limit.exists() {
+            return;
+        }
+        let (is_shut, unstarted) = (self.gate.is_shut(), self.running.waiting());
+        let ready = self.running.startable(self.runs_max(), self.starts.slots.free());
+        // Not where claims wait for handlers' slots.
+        let could_claim = claimable > 0 && ready == unstarted;
+        let has = Has { could_claim, asked_first: self.claiming.asked_first(), ready };
+        // Else what is claimed is given back.
+        let has = if pass.fits && !is_shut { has } else { Has::default() };
+        let unclaimed = if is_shut { 0 } else { self.claiming.waiting() + self.suspects.len() };
+        self.starts.limit.attend(Waits { unclaimed, unstarted, has }, pass.fits);
     }
 
     /// Returns whether no stage has a call under way.

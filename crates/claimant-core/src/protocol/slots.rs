@@ -91,12 +91,12 @@ impl LimitSlots {
     fn open(&self, now: Now) -> impl Iterator<Item = (&LimitSlot, u32)> {
         let used = self.used();
         let free = move |slot: &LimitSlot| self.allowed.at_once_in(slot.number, used).saturating_sub(slot.running);
-        self.held.iter().filter(move |slot| !self.is_closing(slot, now)).map(move |slot| (slot, free(slot)))
+        let is_open = move |slot: &&LimitSlot| !slot.is_over(now) && !self.is_closing(slot, now);
+        self.held.iter().filter(is_open).map(move |slot| (slot, free(slot)))
     }
 
     /// Returns how many calls can begin within this time, in the slots that are held.
-    pub(crate) fn soon(&mut self, now: Now, within: Duration) -> usize {
-        self.forget(now);
+    pub(crate) fn soon(&self, now: Now, within: Duration) -> usize {
         let interval = self.interval();
         // OK because it is no more than `free`.
         let of = |(slot, free): (&LimitSlot, u32)| slot.soon(now, within, interval).min(u128::from(free)) as usize;

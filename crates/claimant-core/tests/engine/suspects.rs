@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Breaker, Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message, NoQueue, Router, Routes, Schedule,
+    Breaker, Clock, Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message, NoQueue, Router, Routes,
+    Schedule, Timestamp,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call, Fault, FaultyStore, MovableClock};
@@ -210,27 +211,61 @@ async fn consumers_that_share_a_limit_have_their_calls_in_turn() {
     }
 }
 
-/// Ten of its handlers hang, and another one is claimed.
+/// Ten of its handlers hang, and another one is claimed, or none where it is known that its handlers are slow.
 #[tokio::test(start_paused = true)]
 async fn a_consumer_that_waits_for_its_own_handlers_delays_no_other_one_within_a_limit() {
-    let world = World::new();
-    let limited = |name| world.consumer(name).limit(Limit::new("mail").at_once(11).slots(1));
-    let router = world.routed(limited("a"), limited("b"));
-    let mut batch: Vec<_> = (0..35).map(|n| message(n, &format!("a{n} hang"), 1)).collect();
-    batch.extend((35..235).map(|n| message(n, &format!("b{n} ok"), 1)));
-    let start = tokio::time::Instant::now();
-    let of_b = || world.runs.lock().unwrap().iter().filter(|(key, _)| key.starts_with('b')).count();
-    let ends = async {
-        while of_b() < 200 {
-            sleep(Duration::from_millis(10)).await;
+    for known in [false, true] {
+        let world = World::new();
+        let limited = |name| world.consumer(name).limit(Limit::new("mail").at_once(11).slots(1));
+        let router = world.routed(limited("a"), limited("b"));
+        if known {
+            assert_eq!(world.route(&router, &[message(300, "a300 slow", 1)]).await, ["completed"]);
         }
-    };
-    tokio::select! {
-        () = ends => {}
-        words = world.route(&router, &batch) => panic!("{} of b: {words:?}", of_b()),
+        let mut batch: Vec<_> = (0..35).map(|n| message(n, &format!("a{n} hang"), 1)).collect();
+        batch.extend((35..235).map(|n| message(n, &format!("b{n} ok"), 1)));
+        let start = Instant::now();
+        let of_b = || world.runs.lock().unwrap().iter().filter(|(key, _)| key.starts_with('b')).count();
+        let ends = async {
+            while of_b() < 200 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            () = ends => {}
+            words = world.route(&router, &batch) => panic!("{} of b: {words:?}", of_b()),
+        }
+        // One at a time, for 10 ms each.
+        assert!(start.elapsed() < Duration::from_millis(2_500), "{known}: {:?}", start.elapsed());
     }
-    // One at a time, for 10 ms each.
-    assert!(start.elapsed() < Duration::from_millis(2_500), "{:?}", start.elapsed());
+}
+
+/// A clock that counts how often it is looked at: each pass of a batch with a limit does.
+struct Counting(MovableClock, AtomicUsize);
+
+impl Clock for Counting {
+    fn now(&self) -> Timestamp {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.now()
+    }
+}
+
+/// The claim of one batch hangs, and has the only slot.
+#[tokio::test(start_paused = true)]
+async fn a_batch_within_a_limit_sleeps_while_another_one_of_its_consumer_has_the_slots() {
+    let world = World::new();
+    let other = World { store: FaultyStore::new(Arc::new(MemoryStore::new())), ..world.clone() };
+    other.store.fail_next(Call::Claim, Fault::Hangs);
+    let limited = |world: &World, name| world.consumer(name).limit(Limit::new("mail").at_once(5).slots(1));
+    let router = world.routed(limited(&world, "a"), limited(&other, "b").at_most_once().concurrency(1));
+    let clock = Arc::new(Counting(world.clock.clone(), AtomicUsize::new(0)));
+    let router = router.clock(clock.clone());
+    let batches = ["b1 ok", "b2 ok"].map(|text| [message(0, text, 1)]);
+    let start = Instant::now();
+    let (first, second) = tokio::join!(world.route(&router, &batches[0]), world.route(&router, &batches[1]));
+    assert_eq!([first, second].concat(), ["completed"; 2]);
+    assert!(start.elapsed() > Duration::from_secs(1), "{:?}", start.elapsed());
+    let looked = clock.1.load(Ordering::SeqCst);
+    assert!(looked < 500, "{looked} times in {:?}", start.elapsed());
 }
 
 /// Its claims, or its settlements, hang: what it has claimed has no turn soon.

@@ -105,8 +105,8 @@ impl<'a> LimitCalls<'a> {
         self.changed.is_some()
     }
 
-    /// Returns when there may be something to be done; where messages wait, also when the next one can be claimed, or where those are that
-    /// wait, can begin.
+    /// Returns when there may be something to be done. Where messages wait, also when the next one can be claimed; where some are claimed
+    /// (`are_claimed`), when the next one can begin.
     pub(crate) fn wake_at(&self, are_claimed: bool) -> Option<Instant> {
         if !self.waits() {
             return self.wake_at;

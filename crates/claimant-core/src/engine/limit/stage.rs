@@ -32,7 +32,7 @@ pub(crate) struct Waits {
     pub(crate) unclaimed: usize,
     /// Claims that wait for a handler's slot or a call.
     pub(crate) unstarted: usize,
-    /// Which of those have all but their calls, and whether more can be claimed.
+    /// What of that waits for the limit alone.
     pub(crate) has: Has,
 }
 
@@ -49,12 +49,16 @@ impl<'a> Limiting<'a> {
         Self { cx, calls: limit.map(|limit| LimitCalls::new(limit, cx.shared.clock.as_ref(), seed, ahead)) }
     }
 
+    pub(crate) fn exists(&self) -> bool {
+        self.calls.is_some()
+    }
+
     /// Returns how many keys may be claimed, while so many are claimed whose handlers were not started yet.
     pub(crate) fn room(&self, unstarted: usize) -> usize {
         self.calls.as_ref().map_or(usize::MAX, |calls| calls.room(unstarted))
     }
 
-    /// Returns how many calls can begin soon, whoever has them: suspects run where others have nothing.
+    /// Returns how many calls can begin soon, whoever has them.
     pub(crate) fn soon(&self) -> usize {
         self.calls.as_ref().map_or(usize::MAX, LimitCalls::soon)
     }
@@ -88,10 +92,9 @@ impl<'a> Limiting<'a> {
 
     /// Asks the store for what is needed for messages that wait for their claims, and claims that wait for their calls, if they still fit
     /// into the time; tells the others that use the limit what this one has.
-    pub(crate) fn ask(&mut self, waits: impl FnOnce() -> Waits, fits: bool) {
+    pub(crate) fn attend(&mut self, Waits { unclaimed, unstarted, has }: Waits, fits: bool) {
         let cx = self.cx;
         let Some(calls) = &mut self.calls else { return };
-        let Waits { unclaimed, unstarted, has } = waits();
         let waiting = if fits { unclaimed + unstarted } else { 0 };
         if calls.limit.with_users(|users| users.has(calls.user, has)) {
             calls.limit.tell();
@@ -100,7 +103,7 @@ impl<'a> Limiting<'a> {
             calls.limit.with(|slots| slots.unserved());
         }
         let asker = || cx.asker(cx.schedule.return_by);
-        let is_short = |calls: &LimitCalls<'_>| (if has.unclaimed { calls.room(0) } else { calls.soon() }) == 0;
+        let is_short = |calls: &LimitCalls<'_>| (if has.could_claim { calls.room(0) } else { calls.soon() }) == 0;
         calls.go_on(waiting, asker, |calls| waiting > 0 && (unstarted > 0 || is_short(calls)));
     }
 
