@@ -58,7 +58,7 @@ pub(crate) struct Claiming<'a> {
     /// Messages whose claims are on their way, or wait for their next try.
     in_flight: usize,
     /// Those of them whose first try got no answer.
-    again: usize,
+    unanswered: usize,
     calls: FuturesUnordered<BoxFuture<'a, CallEnd>>,
     /// The longest that a call took.
     longest: Duration,
@@ -71,7 +71,7 @@ impl<'a> Claiming<'a> {
             waiting: TenantQueue::new(),
             busy: FuturesUnordered::new(),
             in_flight: 0,
-            again: 0,
+            unanswered: 0,
             calls: FuturesUnordered::new(),
             longest: Duration::ZERO,
         }
@@ -119,7 +119,7 @@ impl<'a> Claiming<'a> {
 
     /// Returns how many claims are on their way for the first time, and so are answered soon.
     pub(crate) fn asked_first(&self) -> usize {
-        self.in_flight - self.again
+        self.in_flight - self.unanswered
     }
 
     /// Returns whether messages wait for busy keys.
@@ -143,7 +143,7 @@ impl<'a> Claiming<'a> {
                 Ok(owner) => owner,
                 Err(error) => {
                     let error = StoreError::new(StoreErrorKind::Other, error.to_string());
-                    (self.in_flight, self.again) = (self.in_flight + 1, self.again + 1);
+                    (self.in_flight, self.unanswered) = (self.in_flight + 1, self.unanswered + 1);
                     self.calls.push(Box::pin(ready(CallEnd::GivenUp(vec![(work.without_payload(), error)]))));
                     continue;
                 }
@@ -198,7 +198,8 @@ impl<'a> Claiming<'a> {
         Some(match end {
             CallEnd::Answered { answers, tries, took } => self.answered(answers, tries, took),
             CallEnd::GivenUp(unanswered) => {
-                (self.in_flight, self.again) = (self.in_flight - unanswered.len(), self.again - unanswered.len());
+                (self.in_flight, self.unanswered) =
+                    (self.in_flight - unanswered.len(), self.unanswered - unanswered.len());
                 given_up(unanswered)
             }
         })
@@ -214,7 +215,7 @@ impl<'a> Claiming<'a> {
     ) -> Vec<ClaimResult> {
         self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
-        self.again -= if tries > 1 { answers.len() } else { 0 };
+        self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unanswered) = (Vec::with_capacity(answers.len()), Vec::new());
         for (mut pending, answer) in answers {
             add(&mut pending.work.delivery.details.claim, took);
@@ -263,7 +264,7 @@ impl<'a> Claiming<'a> {
         if tries == 1 {
             tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unanswered.len(), error = %Chain(error), "the store gave no answer to claims: they are tried again while handlers can start");
         }
-        (self.in_flight, self.again) = (self.in_flight + unanswered.len(), self.again + unanswered.len());
+        (self.in_flight, self.unanswered) = (self.in_flight + unanswered.len(), self.unanswered + unanswered.len());
         self.calls.push(Box::pin(async move {
             sleep(delay).await;
             if !cx.fits() {

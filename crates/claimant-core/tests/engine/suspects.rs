@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claimant_core::{
     Breaker, Clock, Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message, NoQueue, Router, Routes,
-    Schedule, Timestamp,
+    Schedule, StoreErrorKind, Timestamp,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call, Fault, FaultyStore, MovableClock};
@@ -268,20 +268,20 @@ async fn a_batch_within_a_limit_sleeps_while_another_one_of_its_consumer_has_the
     assert!(looked < 500, "{looked} times in {:?}", start.elapsed());
 }
 
-/// Its claims, or its settlements, hang: what it has claimed has no turn soon.
+/// Its claims hang, or its settlements fail: what it has claimed has no turn soon.
 #[tokio::test(start_paused = true)]
 async fn a_consumer_whose_store_is_silent_stops_no_other_one_of_its_limit() {
-    for hangs in [Call::Claim, Call::Settle] {
+    for (call, fault) in [(Call::Claim, Fault::Hangs), (Call::Settle, Fault::NotApplied(StoreErrorKind::Unreachable))] {
         let world = World::new();
         let other = World { store: FaultyStore::new(Arc::new(MemoryStore::new())), ..world.clone() };
-        (0..500).for_each(|_| other.store.fail_next(hangs, Fault::Hangs));
+        (0..5_000).for_each(|_| other.store.fail_next(call, fault));
         let limited = |world: &World, name| world.consumer(name).limit(Limit::new("mail").at_once(10).slots(1));
         let router = world.routed(limited(&world, "a"), limited(&other, "b"));
         let mut batch: Vec<_> = (0..40).map(|n| message(n, &format!("b{n} slow"), 1)).collect();
         batch.extend((40..80).map(|n| message(n, &format!("a{n} slow"), 1)));
         let words = world.route(&router, &batch).await;
-        assert_eq!(words[40..], ["completed"; 40], "{hangs:?}");
-        assert_eq!(completed(&words), 40, "{hangs:?}: {words:?}");
+        assert_eq!(words[40..], ["completed"; 40], "{call:?}");
+        assert_eq!(completed(&words), 40, "{call:?}: {words:?}");
     }
 }
 
