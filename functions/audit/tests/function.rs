@@ -133,7 +133,7 @@ async fn what_is_no_event_goes_to_the_dead_letter_queue_and_has_no_row() {
         );
         assert_eq!(rows(&stage).len(), 1, "{wanted}");
         let logged = stage.stop().await;
-        // Not the amount alone: a trace id can have such digits.
+        // Not by the amount: a trace id can have such digits.
         assert!(!logged.contains("amount"), "{wanted}: a body was logged: {logged}");
     }
 }
