@@ -27,6 +27,10 @@ pub const ATTEMPT: &str = "claimant-attempt";
 /// The id of the first message, of one that a schedule has sent to its queue again.
 pub const SENT_AGAIN_OF: &str = "claimant-sent-again-of";
 
+/// The ids that a message had before its own, the earliest first. Copies of dead letters leave out which message was sent again: where that
+/// is there, it is later than the copy.
+pub const EARLIER_IDS: [&str; 3] = [FIRST_MESSAGE_ID, MESSAGE_ID, SENT_AGAIN_OF];
+
 const ALL: [&str; 9] =
     [ERROR, OUTCOME, MESSAGE_ID, FIRST_MESSAGE_ID, REDRIVES, RECORD, CONSUMER, ATTEMPT, SENT_AGAIN_OF];
 

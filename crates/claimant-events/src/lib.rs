@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`sns`], [`eventbridge`], [`s3`], [`cloudevents`] | one envelope each |
 //! | [`detect()`] | the same, found out by what a body looks like, nested or not |
+//! | [`extended`] | the message that points to a payload in S3, as the SQS Extended Client writes it |
 //! | `values` | what they share: JSON, times, traces, attributes |
 //!
 //! Nothing here fetches anything, nor checks who sent a message: who may send is the queue's policy to say.
@@ -11,6 +12,7 @@
 pub mod cloudevents;
 pub mod detect;
 pub mod eventbridge;
+pub mod extended;
 #[cfg(test)]
 mod fuzz;
 pub mod s3;

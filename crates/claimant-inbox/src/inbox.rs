@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claimant_core::{Consumer, Error, StoreError, Timestamp, Variables};
 use claimant_sql::PostgresStore;
-use claimant_sql::parts::{SESSION, migrate};
+use claimant_sql::parts::{CLEAR, SESSION, migrate};
 use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, PgPool};
@@ -258,10 +258,9 @@ impl fmt::Debug for Inbox {
 
 /// Clears what a handler left in the session of a connection, and returns whether no transaction is open on it.
 async fn clear(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL";
     // It begins nothing, which sqlx notices unless there is a transaction already. Prepared statements stay: they are sqlx's.
-    const CLEAR: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; SELECT pg_advisory_unlock_all(); DISCARD TEMP; \
-                         DISCARD SEQUENCES; CLOSE ALL; UNLISTEN *; ";
-    match connection.begin_with(AssertSqlSafe([CLEAR, SESSION].concat())).await {
+    match connection.begin_with(AssertSqlSafe([RESET, CLEAR, SESSION].join("; "))).await {
         Ok(_) => Ok(false),
         Err(sqlx::Error::BeginFailed) => Ok(true),
         Err(error) => Err(error),

@@ -4,7 +4,7 @@ use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
 use claimant_aws::sqs::{self, ATTRIBUTES_MAX};
 use claimant_core::own_attributes::{
-    ATTEMPT, CONSUMER, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF, is_own,
+    ATTEMPT, CONSUMER, EARLIER_IDS, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, is_own,
 };
 use claimant_core::{AttributeValue, Attributes, DeadLetter};
 
@@ -62,8 +62,7 @@ fn our_attributes(
     let counted = text(REDRIVES).and_then(|count| count.parse::<u32>().ok()).unwrap_or_default();
     // A redrive of SQS leaves a copy as it is, and counts nothing; `claimant dead redrive` counts, and removes the outcome.
     let redrives = counted.saturating_add(u32::from(text(OUTCOME).is_some()));
-    // The earliest first: copies leave out which message was sent again, so where that is there, it is later than the copy.
-    let first = [FIRST_MESSAGE_ID, MESSAGE_ID, SENT_AGAIN_OF].into_iter().find_map(text).map(str::to_owned);
+    let first = EARLIER_IDS.into_iter().find_map(text).map(str::to_owned);
     // An id that SQS cannot carry as it is would name another record.
     let record = dead_letter.record.as_ref().map(|id| id.as_str().to_owned()).filter(|id| sendable(id) == *id);
     let has_record = record.is_some();

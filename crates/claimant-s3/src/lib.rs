@@ -3,12 +3,10 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `payloads` | [`S3Payloads`]: the bucket, its limits, and what writes, fetches and removes |
-//! | `pointer` | pure: the message that points to an object |
 //! | `answers` | what S3's refusals mean for a message |
 
 mod answers;
 mod payloads;
-mod pointer;
 
+pub use claimant_events::extended::{SIZE_ATTRIBUTE, message_body};
 pub use payloads::{PAYLOAD_MAX_BYTES, S3Payloads};
-pub use pointer::{SIZE_ATTRIBUTE, message_body};

@@ -9,10 +9,10 @@ use claimant_core::{
     AttributeValue, BoxFuture, Confirmation, Error, ErrorKind, FetchError, Message, PayloadSink, PayloadSource,
     Pointer, Rejection, Room, Variables, Written,
 };
+use claimant_events::extended;
 use tokio::time::timeout;
 
 use crate::answers;
-use crate::pointer::{self, SIZE_ATTRIBUTE};
 
 /// The largest payload that is fetched, unless set.
 pub const PAYLOAD_MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -164,7 +164,7 @@ impl S3Payloads {
         let put = put.body(ByteStream::from(payload.to_vec())).send().await;
         put.map_err(|error| answers::not_done("take the payload", "s3:PutObject", &error))?;
         let size = AttributeValue::number(payload.len());
-        Ok(Written::new(pointer::message_body(bucket, &key), SIZE_ATTRIBUTE, size))
+        Ok(Written::new(extended::message_body(bucket, &key), extended::SIZE_ATTRIBUTE, size))
     }
 
     async fn get(&self, pointer: &Pointer, room: &Room) -> Result<Vec<u8>, FetchError> {
@@ -174,7 +174,7 @@ impl S3Payloads {
         let unavailable = |why: String| FetchError::Unavailable(why);
         let length = object.content_length().and_then(|length| u64::try_from(length).ok());
         let length = length.ok_or_else(|| unavailable("S3 did not say how long the payload is".to_owned()))?;
-        let too_large = || FetchError::Rejected(pointer::too_large(length, self.payload_max_bytes));
+        let too_large = || FetchError::Rejected(extended::too_large(length, self.payload_max_bytes));
         let bytes =
             usize::try_from(length).ok().filter(|bytes| *bytes <= self.payload_max_bytes).ok_or_else(too_large)?;
         room.take(bytes).await?;
@@ -207,7 +207,7 @@ impl S3Payloads {
 
 impl PayloadSource for S3Payloads {
     fn pointer(&self, message: &Message) -> Result<Option<Pointer>, Rejection> {
-        let pointer = pointer::of_message(message, self.payload_max_bytes)?;
+        let pointer = extended::of_message(message, self.payload_max_bytes)?;
         match pointer {
             Some(pointer) if !self.buckets.contains(&pointer.container) => Err(Rejection::new(
                 "the pointer to the payload names a bucket that nothing is fetched from: name it with also_from, if it is yours",

@@ -5,5 +5,5 @@
 pub use crate::error::Table;
 pub use crate::migrations::Migrations;
 #[cfg(feature = "postgres")]
-pub use crate::postgres::{SESSION, explain, migrate};
+pub use crate::postgres::{CLEAR, SESSION, explain, migrate};
 pub use crate::record::{bigint, time};

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use claimant_core::{AttributeValue, Attributes, Message, Timestamp};
+use claimant_events::extended;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -105,9 +106,8 @@ impl TestMessage {
     /// `ExtendedPayloadSize`.
     #[must_use]
     pub fn s3_pointer(bucket: &str, key: &str, payload_bytes: u64) -> Self {
-        let pointer =
-            json!(["software.amazon.payloadoffloading.PayloadS3Pointer", { "s3BucketName": bucket, "s3Key": key }]);
-        Self::text(pointer.to_string()).attribute("ExtendedPayloadSize", AttributeValue::number(payload_bytes))
+        let size = AttributeValue::number(payload_bytes);
+        Self::text(extended::message_body(bucket, key)).attribute(extended::SIZE_ATTRIBUTE, size)
     }
 
     /// Returns it as published to a topic of SNS that wraps what it delivers; its attributes are then the notification's. With raw

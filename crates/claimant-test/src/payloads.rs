@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claimant_core::{BoxFuture, FetchError, Message, PayloadSource, Pointer, Rejection, Room};
-use serde_json::Value;
+use claimant_events::extended;
 
 /// How much a batch may have in memory, and fetch at once.
 const ROOM_BYTES: usize = 32 * 1024 * 1024;
@@ -13,15 +13,6 @@ const AT_ONCE: usize = 8;
 
 /// The largest payload that is fetched, unless set.
 const PAYLOAD_MAX_BYTES: usize = 8 * 1024 * 1024;
-
-/// The attributes that say how many bytes a payload has, and the classes that a pointer begins with: of today's clients, and of the first.
-const SIZES: [&str; 2] = ["ExtendedPayloadSize", "SQSLargePayloadSize"];
-const CLASSES: [&str; 2] =
-    ["software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer"];
-
-/// No pointer is longer, and no name of a bucket or of an object in it: as `S3Payloads` says.
-const POINTER_MAX_BYTES: usize = 8 * 1024;
-const NAME_MAX_BYTES: usize = 1024;
 
 /// A bucket in memory, whose objects are the payloads of messages that
 /// [`TestMessage::s3_pointer`](crate::TestMessage::s3_pointer) makes: in place of `S3Payloads`. Clones are the same bucket.
@@ -75,16 +66,6 @@ impl MemoryPayloads {
         Self { payload_max_bytes: bytes, ..self }
     }
 
-    fn check(&self, bytes: u64) -> Result<(), Rejection> {
-        let max = self.payload_max_bytes;
-        if usize::try_from(bytes).is_ok_and(|bytes| bytes <= max) {
-            return Ok(());
-        }
-        Err(Rejection::new(format!(
-            "the payload has {bytes} bytes, and at most {max} are fetched: raise payload_max_bytes"
-        )))
-    }
-
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,20 +73,11 @@ impl MemoryPayloads {
 
 impl PayloadSource for MemoryPayloads {
     fn pointer(&self, message: &Message) -> Result<Option<Pointer>, Rejection> {
-        let size = SIZES.into_iter().find_map(|name| Some((name, message.attribute(name)?)));
-        let Some(pointer) = parse(message.content())? else {
-            let why =
-                |(name, _)| format!("the message has the attribute {name}, and its body is no pointer to a payload");
-            return size.map_or(Ok(None), |size| Err(Rejection::new(why(size))));
-        };
-        if let Some((name, size)) = size {
-            let bytes = size.as_number::<u64>();
-            self.check(bytes.ok_or_else(|| Rejection::new(format!("the attribute {name} is no number of bytes")))?)?;
-        }
-        if pointer.container != self.bucket {
+        let pointer = extended::of_message(message, self.payload_max_bytes)?;
+        if pointer.as_ref().is_some_and(|pointer| pointer.container != self.bucket) {
             return Err(Rejection::new("the pointer is to another bucket than that of the test"));
         }
-        Ok(Some(pointer))
+        Ok(pointer)
     }
 
     fn fetch<'a>(
@@ -118,7 +90,10 @@ impl PayloadSource for MemoryPayloads {
         let payload = found.ok_or_else(|| FetchError::Rejected(Rejection::new("the payload is not in its bucket")));
         Box::pin(async move {
             let payload = payload?;
-            self.check(payload.len() as u64).map_err(FetchError::Rejected)?;
+            if payload.len() > self.payload_max_bytes {
+                let too_large = extended::too_large(payload.len() as u64, self.payload_max_bytes);
+                return Err(FetchError::Rejected(too_large));
+            }
             room.take(payload.len()).await?;
             Ok(payload)
         })
@@ -137,30 +112,11 @@ impl PayloadSource for MemoryPayloads {
     }
 }
 
-/// Returns where content points to, if it is a pointer.
-fn parse(content: &[u8]) -> Result<Option<Pointer>, Rejection> {
-    let content = Some(content).filter(|content| content.len() <= POINTER_MAX_BYTES);
-    let Some(Ok(Value::Array(parts))) = content.map(serde_json::from_slice) else { return Ok(None) };
-    if !parts.first().and_then(Value::as_str).is_some_and(|class| CLASSES.contains(&class)) {
-        return Ok(None);
-    }
-    let [_, Value::Object(fields)] = &parts[..] else {
-        return Err(Rejection::new("the pointer to the payload is not a class and an object"));
-    };
-    let text = |name: &str| {
-        let text = fields.get(name).and_then(Value::as_str).filter(|text| (1..=NAME_MAX_BYTES).contains(&text.len()));
-        let wrong = || {
-            Rejection::new(format!("{name} of the pointer to the payload is not a text of 1 to {NAME_MAX_BYTES} bytes"))
-        };
-        text.map(str::to_owned).ok_or_else(wrong)
-    };
-    Ok(Some(Pointer { container: text("s3BucketName")?, name: text("s3Key")? }))
-}
-
 #[cfg(test)]
 mod tests {
     use claimant_core::memory::MemoryStore;
     use claimant_core::{AttributeValue, Consumer, Context, HandlerError};
+    use serde_json::Value;
 
     use super::*;
     use crate::{TestMessage, TestQueue};

@@ -15,7 +15,6 @@ use super::messages::Messages;
 use super::reading::Arrival;
 use super::running::{Ended, Running};
 use super::settling::Settling;
-use super::slots::Permits;
 use super::suspects::{NextSuspects, Suspects};
 use super::unsettled::Unsettled;
 use super::work::{Answer, Claimed, Delivery, Work};
@@ -154,11 +153,6 @@ impl<'a> Batch<'a> {
     fn without_run(&mut self, delivery: Delivery) {
         let answer = self.cx.without_run(&delivery);
         self.conclude(delivery, answer);
-    }
-
-    pub(super) fn claim(&mut self, admitted: Vec<(Work, Permits)>) {
-        self.starts.limit.claims(admitted.len());
-        self.claiming.start(admitted);
     }
 
     /// Begins the turn of the next suspects.

@@ -2,6 +2,8 @@
 
 use super::admission::{self, Pass};
 use super::batch::Batch;
+use super::slots::Permits;
+use super::work::Work;
 use crate::limits::{STORE_BATCH_MAX, UNSETTLED_MAX};
 
 /// What can be claimed.
@@ -57,6 +59,12 @@ impl Batch<'_> {
             admitted.push((work, permits));
         }
         self.claim(admitted);
+    }
+
+    /// Claims these, and tells the others within the limit.
+    pub(super) fn claim(&mut self, admitted: Vec<(Work, Permits)>) {
+        self.starts.limit.claims(admitted.len());
+        self.claiming.start(admitted);
     }
 
     /// Returns how many claims may wait for a free slot, where the next one is `urgent` or not.

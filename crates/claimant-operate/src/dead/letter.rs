@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
-use claimant_core::own_attributes::{
-    ATTEMPT, CONSUMER, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, SENT_AGAIN_OF, is_own,
-};
+use claimant_core::own_attributes::{ATTEMPT, CONSUMER, EARLIER_IDS, ERROR, OUTCOME, RECORD, REDRIVES, is_own};
 use claimant_core::{RecordId, Timestamp};
 use serde_json::{Value, json};
 
@@ -116,9 +114,7 @@ impl DeadLetter {
             Origin::Moved { .. } => Why { outcome: Some(MOVED.to_owned()), error: None, attempt: None, ..said },
             Origin::Copied | Origin::Sent => said,
         };
-        // The earliest first: copies leave out which message was sent again, so where that is there, it is later than the copy.
-        let mut earlier_ids: Vec<String> =
-            [FIRST_MESSAGE_ID, MESSAGE_ID, SENT_AGAIN_OF].into_iter().filter_map(text).collect();
+        let mut earlier_ids: Vec<String> = EARLIER_IDS.into_iter().filter_map(text).collect();
         earlier_ids.dedup();
         earlier_ids.retain(|id| *id != message_id);
         let group = system.get(&System::MessageGroupId).cloned();
@@ -252,6 +248,8 @@ fn moved(source: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use claimant_core::own_attributes::MESSAGE_ID;
+
     use super::*;
 
     fn letter(system: &[(System, &str)], attributes: &[(&str, &str)]) -> DeadLetter {

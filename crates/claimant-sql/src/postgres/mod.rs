@@ -12,6 +12,7 @@ use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 pub use meaning::explain;
+pub use statements::CLEAR;
 
 /// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
 /// after its caller has gone; each statement sees what was committed before it; a commit is answered when it outlasts a crash, also

@@ -16,6 +16,17 @@ use crate::session::Session;
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
+/// Returns statements and, behind them, those that end what a handler can leave in its session beside settings, also from inside a function,
+/// where no guard sees it.
+macro_rules! cleared {
+    ($before:literal) => {
+        concat!($before, "SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; CLOSE ALL; UNLISTEN *")
+    };
+}
+
+/// Ends what a handler can leave in its session beside settings, and beside what it prepares or loads.
+pub const CLEAR: &str = cleared!("");
+
 /// Both parts see the table as it was when the statement began: what the first inserts is not among what the second finds.
 const OFFER: &str = concat!(
     "WITH offered AS (SELECT * FROM unnest($1::bytea[], $2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], \
@@ -138,11 +149,8 @@ impl Dialect for Postgres {
     const BEGIN: &'static str =
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '5s'";
     const LOCK_TABLE: &'static str = "; LOCK TABLE claimant_records IN ROW EXCLUSIVE MODE";
-    // A handler can leave more than settings in the session, also from inside a function, where no guard sees it.
-    const COMMIT: &'static str =
-        "COMMIT; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; CLOSE ALL; UNLISTEN *";
-    const ROLLBACK: &'static str =
-        "ROLLBACK; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; CLOSE ALL; UNLISTEN *";
+    const COMMIT: &'static str = cleared!("COMMIT; ");
+    const ROLLBACK: &'static str = cleared!("ROLLBACK; ");
 
     async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, SqlError> {
         let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);

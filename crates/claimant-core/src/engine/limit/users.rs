@@ -61,6 +61,10 @@ impl LimitUsers {
         self.users.iter().find(|user| user.number == number)
     }
 
+    fn get_mut(&mut self, number: u64) -> Option<&mut User> {
+        self.users.iter_mut().find(|user| user.number == number)
+    }
+
     /// Returns whether others than this one could claim more, or begin.
     fn others_wait(&self, number: u64) -> bool {
         self.users.iter().any(|user| user.number != number && (user.has.could_claim || user.has.ready > 0))
@@ -68,7 +72,7 @@ impl LimitUsers {
 
     /// Says what this one has. Returns whether that leaves room for others that wait for it.
     pub(crate) fn has(&mut self, number: u64, has: Has) -> bool {
-        let Some(user) = self.users.iter_mut().find(|user| user.number == number) else { return false };
+        let Some(user) = self.get_mut(number) else { return false };
         let before = std::mem::replace(&mut user.has, has);
         let leaves_room = has.asked_first + has.ready < before.asked_first + before.ready;
         if leaves_room {
@@ -79,16 +83,19 @@ impl LimitUsers {
 
     /// Says that this one claims so many keys.
     pub(crate) fn claims(&mut self, number: u64, keys: usize) {
-        self.users.iter_mut().filter(|user| user.number == number).for_each(|user| user.has.asked_first += keys);
+        if let Some(user) = self.get_mut(number) {
+            user.has.asked_first += keys;
+        }
     }
 
     /// Says that a call of this one has begun; where it `goes_on`, for one more item. Returns whether others wait for that.
     pub(crate) fn began(&mut self, number: u64, goes_on: bool) -> bool {
         self.counted += u64::from(!goes_on);
-        let Some(user) = self.users.iter_mut().find(|user| user.number == number) else { return false };
+        let counted = self.counted;
+        let Some(user) = self.get_mut(number) else { return false };
         user.has.ready = user.has.ready.saturating_sub(1);
         if !goes_on {
-            user.served = self.counted;
+            user.served = counted;
         }
         self.room_at = Some(Instant::now());
         self.others_wait(number)

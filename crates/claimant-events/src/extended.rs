@@ -1,4 +1,4 @@
-//! The message that points to an object, as the SQS Extended Client writes it.
+//! The message that points to an object of S3, as the SQS Extended Client writes it: pure.
 
 use claimant_core::{Message, Pointer, Rejection};
 use serde_json::{Value, json};
@@ -6,16 +6,15 @@ use serde_json::{Value, json};
 /// The attribute that says how many bytes the payload has: a number.
 pub const SIZE_ATTRIBUTE: &str = "ExtendedPayloadSize";
 
-/// The same attribute as the first versions of the Java client name it, and its later ones unless told otherwise.
-const SIZE_ATTRIBUTE_LEGACY: &str = "SQSLargePayloadSize";
+/// The same attribute, also as the first versions of the Java client name it, and its later ones unless told otherwise.
+const SIZE_ATTRIBUTES: [&str; 2] = [SIZE_ATTRIBUTE, "SQSLargePayloadSize"];
 
-/// The class that a pointer begins with.
 const CLASS: &str = "software.amazon.payloadoffloading.PayloadS3Pointer";
 
-/// The same class in the first versions of the Java client, and in the Python one if it is told so.
-const CLASS_LEGACY: &str = "com.amazon.sqs.javamessaging.MessageS3Pointer";
+/// The class that a pointer begins with, also in the first versions of the Java client, and in the Python one if it is told so.
+const CLASSES: [&str; 2] = [CLASS, "com.amazon.sqs.javamessaging.MessageS3Pointer"];
 
-/// No pointer is longer: a bucket, and an object's key of which each byte is escaped.
+/// The most bytes of a body that is read as a pointer: a bucket, and an object's key of which each byte is escaped.
 const POINTER_MAX_BYTES: usize = 8 * 1024;
 
 /// The longest name or alias of a bucket, or ARN of an access point. Only one that the consumer names is read.
@@ -35,9 +34,8 @@ pub fn message_body(bucket: &str, key: &str) -> String {
 /// # Errors
 /// When the pointer has no bucket or no key, when the message says that its payload is elsewhere and has no pointer, and when it says
 /// that its payload is larger than `max_bytes`.
-pub(crate) fn of_message(message: &Message, max_bytes: usize) -> Result<Option<Pointer>, Rejection> {
-    let size =
-        [SIZE_ATTRIBUTE, SIZE_ATTRIBUTE_LEGACY].into_iter().find_map(|name| Some((name, message.attribute(name)?)));
+pub fn of_message(message: &Message, max_bytes: usize) -> Result<Option<Pointer>, Rejection> {
+    let size = SIZE_ATTRIBUTES.into_iter().find_map(|name| Some((name, message.attribute(name)?)));
     let Some(pointer) = parse(message.content())? else {
         return match size {
             None => Ok(None),
@@ -56,7 +54,9 @@ pub(crate) fn of_message(message: &Message, max_bytes: usize) -> Result<Option<P
     Ok(Some(pointer))
 }
 
-pub(crate) fn too_large(bytes: u64, max_bytes: usize) -> Rejection {
+/// Returns the rejection of a payload that has more bytes than are fetched.
+#[must_use]
+pub fn too_large(bytes: u64, max_bytes: usize) -> Rejection {
     Rejection::new(format!(
         "the payload has {bytes} bytes, and at most {max_bytes} are fetched: raise payload_max_bytes, if the function's memory allows it"
     ))
@@ -68,7 +68,7 @@ fn parse(content: &[u8]) -> Result<Option<Pointer>, Rejection> {
         return Ok(None);
     }
     let Ok(Value::Array(parts)) = serde_json::from_slice(content) else { return Ok(None) };
-    if !parts.first().and_then(Value::as_str).is_some_and(|class| class == CLASS || class == CLASS_LEGACY) {
+    if !parts.first().and_then(Value::as_str).is_some_and(|class| CLASSES.contains(&class)) {
         return Ok(None);
     }
     let [_, Value::Object(fields)] = &parts[..] else {
