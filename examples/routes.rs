@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use claimant::engine::{Message, NoQueue, Router, Schedule};
+use claimant::engine::{Message, NoQueue, Router, InvocationTime};
 use claimant::memory::MemoryStore;
 use claimant::{Consumer, Context, HandlerError, Routes};
 
@@ -59,8 +59,8 @@ pub(crate) async fn main() -> crate::Result {
     // One after the other, so that what is printed has an order.
     let batch = batch.map(|message| message.with_ordered_group("ord-1"));
     let now = router.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
-    let report = router.process(&batch, schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
+    let report = router.process(&batch, time, &NoQueue).await;
 
     let outcome = |(message, number): (&Message, usize)| {
         format!("{} {}", message.id().as_str(), report.all().entries()[number].outcome.word())

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use claimant::engine::{Engine, Message, NoQueue, Schedule};
+use claimant::engine::{Engine, Message, NoQueue, InvocationTime};
 use claimant::memory::MemoryStore;
 use claimant::store::Store;
 use claimant::{Consumer, Context, HandlerError};
@@ -34,8 +34,8 @@ fn consumer(store: impl Store) -> Consumer<Order> {
 async fn invoke(engine: &Engine, id: &str) -> Result<String, claimant::Error> {
     let batch = [Message::new(id, r#"{"order_id": "ord-1"}"#)?];
     let now = engine.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
-    let report = engine.process(&batch, schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
+    let report = engine.process(&batch, time, &NoQueue).await;
     Ok(format!("{id} {}", report.entries()[0].outcome.word()))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
-use claimant::engine::{Engine, Message, NoQueue, Schedule};
+use claimant::engine::{Engine, InvocationTime, Message, NoQueue};
 use claimant_local::dynamodb::DynamoDb;
 use claimant_local::s3::S3;
 use claimant_local::scheduler::Scheduler;
@@ -28,7 +28,7 @@ pub(crate) async fn deliver(engine: &Engine, messages: &[(&str, &str)]) -> crate
 /// The same, of messages with more than an id and a body.
 pub(crate) async fn deliver_all(engine: &Engine, batch: &[Message]) -> crate::Result {
     let now = engine.now();
-    let report = engine.process(batch, Schedule::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
+    let report = engine.process(batch, InvocationTime::new(now, now.plus(TIMEOUT), MARGIN), &NoQueue).await;
     let outcomes = batch.iter().zip(report.entries());
     let outcomes: Vec<_> =
         outcomes.map(|(message, entry)| format!("{} {}", message.id().as_str(), entry.outcome.word())).collect();

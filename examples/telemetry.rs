@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use claimant::engine::{Message, NoQueue, Router, Schedule};
+use claimant::engine::{Message, NoQueue, Router, InvocationTime};
 use claimant::memory::MemoryStore;
 use claimant::otel::OtelSpans;
 use claimant::producer::{Outgoing, Producer};
@@ -63,8 +63,8 @@ async fn deliver(router: &Router, sqs: &Sqs, received: &Received) -> crate::Resu
     let message = Message::new(&*received.message_id, &*received.body)?.with_source_arn(sqs.queue_arn("orders"));
     let message = message.with_trace(&received.attributes["AWSTraceHeader"]);
     let now = router.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
-    router.process(&[message], schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
+    router.process(&[message], time, &NoQueue).await;
     Ok(())
 }
 

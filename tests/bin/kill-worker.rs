@@ -9,7 +9,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Clock, Consumer, Context, Engine, HandlerError, Message, NoQueue, Schedule, SystemClock, Timestamp,
+    Clock, Consumer, Context, Engine, HandlerError, InvocationTime, Message, NoQueue, SystemClock, Timestamp,
     TransactionGuard,
 };
 use claimant_dynamodb::{LockTable, Transaction};
@@ -54,8 +54,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::with_defaults(consumer.key(|work| &work.id))?.clock(ahead);
     let message = Message::new(format!("message of {key}"), format!(r#"{{"id":"{key}"}}"#))?
         .with_receive_count(receive_count.parse()?);
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
-    let report = engine.process(&[message], schedule, &NoQueue).await;
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
+    let report = engine.process(&[message], time, &NoQueue).await;
     println!("{}", report.entries()[0].outcome.word());
     Ok(())
 }

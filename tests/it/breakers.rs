@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claimant_core::{
-    Breaker, Consumer, ConsumerName, Context, Engine, HandlerError, Key, Limit, MemoryStore, Message, Meter, NoQueue,
-    OwnerToken, Record, RecordId, Schedule, Status, Store,
+    Breaker, Consumer, ConsumerName, Context, Engine, HandlerError, InvocationTime, Key, Limit, MemoryStore, Message,
+    Meter, NoQueue, OwnerToken, Record, RecordId, Status, Store,
 };
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
@@ -80,8 +80,8 @@ impl World {
             Message::new(format!("{}-{n}", self.downstream), r#""x""#).unwrap().with_receive_count(1)
         };
         let batch: Vec<_> = (0..count).map(message).collect();
-        let schedule = Schedule::new(process.now(), process.now().plus(within), within / 10);
-        let report = process.process(&batch, schedule, &NoQueue).await;
+        let time = InvocationTime::new(process.now(), process.now().plus(within), within / 10);
+        let report = process.process(&batch, time, &NoQueue).await;
         let counts = report.counts();
         ["completed", "retry", "breaker_open", "rate_limited"]
             .into_iter()

@@ -7,7 +7,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    BoxFuture, Consumer, Context, Engine, HandlerError, HideAnswer, Lease, Queue, Schedule, TransactionGuard, Usage,
+    BoxFuture, Consumer, Context, Engine, HandlerError, HideAnswer, InvocationTime, Lease, Queue, TransactionGuard,
+    Usage,
 };
 use claimant_cost::{Guarantee, Load, RECORD_BYTES, Runs, Traffic, Units, Work as Costs, duration_ms};
 use claimant_dynamodb::{LockTable, Transaction};
@@ -85,10 +86,10 @@ impl World {
     /// Delivers a batch, and returns what it asked of the table.
     async fn deliver(&self, texts: &[String], receive_count: u32, wanted: &str) -> Usage {
         let now = self.engine.now();
-        let schedule = Schedule::new(now, now.plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
+        let time = InvocationTime::new(now, now.plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
         let messages = texts.iter().enumerate().map(|(place, text)| message(place, text, receive_count));
         let _ = self.wire.take_requests();
-        let report = self.engine.process(&messages.collect::<Vec<_>>(), schedule, &self.queue).await;
+        let report = self.engine.process(&messages.collect::<Vec<_>>(), time, &self.queue).await;
         let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
         assert!(words.iter().all(|word| wanted.split(' ').any(|one| one == *word)), "{words:?}");
         assert_eq!(self.wire.take_requests().len() as u64, report.totals.usage.requests);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
-use claimant_core::{Clock, Consumer, Engine, Message, NoQueue, OwnerToken, Schedule, Store};
+use claimant_core::{Clock, Consumer, Engine, InvocationTime, Message, NoQueue, OwnerToken, Store};
 use claimant_dynamodb::LockTable;
 use claimant_redis::RedisStore;
 use claimant_sql::{MySqlStore, PostgresStore};
@@ -84,7 +84,7 @@ async fn outlasts(party: Party, at: At, away: Duration, at_most_once: bool) {
         let batch: Vec<Message> = (0..COUNT).map(|n| message(n, &format!("k{n} ok"), receive_count)).collect();
         let start = Instant::now();
         let (now, margin) = (clock.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
-        let report = engine.process(&batch, Schedule::new(now, now.plus(INVOCATION), margin), &NoQueue).await;
+        let report = engine.process(&batch, InvocationTime::new(now, now.plus(INVOCATION), margin), &NoQueue).await;
         let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
         (words.join(" "), start.elapsed(), report.totals.usage.requests)
     };

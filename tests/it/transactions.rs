@@ -10,8 +10,8 @@ use aws_sdk_dynamodb::types::{
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::Ending;
 use claimant_core::{
-    AnyTransaction, Call, Claim, Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, Record, RecordId,
-    Report, Schedule, Settled, Store, TransactionGuard,
+    AnyTransaction, Call, Claim, Consumer, Context, Engine, HandlerError, InvocationTime, Key, Meter, NoQueue, Record,
+    RecordId, Report, Settled, Store, TransactionGuard,
 };
 use claimant_dynamodb::{LockTable, TRANSACTION_MAX_BYTES, Transaction};
 use claimant_testkit::MovableClock;
@@ -168,8 +168,8 @@ impl World {
 
     async fn process_within(&self, text: &str, receive_count: u32, timeout: Duration) -> Report {
         let now = self.engine.now();
-        let schedule = Schedule::new(now, now.plus(timeout), Duration::from_millis(MARGIN_DEFAULT_MS));
-        self.engine.process(&[message(0, text, receive_count)], schedule, &NoQueue).await
+        let time = InvocationTime::new(now, now.plus(timeout), Duration::from_millis(MARGIN_DEFAULT_MS));
+        self.engine.process(&[message(0, text, receive_count)], time, &NoQueue).await
     }
 
     async fn deliver(&self, text: &str, receive_count: u32) -> &'static str {

@@ -12,7 +12,7 @@
 //! | `payload`, `json` | a payload, whatever its type; a JSON text for fingerprints, without a tree of it |
 //! | [`own_attributes`] | the names of the attributes that claimant itself writes |
 //! | [`payloads`] | payloads that are kept outside of their messages |
-//! | `deadline`, [`engine`], [`report`] | a batch in, one outcome for each message out |
+//! | `invocation_time`, [`engine`], [`report`] | a batch in, one outcome for each message out |
 //! | [`routes`] | several consumers in one function, and which message goes to which |
 //! | [`backoff`], `budget` | when failed calls and messages are tried again |
 //! | [`mod@breaker`] | when messages are held back, since a system that their handlers call is away |
@@ -32,7 +32,6 @@ mod claim;
 pub mod clock;
 pub mod consumer;
 pub mod context;
-mod deadline;
 pub mod decode;
 mod definition;
 pub mod duplicate;
@@ -46,6 +45,7 @@ mod fuzz;
 pub mod handler;
 mod identity;
 pub mod intake;
+mod invocation_time;
 mod json;
 pub mod key;
 pub mod limit;
@@ -84,7 +84,6 @@ pub use claim::{Claim, Fence, OwnerToken};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use consumer::{Consumer, DecodedBy, decoded_by};
 pub use context::Context;
-pub use deadline::Schedule;
 pub use decode::Decoder;
 pub use duplicate::Duplicate;
 pub use engine::Engine;
@@ -96,6 +95,7 @@ pub use fingerprint::Fingerprint;
 pub use futures_util::future::BoxFuture;
 pub use handler::{Handler, TransactionalHandler};
 pub use intake::{Intake, Paused};
+pub use invocation_time::InvocationTime;
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 pub use limit::Limit;
 pub use memory::MemoryStore;

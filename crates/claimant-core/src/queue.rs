@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout};
 
 use crate::clock::Timestamp;
-use crate::deadline::{guarded, until};
 use crate::intake::Intake;
+use crate::invocation_time::{guarded, time_until};
 #[cfg(doc)]
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::report::DeadLetter;
@@ -106,7 +106,7 @@ pub(crate) async fn confirmed<'a>(
     by: Instant,
     ask: impl FnOnce(Duration) -> BoxFuture<'a, Vec<Confirmation>>,
 ) -> Vec<bool> {
-    let left = until(by);
+    let left = time_until(by);
     let answers = match left.is_zero() {
         true => Vec::new(),
         false => timeout(left, ask(guarded(left))).await.unwrap_or_default(),

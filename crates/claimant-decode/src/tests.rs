@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::decode::Text;
 use claimant_core::{
-    AttributeValue, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule, decoded_by,
+    AttributeValue, Consumer, Context, Engine, HandlerError, InvocationTime, MemoryStore, Message, NoQueue, decoded_by,
 };
 
 use crate::gzip::tests::packed;
@@ -48,8 +48,8 @@ async fn what_counts_is_what_was_unpacked() {
         message("m-8", &packed(b"\xff"), Some(AttributeValue::text("p-8"))),
     ];
     let now = engine.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
-    let report = engine.process(&batch, schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
+    let report = engine.process(&batch, time, &NoQueue).await;
     let outcomes: Vec<_> = report.entries().iter().map(|entry| format!("{:?}", entry.outcome)).collect();
     let wanted = [
         "Completed",

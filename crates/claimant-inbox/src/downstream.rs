@@ -154,9 +154,9 @@ impl Way<'_> {
     }
 
     /// Takes note of a run that took so long.
-    pub(crate) fn after_run(&mut self, health: Health, took: Duration) {
+    pub(crate) fn observe(&mut self, health: Health, took: Duration) {
         if let Some(passage) = &mut self.passage {
-            passage.after_run(health, took);
+            passage.observe(health, took);
         }
     }
 

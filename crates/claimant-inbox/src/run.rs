@@ -230,7 +230,7 @@ impl<'a> WorkerLoop<'a> {
         // One that panicked or was aborted has not written how it ended.
         self.summary.count(ended.as_ref().map_or(AttemptOutcome::Unknown, |attempt| attempt.outcome));
         if let Ok(attempt) = &ended {
-            self.way.after_run(attempt.health, attempt.took);
+            self.way.observe(attempt.health, attempt.took);
         }
         let soon = Instant::now() + Duration::from_millis(GATHER_MS);
         // The first of several that end together sets the time; what waits for the limit is known to wait.

@@ -11,7 +11,7 @@ use claimant_aws::intake::{Api, Mapping};
 use claimant_aws::signed;
 use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
 use claimant_core::{
-    Clock, Consumers, Error, ErrorKind, HandlerThreads, Message, NoQueue, Report, Router, RouterReport, Schedule,
+    Clock, Consumers, Error, ErrorKind, HandlerThreads, InvocationTime, Message, NoQueue, Report, Router, RouterReport,
     SystemClock,
 };
 use serde_json::value::RawValue;
@@ -202,8 +202,8 @@ impl Service {
     ) -> Result<SqsBatchResponse, Error> {
         let batch = event::batch(event)?;
         self.start_threads()?;
-        let (schedule, respond_by) = self.times(deadline_ms, self.after_report());
-        let reports = self.router.process(&batch.messages, schedule, &self.queue(&batch, function_arn)).await;
+        let (time, respond_by) = self.times(deadline_ms, self.after_report());
+        let reports = self.router.process(&batch.messages, time, &self.queue(&batch, function_arn)).await;
         self.show(&reports);
         let report = reports.all();
         let within = respond_by.saturating_duration_since(Instant::now());
@@ -229,8 +229,8 @@ impl Service {
     ) -> Result<Box<RawValue>, NotDone> {
         let message = Message::new(request_id, event.get()).map_err(Error::from)?;
         self.start_threads()?;
-        let (schedule, respond_by) = self.times(deadline_ms, Duration::ZERO);
-        let reports = self.router.process(&[message], schedule, &NoQueue).await;
+        let (time, respond_by) = self.times(deadline_ms, Duration::ZERO);
+        let reports = self.router.process(&[message], time, &NoQueue).await;
         self.show(&reports);
         self.flusher.flush(self.router.spans(), respond_by.saturating_duration_since(Instant::now())).await;
         direct::response(reports.all())
@@ -242,13 +242,13 @@ impl Service {
         reports.consumers().for_each(|(name, report)| self.observer.show(report, name.as_str(), now));
     }
 
-    /// Returns the engine's schedule, which ends `after_report` before the invocation's response is due, and when that is.
-    fn times(&self, deadline_ms: u64, after_report: Duration) -> (Schedule, Instant) {
+    /// Returns the engine's time, which ends `after_report` before the invocation's response is due, and when that is.
+    fn times(&self, deadline_ms: u64, after_report: Duration) -> (InvocationTime, Instant) {
         let now = self.router.now();
         let deadline = self.deadlines.of(deadline_ms, now);
         // The wall clock is read once, as in the engine: a jump of it must not cut the report off, or hold it back.
         let respond_by = Instant::now() + deadline.minus(self.margin).since(now).min(INVOCATION_MAX);
-        (Schedule::new(now, deadline, self.margin + after_report), respond_by)
+        (InvocationTime::new(now, deadline, self.margin + after_report), respond_by)
     }
 
     /// Returns how much time is reserved for what follows the report.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use claimant_core::batch::Items;
 use claimant_core::{
-    AttributeValue, Consumer, Consumers, Context, HandlerError, HandlerThreads, MemoryStore, Message, NoQueue, Router,
-    Routes, Schedule, Terminal as _,
+    AttributeValue, Consumer, Consumers, Context, HandlerError, HandlerThreads, InvocationTime, MemoryStore, Message,
+    NoQueue, Router, Routes, Terminal as _,
 };
 use claimant_otel::OtelSpans;
 use opentelemetry::trace::{SpanId, SpanKind, Status, TraceContextExt as _};
@@ -75,8 +75,8 @@ async fn work_on(threads: Option<HandlerThreads>, consumers: impl Into<Consumers
         router = router.handlers_on(threads);
     }
     let now = router.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
-    router.process(batch, schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(30)), Duration::from_millis(500));
+    router.process(batch, time, &NoQueue).await;
     Exported(exporter.get_finished_spans().unwrap())
 }
 

@@ -222,7 +222,7 @@ impl TestQueue {
     pub async fn deliver(&self, messages: &[TestMessage]) -> Report {
         let batch: Vec<Message> = (1..).zip(messages).map(|(number, message)| message.delivered(number)).collect();
         let queue = self.worker.receiver(Vec::new());
-        self.worker.router.process(&batch, self.worker.schedule(), &queue).await.all().clone()
+        self.worker.router.process(&batch, self.worker.time(), &queue).await.all().clone()
     }
 
     /// Returns the record of a key, also where keys are hashed; `None` if there is none. With several consumers, it is that of the

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
-use claimant_core::{Message, Report, Router, Schedule};
+use claimant_core::{InvocationTime, Message, Report, Router};
 
 use crate::backlog::{Backlog, End};
 use crate::clock::MovableClock;
@@ -50,9 +50,9 @@ impl Worker {
         Receiver { backlog, clock, dead_letters: self.dead_letters, batch }
     }
 
-    pub(crate) fn schedule(&self) -> Schedule {
+    pub(crate) fn time(&self) -> InvocationTime {
         let now = self.router.now();
-        Schedule::new(now, now.plus(self.timeout), Duration::from_millis(MARGIN_DEFAULT_MS))
+        InvocationTime::new(now, now.plus(self.timeout), Duration::from_millis(MARGIN_DEFAULT_MS))
     }
 
     /// Works until the queue is empty, each batch once or twice at the same time, and returns an invocation that stands still.
@@ -78,10 +78,10 @@ impl Worker {
 
     fn begin(&self, indexes: Vec<usize>) -> Invocation<'_> {
         let batch: Vec<Message> = indexes.iter().map(|index| self.backlog().all[*index].message.clone()).collect();
-        let (life, schedule) = (Life::new(&self.steps), self.schedule());
+        let (life, time) = (Life::new(&self.steps), self.time());
         let (own, queue) = (Arc::clone(&life), self.receiver(indexes.clone()));
         let work = async move {
-            let report = self.router.process(&batch, schedule, &queue).await.all().clone();
+            let report = self.router.process(&batch, time, &queue).await.all().clone();
             life::step(Step::Report).await;
             report
         };

@@ -4,7 +4,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use claimant::engine::{Engine, Message, NoQueue, Schedule};
+//! use claimant::engine::{Engine, InvocationTime, Message, NoQueue};
 //! use claimant::memory::MemoryStore;
 //! use claimant::{Consumer, Context, HandlerError};
 //!
@@ -16,8 +16,8 @@
 //! # async fn main() -> Result<(), claimant::Error> {
 //! let engine = Engine::with_defaults(Consumer::new("packing", MemoryStore::new(), pack).key(|order| order))?;
 //! let batch = [Message::new("m-1", "7")?, Message::new("m-2", "7")?, Message::new("m-3", "0")?];
-//! let schedule = Schedule::new(engine.now(), engine.now().plus(Duration::from_secs(30)), Duration::from_millis(500));
-//! let report = engine.process(&batch, schedule, &NoQueue).await;
+//! let time = InvocationTime::new(engine.now(), engine.now().plus(Duration::from_secs(30)), Duration::from_millis(500));
+//! let report = engine.process(&batch, time, &NoQueue).await;
 //! let outcomes: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
 //! assert_eq!(outcomes, ["completed", "duplicate", "rejected"]);
 //! # Ok(())
@@ -31,6 +31,6 @@ pub use claimant_core::own_attributes::SENT_AGAIN_OF;
 #[doc(inline)]
 pub use claimant_core::{
     Confirmation, DeadLetter, DeadLetterReason, Details, Engine, Entry, HandlerResult, HandlerThreads, HideAnswer,
-    Latencies, Message, MessageId, NoQueue, Outcome, Queue, Rejection, Report, Router, RouterReport, Schedule,
+    InvocationTime, Latencies, Message, MessageId, NoQueue, Outcome, Queue, Rejection, Report, Router, RouterReport,
     SendAgain, Totals,
 };

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Consumer, Context, Engine, Fingerprint, HandlerError, MemoryStore, Message, MessageId, NoQueue, Report, Schedule,
+    Consumer, Context, Engine, Fingerprint, HandlerError, InvocationTime, MemoryStore, Message, MessageId, NoQueue,
+    Report,
 };
 use claimant_testkit::outcomes::Work;
 
@@ -61,8 +62,8 @@ async fn process(batch: &Batch, repeated: bool) -> (Report, Vec<usize>) {
     let consumer = consumer.fingerprint_of(1, |work| Fingerprint::of_bytes(work.id.as_bytes()));
     let engine = Engine::with_defaults(consumer).unwrap();
     let now = engine.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(10)), Duration::from_millis(500));
-    let report = engine.process(&messages(batch, repeated), schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(10)), Duration::from_millis(500));
+    let report = engine.process(&messages(batch, repeated), time, &NoQueue).await;
     let runs = runs.lock().unwrap().clone();
     (report, runs)
 }

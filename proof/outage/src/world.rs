@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claimant_core::{Breaker, Consumer, Context, Engine, Error, HandlerError, Limit, Message, Schedule};
+use claimant_core::{Breaker, Consumer, Context, Engine, Error, HandlerError, InvocationTime, Limit, Message};
 use futures_util::future::join_all;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -180,10 +180,10 @@ impl World {
             message.with_receive_count(*receives)
         };
         let batch: Vec<_> = received.iter().map(message).collect();
-        let schedule = Schedule::new(engine.now(), engine.now().plus(Setting::TIMEOUT), Duration::from_millis(500));
+        let time = InvocationTime::new(engine.now(), engine.now().plus(Setting::TIMEOUT), Duration::from_millis(500));
         let asked = Asked { intake: matches!(self.means, Means::Pause | Means::Rate).then_some(&*self.mapping) };
         let began = self.start.elapsed();
-        let report = engine.process(&batch, schedule, &asked).await;
+        let report = engine.process(&batch, time, &asked).await;
         if self.setting.away.contains(&began) {
             self.seen().invoked_away += self.start.elapsed() - began;
         }

@@ -9,7 +9,8 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::retry::RetryPartition;
 use aws_sdk_dynamodb::{Client, config};
 use claimant_core::{
-    Consumer, ConsumerName, Context, Engine, Error, HandlerError, Key, Limit, Message, NoQueue, RecordId, Schedule,
+    Consumer, ConsumerName, Context, Engine, Error, HandlerError, InvocationTime, Key, Limit, Message, NoQueue,
+    RecordId,
 };
 use claimant_dynamodb::{LockTable, Tables};
 use claimant_outage::VirtualClock;
@@ -194,7 +195,8 @@ impl World {
         };
         let batch: Vec<_> = received.iter().map(message).collect();
         let deadline = process.now().plus(Case::TIMEOUT);
-        let report = process.process(&batch, Schedule::new(process.now(), deadline, Case::MARGIN), &NoQueue).await;
+        let report =
+            process.process(&batch, InvocationTime::new(process.now(), deadline, Case::MARGIN), &NoQueue).await;
         let now_ms = self.now_ms();
         for ((n, _), entry) in received.iter().zip(report.entries()) {
             let key = self.case.key(*n);

@@ -10,7 +10,7 @@
 use std::fs;
 use std::time::Duration;
 
-use claimant_core::{Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Schedule};
+use claimant_core::{Consumer, Context, Engine, HandlerError, InvocationTime, MemoryStore, Message, NoQueue};
 
 const MESSAGES: usize = 10_000;
 const BODY_BYTES: usize = 500;
@@ -72,8 +72,8 @@ async fn main() {
         let consumer = Consumer::new("orders", MemoryStore::new(), handle).key(|order| &order.order_id);
         let engine = Engine::with_defaults(consumer).expect("its settings are the defaults");
         let now = engine.now();
-        let schedule = Schedule::new(now, now.plus(Duration::from_secs(600)), Duration::from_secs(1));
-        let report = engine.process(&batch, schedule, &NoQueue).await;
+        let time = InvocationTime::new(now, now.plus(Duration::from_secs(600)), Duration::from_secs(1));
+        let report = engine.process(&batch, time, &NoQueue).await;
         assert_eq!(report.counts().get("completed"), Some(&MESSAGES), "{:?}", report.counts());
         if round == 0 {
             first_peak = peak_kib();

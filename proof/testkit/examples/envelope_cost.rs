@@ -11,8 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use claimant_core::decode::{Bytes, Json, Text, decode_json};
 use claimant_core::{
-    AttributeValue, Consumer, Context, Decoder, Envelope, HandlerError, MemoryStore, Message, NoQueue, Router, Routes,
-    Schedule,
+    AttributeValue, Consumer, Context, Decoder, Envelope, HandlerError, InvocationTime, MemoryStore, Message, NoQueue,
+    Router, Routes,
 };
 use claimant_decode::{Avro, Base64, Gzip, Protobuf};
 use claimant_events::{CloudEvents, EventBridge, S3, Sns, detect};
@@ -169,8 +169,8 @@ fn routes(event: &Value) {
         let batch: Vec<_> = (0..MESSAGES).map(typed).collect();
         let once = || {
             let now = router.now();
-            let schedule = Schedule::new(now, now.plus(Duration::from_secs(60)), Duration::from_millis(500));
-            let report = runtime.block_on(router.process(&batch, schedule, &NoQueue));
+            let time = InvocationTime::new(now, now.plus(Duration::from_secs(60)), Duration::from_millis(500));
+            let report = runtime.block_on(router.process(&batch, time, &NoQueue));
             assert_eq!(report.all().counts().get("ignored"), Some(&MESSAGES));
         };
         measure_each(what, body.len(), MESSAGES, 2, once);

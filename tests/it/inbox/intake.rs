@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant::engine::{Engine, Message, NoQueue, Outcome, Schedule};
+use claimant::engine::{Engine, InvocationTime, Message, NoQueue, Outcome};
 use claimant::{Breaker, Clock, Conflicts, Limit, envelope};
 use claimant_tests::services::Postgres;
 use serde_json::{Value, json};
@@ -188,8 +188,8 @@ async fn a_batch_is_one_statement() {
         let mut fewest = u64::MAX;
         for try_number in 0..50 {
             let now = world.clock.now();
-            let schedule = Schedule::new(now, now.plus(WITHIN), Duration::from_millis(500));
-            let report = engine.process(&batch, schedule, &NoQueue).await;
+            let time = InvocationTime::new(now, now.plus(WITHIN), Duration::from_millis(500));
+            let report = engine.process(&batch, time, &NoQueue).await;
             let outcome = if try_number == 0 { Outcome::Completed } else { Outcome::Duplicate };
             assert!(report.entries().iter().all(|entry| entry.outcome == outcome), "{report:?}");
             fewest = fewest.min(report.totals.usage.requests);
@@ -230,8 +230,8 @@ async fn without_an_answer_nothing_is_a_success() {
     drop(server);
     let consumer = inbox.intake(CONSUMER, |work: &Work| &work.kind).key(|work| &work.id);
     let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock.clone()));
-    let schedule = Schedule::new(clock.now(), clock.now().plus(Duration::from_secs(2)), Duration::from_millis(500));
-    let report = engine.process(&[message(1), message(2)], schedule, &NoQueue).await;
+    let time = InvocationTime::new(clock.now(), clock.now().plus(Duration::from_secs(2)), Duration::from_millis(500));
+    let report = engine.process(&[message(1), message(2)], time, &NoQueue).await;
     assert_eq!(report.failures().len(), 2);
     let error = inbox.counts(CONSUMER, clock.now(), Duration::from_millis(500)).await.unwrap_err().to_string();
     assert!(error.contains("the connection failed") || error.contains("is the server up"), "{error}");

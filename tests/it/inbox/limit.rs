@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use claimant::{Consumer, Context, HandlerError, Limit, Message, TransactionGuard};
-use claimant_core::{Engine, NoQueue, Schedule};
+use claimant_core::{Engine, InvocationTime, NoQueue};
 use claimant_inbox::{InboxContext, Limits, Summary, Transaction, Worker};
 use claimant_sql::PostgresStore;
 use tokio::time::sleep;
@@ -62,8 +62,8 @@ async fn consume(world: &World, store: &PostgresStore, runs: &Runs, (messages, t
     let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(world.clock.clone()));
     let batch: Vec<_> = (0..messages).map(|n| Message::new(format!("q{n}"), r#""x""#).unwrap()).collect();
     let now = engine.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(60)), Duration::from_millis(500));
-    let report = engine.process(&batch, schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(60)), Duration::from_millis(500));
+    let report = engine.process(&batch, time, &NoQueue).await;
     assert_eq!(report.counts().get("completed"), Some(&messages), "{report:?}");
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Clock as _, Consumer, Engine, HandlerError, Items, Key, Meter, NoQueue, RecordId, Report, Schedule, Status, Store,
-    TransactionGuard,
+    Clock as _, Consumer, Engine, HandlerError, InvocationTime, Items, Key, Meter, NoQueue, RecordId, Report, Status,
+    Store, TransactionGuard,
 };
 use claimant_sql::{PgTransaction, PostgresStore};
 use claimant_testkit::MovableClock;
@@ -84,8 +84,8 @@ impl World {
     async fn deliver(&self, batch: &[String], receives: u32) -> Report {
         let batch: Vec<_> = batch.iter().enumerate().map(|(n, text)| message(n, text, receives)).collect();
         let now = self.engine.now();
-        let schedule = Schedule::new(now, now.plus(INVOCATION), Duration::from_millis(MARGIN_DEFAULT_MS));
-        self.engine.process(&batch, schedule, &NoQueue).await
+        let time = InvocationTime::new(now, now.plus(INVOCATION), Duration::from_millis(MARGIN_DEFAULT_MS));
+        self.engine.process(&batch, time, &NoQueue).await
     }
 
     async fn status(&self, key: &str) -> Option<Status> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::{Ending, Settlement};
 use claimant_core::{
-    BatchTransactional, Call, ClaimAnswer, Clock as _, Consumer, Engine, Meter, NoQueue, Schedule, Settled, Store,
-    StoreErrorKind,
+    BatchTransactional, Call, ClaimAnswer, Clock as _, Consumer, Engine, InvocationTime, Meter, NoQueue, Settled,
+    Store, StoreErrorKind,
 };
 use claimant_sql::{PostgresStore, PostgresTransactions};
 use claimant_testkit::MovableClock;
@@ -52,8 +52,9 @@ async fn a_completion_outlasts_an_error_that_passes() {
         let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock.clone()));
         let mut words = Vec::new();
         for receive in 1..=2 {
-            let schedule = Schedule::new(clock.now(), clock.now().plus(LONG), Duration::from_millis(MARGIN_DEFAULT_MS));
-            let report = engine.process(&[message(0, "a ok", receive)], schedule, &NoQueue).await;
+            let time =
+                InvocationTime::new(clock.now(), clock.now().plus(LONG), Duration::from_millis(MARGIN_DEFAULT_MS));
+            let report = engine.process(&[message(0, "a ok", receive)], time, &NoQueue).await;
             words.push(report.entries()[0].outcome.word());
             clock.advance(LONG * 2);
         }

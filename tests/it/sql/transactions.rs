@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Call, ClaimAnswer, Consumer, Context, Engine, HandlerError, Key, Meter, NoQueue, RecordId, Schedule, Settled,
+    Call, ClaimAnswer, Consumer, Context, Engine, HandlerError, InvocationTime, Key, Meter, NoQueue, RecordId, Settled,
     Status, Store, TransactionGuard, Transactional,
 };
 use claimant_sql::{MySqlTransactions, PostgresTransactions, SqlTransaction};
@@ -150,8 +150,8 @@ impl World {
 
     async fn deliver_within(&self, invocation: Duration, text: &str, number: u32) -> String {
         let (now, margin) = (self.engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
-        let schedule = Schedule::new(now, now.plus(invocation), margin);
-        let report = self.engine.process(&[message(0, text, number)], schedule, &NoQueue).await;
+        let time = InvocationTime::new(now, now.plus(invocation), margin);
+        let report = self.engine.process(&[message(0, text, number)], time, &NoQueue).await;
         report.entries()[0].outcome.word().to_owned()
     }
 

@@ -7,10 +7,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::{Clock, Timestamp};
-use crate::deadline::{answered, store_call};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::intake::Intake;
+use crate::invocation_time::{answered, store_call};
 use crate::key::{ConsumerName, MessageId, RecordId};
 use crate::meter::Meter;
 use crate::protocol::breaker::Expected;

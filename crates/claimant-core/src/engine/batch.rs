@@ -235,7 +235,7 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn ran(&mut self, ended: Ended) {
-        self.gate.after_run(&ended);
+        self.gate.observe(&ended);
         match ended {
             Ended::One(ran) => self.follow(after_run(self.cx, ran)),
             Ended::Call(call) => call.items.into_iter().for_each(|item| {

@@ -20,9 +20,9 @@ use crate::backoff;
 use crate::batch::AnyBatchHandler;
 use crate::batch_transactions::AnyBatchTransactions;
 use crate::claim::Claim;
-use crate::deadline::{answered, until};
 use crate::error::Chain;
 use crate::failure::Failure;
+use crate::invocation_time::{answered, time_until};
 use crate::options::Lease;
 use crate::payload::Payload;
 use crate::protocol::breaker::Health;
@@ -158,7 +158,7 @@ impl BatchCall<'_> {
         });
         let (claims, all_pending): (Vec<Claim>, Vec<Pending>) = unsettled.unzip();
         let completions = claims.into_iter().zip(all_pending.iter().map(Pending::settlement)).collect();
-        let (within, call) = cx.store_call(cx.schedule.return_by);
+        let (within, call) = cx.store_call(cx.time.return_by);
         let steps = open_spans(cx, &all_pending);
         let settled = timeout(within, store.commit(transaction, completions, call)).await.unwrap_or_default();
         // The store bounds its own calls and answers each; this is for one that does not.
@@ -245,8 +245,8 @@ impl BatchCall<'_> {
 }
 
 async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option<AnyTransaction> {
-    let (within, call) = cx.store_call(cx.schedule.cancel_at);
-    match answered(within, store.begin(until(cx.schedule.return_by), call)).await {
+    let (within, call) = cx.store_call(cx.time.cancel_at);
+    match answered(within, store.begin(time_until(cx.time.return_by), call)).await {
         Ok(transaction) => Some(transaction),
         Err(error) => {
             tracing::warn!(consumer = %cx.name(), error = %Chain(&error), "the store gave a call no transaction");
@@ -256,7 +256,7 @@ async fn begin(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions) -> Option
 }
 
 async fn roll_back(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, transaction: AnyTransaction) {
-    let (within, call) = cx.store_call(cx.schedule.return_by);
+    let (within, call) = cx.store_call(cx.time.return_by);
     let _ = timeout(within, store.roll_back(transaction, call)).await;
 }
 
@@ -276,9 +276,9 @@ async fn resolve(cx: BatchContext<'_>, store: &dyn AnyBatchTransactions, answers
             }
         }
         let Some(id) = id else { return };
-        let Some(delay) = backoff::store_delay(tries, &id, until(cx.schedule.return_by)) else { return };
+        let Some(delay) = backoff::store_delay(tries, &id, time_until(cx.time.return_by)) else { return };
         sleep(delay).await;
-        let (within, call) = cx.store_call(cx.schedule.return_by);
+        let (within, call) = cx.store_call(cx.time.return_by);
         let found = timeout(within, store.resolve(completions, call)).await.unwrap_or_default();
         for (at, found) in asked.into_iter().zip(found) {
             answers[at].1 = found;

@@ -14,8 +14,8 @@ use super::tenants::TenantQueue;
 use super::work::{Claimed, Work, add};
 use crate::backoff;
 use crate::claim::OwnerToken;
-use crate::deadline::until;
 use crate::error::Chain;
+use crate::invocation_time::time_until;
 use crate::limits::STORE_BATCH_MAX;
 use crate::options::Lease;
 use crate::protocol::{Abandoned, ClaimRequest, Likely, Refusal};
@@ -258,7 +258,7 @@ impl<'a> Claiming<'a> {
         let cx = self.cx;
         let Some((first, error)) = unanswered.first() else { return Vec::new() };
         let message_id = &first.work.delivery.message.id();
-        let Some(delay) = backoff::store_delay(tries, message_id, until(cx.schedule.cancel_at)) else {
+        let Some(delay) = backoff::store_delay(tries, message_id, time_until(cx.time.cancel_at)) else {
             return given_up(without_payloads(unanswered));
         };
         if tries == 1 {
@@ -287,7 +287,7 @@ fn given_up(unanswered: Vec<(Work<()>, StoreError)>) -> Vec<ClaimResult> {
 /// Sends claims; `tries` calls for them gave no answer before.
 async fn ask(cx: BatchContext<'_>, pending: Vec<Pending>, tries: u32) -> CallEnd {
     let start = Instant::now();
-    let (within, call) = cx.store_call(cx.schedule.claims_by(cx.policy().abandoned == Abandoned::Park));
+    let (within, call) = cx.store_call(cx.time.claims_by(cx.policy().abandoned == Abandoned::Park));
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
     let steps = spans::open_all(cx, pending.iter().map(|pending| (&pending.work.delivery, Step::Claim)));
     let answers = match &requests[..] {
@@ -318,7 +318,7 @@ fn request(cx: BatchContext<'_>, pending: &Pending) -> ClaimRequest {
         fingerprint: identity.fingerprint,
         now,
         lease_until: match cx.options().lease {
-            Lease::UntilDeadline => cx.schedule.lease_until(now),
+            Lease::UntilDeadline => cx.time.lease_until(now),
             Lease::Renewed(lease) => now.plus(lease),
         },
         policy: cx.policy(),

@@ -17,8 +17,8 @@ use super::slots::Slots;
 use super::work::Delivery;
 use crate::claim::Claim;
 use crate::clock::{Clock, Timestamp};
-use crate::deadline::{Schedule, store_call, until};
 use crate::definition::Definition;
+use crate::invocation_time::{InvocationTime, store_call, time_until};
 use crate::key::ConsumerName;
 use crate::limits::{CANCEL_GRACE_MS, SETTLE_LINGER_MAX_MS, SETTLE_LINGER_MIN_MS, SETTLE_LINGER_MS};
 use crate::message::Message;
@@ -107,7 +107,7 @@ impl Shared {
 #[derive(Clone, Copy)]
 pub(crate) struct BatchContext<'a> {
     pub(crate) shared: &'a Shared,
-    pub(crate) schedule: Schedule,
+    pub(crate) time: InvocationTime,
     /// The batch as a part of its invocation.
     pub(crate) part: &'a Part<'a>,
     pub(crate) meter: &'a Meter,
@@ -158,14 +158,14 @@ impl<'a> BatchContext<'a> {
 
     /// Logs it where nothing can be started at all.
     pub(crate) fn warn_if_no_time(&self) {
-        if self.schedule.total().is_zero() && self.events > 0 {
+        if self.time.total().is_zero() && self.events > 0 {
             tracing::error!(consumer = %self.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
         }
     }
 
     /// Warns where a process that has just been granted a slot of its limit can begin nothing in an invocation as long as this one.
     pub(crate) fn warn_if_slower_than_its_limit(&self) {
-        let total = self.schedule.total();
+        let total = self.time.total();
         let interval = self.shared.interval();
         if self.events > 0 && !total.is_zero() && interval >= total {
             let (interval_ms, time_ms) = (interval.as_millis(), total.as_millis());
@@ -214,7 +214,7 @@ impl<'a> BatchContext<'a> {
 
     /// Returns whether a handler started now would end in time, also where its calls hang as they did.
     pub(crate) fn fits(&self) -> bool {
-        admission::fits(until(self.schedule.cancel_at), self.schedule.total(), self.shared.expected_at_most())
+        admission::fits(time_until(self.time.cancel_at), self.time.total(), self.shared.expected_at_most())
     }
 
     /// Returns whether nothing may be claimed now, since suspects of other consumers have the time.
@@ -235,13 +235,13 @@ impl<'a> BatchContext<'a> {
 
     /// Returns when a handler that takes so long can be started at the latest.
     fn last_start(&self, expected: Duration) -> Instant {
-        self.schedule.cancel_at - admission::needed(self.schedule.total(), expected)
+        self.time.cancel_at - admission::needed(self.time.total(), expected)
     }
 
     /// Returns how long a cancelled handler may take to stop, and a last call to the queue may take. Settling keeps its share of
     /// what is left.
     pub(crate) fn grace(&self) -> Duration {
-        Duration::from_millis(CANCEL_GRACE_MS).min(until(self.schedule.return_by) / 2)
+        Duration::from_millis(CANCEL_GRACE_MS).min(time_until(self.time.return_by) / 2)
     }
 
     /// Returns whether the breaker is not closed.

@@ -67,7 +67,7 @@ impl<'a> DeadLetters<'a> {
             let disposed: Vec<_> = self.waiting.drain(..count).collect();
             self.calls.push(Box::pin(async move {
                 let copies: Vec<_> = disposed.iter().map(|disposed| dead_letter(cx, disposed)).collect();
-                let confirmed = send(cx.queue(), &copies, cx.schedule.return_by).await;
+                let confirmed = send(cx.queue(), &copies, cx.time.return_by).await;
                 disposed.into_iter().zip(confirmed).collect()
             }));
         }

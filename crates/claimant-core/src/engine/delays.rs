@@ -8,7 +8,7 @@ use super::limit::shared::now;
 use super::work::{Answer, Delivery};
 use crate::backoff;
 use crate::clock::Timestamp;
-use crate::deadline::until;
+use crate::invocation_time::time_until;
 use crate::key::MessageId;
 use crate::limits::VISIBILITY_MAX_S;
 use crate::message::Message;
@@ -88,7 +88,7 @@ impl BatchContext<'_> {
         }
         let message = &delivery.message;
         let (asked_s, window_s) = (asked.as_secs(), window.as_secs());
-        tracing::warn!(consumer = %self.name(), message_id = %message.id(), asked_s, window_s, has_schedules, payload_removed, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, a window that is a day longer than the delay, and a payload that is not removed with its message. It comes back earlier, unless it is dead-lettered after this receive");
+        tracing::warn!(consumer = %self.name(), message_id = %message.id(), asked_s, window_s, has_schedules, payload_removed, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a time, a window that is a day longer than the delay, and a payload that is not removed with its message. It comes back earlier, unless it is dead-lettered after this receive");
         Duration::from_secs(VISIBILITY_MAX_S)
     }
 
@@ -112,14 +112,14 @@ impl BatchContext<'_> {
     /// the more often it was received.
     pub(crate) fn limited_delay(&self, message: &Message, turn: Option<Duration>) -> Duration {
         let (receives, id) = (message.receive_count(), message.id());
-        turn.unwrap_or_else(|| backoff::limited_delay(receives, self.schedule.total(), id))
+        turn.unwrap_or_else(|| backoff::limited_delay(receives, self.time.total(), id))
     }
 
     /// Returns after how long a message is shown again for which there was no time; `None` is the queue's own visibility timeout.
     pub(crate) fn unstarted_delay(&self, message: &Message) -> Option<Duration> {
-        let delay = backoff::turn_delay(message.receive_count(), self.schedule.total(), message.id())?;
+        let delay = backoff::turn_delay(message.receive_count(), self.time.total(), message.id())?;
         // Where other invocations of the process have the slots, as long as this one would have waited for them.
-        let slots = if self.shared.slots.invocations() > 1 { until(self.schedule.cancel_at) } else { Duration::ZERO };
+        let slots = if self.shared.slots.invocations() > 1 { time_until(self.time.cancel_at) } else { Duration::ZERO };
         Some(delay.max(slots))
     }
 
@@ -128,7 +128,7 @@ impl BatchContext<'_> {
         // A lease that is renewed can last as long as an invocation, and each delivery meanwhile costs a copy a receive. No
         // other message waits for the copy: if the owner dies, its own message comes back.
         let back = match self.options().lease {
-            Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.schedule.longest_lease())),
+            Lease::Renewed(_) if !same_message => until.max(self.now().plus(self.time.longest_lease())),
             Lease::Renewed(_) | Lease::UntilDeadline => until,
         };
         self.after_lease(message.id(), back)

@@ -9,8 +9,8 @@ use super::fetching::Unread;
 use super::work::{Answer, Delivery, Waited, Work};
 use crate::backoff;
 use crate::clock::Timestamp;
-use crate::deadline::until;
 use crate::error::Chain;
+use crate::invocation_time::time_until;
 use crate::key::Key;
 use crate::message::Message;
 use crate::protocol::Refusal;
@@ -109,7 +109,7 @@ impl BatchContext<'_> {
             self.busy(message, waited.until, waited.same_message)
         } else if self.is_held_back() {
             self.breaker_open(message)
-        } else if self.is_limited() && !self.schedule.total().is_zero() {
+        } else if self.is_limited() && !self.time.total().is_zero() {
             self.rate_limited(message, self.turn_promised())
         } else {
             self.not_started(message)
@@ -170,7 +170,7 @@ impl BatchContext<'_> {
         let most = self.options().busy_wait?;
         let Refusal::Busy { until: claimable_at, same_message } = *refusal else { return None };
         let (since, tries) = delivery.waited.map_or((Instant::now(), 0), |waited| (waited.since, waited.tries));
-        let left = until((since + most).min(self.slot_by()));
+        let left = time_until((since + most).min(self.slot_by()));
         let delay = backoff::store_delay(tries + 1, delivery.message.id(), left)?;
         delivery.waited = Some(Waited { since, tries: tries + 1, until: claimable_at, same_message });
         Some(delay)

@@ -8,7 +8,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
 use super::unpacking::{Unpacking, content_bytes};
-use crate::deadline::{Schedule, until};
+use crate::invocation_time::{InvocationTime, time_until};
 use crate::key::ConsumerName;
 use crate::limits::{FETCH_PART, ROOM_TURN_MAX_MS, ROOM_TURN_PART};
 use crate::message::Message;
@@ -43,7 +43,7 @@ pub(crate) async fn fetched(
     reader: &Reader,
     name: &ConsumerName,
     batch: &[Message],
-    schedule: Schedule,
+    time: InvocationTime,
     unpacking: &mut Unpacking<'_>,
 ) -> Vec<Fetched> {
     let delivered =
@@ -74,10 +74,10 @@ pub(crate) async fn fetched(
         source,
         name,
         // Of what is left: another consumer's part of the invocation can have come first.
-        by: Instant::now() + until(schedule.cancel_at) / FETCH_PART,
+        by: Instant::now() + time_until(time.cancel_at) / FETCH_PART,
     };
     let pointers: Vec<_> = order.into_iter().filter_map(|index| Some((index, all[index].pointer.clone()?))).collect();
-    let wait_max = Duration::from_millis(ROOM_TURN_MAX_MS).min(until(fetching.by) / ROOM_TURN_PART);
+    let wait_max = Duration::from_millis(ROOM_TURN_MAX_MS).min(time_until(fetching.by) / ROOM_TURN_PART);
     let rooms = Room::of_each(source, pointers.len(), wait_max);
     let fetches = pointers.into_iter().zip(rooms).map(|((index, pointer), room)| {
         let (fetching, message) = (&fetching, &batch[index]);
@@ -105,7 +105,7 @@ struct Fetching<'a> {
 
 impl Fetching<'_> {
     async fn fetch(&self, message: &Message, pointer: &Pointer, room: &Room) -> Result<Vec<u8>, Unread> {
-        let within = until(self.by);
+        let within = time_until(self.by);
         if within.is_zero() {
             return Err(Unread::NotStarted);
         }

@@ -84,9 +84,9 @@ use futures_util::future::BoxFuture;
 
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::consumer::Consumer;
-use crate::deadline::Schedule;
 use crate::definition::{Definition, Runner};
 use crate::error::Error;
+use crate::invocation_time::InvocationTime;
 use crate::key::ConsumerName;
 use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, RECEIVES_MAX};
 use crate::message::Message;
@@ -235,7 +235,7 @@ impl Engine {
         self.0.clock.now()
     }
 
-    /// Works on a batch and returns within the schedule, with one outcome for each message, in the batch's order.
+    /// Works on a batch and returns within its time, with one outcome for each message, in the batch's order.
     ///
     /// Handlers run as tasks of their own, so this needs a Tokio runtime. Handlers that block as many threads as it has
     /// hold up the engine too, unless they have [threads of their own](Self::handlers_on).
@@ -244,11 +244,11 @@ impl Engine {
     pub fn process<'a>(
         &'a self,
         batch: &'a [Message],
-        schedule: Schedule,
+        time: InvocationTime,
         queue: &'a dyn Queue,
     ) -> BoxFuture<'a, Report> {
         // In a box, so that the engine is compiled here and not in each program that awaits it.
-        Box::pin(async move { self.process_whole(&Invocation::new(queue, batch.len()), batch, schedule).await })
+        Box::pin(async move { self.process_whole(&Invocation::new(queue, batch.len()), batch, time).await })
     }
 
     /// Works on an invocation whose only consumer this is, otherwise as [`process`](Self::process).
@@ -256,11 +256,11 @@ impl Engine {
         &self,
         invocation: &Invocation<'_>,
         batch: &[Message],
-        schedule: Schedule,
+        time: InvocationTime,
     ) -> Report {
         let sequence = Sequence::of(invocation);
-        let (mut report, _) = self.process_part(batch, schedule, &Part::whole(&sequence)).await;
-        self.finish(invocation, batch, &mut report, &mut [], schedule.return_by).await;
+        let (mut report, _) = self.process_part(batch, time, &Part::whole(&sequence)).await;
+        self.finish(invocation, batch, &mut report, &mut [], time.return_by).await;
         report
     }
 
@@ -269,24 +269,24 @@ impl Engine {
     pub(crate) async fn process_part(
         &self,
         batch: &[Message],
-        schedule: Schedule,
+        time: InvocationTime,
         part: &Part<'_>,
     ) -> (Report, Vec<DeadLetter>) {
         let shared = &self.0;
         let _entered = shared.slots.enter();
-        let mut unpacking = Unpacking::new(&shared.name, schedule);
-        let fetched = fetching::fetched(&shared.consumer.reader, &shared.name, batch, schedule, &mut unpacking).await;
+        let mut unpacking = Unpacking::new(&shared.name, time);
+        let fetched = fetching::fetched(&shared.consumer.reader, &shared.name, batch, time, &mut unpacking).await;
         let removals = Removals::of(&shared.consumer.reader, &fetched);
-        let arrivals = reading::arrivals(&shared.consumer.reader, &shared.name, fetched, unpacking.with_time(schedule));
+        let arrivals = reading::arrivals(&shared.consumer.reader, &shared.name, fetched, unpacking.with_time(time));
         if part.spans().is_some() {
             arrivals.iter().for_each(|arrival| part.arrived(arrival.index, &shared.name, &arrival.message));
         }
         let meter = Meter::default();
         let events = part.sequence.invocation.events.max(arrivals.len());
-        let cx = BatchContext { shared, schedule, part, meter: &meter, events, removals: removals.as_ref() };
+        let cx = BatchContext { shared, time, part, meter: &meter, events, removals: removals.as_ref() };
         let (report, unsent) = Batch::new(cx, arrivals).drive().await;
         if let Some(removals) = removals {
-            removals.finish(&report, part, schedule.return_by).await;
+            removals.finish(&report, part, time.return_by).await;
         }
         (report, unsent)
     }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::fetching::Fetched;
 use super::invocation::Part;
-use crate::deadline::until;
+use crate::invocation_time::time_until;
 use crate::limits::{DELETIONS_TOGETHER, REMOVALS_MAX};
 use crate::payloads::{PayloadSource, Pointer};
 use crate::queue::{Confirmation, Queue};
@@ -100,7 +100,7 @@ async fn remove(
 /// Calls, unless no time is left, and returns whether that was confirmed in time. Calls wait for each other: the time that is left is
 /// that of each when it begins. A panic confirms nothing: the work is done, and its report is due.
 async fn confirmed<F: Future<Output = Confirmation>>(return_by: Instant, call: impl FnOnce(Duration) -> F) -> bool {
-    let within = until(return_by);
+    let within = time_until(return_by);
     let called = AssertUnwindSafe(async { call(within).await }).catch_unwind();
     !within.is_zero() && matches!(timeout(within, called).await, Ok(Ok(Confirmation::Confirmed)))
 }

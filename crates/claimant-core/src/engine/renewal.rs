@@ -10,7 +10,7 @@ use super::context::BatchContext;
 use super::work::{Claimed, Delivery};
 use crate::claim::Claim;
 use crate::clock::Timestamp;
-use crate::deadline::until;
+use crate::invocation_time::time_until;
 use crate::limits::STORE_RETRY_MAX_MS;
 use crate::options::Lease;
 use crate::protocol::Renewal;
@@ -84,7 +84,7 @@ pub(crate) async fn until_any_lost(cx: &BatchContext<'_>, members: &mut [Claimed
 /// was hidden a little longer than that.
 pub(crate) async fn stay_hidden(cx: &BatchContext<'_>, delivery: &Delivery, began: Instant, lease: Duration) {
     if began.elapsed() >= lease / RENEWALS_PER_LEASE {
-        let rest = until(cx.schedule.lease_end);
+        let rest = time_until(cx.time.lease_end);
         let _ = timeout(cx.grace(), cx.queue().hide(delivery.index, rest)).await;
     }
 }
@@ -109,7 +109,7 @@ async fn renew(
     let now = cx.now();
     let renewal = Renewal { lease_until: now.plus(lease), now, policy: cx.policy() };
     // So that a request without an answer leaves time for another one before the lease ends, and never longer than handlers have.
-    let within = || (lease / RENEWAL_TRIES).min(until(cx.schedule.cancel_at));
+    let within = || (lease / RENEWAL_TRIES).min(time_until(cx.time.cancel_at));
     let rest = by.map(|by| by.since(now)).filter(|rest| !rest.is_zero());
     let most = rest.map_or_else(within, |rest| within().min(rest));
     let renewing = cx.store().renew(claim, renewal, Call { within: most, meter: cx.meter });
@@ -123,7 +123,7 @@ async fn renew(
     }
     // Back any earlier, it would be a receive for nothing.
     let lasts = lease + cx.policy().skew;
-    let hidden = if by.is_some() { lasts } else { lasts.max(until(cx.schedule.lease_end)) };
+    let hidden = if by.is_some() { lasts } else { lasts.max(time_until(cx.time.lease_end)) };
     match timeout(within(), cx.queue().hide(delivery.index, hidden)).await {
         Ok(HideAnswer::Lost) => Renewed::Lost,
         Ok(HideAnswer::Hidden) | Err(_) => Renewed::Held,

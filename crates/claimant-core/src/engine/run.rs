@@ -227,8 +227,8 @@ fn span(cx: BatchContext<'_>, message: &Message, attempt: u32) -> Span {
 pub(crate) fn cancellation(cx: BatchContext<'_>) -> (Instant, Cut) {
     let own = cx.options().timeout.map(|timeout| Instant::now() + timeout);
     match own {
-        Some(own) if own < cx.schedule.cancel_at => (own, Cut::AtTimeout),
-        _ => (cx.schedule.cancel_at, Cut::AtDeadline),
+        Some(own) if own < cx.time.cancel_at => (own, Cut::AtTimeout),
+        _ => (cx.time.cancel_at, Cut::AtDeadline),
     }
 }
 

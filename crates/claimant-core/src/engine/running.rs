@@ -16,9 +16,9 @@ use super::run::{Ran, RunEnd, to_end};
 use super::tenants::TenantQueue;
 use super::work::Claimed;
 use crate::batch::AnyBatchHandler;
-use crate::deadline::until;
 use crate::definition::Runner;
 use crate::handler::AnyHandler;
+use crate::invocation_time::time_until;
 use crate::limits::CALL_LINGER_MS;
 use crate::store::Renewed;
 
@@ -132,7 +132,7 @@ impl<'a> Running<'a> {
 
     /// Returns until when a call waits for other items; `None` once that is over, too: what it then waits for is a slot.
     pub(crate) fn linger_until(&self) -> Option<Instant> {
-        self.linger_until.filter(|at| !until(*at).is_zero())
+        self.linger_until.filter(|at| !time_until(*at).is_zero())
     }
 
     pub(crate) fn longest(&self) -> Duration {
@@ -162,7 +162,7 @@ impl<'a> Running<'a> {
         while self.in_runs < max {
             // What may have failed a call before fails no other item now.
             let alone = !self.alone.is_empty();
-            let lingered = self.linger_until.is_some_and(|at| until(at).is_zero());
+            let lingered = self.linger_until.is_some_and(|at| time_until(at).is_zero());
             let room = items_max.min(max - self.in_runs);
             let count = if alone { 1 } else { admission::to_call(self.ready.len(), room, more && !lingered) };
             let items: Vec<_> = (0..count).map_while(|number| self.take(starts, number > 0)).collect();

@@ -16,8 +16,8 @@ use super::work::{Claimed, Work, add};
 use crate::backoff;
 use crate::claim::Claim;
 use crate::clock::Timestamp;
-use crate::deadline::until;
 use crate::error::Chain;
+use crate::invocation_time::time_until;
 use crate::key::MessageId;
 use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::protocol::Settlement;
@@ -131,7 +131,7 @@ impl<'a> Settling<'a> {
     pub(crate) fn linger_until(&self) -> Option<Instant> {
         let since = self.since?;
         let linger = if self.hurries { Duration::from_millis(SETTLE_LINGER_MS) } else { self.cx.shared.linger() };
-        Some((since + linger).min(self.cx.schedule.cancel_at))
+        Some((since + linger).min(self.cx.time.cancel_at))
     }
 
     pub(crate) fn longest(&self) -> Duration {
@@ -140,7 +140,7 @@ impl<'a> Settling<'a> {
 
     /// Settles claims: together, but none waits long for others.
     pub(crate) fn start(&mut self, others_will_end: bool) {
-        let lingered = self.linger_until().is_some_and(|at| until(at).is_zero());
+        let lingered = self.linger_until().is_some_and(|at| time_until(at).is_zero());
         let mut count = admission::to_settle(self.waiting.len(), others_will_end, lingered);
         if count == 0 {
             return;
@@ -194,7 +194,7 @@ impl<'a> Settling<'a> {
         let cx = self.cx;
         let Some((_, first, error)) = unknown.first() else { return Vec::new() };
         let message_id = &first.work.delivery.message.id();
-        let Some(delay) = backoff::store_delay(tries, message_id, until(cx.schedule.return_by)) else {
+        let Some(delay) = backoff::store_delay(tries, message_id, time_until(cx.time.return_by)) else {
             return give_up(unknown);
         };
         if tries == 1 {
@@ -204,7 +204,7 @@ impl<'a> Settling<'a> {
         self.unanswered += unknown.len();
         self.calls.push(Box::pin(async move {
             sleep(delay).await;
-            if until(cx.schedule.return_by).is_zero() {
+            if time_until(cx.time.return_by).is_zero() {
                 return CallEnd::GivenUp(unknown);
             }
             settle(cx, unknown.into_iter().map(|(claim, pending, _)| (claim, pending)).collect(), tries).await
@@ -229,7 +229,7 @@ fn give_up(unknown: Vec<(Claim, Pending, StoreError)>) -> Vec<SettleResult> {
 /// Sends settlements; `tries` calls for them gave no answer before.
 async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, tries: u32) -> CallEnd {
     let start = Instant::now();
-    let (within, call) = cx.store_call(cx.schedule.return_by);
+    let (within, call) = cx.store_call(cx.time.return_by);
     let parts = |(claim, pending): (Claim, Pending)| ((claim, pending.settlement.clone()), pending);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
     let steps = open_spans(cx, &chunk);

@@ -12,7 +12,7 @@ use super::context::BatchContext;
 use super::slots::{Permits, SlotQueue};
 use super::turns::{Reserved, Suspicion};
 use super::work::Work;
-use crate::deadline::until;
+use crate::invocation_time::time_until;
 use crate::limits::STORE_CALL_MAX_MS;
 
 /// A key at its third claim: two runs of it ended without a result, and took what ran beside them along.
@@ -96,12 +96,12 @@ impl<'a> Suspects<'a> {
     pub(crate) fn time_from(&self) -> Instant {
         let (cx, most) = (self.cx, self.reserved_most());
         let reserved = admission::reserved_for(self.waiting.len(), most, cx.shared.takes(), cx.shared.expected());
-        cx.schedule.cancel_at - reserved
+        cx.time.cancel_at - reserved
     }
 
     /// Returns how much of the time is reserved for them at most.
     fn reserved_most(&self) -> Duration {
-        let total = self.cx.schedule.total();
+        let total = self.cx.time.total();
         // A suspect without further receives has its last chance here; others have theirs later.
         let receives_max = self.cx.shared.receives_max;
         let receives = |suspect: &Suspect| suspect.work.delivery.message.receive_count();
@@ -111,7 +111,7 @@ impl<'a> Suspects<'a> {
 
     /// Returns the time that is reserved for them, as the other sequences of the invocation have to know it.
     pub(crate) fn reserved_time(&self) -> Reserved {
-        let (from, earliest) = (self.time_from(), self.cx.schedule.cancel_at - self.reserved_most());
+        let (from, earliest) = (self.time_from(), self.cx.time.cancel_at - self.reserved_most());
         Reserved { from, earliest, by: self.cx.slot_by() }
     }
 
@@ -174,7 +174,7 @@ impl<'a> Suspects<'a> {
         };
         let invocation = cx.part.sequence.invocation;
         if invocation.has_done() {
-            let within = until(cx.schedule.cancel_at).min(Duration::from_millis(STORE_CALL_MAX_MS));
+            let within = time_until(cx.time.cancel_at).min(Duration::from_millis(STORE_CALL_MAX_MS));
             self.turn = Turn::Deleting(in_all, Box::pin(invocation.delete_done(within)));
             return NextSuspects::Later;
         }
@@ -183,7 +183,7 @@ impl<'a> Suspects<'a> {
             return NextSuspects::NotStarted(works(deferred));
         }
         self.waiting.sort_by_key(suspicion);
-        let left = until(cx.schedule.cancel_at);
+        let left = time_until(cx.time.cancel_at);
         let together = admission::together(in_all, left, cx.shared.takes(), cx.shared.slots.concurrency);
         let together = together.min(self.waiting.len()).min(most);
         let permits: Vec<_> = (0..together).map_while(|_| slots.take(cx.slot_by())).collect();
@@ -201,7 +201,7 @@ impl<'a> Suspects<'a> {
         let Some(least) = self.waiting.iter().map(suspicion).min() else { return };
         if cx.shared.takes().is_zero() {
             // While nothing is known of how long they take, half of the time: others may be slow, and leave none.
-            reserved.from = cx.schedule.cancel_at - cx.schedule.total() / 2;
+            reserved.from = cx.time.cancel_at - cx.time.total() / 2;
         }
         self.turn = Turn::Asked(Box::pin(cx.part.sequence.turns.turn((least, self.waiting.len()), reserved)));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::deadline::{Schedule, until};
+use crate::invocation_time::{InvocationTime, time_until};
 use crate::key::ConsumerName;
 use crate::limits::{UNPACK_MIN_MS, UNPACK_PART, UNPACKED_BATCH_MAX_BYTES};
 use crate::message::Message;
@@ -19,18 +19,18 @@ pub(crate) struct Unpacking<'a> {
 }
 
 impl<'a> Unpacking<'a> {
-    pub(crate) fn new(consumer: &'a ConsumerName, schedule: Schedule) -> Self {
-        Self { consumer, grown_bytes: 0, by: by(schedule) }
+    pub(crate) fn new(consumer: &'a ConsumerName, time: InvocationTime) -> Self {
+        Self { consumer, grown_bytes: 0, by: by(time) }
     }
 
     /// Returns the same, with time from now on.
-    pub(crate) fn with_time(self, schedule: Schedule) -> Self {
-        Self { by: by(schedule), ..self }
+    pub(crate) fn with_time(self, time: InvocationTime) -> Self {
+        Self { by: by(time), ..self }
     }
 
     /// Returns whether there is time to unpack this message.
     pub(crate) fn has_time(&self, message: &Message) -> bool {
-        let has_time = !until(self.by).is_zero();
+        let has_time = !time_until(self.by).is_zero();
         if !has_time {
             tracing::info!(consumer = %self.consumer, message_id = %message.id(), "message waits for a later batch: those of this one take too long to unpack and decode; smaller batches or a faster function need not wait");
         }
@@ -50,8 +50,8 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-fn by(schedule: Schedule) -> Instant {
-    Instant::now() + (until(schedule.cancel_at) / UNPACK_PART).max(Duration::from_millis(UNPACK_MIN_MS))
+fn by(time: InvocationTime) -> Instant {
+    Instant::now() + (time_until(time.cancel_at) / UNPACK_PART).max(Duration::from_millis(UNPACK_MIN_MS))
 }
 
 /// Returns how many bytes contents have.

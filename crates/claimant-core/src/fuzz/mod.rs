@@ -7,7 +7,7 @@
 //! | `values` | names of records, fingerprints of values and numbers |
 //! | `json_texts` | fingerprints of JSON texts |
 //! | `batches` | the plan and the report |
-//! | `times` | delays, schedules, and what is claimed when |
+//! | `times` | delays, times of invocations, and what is claimed when |
 
 mod batches;
 mod bodies;

@@ -15,7 +15,7 @@ use crate::limits::{
 use crate::protocol::rate::Allowed;
 use crate::protocol::slots::{LimitSlots, Now, SlotAnswer};
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, SET_ASIDE, decide};
-use crate::{ConsumerName, Fence, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Schedule, Status};
+use crate::{ConsumerName, Fence, Fingerprint, InvocationTime, Key, MessageId, OwnerToken, Record, RecordId, Status};
 use crate::{Timestamp, backoff};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -49,17 +49,17 @@ fn delays() {
 }
 
 #[test]
-fn schedule() {
-    hold("schedules", file!(), (any_time(), any_time(), any_duration()), |(now, deadline, margin)| {
-        let schedule = Schedule::new(now, deadline, margin);
-        assert!(schedule.started_at <= schedule.cancel_at && schedule.cancel_at <= schedule.return_by);
-        let (left, usable) = (deadline.since(now), schedule.return_by - schedule.started_at);
+fn invocation_time() {
+    hold("invocation times", file!(), (any_time(), any_time(), any_duration()), |(now, deadline, margin)| {
+        let time = InvocationTime::new(now, deadline, margin);
+        assert!(time.started_at <= time.cancel_at && time.cancel_at <= time.return_by);
+        let (left, usable) = (deadline.since(now), time.return_by - time.started_at);
         assert!(usable <= MS(LEASE_MAX_MS) && usable <= left.saturating_sub(margin).max(MS(1)).min(left));
-        let reserve = schedule.return_by - schedule.cancel_at;
+        let reserve = time.return_by - time.cancel_at;
         assert!(reserve <= MS(SETTLE_RESERVE_MAX_MS) && reserve <= usable / 5);
-        assert_eq!(schedule.total(), usable - reserve);
-        assert_eq!(schedule.lease_end - schedule.started_at, left.min(MS(LEASE_MAX_MS)) + MS(LEASE_MARGIN_MS));
-        let lease = schedule.lease_until(now);
+        assert_eq!(time.total(), usable - reserve);
+        assert_eq!(time.lease_end - time.started_at, left.min(MS(LEASE_MAX_MS)) + MS(LEASE_MARGIN_MS));
+        let lease = time.lease_until(now);
         assert!(now <= lease && lease <= now.plus(MS(LEASE_MAX_MS + LEASE_MARGIN_MS)));
     });
 }

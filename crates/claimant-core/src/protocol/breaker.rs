@@ -148,7 +148,7 @@ pub(crate) enum Effect {
 }
 
 /// Decides what a run changes that began under what is known.
-pub(crate) fn after_run(known: Known, seen: Health, rules: &Rules, now: Timestamp) -> (Known, Effect) {
+pub(crate) fn observe(known: Known, seen: Health, rules: &Rules, now: Timestamp) -> (Known, Effect) {
     let open = Known::Open { until: now.plus(rules.open_for) };
     match (known, seen) {
         (_, Health::Unknown) | (Known::Open { .. }, _) => (known, Effect::Nothing),
@@ -217,7 +217,7 @@ mod tests {
                 '.' => Health::Answered,
                 _ => Health::Unknown,
             };
-            (known, effect) = after_run(known, seen, &RULES, NOW);
+            (known, effect) = observe(known, seen, &RULES, NOW);
         }
         (known, effect)
     }
@@ -235,7 +235,7 @@ mod tests {
         let all = Rules { failures: 64, of: 64, ..RULES };
         let mut known = Known::CLOSED;
         for n in 1..=64 {
-            known = after_run(known, Health::Away, &all, NOW).0;
+            known = observe(known, Health::Away, &all, NOW).0;
             assert_eq!(known.is_closed(), n < 64);
         }
     }

@@ -9,11 +9,11 @@ use futures_util::stream::{self, StreamExt as _};
 use super::plan::{PlannedPart, PlannedSequence, Routed, To, plan};
 use super::table::Destination;
 use crate::backoff;
-use crate::deadline::Schedule;
 use crate::engine::Engine;
 use crate::engine::dead_letters;
 use crate::engine::invocation::{Invocation, Origin, Part, Sequence};
 use crate::engine::progress::{Combined, Progress, TryAgain, error_of_event};
+use crate::invocation_time::InvocationTime;
 use crate::key::{ConsumerName, MessageId};
 use crate::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use crate::queue::Queue;
@@ -27,7 +27,7 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) engines: &'a [Engine],
     pub(crate) unrouted: &'a ConsumerName,
     pub(crate) events: &'a [Routed],
-    pub(crate) schedule: Schedule,
+    pub(crate) time: InvocationTime,
     pub(crate) invocation: &'a Invocation<'a>,
 }
 
@@ -111,7 +111,7 @@ impl Dispatch<'_> {
         match planned.to {
             To::Consumer(number) => {
                 let batch: Vec<_> = events().map(|event| event.content.clone()).collect();
-                let (report, unsent) = self.engines[number].process_part(&batch, self.schedule, &part).await;
+                let (report, unsent) = self.engines[number].process_part(&batch, self.time, &part).await;
                 done.unsent.extend(unsent.into_iter().map(|letter| (planned.events[letter.index], letter)));
                 done.totals.push((number, report.totals));
                 planned.events.iter().copied().zip(report.entries).collect()
@@ -119,7 +119,7 @@ impl Dispatch<'_> {
             To::Rejected => self.reject(planned, &part, done).await,
             To::NotStarted => self.answer(planned, |event| {
                 let (receives, id) = (event.content.receive_count(), event.content.id());
-                (event.destination.outcome(), backoff::turn_delay(receives, self.schedule.total(), id))
+                (event.destination.outcome(), backoff::turn_delay(receives, self.time.total(), id))
             }),
             To::Acknowledged => {
                 (0..planned.events.len()).for_each(|local| part.done(local));
@@ -156,7 +156,7 @@ impl Dispatch<'_> {
 
     /// Sends dead letters within the time, and returns whether the queue has confirmed each.
     async fn send(&self, queue: &dyn Queue, letters: &[DeadLetter]) -> Vec<bool> {
-        let by = self.schedule.return_by;
+        let by = self.time.return_by;
         let request = |chunk: Vec<DeadLetter>| async move { dead_letters::send(queue, &chunk, by).await };
         let chunks: Vec<_> = letters.chunks(DEAD_LETTERS_BATCH_MAX).map(<[_]>::to_vec).collect();
         let sent = stream::iter(chunks.into_iter().map(request)).buffered(REQUESTS_MAX);

@@ -12,11 +12,11 @@ use super::dispatch::{Dispatch, Dispatched};
 use super::plan::Routed;
 use super::table::{Destination, Table, UNROUTED};
 use crate::clock::{Clock, Timestamp};
-use crate::deadline::Schedule;
 use crate::engine::Engine;
 use crate::engine::invocation::Invocation;
 use crate::engine::unpacking::{Unpacking, content_bytes};
 use crate::error::Error;
+use crate::invocation_time::InvocationTime;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::queue::Queue;
@@ -101,39 +101,39 @@ impl Router {
         self.engines.iter().map(|engine| engine.name())
     }
 
-    /// Works on a batch and returns within the schedule, with one outcome for each message: see
+    /// Works on a batch and returns within its time, with one outcome for each message: see
     /// [`Engine::process`](crate::Engine::process), also for what cancelling it does.
     pub fn process<'a>(
         &'a self,
         batch: &'a [Message],
-        schedule: Schedule,
+        time: InvocationTime,
         queue: &'a dyn Queue,
     ) -> BoxFuture<'a, RouterReport> {
         // In a box, as the engine's: it is compiled here alone.
-        Box::pin(self.run(batch, schedule, queue))
+        Box::pin(self.run(batch, time, queue))
     }
 
-    async fn run(&self, batch: &[Message], schedule: Schedule, queue: &dyn Queue) -> RouterReport {
+    async fn run(&self, batch: &[Message], time: InvocationTime, queue: &dyn Queue) -> RouterReport {
         if let (Table::Consumer(_), [only]) = (&self.table, self.engines.as_slice()) {
             let invocation = Invocation::new(queue, batch.len()).with_spans(self.spans.as_ref(), batch);
-            let report = only.process_whole(&invocation, batch, schedule).await;
+            let report = only.process_whole(&invocation, batch, time).await;
             return RouterReport(Reports::One((only.name().clone(), report)));
         }
-        let events = self.events(batch, schedule);
+        let events = self.events(batch, time);
         let parts = events.iter().filter(|event| !event.whole).map(|event| event.message);
         let invocation = Invocation::of_events(queue, events.len(), parts).with_spans(self.spans.as_ref(), batch);
         let (engines, unrouted) = (self.engines.as_slice(), &self.unrouted);
-        let done = Dispatch { engines, unrouted, events: &events, schedule, invocation: &invocation }.drive().await;
+        let done = Dispatch { engines, unrouted, events: &events, time, invocation: &invocation }.drive().await;
         let (mut all, mut consumers) = self.reports(batch, &events, done);
         // OK because routes lead to one consumer at least.
-        self.engines[0].finish(&invocation, batch, &mut all, &mut consumers, schedule.return_by).await;
+        self.engines[0].finish(&invocation, batch, &mut all, &mut consumers, time.return_by).await;
         RouterReport(Reports::Several { all, consumers })
     }
 
     /// Returns the events of a batch, and where each goes. Those of messages with the most receives are found first: what finds no room in
     /// memory, or no time, is not passed over for ever.
-    fn events(&self, batch: &[Message], schedule: Schedule) -> Vec<Routed> {
-        let mut unpacking = Unpacking::new(&self.unrouted, schedule);
+    fn events(&self, batch: &[Message], time: InvocationTime) -> Vec<Routed> {
+        let mut unpacking = Unpacking::new(&self.unrouted, time);
         let mut found: Vec<_> = (0..).zip(batch).collect();
         found.sort_by_key(|(_, delivered)| Reverse(delivered.receive_count()));
         let mut found: Vec<(usize, _)> =

@@ -7,7 +7,7 @@ use claimant_core::limits::VISIBILITY_MAX_S;
 use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_core::{
     AttributeValue, BoxFuture, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer,
-    MemoryStore, Message, Outcome, Queue, Report, Router, Routes, Schedule, SendAgain, StoreErrorKind,
+    InvocationTime, MemoryStore, Message, Outcome, Queue, Report, Router, Routes, SendAgain, StoreErrorKind,
 };
 use claimant_testkit::{Call, Fault, FaultyStore};
 
@@ -81,8 +81,8 @@ fn messages(bodies: &[&str]) -> Vec<Message> {
 
 async fn process(consumer: Consumer<String>, batch: &[Message], queue: &Scheduling) -> Report {
     let engine = Engine::with_defaults(consumer).unwrap().receives_max(3);
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    engine.process(batch, schedule, queue).await
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    engine.process(batch, time, queue).await
 }
 
 /// For how many seconds each message is hidden, if it is.
@@ -117,9 +117,9 @@ async fn what_is_not_sent_again_is_shown_at_once_on_its_last_receive() {
             bodies.iter().enumerate().map(message).map(|message| message.with_receive_count(receive_count)).collect();
         let routes = Routes::by_kind().envelope(Lines).on("a", consumer("for-a")).on("b", consumer("for-b"));
         let router = Router::new(routes, 10).unwrap().receives_max(3);
-        let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+        let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
         let queue = Scheduling { refused: vec![2], ..Scheduling::default() };
-        let report = router.process(&batch, schedule, &queue).await;
+        let report = router.process(&batch, time, &queue).await;
         assert_eq!(words(report.all()), "retry retry retry scheduled");
         assert_eq!(hidden(report.all()), [back, back, back, None], "{receive_count}");
     }
@@ -197,8 +197,8 @@ async fn each_consumer_has_it_in_its_report() {
     };
     let batch: Vec<_> = batch.into_iter().enumerate().map(kind).collect();
     let queue = Scheduling { refused: vec![2], ..Scheduling::default() };
-    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
-    let report = router.process(&batch, schedule, &queue).await;
+    let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let report = router.process(&batch, time, &queue).await;
     assert_eq!(words(report.all()), "scheduled completed retry rejected");
     let by_consumer: Vec<_> = report.consumers().map(|(name, report)| format!("{name}: {}", words(report))).collect();
     assert_eq!(by_consumer, ["for-a: scheduled retry", "for-b: completed rejected"]);
@@ -214,9 +214,9 @@ async fn a_message_of_several_events_is_sent_again_within_the_window_of_each_con
         let window = Duration::from_secs(days * 86_400);
         let routes = Routes::by_kind().envelope(Lines).on("a", consumer("for-a").window(window));
         let router = Router::new(routes.on("b", consumer("for-b")), 10).unwrap();
-        let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+        let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
         let queue = Scheduling::default();
-        let report = router.process(&batch, schedule, &queue).await;
+        let report = router.process(&batch, time, &queue).await;
         assert_eq!((words(report.all()).as_str(), hidden(report.all())), (wanted, back.to_vec()), "{days} days");
     }
 }
@@ -247,12 +247,12 @@ async fn a_copy_is_the_same_work_without_a_rule_for_keys_too() {
     let runs = Arc::<Mutex<Vec<String>>>::default();
     let router =
         Router::new(Routes::by_kind().envelope(Lines).on("x", without_a_key(&runs).attempts_max(3)), 10).unwrap();
-    let schedule = || Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let time = || InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
     let queue = Scheduling::default();
     let mut message = Message::new("m0", "x 1 ok\nx 2 259200").unwrap();
     let mut outcomes = Vec::new();
     for number in 1..=4 {
-        outcomes.push(words(router.process(std::slice::from_ref(&message), schedule(), &queue).await.all()));
+        outcomes.push(words(router.process(std::slice::from_ref(&message), time(), &queue).await.all()));
         message = copy(&message, &format!("m{number}"));
     }
     // Its attempts are counted on, and what was done stays done. After the last one no schedule sends it again, only to be rejected.
@@ -310,7 +310,7 @@ async fn an_event_of_several_is_sent_again_though_payloads_are_removed() {
     shelf.removes = true;
     let routes = Routes::by_kind().envelope(Rows).on("order", consumer("c").large_payloads(shelf));
     let router = Router::new(routes, 10).unwrap();
-    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
     let batch = [Message::new("m0", "at a\nat b").unwrap()];
-    assert_eq!(words(router.process(&batch, schedule, &Scheduling::default()).await.all()), "scheduled");
+    assert_eq!(words(router.process(&batch, time, &Scheduling::default()).await.all()), "scheduled");
 }

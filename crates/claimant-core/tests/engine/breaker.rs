@@ -164,7 +164,7 @@ async fn it_is_open_for_its_own_time_and_not_for_as_long_as_a_handler_may_take()
     let worker = WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::from_secs(300)).unwrap();
     let mut passage = worker.passage();
     for runs in [5, 1] {
-        (0..runs).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+        (0..runs).for_each(|_| passage.observe(Health::Away, Duration::ZERO));
         while passage.room(0) == 0 {
             passage.wait(1, 0, false);
             passage.next().await;
@@ -181,7 +181,7 @@ async fn a_worker_that_has_no_message_neither_waits_for_a_breaker_nor_keeps_its_
         let (store, clock) = (Arc::new(world.store.clone()), Arc::new(world.clock.clone()));
         let worker = WorkerBreaker::new(&Breaker::new("mail"), "orders", store, clock, Duration::ZERO).unwrap();
         let mut passage = worker.passage();
-        (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+        (0..5).for_each(|_| passage.observe(Health::Away, Duration::ZERO));
         passage.next().await;
         assert!(passage.wait(1, 0, false) && passage.wait(0, 0, false));
         assert!(!passage.next().await, "it waits for nothing");
@@ -189,7 +189,7 @@ async fn a_worker_that_has_no_message_neither_waits_for_a_breaker_nor_keeps_its_
             passage.wait(1, 0, false);
             passage.next().await;
         }
-        (0..answers).for_each(|_| passage.after_run(Health::Answered, Duration::ZERO));
+        (0..answers).for_each(|_| passage.observe(Health::Answered, Duration::ZERO));
         passage.rest();
         passage.next().await;
         assert_eq!(passage.room(0), if answers == 1 { usize::MAX } else { 0 });
@@ -208,14 +208,14 @@ async fn a_worker_that_ends_or_rests_while_it_renews_its_probe_closes_the_breake
         let workers = [worker(), worker()];
         let [mut passage, mut other] = [0, 1].map(|n: usize| workers[n].passage());
         for passage in [&mut passage, &mut other] {
-            (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+            (0..5).for_each(|_| passage.observe(Health::Away, Duration::ZERO));
             passage.next().await;
         }
         while passage.room(0) == 0 {
             passage.wait(1, 0, false);
             passage.next().await;
         }
-        passage.after_run(Health::Answered, Duration::ZERO);
+        passage.observe(Health::Answered, Duration::ZERO);
         assert_eq!(passage.room(0), 0, "nothing begins before it is renewed");
         if ends {
             passage.end().await;
@@ -245,7 +245,7 @@ async fn a_worker_that_probes_and_waits_for_its_turn_within_a_limit_is_still_the
         });
         let mut passages = [0, 1].map(|n: usize| workers[n].passage());
         for passage in &mut passages {
-            (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+            (0..5).for_each(|_| passage.observe(Health::Away, Duration::ZERO));
             passage.next().await;
         }
         for (passage, probes_at) in passages.iter_mut().zip([11, next_at]) {
@@ -266,14 +266,14 @@ async fn a_probe_is_renewed_that_would_last_only_by_the_margin_of_the_clocks() {
     let breaker = Breaker::new("mail").open_for(Duration::from_secs(1));
     let worker = WorkerBreaker::new(&breaker, "orders", store, clock, Duration::from_millis(500)).unwrap();
     let mut passage = worker.passage();
-    (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+    (0..5).for_each(|_| passage.observe(Health::Away, Duration::ZERO));
     while passage.room(0) == 0 {
         passage.wait(1, 0, false);
         passage.next().await;
     }
     for (run_ms, renews) in [(400, false), (200, true)] {
         sleep(Duration::from_millis(run_ms)).await;
-        passage.after_run(Health::Unknown, Duration::ZERO);
+        passage.observe(Health::Unknown, Duration::ZERO);
         assert_eq!(passage.room(0) == 0, renews, "after {run_ms} ms more");
     }
 }
@@ -289,7 +289,7 @@ async fn a_worker_whose_runs_go_on_leaves_the_probe_to_others_and_hears_that_the
         });
         let [mut busy, mut idle] = [&busy, &idle].map(WorkerBreaker::passage);
         for passage in [&mut busy, &mut idle] {
-            (0..5).for_each(|_| passage.after_run(Health::Away, Duration::ZERO));
+            (0..5).for_each(|_| passage.observe(Health::Away, Duration::ZERO));
             passage.next().await;
         }
         // It is half open after 11 s; one of its runs goes on for 31 s.
@@ -309,7 +309,7 @@ async fn a_worker_whose_runs_go_on_leaves_the_probe_to_others_and_hears_that_the
             }
             let probed_at = world.start.elapsed().as_secs();
             for _ in 0..3 {
-                idle.after_run(Health::Answered, Duration::ZERO);
+                idle.observe(Health::Answered, Duration::ZERO);
                 idle.next().await;
             }
             probed_at

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Call, Clock as _, Consumer, ConsumerName, Engine, Failure, HandlerError, Item, Items, Key, Lease, MemoryStore,
-    Message, Meter, NoQueue, RecordId, Report, Schedule, Store, SystemClock, TransactionGuard,
+    Call, Clock as _, Consumer, ConsumerName, Engine, Failure, HandlerError, InvocationTime, Item, Items, Key, Lease,
+    MemoryStore, Message, Meter, NoQueue, RecordId, Report, Store, SystemClock, TransactionGuard,
 };
 use claimant_testkit::batch_ledger::{BatchLedger, Draft, TransactionFault};
 use claimant_testkit::outcomes::{self, Work, World, message};
@@ -26,8 +26,8 @@ fn sizes(calls: &Calls) -> Vec<usize> {
 }
 
 async fn process(engine: &Engine, batch: &[Message]) -> Report {
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    engine.process(batch, schedule, &NoQueue).await
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    engine.process(batch, time, &NoQueue).await
 }
 
 fn fresh(count: usize) -> Vec<Message> {
@@ -276,8 +276,8 @@ async fn messages_of_a_call_stay_hidden_until_all_rounds_are_over() {
     let consumer = Consumer::batch_transactional("ledger", BatchLedger::default(), handler).key(|work: &Work| &work.id);
     let engine = Engine::with_defaults(consumer.lease(Lease::Renewed(Duration::from_secs(3)))).unwrap();
     let (engine, queue) = (engine.clock(Arc::new(MovableClock::start())), ScriptedQueue::new(DeadLetterQueue::Without));
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    assert_eq!(engine.process(&fresh(8), schedule, &queue).await.counts()["completed"], 8);
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    assert_eq!(engine.process(&fresh(8), time, &queue).await.counts()["completed"], 8);
     for index in 0..8 {
         let last = queue.hidden().into_iter().rfind(|(of, _)| *of == index).unwrap();
         assert!(last.1 > Duration::from_secs(4), "{last:?}");

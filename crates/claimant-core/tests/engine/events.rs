@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Consumer, Context, Engine, Envelope, Event, HandlerError, MemoryStore, Message, NoQueue, Outcome, Rejection,
-    Report, Schedule,
+    Consumer, Context, Engine, Envelope, Event, HandlerError, InvocationTime, MemoryStore, Message, NoQueue, Outcome,
+    Rejection, Report,
 };
 use claimant_testkit::MovableClock;
 use claimant_testkit::outcomes::World;
@@ -35,8 +35,8 @@ fn message(id: &str, body: &str) -> Message {
 }
 
 async fn process(engine: &Engine, batch: &[Message]) -> Report {
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    engine.process(batch, schedule, &NoQueue).await
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    engine.process(batch, time, &NoQueue).await
 }
 
 #[tokio::test(start_paused = true)]

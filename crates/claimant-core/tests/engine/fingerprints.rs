@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Consumer, Engine, Fingerprint, MemoryStore, NoQueue, Schedule};
+use claimant_core::{Consumer, Engine, Fingerprint, InvocationTime, MemoryStore, NoQueue};
 use claimant_testkit::FaultyStore;
 use claimant_testkit::outcomes::{Work, message};
 
@@ -26,8 +26,8 @@ async fn deployed(deliveries: &[(Rule, &str)]) -> Vec<String> {
         };
         let consumer = Consumer::new("c", store.clone(), handler).key(|work: &Work| &work.id);
         let engine = Engine::with_defaults(rule(consumer)).unwrap();
-        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));
-        seen.push(words(&engine.process(&[message(0, text, 1)], schedule, &NoQueue).await));
+        let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));
+        seen.push(words(&engine.process(&[message(0, text, 1)], time, &NoQueue).await));
     }
     seen
 }

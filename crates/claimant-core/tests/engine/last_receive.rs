@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claimant_core::limits::VISIBILITY_MAX_S;
 use claimant_core::{
-    Breaker, Consumer, Context, Engine, HandlerError, MemoryStore, Message, NoQueue, Router, Routes, Schedule,
+    Breaker, Consumer, Context, Engine, HandlerError, InvocationTime, MemoryStore, Message, NoQueue, Router, Routes,
     StoreErrorKind,
 };
 use claimant_testkit::outcomes::World;
@@ -50,8 +50,8 @@ async fn shown_after(payload: &str, receive_count: u32, told: Option<u32>) -> (&
     }
     let message = Message::new("m", format!("{payload:?}")).unwrap().with_receive_count(receive_count);
     let now = engine.now();
-    let schedule = Schedule::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
-    let report = engine.process(&[message], schedule, &NoQueue).await;
+    let time = InvocationTime::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
+    let report = engine.process(&[message], time, &NoQueue).await;
     let entry = &report.entries()[0];
     (entry.outcome.word(), entry.visible_after.unwrap().as_secs())
 }
@@ -83,15 +83,15 @@ async fn a_message_with_a_busy_event_stays_hidden_on_its_last_receive() {
     let engine = Engine::with_defaults(consumer().envelope(Lines)).unwrap().receives_max(6);
     let routes = Routes::by_kind().envelope(Lines).on("a", consumer());
     let router = Router::new(routes, 10).unwrap().receives_max(6);
-    let schedule = || Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let time = || InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
     // As if its owner had died: it keeps its claim.
     store.fail_next(Call::Claim, Fault::Applied(StoreErrorKind::Other));
     // Receive 6: a rejection would be hidden for 16 s, longer than what is busy.
     let deliver = |body| [Message::new("m", body).unwrap().with_receive_count(6)];
-    assert_eq!(words(&engine.process(&deliver("a held"), schedule(), &NoQueue).await), "store_failed");
+    assert_eq!(words(&engine.process(&deliver("a held"), time(), &NoQueue).await), "store_failed");
     for body in ["a held", "a held\na asks", "a asks\na held", "a never\na held", "z never\na held"] {
-        let alone = engine.process(&deliver(body), schedule(), &NoQueue).await;
-        let routed = router.process(&deliver(body), schedule(), &NoQueue).await;
+        let alone = engine.process(&deliver(body), time(), &NoQueue).await;
+        let routed = router.process(&deliver(body), time(), &NoQueue).await;
         for report in [&alone, routed.all()] {
             let entry = &report.entries()[0];
             assert_eq!(entry.outcome.word(), "busy", "{body:?}");
@@ -109,8 +109,8 @@ async fn what_its_dead_letter_queue_refuses_is_shown_at_once_on_its_last_receive
     for body in ["z never", "a never", "z never\na never"] {
         for (receive_count, after) in [(3, 2), (4, 0)] {
             let message = Message::new("m", body).unwrap().with_receive_count(receive_count);
-            let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
-            let report = router.process(&[message], schedule, &queue).await;
+            let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+            let report = router.process(&[message], time, &queue).await;
             let entry = &report.all().entries()[0];
             let shown = (entry.outcome.word(), entry.visible_after.unwrap().as_secs());
             assert_eq!(shown, ("rejected", after), "{body:?} at {receive_count}");
@@ -125,8 +125,8 @@ async fn each_copy_of_work_that_fails_goes_by_its_own_receives() {
         let consumer = Consumer::new("c", MemoryStore::new(), run).key_of(String::clone);
         let engine = Engine::with_defaults(consumer).unwrap().receives_max(4);
         let batch = receives.map(|n| Message::new(format!("m{n}"), "\"fails\"").unwrap().with_receive_count(n));
-        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-        let report = engine.process(&batch, schedule, &NoQueue).await;
+        let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let report = engine.process(&batch, time, &NoQueue).await;
         assert_eq!(words(&report), "retry retry");
         let at_once: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().is_zero()).collect();
         assert_eq!(at_once, receives.map(|n| n == 4), "{receives:?}");
@@ -158,8 +158,8 @@ async fn what_fails_in_its_last_attempt_is_shown_at_once() {
         let mut shown = Vec::new();
         for receive_count in 1..=3 {
             let message = Message::new("m", format!("{payload:?}")).unwrap().with_receive_count(receive_count);
-            let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-            let report = engine.process(&[message], schedule, &NoQueue).await;
+            let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+            let report = engine.process(&[message], time, &NoQueue).await;
             let entry = &report.entries()[0];
             shown.push((entry.outcome.word(), entry.visible_after.unwrap().as_secs()));
         }
@@ -176,8 +176,8 @@ async fn what_fails_in_its_last_attempt_waits_for_its_breaker() {
         let engine = Engine::with_defaults(consumer.attempts_max(1)).unwrap();
         let message = |n| Message::new(format!("m{n}"), format!("{payload:?}")).unwrap().with_receive_count(1);
         let batch: Vec<_> = (0..8).map(message).collect();
-        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-        let report = engine.process(&batch, schedule, &NoQueue).await;
+        let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let report = engine.process(&batch, time, &NoQueue).await;
         assert_eq!(words(&report), "retry retry retry retry retry breaker_open breaker_open breaker_open");
         let shown: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().as_secs()).collect();
         // The fifth failure opens it.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
-    Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, Items, Key, Limit,
-    MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, RecordId, Router, Routes, Schedule, Settled, Status,
-    Store, StoreErrorKind,
+    Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, InvocationTime,
+    Items, Key, Limit, MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, RecordId, Router, Routes, Settled,
+    Status, Store, StoreErrorKind,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use futures_util::future::join_all;
@@ -404,8 +404,8 @@ async fn the_calls_of_batch_handlers_that_share_a_limit_have_one_turn_each() {
     let routes = names.into_iter().fold(Routes::by(of), |routes, name| routes.on(name, consumer(name)));
     let router = Router::new(routes, 10).unwrap();
     let batch: Vec<_> = names.iter().flat_map(|name| batch(name, 100)).collect();
-    let schedule = Schedule::new(router.now(), router.now().plus(Duration::from_secs(60)), MARGIN);
-    let report = router.process(&batch, schedule, &NoQueue).await;
+    let time = InvocationTime::new(router.now(), router.now().plus(Duration::from_secs(60)), MARGIN);
+    let report = router.process(&batch, time, &NoQueue).await;
     assert_eq!(count(report.all(), "completed"), 300);
     let sizes = sizes.lock().unwrap();
     assert!(sizes.len() <= 300 / 5, "{sizes:?}");

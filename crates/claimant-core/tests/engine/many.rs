@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Likely, Settlement};
 use claimant_core::{
-    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, NoQueue, Report,
-    Schedule, Settled, Store, StoreError, StoreErrorKind,
+    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Consumer, Engine, InvocationTime, MemoryStore, Message, NoQueue,
+    Report, Settled, Store, StoreError, StoreErrorKind,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call as Faulty, Fault};
@@ -126,8 +126,8 @@ async fn process(engine: &Engine, count: usize, key: impl Fn(usize) -> String) -
 }
 
 async fn deliver(engine: &Engine, batch: &[Message]) -> Report {
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT * 60), Duration::from_millis(500));
-    engine.process(batch, schedule, &NoQueue).await
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT * 60), Duration::from_millis(500));
+    engine.process(batch, time, &NoQueue).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,8 +280,8 @@ async fn what_cannot_be_settled_is_not_run() {
     let store = Shared(Arc::new(Counting { mute: true, ..Counting::default() }));
     let engine = engine(&store, 10, Duration::ZERO);
     let batch = batch(5_000, |n| format!("k{n}"));
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    let counts = engine.process(&batch, schedule, &NoQueue).await.counts();
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let counts = engine.process(&batch, time, &NoQueue).await.counts();
     assert!(counts["settle_unknown"] < 1_000, "as many as may wait, each time the store's time is over: {counts:?}");
     assert_eq!(counts["settle_unknown"] + counts["not_started"], 5_000);
 }

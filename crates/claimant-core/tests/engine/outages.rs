@@ -8,7 +8,7 @@ use std::time::Duration;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::Settlement;
 use claimant_core::{
-    BoxFuture, Call, Claim, Consumer, Engine, MemoryStore, Message, NoQueue, RecordId, Report, Schedule, Settled,
+    BoxFuture, Call, Claim, Consumer, Engine, InvocationTime, MemoryStore, Message, NoQueue, RecordId, Report, Settled,
     Store, StoreError, StoreErrorKind,
 };
 use claimant_testkit::outcomes::{Work, message};
@@ -64,8 +64,8 @@ impl Shop {
     /// One invocation, which must be back in time.
     async fn deliver(&self, batch: &[Message]) -> Report {
         let (start, margin) = (Instant::now(), Duration::from_millis(MARGIN_DEFAULT_MS));
-        let schedule = Schedule::new(self.engine.now(), self.engine.now().plus(TIMEOUT), margin);
-        let report = self.engine.process(batch, schedule, &NoQueue).await;
+        let time = InvocationTime::new(self.engine.now(), self.engine.now().plus(TIMEOUT), margin);
+        let report = self.engine.process(batch, time, &NoQueue).await;
         assert!(start.elapsed() <= TIMEOUT - margin, "{:?}", start.elapsed());
         report
     }
@@ -227,7 +227,7 @@ async fn sent_through(store: Stubborn, messages: usize, takes: Duration) -> (BTr
     let batch: Vec<_> = (0..messages).map(|n| message(n, &format!("k{n} ok"), 1)).collect();
     let (now, margin) = (engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
     let start = Instant::now();
-    let report = engine.process(&batch, Schedule::new(now, now.plus(TIMEOUT), margin), &NoQueue).await;
+    let report = engine.process(&batch, InvocationTime::new(now, now.plus(TIMEOUT), margin), &NoQueue).await;
     assert!(start.elapsed() <= TIMEOUT - margin, "{:?}", start.elapsed());
     (report.counts().into_iter().filter(|(_, count)| *count > 0).collect(), mails.load(Ordering::Relaxed))
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use claimant_core::intake::{Intake, is_early_enough};
 use claimant_core::{
-    BoxFuture, Breaker, Clock as _, Consumer, Context, Engine, Error, ErrorKind, HandlerError, HideAnswer, MemoryStore,
-    Message, NoQueue, Queue, Report, Schedule, StoreErrorKind, Timestamp,
+    BoxFuture, Breaker, Clock as _, Consumer, Context, Engine, Error, ErrorKind, HandlerError, HideAnswer,
+    InvocationTime, MemoryStore, Message, NoQueue, Queue, Report, StoreErrorKind, Timestamp,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
@@ -173,8 +173,8 @@ impl World {
         let message = |n| Message::new(format!("{prefix}{n}"), r#""x""#).unwrap().with_receive_count(receives);
         let batch: Vec<_> = (0..10).map(message).collect();
         let now = process.now();
-        let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), Duration::from_millis(500));
-        process.process(&batch, schedule, &self.mapping).await
+        let time = InvocationTime::new(now, now.plus(Duration::from_secs(seconds)), Duration::from_millis(500));
+        process.process(&batch, time, &self.mapping).await
     }
 
     /// Lets the time of the wall clock and of timers pass.
@@ -462,9 +462,9 @@ async fn without_an_intake_nothing_changes() {
     let process = world.process();
     let message = |n| Message::new(format!("a{n}"), r#""x""#).unwrap().with_receive_count(1);
     let batch: Vec<_> = (0..10).map(message).collect();
-    let schedule =
-        Schedule::new(process.now(), process.now().plus(Duration::from_secs(15)), Duration::from_millis(500));
-    let report = process.process(&batch, schedule, &NoQueue).await;
+    let time =
+        InvocationTime::new(process.now(), process.now().plus(Duration::from_secs(15)), Duration::from_millis(500));
+    let report = process.process(&batch, time, &NoQueue).await;
     assert_eq!(report.totals.pauses, 0);
     assert!(hidden(&report).iter().all(|s| (225..=300).contains(s)));
 }

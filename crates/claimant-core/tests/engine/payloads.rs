@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::envelope::Envelope;
 use claimant_core::{
-    BoxFuture, Confirmation, Consumer, DeadLetter, Engine, Event, FetchError, HandlerError, HideAnswer, MemoryStore,
-    Message, PayloadSource, Pointer, Queue, Rejection, Report, Room, Router, Routes, Schedule,
+    BoxFuture, Confirmation, Consumer, DeadLetter, Engine, Event, FetchError, HandlerError, HideAnswer, InvocationTime,
+    MemoryStore, Message, PayloadSource, Pointer, Queue, Rejection, Report, Room, Router, Routes,
 };
 
 use super::{TIMEOUT, words};
@@ -177,12 +177,12 @@ async fn process(consumer: Consumer<u64>, batch: &[Message], queue: &dyn Queue) 
     process_within(TIMEOUT, consumer, batch, queue).await
 }
 
-async fn process_within(time: Duration, consumer: Consumer<u64>, batch: &[Message], queue: &dyn Queue) -> Report {
+async fn process_within(within: Duration, consumer: Consumer<u64>, batch: &[Message], queue: &dyn Queue) -> Report {
     let engine = Engine::with_defaults(consumer).unwrap();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(time), Duration::from_millis(500));
+    let time = InvocationTime::new(engine.now(), engine.now().plus(within), Duration::from_millis(500));
     let start = tokio::time::Instant::now();
-    let report = engine.process(batch, schedule, queue).await;
-    assert!(start.elapsed() < time, "{:?}", start.elapsed());
+    let report = engine.process(batch, time, queue).await;
+    assert!(start.elapsed() < within, "{:?}", start.elapsed());
     report
 }
 
@@ -353,9 +353,9 @@ impl Envelope for Rows {
 async fn the_payloads_of_a_message_of_several_events_stay() {
     let shelf = Shelf { removes: true, ..Shelf::new(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]) };
     let router = Router::new(Routes::by_kind().envelope(Rows).on("order", consumer(&shelf)), 1).unwrap();
-    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
     let batch = batch(&["at a\nat b", "at c", "at d", "at b"]);
-    let report = router.process(&batch, schedule, &queue(&shelf, true)).await;
+    let report = router.process(&batch, time, &queue(&shelf, true)).await;
     assert!(report.all().failures().is_empty(), "{report:?}");
     assert_eq!(shelf.left(), "a b", "b is that of another message, too, which has ended");
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
 use claimant_core::{
-    BoxFuture, Call, Claim, ClaimAnswer, Confirmation, Consumer, HideAnswer, MemoryStore, Message, Queue, Renewed,
-    Router, Routes, Schedule, Settled, Store, StoreError,
+    BoxFuture, Call, Claim, ClaimAnswer, Confirmation, Consumer, HideAnswer, InvocationTime, MemoryStore, Message,
+    Queue, Renewed, Router, Routes, Settled, Store, StoreError,
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
@@ -120,13 +120,13 @@ impl World {
         let (queue, fatal) = (Deleting { can: self.deletes, gone: Mutex::default() }, Arc::new(Notify::new()));
         let router = self.router(&fatal);
         self.clock.advance(Duration::from_secs(3_600));
-        let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+        let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
         let killed_after = self.killed_after.unwrap_or(TIMEOUT * 2);
         let report = tokio::select! {
             biased;
             () = fatal.notified() => None,
             () = tokio::time::sleep(killed_after) => None,
-            report = router.process(&batch, schedule, &queue) => Some(report.all().clone()),
+            report = router.process(&batch, time, &queue) => Some(report.all().clone()),
         };
         let reported = report.iter().flat_map(|report| report.entries().iter().enumerate());
         let reported = reported.filter(|(_, entry)| entry.outcome.is_success()).map(|(place, _)| place);

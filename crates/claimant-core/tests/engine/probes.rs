@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Breaker, Consumer, ConsumerName, Context, Engine, HandlerError, Key, MemoryStore, Message, Meter, RecordId,
-    Schedule, Status, Store,
+    Breaker, Consumer, ConsumerName, Context, Engine, HandlerError, InvocationTime, Key, MemoryStore, Message, Meter,
+    RecordId, Status, Store,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{DeadLetterQueue, FaultyStore, MovableClock, ScriptedQueue};
@@ -56,9 +56,9 @@ impl World {
     async fn deliver(&self, actions: &[&str]) -> (String, Vec<u64>) {
         let text = |(n, action): (usize, &&str)| message(n, &format!("x:k{n} {action}"), 1);
         let batch: Vec<Message> = actions.iter().enumerate().map(text).collect();
-        let schedule = Schedule::new(self.engine.now(), self.engine.now().plus(Duration::from_secs(60)), MARGIN);
+        let time = InvocationTime::new(self.engine.now(), self.engine.now().plus(Duration::from_secs(60)), MARGIN);
         let queue = ScriptedQueue::new(DeadLetterQueue::Taken);
-        let report = self.engine.process(&batch, schedule, &queue).await;
+        let report = self.engine.process(&batch, time, &queue).await;
         let runs = self.runs.lock().unwrap().clone();
         assert!(runs[0] >= 10, "it was open for 10 s: {runs:?}");
         (words(&report), runs.iter().map(|at| at - runs[0]).collect())

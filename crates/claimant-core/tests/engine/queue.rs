@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{
-    BoxFuture, Breaker, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, Lease, MemoryStore, NoQueue, Queue,
-    Schedule, Status,
+    BoxFuture, Breaker, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, InvocationTime, Lease, MemoryStore,
+    NoQueue, Queue, Status,
 };
 use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs, Late, NotApplied};
@@ -78,8 +78,8 @@ async fn no_dead_letter_is_begun_without_time_for_it() {
     let batch: Vec<_> = (0..30).map(|place| message(place, "nonsense", 1)).collect();
     let (queue, margin) = (Slow(TIMEOUT / 2, Mutex::default()), Duration::from_millis(500));
     let now = tokio::time::Instant::now();
-    let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), margin);
-    let report = world.engine.process(&batch, schedule, &queue).await;
+    let time = InvocationTime::new(world.engine.now(), world.engine.now().plus(TIMEOUT), margin);
+    let report = world.engine.process(&batch, time, &queue).await;
     assert_eq!(report.failures().len(), 20, "the copies of ten are confirmed, ten are not, and ten are not sent");
     let begun = queue.1.into_inner().unwrap();
     assert_eq!(begun.len(), 2);
@@ -257,10 +257,10 @@ async fn duplicates_are_shown_what_the_handler_returned() {
         assert_ne!(d.key(), "panic", "on purpose");
     });
     let engine = Engine::with_defaults(consumer).unwrap();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));
     let batch = ["a value @1", "a value @2", "panic none @3"].map(|text| message(0, text, 1));
-    assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "completed duplicate completed");
-    assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "duplicate duplicate duplicate");
+    assert_eq!(words(&engine.process(&batch, time, &NoQueue).await), "completed duplicate completed");
+    assert_eq!(words(&engine.process(&batch, time, &NoQueue).await), "duplicate duplicate duplicate");
     let mut shown = shown.lock().unwrap().clone();
     shown.sort();
     assert_eq!(shown, [r#"1 a ["a"]"#, r#"2 a ["a"]"#, r#"2 a ["a"]"#, "3 panic nothing"]);
@@ -306,8 +306,8 @@ async fn a_renewal_under_way_holds_up_no_deadline() {
     let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, long, DeadLetterQueue::Without);
     let batch = [message(0, "a hang", 1)];
     let start = tokio::time::Instant::now();
-    let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    assert_eq!(words(&world.engine.process(&batch, schedule, &Mute).await), "cancelled");
+    let time = InvocationTime::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    assert_eq!(words(&world.engine.process(&batch, time, &Mute).await), "cancelled");
     assert!(start.elapsed() <= TIMEOUT - Duration::from_millis(500), "{:?}", start.elapsed());
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::report::{Outcome, Report};
 use claimant_core::{
-    BoxFuture, Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, Lease,
-    MemoryStore, Message, Queue, Rejection, Router, RouterReport, Routes, Schedule,
+    BoxFuture, Confirmation, Consumer, Context, DeadLetter, Envelope, Event, HandlerError, HideAnswer, InvocationTime,
+    Lease, MemoryStore, Message, Queue, Rejection, Router, RouterReport, Routes,
 };
 use fastrand::Rng;
 
@@ -103,8 +103,8 @@ impl Queue for Letters {
 }
 
 async fn process(router: &Router, batch: &[Message], queue: &Letters) -> RouterReport {
-    let schedule = Schedule::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
-    let report = router.process(batch, schedule, queue).await;
+    let time = InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
+    let report = router.process(batch, time, queue).await;
     let is_one = |report: &Report| report.entries().iter().all(|entry| entry.details.events == 1);
     assert!(report.consumers().all(|(_, report)| is_one(report)), "each is one event");
     report
@@ -286,8 +286,8 @@ impl Envelope for Tough {
 async fn without_time_what_is_not_opened_stays_as_hidden_as_the_rest() {
     let runs = Runs::default();
     let router = Router::new(Routes::by_kind().envelope(Tough).on("a", consumer("for-a", &runs)), 1).unwrap();
-    let schedule = Schedule::new(router.now(), router.now(), Duration::from_millis(500));
-    let report = router.process(&messages(&[("", "a 1 ok"), ("", "a 2 ok")]), schedule, &Letters::default()).await;
+    let time = InvocationTime::new(router.now(), router.now(), Duration::from_millis(500));
+    let report = router.process(&messages(&[("", "a 1 ok"), ("", "a 2 ok")]), time, &Letters::default()).await;
     assert_eq!(words(&report), "not_started not_started");
     assert_eq!(by_consumer(&report), ["for-a: not_started", "unrouted: not_started"]);
     assert!(report.all().entries().iter().all(|entry| entry.visible_after.is_none()), "{:?}", report.all().entries());

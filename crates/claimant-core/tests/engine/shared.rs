@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use claimant_core::{Consumer, Engine, NoQueue, Report, Schedule};
+use claimant_core::{Consumer, Engine, InvocationTime, NoQueue, Report};
 use claimant_testkit::outcomes::{Work, message};
 use futures_util::future::join_all;
 
@@ -36,8 +36,8 @@ fn engine(store: &Shared, concurrency: usize, takes: Duration, running: &Arc<Run
 
 async fn deliver(engine: &Engine, number: usize, count: usize, action: &str, within: Duration) -> Report {
     let batch: Vec<_> = (0..count).map(|n| message(n, &format!("k{number}-{n} {action} @m{number}-{n}"), 1)).collect();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(within), Duration::from_millis(500));
-    engine.process(&batch, schedule, &NoQueue).await
+    let time = InvocationTime::new(engine.now(), engine.now().plus(within), Duration::from_millis(500));
+    engine.process(&batch, time, &NoQueue).await
 }
 
 #[tokio::test(start_paused = true)]

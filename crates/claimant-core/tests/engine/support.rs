@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claimant_core::protocol::ClaimRequest;
 use claimant_core::{
-    BoxFuture, Call, ClaimAnswer, Engine, MemoryStore, Message, NoQueue, Record, RecordId, Report, Schedule, Store,
-    StoreError, StoreErrorKind,
+    BoxFuture, Call, ClaimAnswer, Engine, InvocationTime, MemoryStore, Message, NoQueue, Record, RecordId, Report,
+    Store, StoreError, StoreErrorKind,
 };
 use tracing::Dispatch;
 
@@ -20,8 +20,8 @@ pub(crate) fn batch(prefix: &str, count: usize) -> Vec<Message> {
 
 pub(crate) async fn deliver(process: &Engine, batch: &[Message], seconds: u64) -> Report {
     let now = process.now();
-    let schedule = Schedule::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
-    process.process(batch, schedule, &NoQueue).await
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
+    process.process(batch, time, &NoQueue).await
 }
 
 /// How many messages have this outcome.

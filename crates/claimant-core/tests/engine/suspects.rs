@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Breaker, Clock, Consumer, Context, Engine, HandlerError, Limit, MemoryStore, Message, NoQueue, Router, Routes,
-    Schedule, StoreErrorKind, Timestamp,
+    Breaker, Clock, Consumer, Context, Engine, HandlerError, InvocationTime, Limit, MemoryStore, Message, NoQueue,
+    Router, Routes, StoreErrorKind, Timestamp,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call, Fault, FaultyStore, MovableClock};
@@ -97,8 +97,8 @@ impl World {
     }
 
     async fn route(&self, router: &Router, batch: &[Message]) -> Vec<&'static str> {
-        let schedule = Schedule::new(router.now(), router.now().plus(Duration::from_secs(30)), MARGIN);
-        let report = router.process(batch, schedule, &NoQueue).await;
+        let time = InvocationTime::new(router.now(), router.now().plus(Duration::from_secs(30)), MARGIN);
+        let report = router.process(batch, time, &NoQueue).await;
         report.all().entries().iter().map(|entry| entry.outcome.word()).collect()
     }
 

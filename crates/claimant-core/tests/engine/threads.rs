@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use claimant_core::limits::{BLOCKED_MAX, THREADS_MAX};
 use claimant_core::{
-    BoxFuture, Breaker, Call as StoreCall, Consumer, Engine, HandlerError, HandlerThreads, HideAnswer, Items, Key,
-    Lease, MemoryStore, Message, Meter, NoQueue, Queue, Record, RecordId, Report, Schedule, Status, Store,
+    BoxFuture, Breaker, Call as StoreCall, Consumer, Engine, HandlerError, HandlerThreads, HideAnswer, InvocationTime,
+    Items, Key, Lease, MemoryStore, Message, Meter, NoQueue, Queue, Record, RecordId, Report, Status, Store,
 };
 use claimant_testkit::Call::Settle;
 use claimant_testkit::FaultyStore;
@@ -78,9 +78,9 @@ impl Blocked {
 
     async fn deliver(&self, batch: &[&str]) -> Report {
         let now = self.engine.now();
-        let schedule = Schedule::new(now, now.plus(PERIOD), Duration::from_millis(100));
+        let time = InvocationTime::new(now, now.plus(PERIOD), Duration::from_millis(100));
         let batch: Vec<Message> = batch.iter().enumerate().map(|(place, text)| message(place, text, 1)).collect();
-        let report = self.engine.process(&batch, schedule, &NoQueue).await;
+        let report = self.engine.process(&batch, time, &NoQueue).await;
         assert!(self.engine.now() < now.plus(PERIOD), "back before the deadline");
         report
     }
@@ -162,10 +162,10 @@ async fn a_payload_that_panics_as_it_is_dropped_without_a_thread_fails_no_other_
     let engine = Engine::with_defaults(consumer.timeout(SHORT)).unwrap();
     let engine = engine.handlers_on(on_no_others(lonely.handle().clone()));
     let batch = [message(0, "a ok", 1), message(1, "b ok", 1)];
-    let schedule = || Schedule::new(engine.now(), engine.now().plus(PERIOD), Duration::from_millis(100));
-    assert_eq!(words(&engine.process(&batch, schedule(), &NoQueue).await), "not_started not_started");
+    let time = || InvocationTime::new(engine.now(), engine.now().plus(PERIOD), Duration::from_millis(100));
+    assert_eq!(words(&engine.process(&batch, time(), &NoQueue).await), "not_started not_started");
     // Nor where the invocation is dropped.
-    let cut_off = engine.process(&batch, schedule(), &NoQueue);
+    let cut_off = engine.process(&batch, time(), &NoQueue);
     assert!(tokio::time::timeout(SHORT / 5, cut_off).await.is_err());
     drop(release);
     lonely.shutdown_background();
@@ -281,7 +281,7 @@ async fn what_a_handler_returns_while_it_is_stopped_for_a_lost_message_counts() 
         let consumer = consumer.key(|work: &Work| &work.id).at_most_once().lease(RENEWED);
         let engine = Engine::with_defaults(consumer).unwrap().handlers_on(threads.clone());
         let batch: Vec<_> = batch.iter().enumerate().map(|(place, text)| message(place, text, 1)).collect();
-        let schedule = Schedule::new(engine.now(), engine.now().plus(PERIOD), Duration::from_millis(100));
-        assert_eq!(words(&engine.process(&batch, schedule, &Gone(release)).await), wanted);
+        let time = InvocationTime::new(engine.now(), engine.now().plus(PERIOD), Duration::from_millis(100));
+        assert_eq!(words(&engine.process(&batch, time, &Gone(release)).await), wanted);
     }
 }

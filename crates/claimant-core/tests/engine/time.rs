@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claimant_core::limits::{LEASE_MARGIN_MS, MARGIN_DEFAULT_MS, SKEW_DEFAULT_MS};
-use claimant_core::{Conflicts, Lease, Message, NoQueue, Schedule, Status, StoreErrorKind};
+use claimant_core::{Conflicts, InvocationTime, Lease, Message, NoQueue, Status, StoreErrorKind};
 use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{self, Applied, Hangs};
 use claimant_testkit::outcomes::{Setting, message};
@@ -23,9 +23,9 @@ async fn without_time_nothing_is_started() {
     let world = world(|consumer| consumer);
     let (now, margin) = (world.engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
     for deadline in [now, now.minus(Duration::from_secs(9)), now.plus(margin)] {
-        let schedule = Schedule::new(now, deadline, margin);
+        let time = InvocationTime::new(now, deadline, margin);
         let batch = messages([("ok", "a".into()), ("ok", "b".into())]);
-        let report = world.engine.process(&batch, schedule, &NoQueue).await;
+        let report = world.engine.process(&batch, time, &NoQueue).await;
         assert_eq!(words(&report), "not_started not_started");
         // A function that never has time must not be a hot loop to the dead-letter queue.
         assert!(report.entries().iter().all(|e| e.visible_after.is_none()));
@@ -116,9 +116,9 @@ async fn copies_of_work_under_a_renewed_lease_come_back_when_no_renewal_can_help
     let own = world.deliver(&["a ok @m1"], 0).await.entries()[0].visible_after.unwrap();
     assert!(near(own, LEASE + Duration::from_millis(SKEW_DEFAULT_MS)), "{own:?}");
     // L5: a copy would use up its receives. How much of this invocation is over does not count: the other may have begun just now.
-    let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let time = InvocationTime::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
     tokio::time::advance(Duration::from_secs(1)).await;
-    let copy = world.engine.process(&[message(0, "a ok @m2", 1)], schedule, &NoQueue).await;
+    let copy = world.engine.process(&[message(0, "a ok @m2", 1)], time, &NoQueue).await;
     assert_eq!(words(&copy), "busy");
     let copy = copy.entries()[0].visible_after.unwrap();
     assert!(near(copy, TIMEOUT + Duration::from_millis(LEASE_MARGIN_MS)), "{copy:?}");
@@ -128,8 +128,8 @@ async fn copies_of_work_under_a_renewed_lease_come_back_when_no_renewal_can_help
 async fn a_clock_that_jumps_before_the_claim_gives_no_dead_lease() {
     // S11: each claim's lease is counted from the time of the claim, not from that of the schedule.
     let world = world(|consumer| consumer);
-    let schedule = || Schedule::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    let (first, second) = (schedule(), schedule());
+    let time = || InvocationTime::new(world.engine.now(), world.engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    let (first, second) = (time(), time());
     world.clock.advance(Duration::from_secs(3_600));
     let (a, b) = (messages([("long", "a".into())]), messages([("long", "a".into())]));
     let (a, b) = tokio::join!(world.engine.process(&a, first, &NoQueue), world.engine.process(&b, second, &NoQueue));
@@ -184,9 +184,9 @@ async fn a_claim_that_is_answered_after_the_time_for_handlers_is_given_back_wher
         // When the first is done, handlers have 110 ms left; a second more is kept for settling.
         let (usable, margin) = (TIMEOUT / 2 + Duration::from_millis(1_110), Duration::from_millis(MARGIN_DEFAULT_MS));
         let start = tokio::time::Instant::now();
-        let schedule = Schedule::new(world.engine.now(), world.engine.now().plus(usable + margin), margin);
+        let time = InvocationTime::new(world.engine.now(), world.engine.now().plus(usable + margin), margin);
         let batch = messages([("long", "a".into()), ("ok", "b".into())]);
-        let report = world.engine.process(&batch, schedule, &NoQueue).await;
+        let report = world.engine.process(&batch, time, &NoQueue).await;
         assert_eq!(words(&report), wanted);
         assert!(start.elapsed() < usable, "{:?}", start.elapsed());
         assert_eq!(world.record("b").await.map(|record| (record.status, record.attempts)), record);

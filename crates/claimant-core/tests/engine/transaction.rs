@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Consumer, Context, Engine, HandlerError, Key, Message, Meter, NoQueue, RecordId, Schedule, Status, Store,
+    Consumer, Context, Engine, HandlerError, InvocationTime, Key, Message, Meter, NoQueue, RecordId, Status, Store,
     TransactionGuard,
 };
 use claimant_testkit::Call::Settle;
@@ -73,10 +73,10 @@ async fn entries_are_there_exactly_when_the_key_is_completed() {
         let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(clock));
         let mut seen = Vec::new();
         for delivery in 1..=2 {
-            let schedule =
-                Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
+            let time =
+                InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
             let batch = [message(0, &format!("a {action}"), delivery)];
-            seen.push(words(&engine.process(&batch, schedule, &NoQueue).await));
+            seen.push(words(&engine.process(&batch, time, &NoQueue).await));
         }
         let status = match seen[1].as_str() {
             "completed" | "duplicate" => Status::Completed,
@@ -128,8 +128,8 @@ async fn a_panic_over_what_is_kept_of_a_message_fails_that_message_alone() {
         Ok(())
     };
     let engine = Engine::with_defaults(Consumer::storing("intake", ledger, note).key(|w: &Work| &w.id)).unwrap();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(MARGIN_DEFAULT_MS));
     let batch = [message(0, "a panic", 1), message(1, "b ok", 1)];
-    assert_eq!(words(&engine.process(&batch, schedule, &NoQueue).await), "retry completed");
+    assert_eq!(words(&engine.process(&batch, time, &NoQueue).await), "retry completed");
     assert_eq!(*entries.lock().unwrap(), ["b"]);
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant_core::{Consumer, Engine, HandlerError, MemoryStore, Message, NoQueue, Outcome, Schedule};
+use claimant_core::{Consumer, Engine, HandlerError, InvocationTime, MemoryStore, Message, NoQueue, Outcome};
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
 
@@ -45,8 +45,8 @@ impl Turns {
 
     async fn deliver(&self, batch: &[Message]) -> Vec<Outcome> {
         let now = self.engine.now();
-        let schedule = Schedule::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
-        let report = self.engine.process(batch, schedule, &NoQueue).await;
+        let time = InvocationTime::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
+        let report = self.engine.process(batch, time, &NoQueue).await;
         report.entries().iter().map(|entry| entry.outcome.clone()).collect()
     }
 }
@@ -102,11 +102,11 @@ async fn while_no_handler_has_returned_what_came_back_is_claimed_in_slots_alone(
         Engine::with_defaults(consumer).unwrap().clock(Arc::new(MovableClock::start()))
     };
     let deliver = async |engine: &Engine, receives: [u32; 2]| {
-        let schedule = Schedule::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+        let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
         let done = (0..12).map(|n| message(n, &format!("k{n} ok"), receives[0]));
         let failed = (12..42).map(|n| message(n, &format!("k{n} fail"), receives[1]));
         let batch: Vec<_> = done.chain(failed).collect();
-        engine.process(&batch, schedule, &NoQueue).await;
+        engine.process(&batch, time, &NoQueue).await;
     };
     deliver(&process(), [1, 1]).await;
     hangs.store(true, Ordering::SeqCst);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use claimant_core::limits::UNPACKED_BATCH_MAX_BYTES;
 use claimant_core::{
-    BoxFuture, Context, Decoder, Engine, Envelope, FetchError, Fingerprint, HandlerError, MemoryStore, Message,
-    NoQueue, PayloadSource, Pointer, Rejection, Room, Router, Routes, Schedule, Timestamp, decoded_by,
+    BoxFuture, Context, Decoder, Engine, Envelope, FetchError, Fingerprint, HandlerError, InvocationTime, MemoryStore,
+    Message, NoQueue, PayloadSource, Pointer, Rejection, Room, Router, Routes, Timestamp, decoded_by,
 };
 
 use super::{TIMEOUT, words};
@@ -99,30 +99,30 @@ async fn what_a_batch_unpacks_to_is_bounded_and_the_rest_comes_back() {
         (&[(most, 1), (most, 1), (most, 2)], "not_started not_started completed"),
         (&[(1, 1), (most, 3), (1, 2)], "not_started completed not_started"),
     ];
-    let schedule = |now: Timestamp| Schedule::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
+    let time = |now: Timestamp| InvocationTime::new(now, now.plus(TIMEOUT), Duration::from_millis(500));
     for (sizes, wanted) in rows {
         let message = |(place, (mib, receives)): (usize, &(usize, u32))| {
             Message::new(format!("m-{place}"), mib.to_string()).unwrap().with_receive_count(*receives)
         };
         let batch: Vec<_> = sizes.iter().enumerate().map(message).collect();
         for engine in [engine(), pointing()] {
-            let report = engine.process(&batch, schedule(engine.now()), &NoQueue).await;
+            let report = engine.process(&batch, time(engine.now()), &NoQueue).await;
             assert_eq!(words(&report), wanted, "{sizes:?}");
         }
         let router = router();
-        let report = router.process(&batch, schedule(router.now()), &NoQueue).await;
+        let report = router.process(&batch, time(router.now()), &NoQueue).await;
         assert_eq!(words(report.all()), wanted, "{sizes:?}, by routes");
     }
     // Of a group, nothing overtakes what waits.
     let ordered = [most, 1, 0].map(|mib| Message::new(format!("o-{mib}"), mib.to_string()).unwrap());
     let (router, ordered) = (router(), ordered.map(|message| message.with_ordered_group("g")));
-    let report = router.process(&ordered, schedule(router.now()), &NoQueue).await;
+    let report = router.process(&ordered, time(router.now()), &NoQueue).await;
     assert_eq!(words(report.all()), "completed not_started blocked");
     // No other batch could have room for all of these.
     let body = [(most / 2).to_string(), (most / 2 + 1).to_string()].join("\n");
     let batch = [Message::new("m-1", body).unwrap(), Message::new("m-2", "1\n2").unwrap()];
     let engine = engine();
-    let report = engine.process(&batch, schedule(engine.now()), &NoQueue).await;
+    let report = engine.process(&batch, time(engine.now()), &NoQueue).await;
     assert_eq!(words(&report), "rejected completed");
 }
 
@@ -147,9 +147,9 @@ async fn unpacking_takes_a_part_of_the_time_and_the_rest_comes_back() {
     ] {
         let router = Router::new(routes, 10).unwrap();
         let timeout = Duration::from_secs(2);
-        let schedule = Schedule::new(router.now(), router.now().plus(timeout), Duration::from_millis(500));
+        let time = InvocationTime::new(router.now(), router.now().plus(timeout), Duration::from_millis(500));
         let start = std::time::Instant::now();
-        let report = router.process(&batch, schedule, &NoQueue).await;
+        let report = router.process(&batch, time, &NoQueue).await;
         assert!(start.elapsed() < timeout, "{:?}", start.elapsed());
         let words = words(report.all());
         assert!(words.starts_with("completed ") && words.ends_with(" not_started"), "{words}");

@@ -87,7 +87,7 @@ async fn a_worker_that_cannot_begin_a_probe_leaves_it_to_others() {
                 Attempt { outcome: AttemptOutcome::Done, health: Health::Unknown, took }
             });
         }
-        (0..5).for_each(|_| run.way.after_run(Health::Away, Duration::ZERO));
+        (0..5).for_each(|_| run.way.observe(Health::Away, Duration::ZERO));
         run.way.next().await;
         run.way.found(waiting);
         run.work(sleep(Duration::from_secs(stops_after))).await.expect("nothing failed");
@@ -114,7 +114,7 @@ async fn a_row_that_was_taken_before_a_breaker_opened_does_not_begin_but_for_a_p
     let (mut way, mut other) = (downstream.way(), downstream.way());
     let mut turn = way.turn();
     assert!(downstream.may_begin(&mut turn).await);
-    (0..5).for_each(|_| way.after_run(Health::Away, Duration::ZERO));
+    (0..5).for_each(|_| way.observe(Health::Away, Duration::ZERO));
     way.next().await;
     assert!(!downstream.may_begin(&mut turn).await, "it is open");
     other.found(1);

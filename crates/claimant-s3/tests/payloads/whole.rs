@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use claimant_core::PayloadSink as _;
 use claimant_core::{
-    AttributeValue, BoxFuture, Confirmation, Consumer, Context, Engine, HandlerError, HideAnswer, Key, MemoryStore,
-    Message, Queue, Report, Schedule,
+    AttributeValue, BoxFuture, Confirmation, Consumer, Context, Engine, HandlerError, HideAnswer, InvocationTime, Key,
+    MemoryStore, Message, Queue, Report,
 };
 use claimant_events::{EventBridge, Sns};
 use claimant_local::s3::S3;
@@ -84,8 +84,9 @@ async fn deliver(sqs: &Sqs, engine: &Engine) -> Report {
         })
     };
     let batch: Vec<_> = received.iter().map(message).collect();
-    let schedule = Schedule::new(engine.now(), engine.now().plus(Duration::from_secs(60)), Duration::from_millis(500));
-    engine.process(&batch, schedule, &Deleting(sqs, &received)).await
+    let time =
+        InvocationTime::new(engine.now(), engine.now().plus(Duration::from_secs(60)), Duration::from_millis(500));
+    engine.process(&batch, time, &Deleting(sqs, &received)).await
 }
 
 fn engine(payloads: S3Payloads, runs: &Arc<Mutex<Vec<(String, usize)>>>) -> Engine {
@@ -213,8 +214,9 @@ async fn a_pointer_in_a_notification_of_sns_leads_to_what_is_in_its_own_envelope
     // The second one's attribute says a gigabyte.
     let batch =
         [Message::new("m-1", notification(event.len())).unwrap(), Message::new("m-2", notification(1 << 30)).unwrap()];
-    let schedule = Schedule::new(engine.now(), engine.now().plus(Duration::from_secs(60)), Duration::from_millis(500));
-    let report = engine.process(&batch, schedule, &claimant_core::NoQueue).await;
+    let time =
+        InvocationTime::new(engine.now(), engine.now().plus(Duration::from_secs(60)), Duration::from_millis(500));
+    let report = engine.process(&batch, time, &claimant_core::NoQueue).await;
     let words: Vec<_> = report.entries().iter().map(|entry| entry.outcome.word()).collect();
     assert_eq!(words, ["completed", "rejected"]);
     assert_eq!(*runs.lock().unwrap(), [("o-1".to_owned(), 300_000)]);

@@ -145,9 +145,12 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         // What was claimed, and not set aside yet, has an attempt more for it (seed 2101167); and of several consumers, one that waits for its
         // breaker is not waited for (seed 2117837).
         let is_waiting = || scenario.consumers() > 1 && scenario.may_hold_back(invocation.began, at);
+        // One whose payload does not come in time has no turn, whatever its neighbours do after that (seed 2808360).
+        let is_large = || timeline.spec(id).is_some_and(|spec| spec.large);
+        let is_unfetched = || invocation.disturbed > 0 && is_large();
         return match begun {
             true if runs.any(had_failed) => Spent::Itself,
-            false if is_claimed(timeline, at, id) || is_waiting() => Spent::Fate,
+            false if is_claimed(timeline, at, id) || is_waiting() || is_unfetched() => Spent::Fate,
             _ => Spent::Neighbour,
         };
     };

@@ -6,8 +6,9 @@ use std::time::Duration;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Likely};
 use claimant_core::{
-    Call, Clock, Consumer, ConsumerName, Context, Engine, Envelope, Event, Fingerprint, HandlerError, Item, Items, Key,
-    Message, MessageId, Meter, OwnerToken, Record, RecordId, Rejection, Report, Schedule, Status, Store, Timestamp,
+    Call, Clock, Consumer, ConsumerName, Context, Engine, Envelope, Event, Fingerprint, HandlerError, InvocationTime,
+    Item, Items, Key, Message, MessageId, Meter, OwnerToken, Record, RecordId, Rejection, Report, Status, Store,
+    Timestamp,
 };
 use serde::Deserialize;
 
@@ -119,8 +120,8 @@ impl World {
     async fn try_process(&self, batch: &[Message]) -> Result<Report, String> {
         let (now, margin) = (self.engine.now(), Duration::from_millis(MARGIN_DEFAULT_MS));
         let start = tokio::time::Instant::now();
-        let schedule = Schedule::new(now, now.plus(self.timeout), margin);
-        let report = self.engine.process(batch, schedule, &self.queue).await;
+        let time = InvocationTime::new(now, now.plus(self.timeout), margin);
+        let report = self.engine.process(batch, time, &self.queue).await;
         assert_eq!(report.entries().len(), batch.len());
         let took = start.elapsed();
         if took <= self.timeout - margin {

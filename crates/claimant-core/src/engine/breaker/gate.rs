@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use super::shared::Probe;
 use super::way::{Way, Write, Written};
-use crate::deadline::until;
 use crate::engine::call::AfterCall;
 use crate::engine::context::BatchContext;
 use crate::engine::limit::stage::Limiting;
 use crate::engine::running::Ended;
+use crate::invocation_time::time_until;
 use crate::protocol::breaker::Health;
 
 pub(crate) struct Gate<'a> {
@@ -70,13 +70,13 @@ impl<'a> Gate<'a> {
     /// Returns whether messages that wait for their claims go on waiting: while a handler fits into the time, and, while the breaker is open,
     /// as long as it is waited for. With the answer that closes it, they have found no time, and not an open breaker.
     pub(crate) fn may_wait(&self, fits: bool) -> bool {
-        fits || self.asks || self.is_shut() && !until(self.cx.breaker_by()).is_zero()
+        fits || self.asks || self.is_shut() && !time_until(self.cx.breaker_by()).is_zero()
     }
 
     /// Waits for the breaker while it is open.
     pub(crate) fn wait(&mut self) {
         let Some(way) = self.way.as_ref().filter(|_| self.is_shut() && self.is_idle()) else { return };
-        let (breaker, asker) = (way.breaker, self.cx.asker(self.cx.schedule.cancel_at));
+        let (breaker, asker) = (way.breaker, self.cx.asker(self.cx.time.cancel_at));
         let (cx, probe_by, by) = (self.cx, self.cx.slot_by(), self.cx.breaker_by());
         let may_probe = move || Instant::now() < probe_by && !cx.must_yield();
         self.calls.push(Box::pin(async move { CallEnd::Waited(breaker.pass(asker, may_probe, by).await) }));
@@ -109,12 +109,12 @@ impl<'a> Gate<'a> {
         self.asks = matches!(write, Write::Keep(_) | Write::Close(_));
         // Nothing begins after that, and what is claimed beside a renewal is given back then.
         let is_renewal = matches!(write, Write::Keep(_));
-        let asker = self.cx.asker(if is_renewal { self.cx.schedule.cancel_at } else { self.cx.schedule.return_by });
+        let asker = self.cx.asker(if is_renewal { self.cx.time.cancel_at } else { self.cx.time.return_by });
         self.calls.push(Box::pin(async move { CallEnd::Written(write.go(asker).await) }));
     }
 
     /// Takes note of what a run says of the system.
-    pub(crate) fn after_run(&mut self, ended: &Ended) {
+    pub(crate) fn observe(&mut self, ended: &Ended) {
         let Some(way) = &mut self.way else { return };
         let (seen, took) = match ended {
             Ended::One(ran) => (ran.health(), ran.took),

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::clock::Timestamp;
-use crate::deadline::until;
 use crate::engine::asker::Asker;
 use crate::error::{Chain, Error, ErrorKind};
 use crate::intake::{self, Paused};
+use crate::invocation_time::time_until;
 use crate::limits::{INTAKE_AGAIN_MS, INTAKE_CALLS_MAX_MS, INTAKE_RESUME_MAX_MS};
 use crate::protocol::breaker::pause_for;
 
@@ -97,11 +97,11 @@ async fn asked<T, F: Future<Output = Result<T, Error>>>(
     is_wanted: impl Fn() -> bool,
     ask: impl Fn() -> F,
 ) -> Result<Option<T>, Error> {
-    let most = (until(asker.by) / 2).min(Duration::from_millis(most_ms));
+    let most = (time_until(asker.by) / 2).min(Duration::from_millis(most_ms));
     let (by, again) = (Instant::now() + most, Duration::from_millis(INTAKE_AGAIN_MS));
     while is_wanted() {
         match timeout_at(by, ask()).await {
-            Ok(Err(error)) if error.kind() == ErrorKind::Unavailable && until(by) > again => sleep(again).await,
+            Ok(Err(error)) if error.kind() == ErrorKind::Unavailable && time_until(by) > again => sleep(again).await,
             Ok(answer) => return answer.map(Some),
             Err(_) => {
                 let late = format!("no answer within {} ms", most.as_millis());

@@ -88,8 +88,8 @@ impl SharedBreaker {
     }
 
     /// Takes note of a run that took so long, and returns what is to be done about the record.
-    pub(crate) fn after_run(&self, seen: Health, took: Duration, probes: bool, now: Timestamp) -> Effect {
-        self.state.after_run((seen, took), probes, &self.rules, now)
+    pub(crate) fn observe(&self, seen: Health, took: Duration, probes: bool, now: Timestamp) -> Effect {
+        self.state.observe((seen, took), probes, &self.rules, now)
     }
 
     /// Returns whether a call was answered since the probe began.

@@ -8,7 +8,7 @@ use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 use crate::clock::Timestamp;
-use crate::protocol::breaker::{Effect, Health, Known, Rules, after_run};
+use crate::protocol::breaker::{Effect, Health, Known, Rules, observe};
 
 /// What is known, and since when.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ impl BreakerState {
 
     /// Takes note of what a run says that took so long, and returns what is to be done about the record. A run that began before what is
     /// known now changes nothing; nor does another one's while this process probes.
-    pub(crate) fn after_run(
+    pub(crate) fn observe(
         &self,
         (seen, took): (Health, Duration),
         probes: bool,
@@ -60,7 +60,7 @@ impl BreakerState {
             return Effect::Nothing;
         }
         let effect;
-        (state.known, effect) = after_run(state.known, seen, rules, now);
+        (state.known, effect) = observe(state.known, seen, rules, now);
         if effect != Effect::Nothing {
             state.since = Instant::now();
             self.changed.notify_waiters();

@@ -92,7 +92,7 @@ impl<'a> Way<'a> {
 
     /// Takes note of a run that took so long; returns what is to be written before anything else begins. Who does not know whether it has
     /// another message renews the claim for it at once.
-    pub(crate) fn after_run(&mut self, health: Health, took: Duration, asker: Asker<'_>) -> Option<Write<'a>> {
+    pub(crate) fn observe(&mut self, health: Health, took: Duration, asker: Asker<'_>) -> Option<Write<'a>> {
         let now = asker.clock.now();
         self.note_run(health, took, now)
             .or_else(|| self.keep(now.plus(asker.expected.turn + asker.expected.run), false))
@@ -101,7 +101,7 @@ impl<'a> Way<'a> {
     /// Takes note of a run that took so long; returns what is to be written about what came of it.
     pub(crate) fn note_run(&mut self, health: Health, took: Duration, now: Timestamp) -> Option<Write<'a>> {
         self.granted = None;
-        match self.breaker.after_run(health, took, self.probe.is_some(), now) {
+        match self.breaker.observe(health, took, self.probe.is_some(), now) {
             Effect::Nothing => None,
             Effect::Open => Some(Write::Open(self.breaker)),
             Effect::Close => self.probe.take().map(Write::Close),

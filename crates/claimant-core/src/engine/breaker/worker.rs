@@ -154,9 +154,9 @@ impl<'a> Passage<'a> {
     }
 
     /// Takes note of a run that took so long.
-    pub fn after_run(&mut self, health: Health, took: Duration) {
+    pub fn observe(&mut self, health: Health, took: Duration) {
         self.rests = false;
-        let write = self.way.after_run(health, took, self.asker());
+        let write = self.way.observe(health, took, self.asker());
         self.write(write);
     }
 

@@ -102,14 +102,14 @@ impl<'a> Limiting<'a> {
         if waiting == 0 && unclaimed + unstarted > 0 {
             calls.limit.with(|slots| slots.unserved());
         }
-        let asker = || cx.asker(cx.schedule.return_by);
+        let asker = || cx.asker(cx.time.return_by);
         let is_short = |calls: &LimitCalls<'_>| (if has.could_claim { calls.room(0) } else { calls.soon() }) == 0;
         calls.go_on(waiting, asker, |calls| waiting > 0 && (unstarted > 0 || is_short(calls)));
     }
 
     /// Lets slots go where nothing else of the process needs them; returns whether there was one.
     pub(crate) fn leave(&mut self) -> bool {
-        let asker = || self.cx.asker(self.cx.schedule.return_by);
+        let asker = || self.cx.asker(self.cx.time.return_by);
         self.calls.as_ref().is_some_and(|calls| calls.leave(|known, now| known.leave(now), asker))
     }
 

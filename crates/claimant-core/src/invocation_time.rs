@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_millis(LEASE_MAX_MS);
 /// The wall clock is read once; after that only the monotonic clock counts, so a clock that jumps in between
 /// moves neither limit.
 #[derive(Debug, Clone, Copy)]
-pub struct Schedule {
+pub struct InvocationTime {
     /// When it began.
     pub(crate) started_at: Instant,
     /// When handlers are cancelled; nothing is started after it.
@@ -28,8 +28,8 @@ pub struct Schedule {
     pub(crate) lease_end: Instant,
 }
 
-impl Schedule {
-    /// Returns the schedule of an invocation that the runtime ends at `deadline`, and that must return `margin` before.
+impl InvocationTime {
+    /// Returns the time of an invocation that the runtime ends at `deadline`, and that must return `margin` before.
     ///
     /// The last fifth of the time, at most [`SETTLE_RESERVE_MAX_MS`], is kept for settling. A deadline that is past
     /// leaves no time at all: nothing is started. One that is later than 15 minutes from `now`, the longest invocation, counts as that.
@@ -55,7 +55,7 @@ impl Schedule {
     /// handlers: a claim whose owner does not learn of it would be parked, though nothing of its work has started. The rest is
     /// for giving it back.
     pub(crate) fn claims_by(&self, parks: bool) -> Instant {
-        match parks && !until(self.cancel_at).is_zero() {
+        match parks && !time_until(self.cancel_at).is_zero() {
             true => self.cancel_at + (self.return_by - self.cancel_at) / 2,
             false => self.cancel_at,
         }
@@ -68,18 +68,18 @@ impl Schedule {
 
     /// Returns until when a claim made at `now` is honoured.
     pub(crate) fn lease_until(&self, now: Timestamp) -> Timestamp {
-        now.plus(until(self.lease_end))
+        now.plus(time_until(self.lease_end))
     }
 }
 
 /// Returns how long it is until `at`; zero if that is past.
-pub(crate) fn until(at: Instant) -> Duration {
+pub(crate) fn time_until(at: Instant) -> Duration {
     at.saturating_duration_since(Instant::now())
 }
 
 /// Returns how long a call of a store may take until then, and the call, which has a little less.
 pub(crate) fn store_call(by: Instant, meter: &Meter) -> (Duration, Call<'_>) {
-    let within = until(by).min(Duration::from_millis(STORE_CALL_MAX_MS));
+    let within = time_until(by).min(Duration::from_millis(STORE_CALL_MAX_MS));
     (within, Call { within: guarded(within), meter })
 }
 
