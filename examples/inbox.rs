@@ -30,7 +30,7 @@ struct Placed {
 async fn placed(order: Placed, mut tx: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
     println!("placing an order");
     let insert = sqlx::query("INSERT INTO claimant_example_orders (order_id) VALUES ($1)");
-    insert.bind(order.order_id).execute(&mut **tx).await?;
+    insert.bind(order.order_id).execute(&mut *tx).await?;
     Ok(())
 }
 

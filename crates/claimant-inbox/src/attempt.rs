@@ -225,8 +225,8 @@ impl Worker {
         match closed.and_then(|rows| rows::written(&rows)) {
             Ok(1) => {}
             Ok(_) => {
-                let why = "the transaction ended before its handler did, by a COMMIT, a ROLLBACK or a `begin()` that failed: leave \
-                           COMMIT and ROLLBACK to the worker, and send SAVEPOINT for a savepoint";
+                let why = "the transaction ended before its handler did, by a COMMIT or a ROLLBACK: leave COMMIT and ROLLBACK to the \
+                           worker, and send SAVEPOINT for a savepoint";
                 return self.roll_back(taken, locked, until, Failure::retry(why)).await;
             }
             Err(error) => return self.roll_back(taken, locked, until, error::uncommitted(&error)).await,
@@ -241,8 +241,7 @@ impl Worker {
     /// Rolls back, and records why the attempt failed. A rollback waits behind a statement whose answer the handler did not wait for. Where that
     /// does not end in time, the server is to end it: the row is locked until then.
     async fn roll_back(&self, taken: &Taken, locked: LockedRow, until: Instant, failure: Failure) -> AttemptOutcome {
-        // An error can be that of the statement before it: sqlx then rolls back what is dropped.
-        if timeout_at(until, locked.transaction.rollback()).await.is_ok() {
+        if transaction::give_up(locked.transaction, until).await {
             return self.fail(taken, failure, end_of(STATEMENT_MAX)).await;
         }
         self.end_and_fail(taken, locked.at_server, failure, end_of(STATEMENT_MAX)).await

@@ -10,10 +10,9 @@ use claimant_sql::parts::{CLEAR, SESSION, migrate};
 use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, PgPool};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use crate::connections::Connections;
-use crate::error;
 use crate::intake::Intake;
 use crate::limits::STATEMENT_MAX_MS;
 use crate::link::end_of;
@@ -219,8 +218,7 @@ impl Inbox {
     pub async fn retry(&self, id: i64, now: Timestamp, within: Duration) -> Result<StateChange, StoreError> {
         const OPERATION: &str = "retrying a message";
         let until = end_of(within);
-        let begun = timeout_at(until, self.pool.begin()).await.map_err(|_| error::no_answer(OPERATION))?;
-        let mut own = begun.map_err(|error| error::explain(OPERATION, &error))?;
+        let mut own = transaction::begin_by(&self.pool, "BEGIN".to_owned(), until).await?;
         transaction::rows(&mut own, until, OPERATION, rows::hold_group(id)).await?;
         let rows = transaction::rows(&mut own, until, OPERATION, operate::retry(id, now)).await?;
         transaction::commit(own, until).await?;
@@ -270,8 +268,7 @@ async fn clear(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
 /// Ends a message outside its attempt's transaction: locks its row first, as an attempt does.
 pub(crate) async fn close(pool: &PgPool, closing: Closing<'_>, until: Instant) -> Result<StateChange, StoreError> {
     const OPERATION: &str = "ending a message";
-    let begun = timeout_at(until, pool.begin()).await.map_err(|_| error::no_answer(OPERATION))?;
-    let mut own = begun.map_err(|error| error::explain(OPERATION, &error))?;
+    let mut own = transaction::begin_by(pool, "BEGIN".to_owned(), until).await?;
     transaction::rows(&mut own, until, OPERATION, rows::hold(closing.id)).await?;
     let rows = transaction::rows(&mut own, until, OPERATION, rows::close(closing)).await?;
     transaction::commit(own, until).await?;

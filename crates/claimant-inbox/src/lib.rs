@@ -27,7 +27,7 @@
 //!
 //! async fn placed(order: Placed, mut tx: TransactionGuard<Transaction>, cx: InboxContext) -> Result<(), HandlerError> {
 //!     let insert = sqlx::query("INSERT INTO orders (id, message) VALUES ($1, $2)");
-//!     insert.bind(order.order_id).bind(cx.message_id()).execute(&mut **tx).await?;
+//!     insert.bind(order.order_id).bind(cx.message_id()).execute(&mut *tx).await?;
 //!     Ok(())
 //! }
 //!

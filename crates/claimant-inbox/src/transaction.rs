@@ -1,24 +1,38 @@
 //! The transaction of an attempt, which its handler borrows.
 //!
 //! One that is dropped is rolled back by sqlx before its connection is used again.
+//!
+//! Invariant: a handler cannot reach the connection in it, and so not sqlx's `begin()`. Where that fails or is cancelled, sqlx (0.9) rolls back the
+//! whole transaction, and what the handler sent after it would commit by itself, at each attempt.
 
 use std::time::Duration;
 
 use claimant_core::StoreError;
 use futures_util::TryStreamExt as _;
-use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, PgPool, PgTransaction};
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use sqlx::postgres::{PgQueryResult, PgRow, PgStatement, PgTypeInfo};
+use sqlx::{
+    AssertSqlSafe, Describe, Either, Error, Execute, Executor, PgConnection, PgPool, PgTransaction, Postgres, SqlStr,
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{explain, explain_commit, no_answer};
 use crate::limits::CALL_MAX_MS;
 use crate::link::{Statement, end_of};
 
-/// The transaction in which an attempt's effect and the end of its message commit together: sqlx's own. In a handler,
-/// `query(…).execute(&mut **transaction)`.
+/// The transaction in which an attempt's effect and the end of its message commit together. In a handler,
+/// `sqlx::query(…).execute(&mut *tx)`; a function of several statements takes `&mut Transaction`.
 ///
-/// For a savepoint, send the statements: `SAVEPOINT a` and `ROLLBACK TO SAVEPOINT a`. Do not call `transaction.begin()`: where it fails or
-/// is cancelled, sqlx (0.9) rolls back the whole transaction, and what the handler sends after it commits by itself, at each attempt.
+/// For a savepoint, send the statements: `SAVEPOINT a` and `ROLLBACK TO SAVEPOINT a`. There is no `begin()`:
+///
+/// ```compile_fail
+/// # use claimant_inbox::Transaction;
+/// # use sqlx::Connection as _;
+/// async fn nest(tx: &mut Transaction) {
+///     let nested = tx.begin().await;
+/// }
+/// ```
 ///
 /// Its statements wait for locks as the server's settings say, as long as the handler has time. Its commit waits a second for each
 /// one of what is checked only then, such as a deferred foreign key, and is given up after two seconds in all.
@@ -28,7 +42,48 @@ use crate::link::{Statement, end_of};
 ///
 /// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. If a handler ends it by a statement
 /// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.
-pub type Transaction = PgTransaction<'static>;
+#[derive(Debug)]
+pub struct Transaction(PgTransaction<'static>);
+
+impl Transaction {
+    fn connection(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+}
+
+impl<'c> Executor<'c> for &'c mut Transaction {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Result<Either<PgQueryResult, PgRow>, Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        self.connection().fetch_many(query)
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        self.connection().fetch_optional(query)
+    }
+
+    fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, Result<PgStatement, Error>>
+    where
+        'c: 'e,
+    {
+        self.connection().prepare_with(sql, parameters)
+    }
+
+    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<Describe<Postgres>, Error>>
+    where
+        'c: 'e,
+    {
+        self.connection().describe(sql)
+    }
+}
 
 /// Begins a transaction that shares the lock with this number, unless another one has it for itself: the setting `claimant.shares` says whether
 /// it does. The server ends it if one of its statements, or the wait for the next one, takes longer than `within`. It waits a second for locks;
@@ -53,10 +108,11 @@ pub(crate) async fn begin(
 }
 
 /// Begins a transaction by these statements, into which only numbers were inserted.
-async fn begin_by(pool: &PgPool, statements: String, until: Instant) -> Result<Transaction, StoreError> {
+pub(crate) async fn begin_by(pool: &PgPool, statements: String, until: Instant) -> Result<Transaction, StoreError> {
     let begun = timeout_at(until, pool.begin_with(AssertSqlSafe(statements))).await;
     // It is the connection that is usually missing.
-    begun.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(|error| explain("beginning a transaction", &error))
+    let begun = begun.unwrap_or(Err(Error::PoolTimedOut)).map(Transaction);
+    begun.map_err(|error| explain("beginning a transaction", &error))
 }
 
 /// Runs an operator's statement, which has all of the time that is given, whatever a statement on the pool's connections has otherwise, and
@@ -85,7 +141,7 @@ pub(crate) async fn rows(
     operation: &str,
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let rows = timeout_at(until, statement.fetch_all(&mut **transaction)).await;
+    let rows = timeout_at(until, statement.fetch_all(transaction)).await;
     rows.map_err(|_| no_answer(operation))?.map_err(|error| explain(operation, &error))
 }
 
@@ -98,7 +154,7 @@ pub(crate) async fn each_row(
     mut pass_on: impl FnMut(PgRow) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let all = async {
-        let mut rows = statement.fetch(&mut **transaction);
+        let mut rows = statement.fetch(transaction);
         while let Some(row) = rows.try_next().await.map_err(|error| explain(operation, &error))? {
             pass_on(row)?;
         }
@@ -109,12 +165,13 @@ pub(crate) async fn each_row(
 
 /// Commits. After an error, the transaction may be committed or not.
 pub(crate) async fn commit(transaction: Transaction, until: Instant) -> Result<(), StoreError> {
-    let committed = timeout_at(until, transaction.commit()).await;
+    let committed = timeout_at(until, transaction.0.commit()).await;
     committed.map_err(|_| no_answer("committing"))?.map_err(|error| explain_commit(&error))
 }
 
-/// Rolls back, so that the locks are released when this returns, if the server answers in time.
-pub(crate) async fn give_up(transaction: Transaction, until: Instant) {
-    // Where this fails, the connection has failed, and the transaction with it.
-    let _ = timeout_at(until, transaction.rollback()).await;
+/// Rolls back, so that the locks are released when this returns, and returns whether that ended in time.
+pub(crate) async fn give_up(transaction: Transaction, until: Instant) -> bool {
+    // Where it fails, the connection has failed, and the transaction with it; or the error is that of the statement before it, and sqlx rolls back
+    // what is dropped.
+    timeout_at(until, transaction.0.rollback()).await.is_ok()
 }

@@ -42,7 +42,7 @@ pub enum AfterDeath {
 /// struct Placed { order_id: String }
 ///
 /// async fn placed(order: Placed, mut tx: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {
-///     sqlx::query("INSERT INTO orders (id) VALUES ($1)").bind(order.order_id).execute(&mut **tx).await?;
+///     sqlx::query("INSERT INTO orders (id) VALUES ($1)").bind(order.order_id).execute(&mut *tx).await?;
 ///     Ok(())
 /// }
 ///

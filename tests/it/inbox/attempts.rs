@@ -26,8 +26,6 @@ const CASES: &[Case] = &[
     Case { kind: "panic", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "the handler panicked" },
     Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "cancelled at its timeout" },
     Case { kind: "savepoint", first: "DONE", last: "DONE", attempts: 1, says: "" },
-    // sqlx rolls back all of it: what is documented instead is the case above.
-    Case { kind: "begin", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "a `begin()` that failed" },
     Case { kind: "commit", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "leave COMMIT and ROLLBACK" },
     Case {
         kind: "swallow",

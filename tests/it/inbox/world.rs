@@ -146,7 +146,7 @@ pub(crate) async fn run(worker: &Worker) -> Summary {
 }
 
 /// What [`act`] can do.
-pub(crate) const KINDS: [&str; 17] = [
+pub(crate) const KINDS: [&str; 16] = [
     "ok",
     "fail",
     "soon",
@@ -155,7 +155,6 @@ pub(crate) const KINDS: [&str; 17] = [
     "hang",
     "commit",
     "savepoint",
-    "begin",
     "swallow",
     "keep",
     "leave",
@@ -185,10 +184,6 @@ pub(crate) async fn act(
             tx.execute("SAVEPOINT a").await?;
             assert!(tx.execute("SELECT nonsense").await.is_err());
             tx.execute("ROLLBACK TO SAVEPOINT a").await?;
-        }
-        "begin" => {
-            assert!(tx.execute("SELECT nonsense").await.is_err());
-            assert!(tx.begin().await.is_err());
         }
         "swallow" => assert!(tx.execute("SELECT nonsense").await.is_err()),
         "keep" => KEPT.lock().unwrap().push(tx),
@@ -224,7 +219,7 @@ pub(crate) async fn slow(
 
 /// The effect of a key.
 pub(crate) async fn affect(key: &str, tx: &mut TransactionGuard<Transaction>) -> Result<(), HandlerError> {
-    sqlx::query("INSERT INTO effects (key) VALUES ($1)").bind(key).execute(&mut ***tx).await?;
+    sqlx::query("INSERT INTO effects (key) VALUES ($1)").bind(key).execute(&mut **tx).await?;
     Ok(())
 }
 
