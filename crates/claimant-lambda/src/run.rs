@@ -31,8 +31,8 @@ const PREPARE_AFTER: Duration = Duration::from_millis(1);
 /// other.
 ///
 /// # Errors
-/// Of the kind [`Invalid`](ErrorKind::Invalid) when the settings of the environment or of a consumer are not usable, or the
-/// process was not started by Lambda or an imitation of it; [`Unavailable`](ErrorKind::Unavailable) when Lambda's runtime is gone.
+/// Of the kind [`Invalid`](ErrorKind::Invalid) when the settings of the environment or of a consumer are not usable, the program was built with
+/// `panic = "abort"`, or the process was not started by Lambda or an imitation of it; [`Unavailable`](ErrorKind::Unavailable) when Lambda's runtime is gone.
 pub async fn run(variables: Variables, consumers: impl Into<Consumers>) -> Result<(), Error> {
     on_batches(variables, consumers.into()).await
 }

@@ -89,7 +89,7 @@ impl Service {
     /// their own, and [logs and the panic hook](crate::init_logs) are set up.
     ///
     /// # Errors
-    /// When settings of a consumer or the routes are not usable: one error with every fault.
+    /// When settings of a consumer or the routes are not usable: one error with every fault. When the program was built with `panic = "abort"`.
     pub async fn new(settings: &Settings, consumers: impl Into<Consumers>) -> Result<Self, Error> {
         logging::init();
         let config = if settings.asks_aws() { Some(claimant_aws::config().await) } else { None };
@@ -109,6 +109,7 @@ impl Service {
         consumers: impl Into<Consumers>,
         config: Option<&SdkConfig>,
     ) -> Result<Self, Error> {
+        check_panics(cfg!(panic = "abort"))?;
         let router = Router::new(consumers, settings.concurrency)?.log_claims(settings.log_messages);
         Ok(Self {
             router: match settings.max_receive_count {
@@ -306,12 +307,33 @@ impl std::fmt::Debug for Service {
     }
 }
 
+/// Checks that a panic ends the run of one message, and not the process: the messages beside it would run again, or be parked.
+fn check_panics(abort: bool) -> Result<(), Error> {
+    if !abort {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "this program was built with `panic = \"abort\"`: one handler that panics would end the process, and with it the work on all other \
+         messages. Write `panic = \"unwind\"` under [profile.release] of the workspace's Cargo.toml, and build it again: where nothing is \
+         written, `cargo lambda build --release` takes \"abort\"",
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use claimant_core::{Consumer, Context, HandlerError, MemoryStore, Variables};
 
     use super::*;
     use crate::child;
+
+    /// Cargo builds tests with unwinding, whatever the profile says.
+    #[test]
+    fn a_program_whose_panics_abort_does_not_start() {
+        check_panics(cfg!(panic = "abort")).unwrap();
+        let error = check_panics(true).unwrap_err();
+        let says = error.to_string();
+        assert!(error.kind() == ErrorKind::Invalid && says.contains("`panic = \"unwind\"` under [profile"), "{says}");
+    }
 
     /// Alone on the runtime's one thread, as in a function of one's own. In a process of its own, since it sets up logs.
     #[tokio::test]
