@@ -49,6 +49,9 @@ pub(super) const DEPENDENCIES: [&str; 6] = ["claimant", "claimant-test", "serde"
 /// The SDK that handlers of DynamoDB transactions name themselves.
 pub(super) const SDK: &str = "aws-sdk-dynamodb";
 
+/// The compiler that claimant needs, and so each function.
+const RUST: &str = env!("CARGO_PKG_RUST_VERSION");
+
 /// What a consumer promises about each piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guarantee {
@@ -66,6 +69,8 @@ pub(super) struct Consumer<'a> {
     pub(super) name: &'a Name,
     pub(super) guarantee: Guarantee,
     pub(super) fifo: bool,
+    /// What the workspace's template is called.
+    pub(super) template: &'static str,
 }
 
 impl Consumer<'_> {
@@ -126,12 +131,14 @@ impl Consumer<'_> {
         if !["\"functions/*\"", "'functions/*'"].iter().any(|member| manifest.contains(member)) {
             plan.fault("Cargo.toml: `members` of the workspace has no \"functions/*\": add it");
         }
+        check_build(plan, manifest);
         let sdk = (self.guarantee == Guarantee::Transactional).then_some(SDK);
         let package = PACKAGE.map(|key| ("workspace.package", key));
         let dependencies = DEPENDENCIES.into_iter().chain(sdk).map(|key| ("workspace.dependencies", key));
         for (table, key) in package.into_iter().chain(dependencies) {
             if !insert::has_path(manifest, &format!("{table}.{key}")) {
-                plan.fault(format!("Cargo.toml: [{table}] has no `{key}` for the members: add it"));
+                let or = if key == DEPENDENCIES[0] { ", or give --project for a project of its own" } else { "" };
+                plan.fault(format!("Cargo.toml: [{table}] has no `{key}` for the members: add it{or}"));
             }
         }
         let name = self.name.as_str();
@@ -182,16 +189,17 @@ impl Consumer<'_> {
             ));
         }
         if globals.move_records() {
-            plan.fault(
-                "template.yaml: Globals have CLAIMANT_TABLE_BEFORE, and so would a new function, which has no records to move and no permission to: say it at the functions whose records are moved",
-            );
+            plan.fault(format!(
+                "{}: Globals have CLAIMANT_TABLE_BEFORE, and so would a new function, which has no records to move and no permission to: say it at the functions whose records are moved",
+                self.template
+            ));
         }
     }
 
     fn plan_resources(&self, plan: &mut Plan, mut words: Words) {
-        const TEMPLATE: &str = "template.yaml";
-        let Some(yaml) = plan.text(TEMPLATE) else {
-            plan.fault("template.yaml cannot be read");
+        let file = self.template;
+        let Some(yaml) = plan.text(file) else {
+            plan.fault(format!("{file} cannot be read"));
             return;
         };
         let mut is_free = false;
@@ -203,19 +211,19 @@ impl Consumer<'_> {
                 let taken: Vec<_> = ids.chain(outputs).collect();
                 is_free = taken.is_empty();
                 for id in taken {
-                    plan.fault(format!("template.yaml has {id} already: choose another name"));
+                    plan.fault(format!("{file} has {id} already: choose another name"));
                 }
                 let globals = Globals::of(&template);
                 let own = (!matches!(globals.lock_tables(), LockTables::Named(_))).then_some(LOCK_TABLE);
                 for (section, shared) in SHARED.into_iter().chain(own) {
                     if let Some(fault) = lacks(&template, section, shared) {
-                        plan.fault(fault);
+                        plan.fault(format!("{file} {fault}"));
                     }
                 }
                 self.heed_globals(&globals, plan, &mut words);
             }
             Err(unreadable) => {
-                plan.fault(format!("template.yaml cannot be read at line {}: {}", unreadable.line, unreadable.what));
+                plan.fault(format!("{file} cannot be read at line {}: {}", unreadable.line, unreadable.what));
             }
         }
         let with_resources = insert::into_section(&yaml, "Resources", &words.fill(RESOURCES), true);
@@ -227,14 +235,30 @@ impl Consumer<'_> {
                 if is_free && let Err(unreadable) = claimant_template::parse(&yaml) {
                     let name = self.name.as_str();
                     plan.fault(format!(
-                        "template.yaml could not be read with {name}: {}, or choose another name",
+                        "{file} could not be read with {name}: {}, or choose another name",
                         unreadable.what
                     ));
                 }
-                plan.change(TEMPLATE, yaml);
+                plan.change(file, yaml);
             }
-            Err(fault) => plan.fault(format!("template.yaml {fault}: give it a section that lines can be added to")),
+            Err(fault) => plan.fault(format!("{file} {fault}: give it a section that lines can be added to")),
         }
+    }
+}
+
+/// Notes what keeps functions that are built in this workspace from starting, or from being built.
+fn check_build(plan: &mut Plan, manifest: &str) {
+    if insert::text_of(manifest, "profile.release.panic") != Some("unwind") {
+        plan.fault(
+            "Cargo.toml: [profile.release] has no `panic = \"unwind\"`, without which a function does not start: add it. Where nothing is written, `cargo lambda build --release` takes \"abort\"",
+        );
+    }
+    if let Some(version) = insert::text_of(manifest, "workspace.package.rust-version")
+        && numbers(version) < numbers(RUST)
+    {
+        plan.fault(format!(
+            "Cargo.toml: [workspace.package] has the `rust-version` {version}, and claimant needs {RUST}: raise it"
+        ));
     }
 }
 
@@ -245,7 +269,7 @@ fn plan_nested(plan: &mut Plan) {
             None => plan.add(path, text.to_owned()),
             Some(there) if insert::has_key(&there, "Consumer") => {}
             Some(_) => plan.fault(format!(
-                "{path} is not claimant's, which a consumer's section in template.yaml nests: it has no parameter Consumer: move it away"
+                "{path} is not claimant's, which a consumer's section in the template nests: it has no parameter Consumer: move it away"
             )),
         }
     }
@@ -256,9 +280,14 @@ fn lacks(template: &Node, section: &str, shared: &str) -> Option<String> {
     let taken = globals::taken_in(template, shared);
     let first = taken.map(|other| format!("give the one under {other} another name, and ")).unwrap_or_default();
     let fault = format!(
-        "template.yaml has no {shared} under {section}, which consumers share: {first}copy it from claimant's own template"
+        "has no {shared} under {section}, which consumers share: {first}copy it from the template.yaml that `claimant new example --project --directory DIRECTORY` writes"
     );
     (!globals::has(template, section, shared)).then_some(fault)
+}
+
+/// Returns the numbers of a version, to be compared.
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
 /// Returns the ARNs of tables, as a role names them.

@@ -48,20 +48,31 @@ pub(super) fn has_key(text: &str, key: &str) -> bool {
     text.lines().any(is_key)
 }
 
-/// Whether a manifest has this key or table, such as `workspace.dependencies.serde`. Inline tables are not looked into.
+/// Whether a manifest has this key or table, such as `workspace.dependencies.serde`.
 pub(super) fn has_path(manifest: &str, path: &str) -> bool {
+    let is_in = |found: String| found.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    paths(manifest).any(|(found, _)| is_in(found))
+}
+
+/// Returns the text that a manifest has for this key, such as `profile.release.panic`; `None` where it has none.
+pub(super) fn text_of<'a>(manifest: &'a str, path: &str) -> Option<&'a str> {
+    let (_, value) = paths(manifest).find(|(found, _)| found == path)?;
+    let value = value.trim_start();
+    let quote = value.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
+    value[1..].split_once(quote).map(|(text, _)| text)
+}
+
+/// Returns each table and each key of a manifest, and what is written behind a key. Inline tables are not looked into.
+fn paths(manifest: &str) -> impl Iterator<Item = (String, &str)> {
     let mut table = String::new();
-    manifest.lines().any(|line| {
+    manifest.lines().filter_map(move |line| {
         let line = line.trim_start();
-        let found = if let Some((header, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        if let Some((header, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             table = plain(header);
-            table.clone()
-        } else if let Some((key, _)) = line.split_once('=').filter(|_| !line.starts_with('#')) {
-            format!("{table}.{}", plain(key))
-        } else {
-            return false;
-        };
-        found.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            return Some((table.clone(), ""));
+        }
+        let (key, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
+        Some((format!("{table}.{}", plain(key)), value))
     })
 }
 
@@ -157,6 +168,18 @@ mod tests {
             ("workspace.lint", false),
         ] {
             assert_eq!(has_path(text, path), there, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_text_of_a_manifest_is_that_of_its_key() {
+        for (manifest, wanted) in [
+            ("[profile.release]\npanic = \"unwind\" # or \"abort\"\n", Some("unwind")),
+            ("[profile.dev]\npanic='abort'\n[profile]\nrelease.panic='unwind'\n", Some("unwind")),
+            ("[profile.release]\n# panic = \"unwind\"\nlto = \"fat\"\n[profile.dev]\npanic = \"unwind\"\n", None),
+            ("[profile.release]\npanic =\n", None),
+        ] {
+            assert_eq!(text_of(manifest, "profile.release.panic"), wanted, "{manifest}");
         }
     }
 }

@@ -29,29 +29,26 @@ pub(crate) use name::Name;
 use plan::Plan;
 use project::Source;
 
+/// What SAM takes for a template, the first before the second.
+const TEMPLATES: [&str; 2] = ["template.yaml", "template.yml"];
+
 /// Plans, and writes unless it is a dry run; says what was written and what to do next.
 pub(crate) fn run(options: &New) -> Result<(), Error> {
-    let consumer = Consumer { name: &options.name, guarantee: options.guarantee(), fifo: options.fifo };
     let here = options.directory.canonicalize().map_err(|e| {
         Error::new(format!("the directory {} cannot be used", options.directory.display())).caused_by(e)
     })?;
     let workspace = if options.project { None } else { workspace(&here) };
     let inside = workspace.is_some();
+    let template = workspace.as_ref().map_or(TEMPLATES[0], |(_, template)| template);
+    let consumer = Consumer { name: &options.name, guarantee: options.guarantee(), fifo: options.fifo, template };
     if inside && (options.claimant_path.is_some() || options.claimant_git.is_some()) {
         return Err(Error::new(
             "--claimant-path and --claimant-git are for new projects, and this is an existing one: omit them, or add --project",
         ));
     }
     let plan = match workspace {
-        Some(root) => {
+        Some((root, _)) => {
             let mut plan = Plan::new(root);
-            let manifest = plan.text("Cargo.toml").unwrap_or_default();
-            if !insert::has_path(&manifest, "workspace.dependencies.claimant") {
-                return Err(Error::new(format!(
-                    "the workspace {} has no `claimant` in [workspace.dependencies]: add it there, or give --project for a project of its own",
-                    plan.root().display()
-                )));
-            }
             consumer.plan(&mut plan);
             plan
         }
@@ -95,13 +92,15 @@ fn new_project(here: &Path, consumer: &Consumer<'_>, options: &New) -> Result<Pl
     Ok(plan)
 }
 
-/// The nearest directory, from here upwards, with a workspace and a template.
-fn workspace(here: &Path) -> Option<PathBuf> {
-    let is_workspace = |directory: &&Path| {
+/// The nearest directory, from here upwards, with a workspace and a template, and what that is called.
+fn workspace(here: &Path) -> Option<(PathBuf, &'static str)> {
+    let in_workspace = |directory: &Path| {
         let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
-        insert::has_path(&manifest, "workspace") && directory.join("template.yaml").is_file()
+        let mut templates = TEMPLATES.into_iter().filter(|template| directory.join(template).is_file());
+        let template = templates.next().filter(|_| insert::has_path(&manifest, "workspace"))?;
+        Some((directory.to_owned(), template))
     };
-    here.ancestors().find(is_workspace).map(Path::to_owned)
+    here.ancestors().find_map(in_workspace)
 }
 
 /// Whether `Cargo.lock` has the new member.
@@ -123,13 +122,17 @@ fn update_lock(root: &Path) -> Lock {
     update.stdin(Stdio::null());
     match update.output() {
         Ok(output) if output.status.success() => Lock::Updated,
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            let error = said.lines().rfind(|line| line.starts_with("error"));
-            Lock::Stale(error.unwrap_or("cargo update failed").to_owned())
-        }
+        Ok(output) => Lock::Stale(why_of_cargo(&String::from_utf8_lossy(&output.stderr))),
         Err(e) => Lock::Stale(format!("cargo cannot be run: {e}")),
     }
+}
+
+/// Returns the error in what cargo said, and the last of its causes, on one line.
+fn why_of_cargo(said: &str) -> String {
+    let error = said.lines().rfind(|line| line.starts_with("error")).unwrap_or("cargo update failed");
+    let causes = said.rsplit_once("\nCaused by:\n").map(|(_, causes)| causes.trim());
+    let cause = causes.and_then(|causes| causes.lines().next()).map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
 }
 
 fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Lock) {
@@ -144,4 +147,26 @@ fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Lock) {
     say(format!("  cargo test -p {name}"));
     say(format!("  cargo build -p {name} && claimant local --function {name}"));
     say(format!("\nWrite your handler in functions/{name}/src/handler.rs."));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_says_is_shown_with_its_cause() {
+        let two = "error: failed to load manifest for `a`\n\nCaused by:\n  failed to parse manifest at `b`\n\nCaused by:\n  rust-version 1.80 is incompatible\n";
+        let toml = "error: failed to load manifest for `a`\n\nCaused by:\n  TOML parse error at line 3, column 1\n    |\n  3 | [\n";
+        for (said, why) in [
+            (two, "error: failed to load manifest for `a`: rust-version 1.80 is incompatible"),
+            (toml, "error: failed to load manifest for `a`: TOML parse error at line 3, column 1"),
+            (
+                "warning: c\nerror: no matching package named `d` found\nlocation searched: crates.io index\n",
+                "error: no matching package named `d` found",
+            ),
+            ("", "cargo update failed"),
+        ] {
+            assert_eq!(why_of_cargo(said), why);
+        }
+    }
 }

@@ -98,9 +98,11 @@ impl Plan {
     /// # Errors
     /// One error with everything that is in its way.
     pub(super) fn check(&self) -> Result<(), Error> {
+        let root = self.root.display();
         match &self.faults[..] {
             [] => Ok(()),
-            faults => Err(Error::new(format!("nothing was written in {}: {}", self.root.display(), faults.join("; ")))),
+            [one] => Err(Error::new(format!("nothing was written in {root}: {one}"))),
+            faults => Err(Error::new(format!("nothing was written in {root}:\n  - {}", faults.join("\n  - ")))),
         }
     }
 
@@ -194,7 +196,7 @@ mod tests {
         plan.change("nowhere", "3\n".into());
         plan.fault("and more");
         let error = plan.write().unwrap_err().to_string();
-        for wanted in ["nothing was written", "old already exists", "nowhere cannot be read", "and more"] {
+        for wanted in ["nothing was written", "old already exists", "nowhere cannot be read", "\n  - and more"] {
             assert!(error.contains(wanted), "{wanted} in {error}");
         }
         assert!(!plan.root().join("new").exists());

@@ -171,7 +171,7 @@ fn what_is_in_the_way_is_said_and_nothing_is_written() {
         (
             "Outputs",
             "SecondQueueUrl: {Value: a}\n  SecondFunctionName: {Value: a}",
-            "template.yaml has SecondQueueUrl already: choose another name; template.yaml has SecondFunctionName already",
+            "template.yaml has SecondQueueUrl already: choose another name\n  - template.yaml has SecondFunctionName already",
         ),
         // Lines cannot be added to it.
         ("Outputs", "{A: {Value: a}}\nMore:", "template.yaml could not be read with second: "),
@@ -215,9 +215,20 @@ fn a_workspace_is_one_by_its_template() {
     let before = files(workspace.path());
     let output = claimant_new(workspace.path(), "second", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("has no `claimant`") && errors.contains("give --project"), "{errors}");
-    assert!(!errors.contains("LockTable"), "what else it lacks is for later: {errors}");
+    assert!(errors.contains("has no `claimant` for the members: add it, or give --project"), "{errors}");
     assert_eq!(files(workspace.path()), before);
+    // SAM takes either name, and the first where both are there.
+    fs::write(&manifest, text).unwrap();
+    let [first, second] = ["template.yaml", "template.yml"].map(|name| workspace.path().join(name));
+    fs::rename(&first, &second).unwrap();
+    let said = written(workspace.path(), "second", &["--dry-run"]);
+    assert!(said.contains("changed  template.yml") && !said.contains("template.yaml"), "{said}");
+    let output = claimant_new(workspace.path(), "order", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("template.yml has OrderQueue already"), "{errors}");
+    fs::copy(&second, &first).unwrap();
+    let said = written(workspace.path(), "second", &["--dry-run"]);
+    assert!(said.contains("changed  template.yaml"), "{said}");
 }
 
 #[test]
@@ -229,14 +240,27 @@ fn a_workspace_that_lacks_something_is_told_what() {
         fs::write(file, text.replace(what, by)).unwrap();
     };
     replace(&template, "  ConsumerPolicy:\n", "  Policy:\n");
-    replace(&workspace.path().join("Cargo.toml"), "tracing = \"0.1.41\"\n", "");
-    replace(&workspace.path().join("Cargo.toml"), ", \"functions/*\"", "");
+    let manifest = workspace.path().join("Cargo.toml");
+    let line = fs::read_to_string(&manifest).unwrap();
+    let line = line.lines().find(|line| line.starts_with("claimant = ")).unwrap();
+    for (what, by) in [
+        (line, ""),
+        ("tracing = \"0.1.41\"\n", ""),
+        (", \"functions/*\"", ""),
+        ("panic = \"unwind\"", "panic = \"abort\""),
+        ("rust-version = \"1.94.1\"", "rust-version = \"1.80\""),
+    ] {
+        replace(&manifest, what, by);
+    }
     fs::write(workspace.path().join("Cargo.lock"), "[[package]]\nname = \"serde\"\n").unwrap();
     let output = claimant_new(workspace.path(), "serde", &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
     for wanted in [
         "no ConsumerPolicy",
-        "[workspace.dependencies] has no `tracing`",
+        "[workspace.dependencies] has no `claimant` for the members: add it, or give --project",
+        "[workspace.dependencies] has no `tracing` for the members: add it\n",
+        "[profile.release] has no `panic = \"unwind\"`",
+        "the `rust-version` 1.80, and claimant needs 1.94.1",
         "no \"functions/*\"",
         "a package serde already",
     ] {

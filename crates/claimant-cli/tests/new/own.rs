@@ -165,7 +165,7 @@ fn a_package_in_the_workspace_s_manifest_is_not_its_members() {
     let text = fs::read_to_string(&manifest).unwrap();
     for (table, own, wanted) in [
         ("[workspace.package]", "[package]", "[workspace.package] has no `edition`"),
-        ("[workspace.dependencies]", "[dependencies]", "no `claimant` in [workspace.dependencies]"),
+        ("[workspace.dependencies]", "[dependencies]", "[workspace.dependencies] has no `claimant`"),
     ] {
         fs::write(&manifest, text.replace(table, own)).unwrap();
         let output = claimant_new(workspace.path(), "welcome", &[]);
