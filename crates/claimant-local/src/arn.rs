@@ -33,13 +33,15 @@ pub(crate) fn of_role(name: &str) -> String {
 
 /// Returns the name in the ARN of a local queue.
 pub(crate) fn local_queue_name(arn: &str) -> Option<&str> {
-    arn.strip_prefix(&of_queue(""))
+    arn.strip_prefix(&of_queue("")).filter(|name| !name.is_empty())
 }
 
-/// Returns the name in the ARN of a queue of any account and Region.
+/// Returns the name in the ARN of a queue of any account, Region and partition.
 pub(crate) fn queue_name(arn: &str) -> Option<&str> {
-    let (region_and_account, name) = arn.strip_prefix("arn:aws:sqs:")?.rsplit_once(':')?;
-    (region_and_account.split(':').count() == 2 && !name.is_empty()).then_some(name)
+    match arn.split(':').collect::<Vec<_>>()[..] {
+        ["arn", _, "sqs", _, _, name] if !name.is_empty() => Some(name),
+        _ => None,
+    }
 }
 
 /// Returns the function's name in a name or an ARN, without an alias or a version.

@@ -89,7 +89,10 @@ impl Account {
         supplied: &BTreeMap<String, String>,
     ) -> Result<(), Fault> {
         let attributes = self.queue(name)?.attributes.with(name, supplied)?;
-        self.check_redrive(name, &attributes)?;
+        // A queue whose dead-letter queue is gone, or allows it no longer, can still be changed.
+        if supplied.contains_key("RedrivePolicy") {
+            self.check_redrive(name, &attributes)?;
+        }
         let entry = self.entry(name)?;
         entry.queue.set_attributes(now_ms, attributes);
         entry.changed.notify_waiters();

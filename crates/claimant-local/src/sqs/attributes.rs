@@ -1,9 +1,10 @@
 //! Queue attributes as SQS spells them: parsed, checked and written.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::fault::{Code, Fault};
 use super::settings::{
@@ -18,6 +19,7 @@ const KMS_KEY: &str = "KmsMasterKeyId";
 const KMS_REUSE: &str = "KmsDataKeyReusePeriodSeconds";
 /// What SQS takes for an absent [`KMS_REUSE`], and does not show.
 const KMS_REUSE_DEFAULT: &str = "300";
+const KMS_REUSE_S: RangeInclusive<u64> = 60..=86_400;
 const SQS_ENCRYPTION: &str = "SqsManagedSseEnabled";
 
 /// What `GetQueueAttributes` can name beside the attributes that can be set.
@@ -154,9 +156,8 @@ impl Attributes {
             _ if KEPT.contains(&attribute) => {
                 // An empty value takes an attribute away, and so does a default.
                 self.kept.remove(attribute);
-                let value = if attribute == SQS_ENCRYPTION { value.to_ascii_lowercase() } else { value.to_owned() };
-                if !value.is_empty() && (attribute, value.as_str()) != (KMS_REUSE, KMS_REUSE_DEFAULT) {
-                    self.kept.insert(attribute.to_owned(), value);
+                if !value.is_empty() && (attribute, value) != (KMS_REUSE, KMS_REUSE_DEFAULT) {
+                    self.kept.insert(attribute.to_owned(), kept(attribute, value)?);
                 }
             }
             _ => return Err(Fault::unknown_attribute(attribute, "it cannot be set on a queue")),
@@ -169,6 +170,23 @@ impl Attributes {
 pub(super) fn check_readable(name: &str) -> Result<(), Fault> {
     let known = name == "All" || KEPT.contains(&name) || READ_ONLY.contains(&name) || SETTABLE.contains(&name);
     if known { Ok(()) } else { Err(Fault::unknown_attribute(name, "queues have no such attribute")) }
+}
+
+/// What is kept of an attribute of [`KEPT`], where SQS would accept it.
+fn kept(attribute: &str, value: &str) -> Result<String, Fault> {
+    match attribute {
+        SQS_ENCRYPTION => return Ok(boolean(attribute, value)?.to_string()),
+        KMS_REUSE if !KMS_REUSE_S.contains(&seconds(attribute, value)?.as_secs()) => {
+            let (min, max) = KMS_REUSE_S.into_inner();
+            return Err(Fault::invalid_attribute(attribute, format!("It must be between {min} and {max} seconds.")));
+        }
+        // What it grants is not looked at.
+        "Policy" if serde_json::from_str::<Map<String, Value>>(value).is_err() => {
+            return Err(Fault::invalid_attribute(attribute, "It is not a policy: a JSON object."));
+        }
+        _ => {}
+    }
+    Ok(value.to_owned())
 }
 
 /// AWS takes `True` as well as `true`.
@@ -191,7 +209,9 @@ fn redrive_allow(value: &str) -> Result<RedriveAllow, Fault> {
     match (policy["redrivePermission"].as_str(), arns) {
         (Some("allowAll"), None) => Ok(RedriveAllow::All),
         (Some("denyAll"), None) => Ok(RedriveAllow::None),
-        (Some("byQueue"), Some(Some(arns))) if (1..=SOURCES_MAX).contains(&arns.len()) => {
+        (Some("byQueue"), Some(Some(arns)))
+            if (1..=SOURCES_MAX).contains(&arns.len()) && arns.iter().all(|arn| arn::queue_name(arn).is_some()) =>
+        {
             Ok(RedriveAllow::Queues(arns))
         }
         _ => Err(invalid(
@@ -234,7 +254,13 @@ fn redrive(value: &str) -> Result<Option<Redrive>, Fault> {
     let target = policy["deadLetterTargetArn"]
         .as_str()
         .ok_or_else(|| invalid("Redrive policy does not contain mandatory attribute: deadLetterTargetArn."))?;
-    let name = arn::queue_name(target).ok_or_else(|| invalid("deadLetterTargetArn is not the ARN of a queue."))?;
+    let here = || {
+        format!(
+            "deadLetterTargetArn is not the ARN of a queue of this account and Region: {}.",
+            arn::of_queue("<name>")
+        )
+    };
+    let name = arn::local_queue_name(target).ok_or_else(|| invalid(&here()))?;
     // SDKs and templates write the count as a number or as text.
     let count = match &policy["maxReceiveCount"] {
         Value::Null => {

@@ -27,13 +27,14 @@
 //! | `AddPermission`, `RemovePermission` | `UnsupportedOperation` |
 //! | `ReceiveRequestAttemptId` of `ReceiveMessage` | `UnsupportedOperation` |
 //! | the query protocol (XML) of SDKs before late 2023, and of the AWS CLI and the SDK for Python before mid 2024 | `AWS.SimpleQueueService.UnsupportedOperation`, in XML |
-//! | queues of another account or Region | `QueueDoesNotExist`, `InvalidAddress` |
+//! | queues of another account or Region | `QueueDoesNotExist`, `InvalidAddress`, `InvalidParameterValue`, `ResourceNotFoundException` |
 //!
 //! Accepted, and otherwise than at AWS:
 //!
 //! | what | here |
 //! | --- | --- |
-//! | signatures, credentials, `Policy` | not checked; the policy is kept and shown |
+//! | signatures, credentials | not checked |
+//! | `Policy` | a JSON object is kept and shown, whatever it grants |
 //! | `KmsMasterKeyId`, `KmsDataKeyReusePeriodSeconds`, `SqsManagedSseEnabled` | kept and shown as AWS shows them; nothing is encrypted |
 //! | `FifoThroughputLimit`, and every other quota of requests | checked and shown; nothing is throttled |
 //! | the fairness of fair queues (`MessageGroupId` on a standard queue) | the group is kept and shown; messages come by age |

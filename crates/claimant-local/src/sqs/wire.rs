@@ -14,15 +14,17 @@ type Text = BTreeMap<String, String>;
 /// Reads a request's JSON. An empty body is an empty request.
 pub(super) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
     let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|e| {
-        // The place alone: what serde would quote may be a part of a message.
-        let (line, column) = (e.line(), e.column());
-        let what = if e.is_data() { "is not of the type SQS expects there" } else { "is not JSON" };
-        Fault::new(
-            Code::Serialization,
-            format!("What stands before line {line}, column {column} of the request {what}."),
-        )
-    })
+    // The place alone: what serde would quote may be a part of a message.
+    let wrong = |line, column, is_json| {
+        let what = if is_json { "is not of the type SQS expects there" } else { "is not JSON" };
+        let message = format!("What stands before line {line}, column {column} of the request {what}.");
+        Fault::new(Code::Serialization, message)
+    };
+    // Serde would take the items of a list for the fields, by their order.
+    match body.trim_ascii_start() {
+        [b'[', ..] => Err(wrong(1, 1, true)),
+        _ => serde_json::from_slice(body).map_err(|e| wrong(e.line(), e.column(), e.is_data())),
+    }
 }
 
 /// Writes an answer's JSON.
@@ -45,8 +47,7 @@ pub(super) struct QueueRequest {
     pub(super) attributes: Text,
     #[serde(deserialize_with = "absent_where_null")]
     pub(super) attribute_names: Vec<String>,
-    #[serde(deserialize_with = "absent_where_null")]
-    pub(super) tags: Text,
+    pub(super) tags: Option<Text>,
     #[serde(deserialize_with = "absent_where_null")]
     pub(super) tag_keys: Vec<String>,
 }
@@ -156,6 +157,11 @@ pub(super) struct Attribute {
     pub(super) string_value: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) binary_value: Option<String>,
+    /// Reserved for later, and refused.
+    #[serde(skip_serializing, deserialize_with = "absent_where_null")]
+    pub(super) string_list_values: Vec<String>,
+    #[serde(skip_serializing, deserialize_with = "absent_where_null")]
+    pub(super) binary_list_values: Vec<String>,
 }
 
 /// The answer of actions that have none.
@@ -257,25 +263,6 @@ pub(super) struct SendAnswer {
 pub(super) struct ReceiveAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) messages: Vec<ReceivedMessage>,
-}
-
-/// Messages that were looked at, and not received. No action of SQS answers so.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct LookAnswer {
-    pub(super) messages: Vec<LookedAt>,
-    /// After which position the next page begins, unless this is the last.
-    pub(super) next: Option<u64>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct LookedAt {
-    pub(super) position: u64,
-    /// The bytes of the whole body, of which the message may have the first only.
-    pub(super) body_bytes: usize,
-    #[serde(flatten)]
-    pub(super) message: ReceivedMessage,
 }
 
 #[derive(Serialize)]

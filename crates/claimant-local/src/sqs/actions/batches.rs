@@ -20,8 +20,8 @@ pub(super) fn send(
 ) -> Result<BatchAnswer<SendAnswer>, Fault> {
     let queue = queue_name(&request.queue_url)?;
     check_entries(sqs, queue, request.entries.iter().map(|entry| entry.id.as_str()))?;
-    let entries: Vec<_> =
-        request.entries.into_iter().map(|entry| (entry.id.clone(), messages::new_message(entry, trace))).collect();
+    let message = |entry| messages::new_message("SendMessageBatch", entry, trace);
+    let entries: Vec<_> = request.entries.into_iter().map(|entry| (entry.id.clone(), message(entry))).collect();
     let sizes = entries.iter().filter_map(|(_, message)| message.as_ref().ok()).map(checks::size);
     let bytes: usize = sizes.sum();
     if bytes > MESSAGE_BYTES_MAX {

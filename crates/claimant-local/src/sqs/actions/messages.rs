@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use super::super::fault::{Code, Fault};
@@ -14,8 +15,7 @@ use super::super::receipt;
 use super::super::service::Sqs;
 use super::super::settings::{DELAY_MAX_S, VISIBILITY_MAX_S, WAIT_MAX_S};
 use super::super::wire::{
-    Attribute, LookAnswer, LookedAt, Nothing, ReceiptRequest, ReceiveAnswer, ReceiveRequest, ReceivedMessage,
-    SendAnswer, SendRequest,
+    Attribute, Nothing, ReceiptRequest, ReceiveAnswer, ReceiveRequest, ReceivedMessage, SendAnswer, SendRequest,
 };
 use super::parameters::{bounded, queue_name};
 
@@ -39,9 +39,28 @@ const SYSTEM_ATTRIBUTES: [&str; 11] = [
     "SqsManagedSseEnabled",
 ];
 
+/// Messages that were looked at, and not received. No action of SQS answers so.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(in super::super) struct LookAnswer {
+    messages: Vec<LookedAt>,
+    /// After which position the next page begins, unless this is the last.
+    next: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct LookedAt {
+    position: u64,
+    /// The bytes of the whole body, of which the message may have the first only.
+    body_bytes: usize,
+    #[serde(flatten)]
+    message: ReceivedMessage,
+}
+
 pub(super) fn send(sqs: &Sqs, request: SendRequest, trace: Option<&str>) -> Result<SendAnswer, Fault> {
     let queue = queue_name(&request.queue_url)?.to_owned();
-    let message = new_message(request, trace)?;
+    let message = new_message("SendMessage", request, trace)?;
     let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
     Ok(send_answer(String::new(), account.send(now_ms, &queue, message)?))
 }
@@ -57,8 +76,15 @@ pub(super) fn send_answer(id: String, sent: Sent) -> SendAnswer {
     }
 }
 
-/// The message of a request or an entry. Its own trace header beats that of the request.
-pub(super) fn new_message(request: SendRequest, trace: Option<&str>) -> Result<NewMessage, Fault> {
+/// The message of a request, or of an entry, of this action. Its own trace header beats that of the request.
+pub(super) fn new_message(action: &str, request: SendRequest, trace: Option<&str>) -> Result<NewMessage, Fault> {
+    let mut all = request.message_attributes.values().chain(request.message_system_attributes.values());
+    if all.any(|attribute| !attribute.string_list_values.is_empty() || !attribute.binary_list_values.is_empty()) {
+        return Err(Fault::new(
+            Code::UnsupportedOperation,
+            format!("Message attribute list values in {action} operation are not supported."),
+        ));
+    }
     let attributes = request.message_attributes.into_iter();
     let attributes = attributes.map(|(name, attribute)| Ok((name.clone(), attribute_in(&name, attribute)?)));
     Ok(NewMessage {
@@ -200,7 +226,7 @@ fn attribute_out((name, attribute): (String, MessageAttribute)) -> (String, Attr
         AttributeValue::Text(text) => (Some(text), None),
         AttributeValue::Binary(bytes) => (None, Some(STANDARD.encode(bytes))),
     };
-    let attribute = Attribute { data_type: attribute.data_type, string_value, binary_value };
+    let attribute = Attribute { data_type: attribute.data_type, string_value, binary_value, ..Attribute::default() };
     (name, attribute)
 }
 

@@ -45,7 +45,8 @@ pub(super) fn cancel(sqs: &Sqs, request: MoveRequest) -> Result<CancelAnswer, Fa
     let invalid = || Fault::new(Code::InvalidParameterValue, "Value for parameter TaskHandle is invalid.");
     let json = STANDARD.decode(&request.task_handle).map_err(|_| invalid())?;
     let handle: Handle = serde_json::from_slice(&json).map_err(|_| invalid())?;
-    let source = arn::queue_name(&handle.source_arn).ok_or_else(invalid)?;
+    arn::queue_name(&handle.source_arn).ok_or_else(invalid)?;
+    let source = name_of("SourceArn", &handle.source_arn)?;
     let moved = sqs.account().cancel_move(source, &handle.task_id)?;
     Ok(CancelAnswer { approximate_number_of_messages_moved: moved })
 }
@@ -83,8 +84,11 @@ fn source_of(request: &MoveRequest) -> Result<&str, Fault> {
     name_of("SourceArn", &request.source_arn)
 }
 
+/// The name of a queue of this account and Region; there are no others.
 fn name_of<'a>(parameter: &str, arn: &'a str) -> Result<&'a str, Fault> {
-    arn::queue_name(arn).ok_or_else(|| {
-        Fault::invalid_parameter(parameter, "You must use this format: arn:aws:sqs:<region>:<account_id>:<queue_name>.")
-    })
+    if arn::queue_name(arn).is_none() {
+        let reason = "You must use this format: arn:aws:sqs:<region>:<account_id>:<queue_name>.";
+        return Err(Fault::invalid_parameter(parameter, reason));
+    }
+    arn::local_queue_name(arn).ok_or_else(|| Fault::not_found(parameter))
 }

@@ -14,6 +14,9 @@ use crate::arn::{self, ACCOUNT_ID};
 
 const PAGE_MAX: u64 = 1_000;
 const TAGS_MAX: usize = 50;
+const TAG_KEY_MAX: usize = 128;
+const TAG_VALUE_MAX: usize = 256;
+const TAG_PREFIX_RESERVED: &str = "aws:";
 
 pub(super) fn create(sqs: &Sqs, request: NameRequest) -> Result<UrlAnswer, Fault> {
     let name = request.queue_name.as_str();
@@ -32,6 +35,7 @@ pub(super) fn create(sqs: &Sqs, request: NameRequest) -> Result<UrlAnswer, Fault
             ));
         }
     } else {
+        check_tags(&request.tags)?;
         account.check_deleted(now_ms, name)?;
         let attributes = Attributes::create(name, &request.attributes)?;
         account.create(now_ms, name, attributes)?.tags = request.tags;
@@ -141,12 +145,28 @@ pub(super) fn tag(sqs: &Sqs, request: QueueRequest) -> Result<Nothing, Fault> {
     let mut account = sqs.account();
     let tags = &mut account.queue(queue_name(&request.queue_url)?)?.tags;
     let mut tagged = tags.clone();
-    tagged.extend(request.tags);
-    if tagged.len() > TAGS_MAX {
-        return Err(Fault::invalid_parameter("Tags", format!("Too many tags: a queue has at most {TAGS_MAX}.")));
-    }
+    tagged.extend(request.tags.ok_or_else(|| Fault::missing("Tags"))?);
+    check_tags(&tagged)?;
     *tags = tagged;
     Ok(Nothing {})
+}
+
+/// Checks all tags of a queue: SQS's developer guide, "Quotas related to queues".
+fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Fault> {
+    if tags.len() > TAGS_MAX {
+        return Err(Fault::invalid_parameter("Tags", format!("Too many tags: a queue has at most {TAGS_MAX}.")));
+    }
+    let fits = |(key, value): (&String, &String)| {
+        let lengths = (1..=TAG_KEY_MAX).contains(&key.chars().count()) && value.chars().count() <= TAG_VALUE_MAX;
+        lengths && ![key, value].into_iter().any(|text| text.starts_with(TAG_PREFIX_RESERVED))
+    };
+    if tags.iter().all(fits) {
+        return Ok(());
+    }
+    let reason = format!(
+        "A key has 1 to {TAG_KEY_MAX} characters, a value {TAG_VALUE_MAX} at most, and neither begins with {TAG_PREFIX_RESERVED}"
+    );
+    Err(Fault::invalid_parameter("Tags", reason))
 }
 
 pub(super) fn untag(sqs: &Sqs, request: QueueRequest) -> Result<Nothing, Fault> {

@@ -184,9 +184,45 @@ async fn a_dead_letter_queue_says_whose_it_is() {
             refused => assert_eq!((code(refused), allowed), ("InvalidParameterValue".to_owned(), false), "{policy}"),
         }
     }
-    for policy in ["nonsense", "{}", r#"{"redrivePermission":"some"}"#, r#"{"redrivePermission":"byQueue"}"#] {
+    for policy in [
+        "nonsense",
+        "{}",
+        r#"{"redrivePermission":"some"}"#,
+        r#"{"redrivePermission":"byQueue"}"#,
+        r#"{"redrivePermission":"byQueue","sourceQueueArns":["orders"]}"#,
+    ] {
         assert_eq!(code(allow(policy).await), "InvalidParameterValue", "{policy}");
     }
+    // A queue that it does not allow, or whose dead-letter queue is gone, can still be changed.
+    for gone in [false, true] {
+        match gone {
+            true => _ = local.client.delete_queue().queue_url(local.url("dead")).send().await.unwrap(),
+            false => _ = allow(r#"{"redrivePermission":"denyAll"}"#).await.unwrap(),
+        }
+        let change = local.client.set_queue_attributes().queue_url(local.url("orders"));
+        change.attributes(Name::VisibilityTimeout, "9").send().await.unwrap();
+        assert_eq!(code(redrive().await), "InvalidParameterValue");
+    }
+}
+
+/// Seen in ruby-shoryuken/shoryuken#769, of a batch as well.
+#[tokio::test]
+async fn lists_of_attribute_values_are_refused() {
+    let local = Local::start().await;
+    let with = |list: bool| {
+        let attribute = MessageAttributeValue::builder().data_type("String").string_value("x");
+        let attribute = if list { attribute.string_list_values("y") } else { attribute };
+        attribute.build().unwrap()
+    };
+    let send = local.client.send_message().queue_url(local.url("orders")).message_body("a");
+    let error = send.message_attributes("n", with(true)).send().await.unwrap_err().into_service_error();
+    assert!(error.is_unsupported_operation() && error.to_string().contains("in SendMessage operation"), "{error:?}");
+    let entry = |id: &str| SendEntry::builder().id(id).message_body("a").message_attributes("n", with(id == "b"));
+    let batch = local.client.send_message_batch().queue_url(local.url("orders"));
+    let sent = batch.entries(entry("a").build().unwrap()).entries(entry("b").build().unwrap()).send().await.unwrap();
+    let failed: Vec<_> = sent.failed().iter().map(|entry| (entry.id(), entry.code())).collect();
+    assert_eq!(failed, [("b", "AWS.SimpleQueueService.UnsupportedOperation")]);
+    assert_eq!(sent.successful().len(), 1);
 }
 
 #[tokio::test]

@@ -92,6 +92,8 @@ async fn what_is_wrong_with_a_task() {
     assert_eq!(code(start(&local).max_number_of_messages_per_second(501).send().await), "InvalidParameterValue");
     let list = |queue: &str| local.client.list_message_move_tasks().source_arn(arn(queue));
     refused(list("gone").send().await, |e| e.is_resource_not_found_exception());
+    let elsewhere = arn("dead").replace("us-east-1", "eu-west-1");
+    refused(start(&local).source_arn(elsewhere).send().await, |e| e.is_resource_not_found_exception());
     assert_eq!(code(list("dead").max_results(11).send().await), "InvalidParameterValue");
     let cancel = |handle: String| local.client.cancel_message_move_task().task_handle(handle).send();
     assert_eq!(code(cancel("foobared".to_owned()).await), "InvalidParameterValue");

@@ -61,3 +61,42 @@ async fn what_has_no_effect_is_kept_and_shown() {
     set("").await.unwrap();
     assert_eq!(shown().await, None);
 }
+
+/// By their forms and limits in AWS's documents: the developer guide's quotas of queues, and the API reference of `SetQueueAttributes`.
+#[tokio::test]
+async fn what_has_no_effect_has_its_form_and_limits() {
+    let local = Local::start().await;
+    let url = local.url("orders");
+    for (name, value, accepted) in [
+        (Name::KmsDataKeyReusePeriodSeconds, "59", false),
+        (Name::KmsDataKeyReusePeriodSeconds, "60", true),
+        (Name::KmsDataKeyReusePeriodSeconds, "86400", true),
+        (Name::KmsDataKeyReusePeriodSeconds, "86401", false),
+        (Name::KmsDataKeyReusePeriodSeconds, "abc", false),
+        (Name::SqsManagedSseEnabled, "True", true),
+        (Name::SqsManagedSseEnabled, "maybe", false),
+        (Name::Policy, "nonsense", false),
+        (Name::Policy, "[]", false),
+    ] {
+        let set = local.client.set_queue_attributes().queue_url(&url).attributes(name.clone(), value).send().await;
+        match accepted {
+            true => _ = set.unwrap(),
+            false => refused(set, |e| e.is_invalid_attribute_value()),
+        }
+    }
+    let of = |length: usize| "ö".repeat(length);
+    for (key, value, accepted) in [
+        (of(128), of(256), true),
+        (of(129), String::new(), false),
+        (String::new(), of(1), false),
+        ("k".to_owned(), of(257), false),
+        ("aws:x".to_owned(), of(1), false),
+        ("k".to_owned(), "aws:x".to_owned(), false),
+    ] {
+        let tag = local.client.tag_queue().queue_url(&url).tags(&key, &value).send().await;
+        assert_eq!(tag.is_ok(), accepted, "{key}: {value}");
+        let name = format!("tagged-{accepted}");
+        let create = local.client.create_queue().queue_name(name).tags(&key, &value).send().await;
+        assert_eq!(create.is_ok(), accepted, "{key}: {value}");
+    }
+}

@@ -34,6 +34,9 @@ async fn requests_that_no_sdk_makes() {
     let cases = [
         ("AmazonSQS.SendMessage", "{", "SerializationException", "is not JSON"),
         ("AmazonSQS.SendMessage", r#"{"MessageBody":{"secret":1}}"#, "SerializationException", "column"),
+        // By their order, they would be the fields of a message.
+        ("AmazonSQS.SendMessage", r#" ["", "orders", "secret"]"#, "SerializationException", "column"),
+        ("AmazonSQS.TagQueue", r#"{"QueueUrl":"orders"}"#, "MissingRequiredParameterException", "Tags"),
         ("AmazonSQS.SendMessage", "", "MissingRequiredParameterException", "QueueUrl"),
         ("AmazonSQS.AddPermission", "{}", "UnsupportedOperation", "AddPermission"),
         ("Else.SendMessage", "{}", "UnsupportedOperation", "X-Amz-Target"),

@@ -29,7 +29,8 @@ async fn queues_from_creation_to_deletion() {
     }
     let missing = policy.replace(":dead", ":gone");
     let other_type = policy.replace(":dead", ":orders.fifo");
-    for policy in ["nonsense", "{}", &missing, &other_type] {
+    let (other_region, other_account) = (policy.replace("us-east-1", "eu-west-1"), policy.replace(":0", ":1"));
+    for policy in ["nonsense", "{}", &missing, &other_type, &other_region, &other_account] {
         let refused = create("x").attributes(Name::RedrivePolicy, policy).send().await;
         assert_eq!(code(refused), "InvalidParameterValue", "{policy}");
     }
