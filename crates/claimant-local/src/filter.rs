@@ -3,7 +3,7 @@
 //! Of an SQS message only the body can be filtered by. A pattern for fields of the body fits only a body that is a JSON
 //! object or list; a pattern for the body as a text fits only one that is not. What fits no filter is deleted.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 
 /// One compiled pattern of a mapping's `FilterCriteria`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,17 +149,20 @@ impl Comparison {
     }
 }
 
+const OR_TAKES: &str = "`$or` takes a list of two or more objects";
+
 fn all_of(object: &Map<String, Value>) -> Result<Fields, String> {
     let mut fields = Fields::default();
     for (name, value) in object {
         match value {
-            Value::Array(alternatives) if name == "$or" => {
+            Value::Array(alternatives) if name == "$or" && alternatives.len() >= 2 => {
                 let each = alternatives.iter().map(|alternative| match alternative {
                     Value::Object(object) => all_of(object),
-                    _ => Err("`$or` takes a list of objects".to_owned()),
+                    _ => Err(OR_TAKES.to_owned()),
                 });
                 fields.choices.push(each.collect::<Result<_, _>>()?);
             }
+            _ if name == "$or" => return Err(OR_TAKES.to_owned()),
             Value::Array(rules) => fields.fields.push((name.clone(), Field::Rules(any_of(rules)?))),
             Value::Object(object) => fields.fields.push((name.clone(), Field::Object(all_of(object)?))),
             _ => return Err(format!("`{name}` must be an object, or a list of values: write [{value}]")),
@@ -195,23 +198,50 @@ fn rule(value: &Value) -> Result<Rule, String> {
         "equals-ignore-case" => Ok(Rule::EqualsIgnoreCase(text()?.to_lowercase())),
         "exists" => operand.as_bool().map(Rule::Exists).ok_or_else(|| "`exists` takes true or false".to_owned()),
         "numeric" => numeric(operand),
-        "anything-but" => Ok(Rule::AnythingBut(match operand {
-            Value::Array(values) => any_of(values)?,
-            value => vec![rule(value)?],
-        })),
+        "anything-but" => anything_but(operand).map(Rule::AnythingBut),
         other => Err(format!("uses `{other}`, which Lambda's filters do not have")),
     }
 }
 
+/// What must not hold: of the values and rules, Lambda takes some here only.
+fn anything_but(operand: &Value) -> Result<Vec<Rule>, String> {
+    let wrong = "`anything-but` takes texts, or numbers, or one of `prefix` and `suffix`, which are not empty, and `equals-ignore-case`";
+    match operand {
+        Value::String(_) | Value::Number(_) => Ok(vec![rule(operand)?]),
+        Value::Array(values) if values.iter().all(Value::is_string) || values.iter().all(Value::is_number) => {
+            any_of(values)
+        }
+        Value::Object(object) => match object.get("equals-ignore-case") {
+            Some(Value::Array(texts)) if object.len() == 1 => {
+                texts.iter().map(|text| rule(&json!({ "equals-ignore-case": text }))).collect()
+            }
+            _ => match rule(operand)? {
+                Rule::Prefix(text) | Rule::Suffix(text) if text.is_empty() => Err(wrong.to_owned()),
+                allowed @ (Rule::Prefix(_) | Rule::Suffix(_) | Rule::EqualsIgnoreCase(_)) => Ok(vec![allowed]),
+                _ => Err(wrong.to_owned()),
+            },
+        },
+        _ => Err(wrong.to_owned()),
+    }
+}
+
 fn numeric(operand: &Value) -> Result<Rule, String> {
-    let wrong = || "`numeric` takes one or two comparisons: [\">\", 0, \"<=\", 5]".to_owned();
+    let wrong = || "`numeric` takes one comparison, or a range from below: [\">\", 0, \"<=\", 5]".to_owned();
     let parts = operand.as_array().filter(|parts| matches!(parts.len(), 2 | 4)).ok_or_else(wrong)?;
     let comparison = |pair: &[Value]| match pair {
         [Value::String(sign), Value::Number(bound)] => Some((Comparison::of(sign)?, bound.clone())),
         _ => None,
     };
     let comparisons: Option<Vec<_>> = parts.chunks(2).map(comparison).collect();
-    comparisons.map(Rule::Numeric).ok_or_else(wrong)
+    let comparisons = comparisons.ok_or_else(wrong)?;
+    if let [(from, low), (to, high)] = &comparisons[..] {
+        let from_below = matches!(from, Comparison::Greater | Comparison::GreaterOrEqual)
+            && matches!(to, Comparison::Less | Comparison::LessOrEqual);
+        if !from_below || low.as_f64() >= high.as_f64() {
+            return Err(wrong());
+        }
+    }
+    Ok(Rule::Numeric(comparisons))
 }
 
 #[cfg(test)]
@@ -225,7 +255,7 @@ mod tests {
 
     #[test]
     fn patterns_fit_as_lambda_has_it() {
-        let table: [(&str, &[&str], &[&str]); 19] = [
+        let table: [(&str, &[&str], &[&str]); 20] = [
             (
                 r#"{"body": {"kind": ["order", "offer"]}}"#,
                 &[r#"{"kind": "order", "x": 1}"#, r#"{"kind": "offer"}"#],
@@ -253,9 +283,14 @@ mod tests {
             (r#"{"body": {"a": [{"suffix": ".png"}]}}"#, &[r#"{"a": "x.png"}"#], &[r#"{"a": "png.x"}"#]),
             (r#"{"body": {"a": [{"equals-ignore-case": "AbÖ"}]}}"#, &[r#"{"a": "aBö"}"#], &[r#"{"a": "ab"}"#]),
             (
-                r#"{"body": {"a": [{"anything-but": ["x", 1]}]}}"#,
-                &[r#"{"a": "y"}"#, r#"{"a": 2}"#],
-                &[r#"{"a": "x"}"#, r#"{"a": 1}"#, "{}"],
+                r#"{"body": {"a": [{"anything-but": ["x", "z"]}], "b": [{"anything-but": 1}]}}"#,
+                &[r#"{"a": "y", "b": 2}"#],
+                &[r#"{"a": "x", "b": 2}"#, r#"{"a": "y", "b": 1}"#, "{}"],
+            ),
+            (
+                r#"{"body": {"a": [{"anything-but": {"equals-ignore-case": ["X", "z"]}}]}}"#,
+                &[r#"{"a": "y"}"#],
+                &[r#"{"a": "x"}"#, r#"{"a": "Z"}"#],
             ),
             (r#"{"body": {"a": [{"anything-but": {"prefix": "x"}}]}}"#, &[r#"{"a": "y"}"#], &[r#"{"a": "xy"}"#]),
             (r#"{"body": {"a": [{"numeric": ["=", 3.5]}]}}"#, &[r#"{"a": 3.50}"#], &[r#"{"a": "3.5"}"#]),
@@ -309,6 +344,18 @@ mod tests {
             (r#"{"body": {"a": [{"prefix": 1}]}}"#, "`prefix` takes a text"),
             (r#"{"body": {"a": [{"numeric": [">"]}]}}"#, "`numeric` takes"),
             (r#"{"body": {"a": [{"numeric": ["~", 1]}]}}"#, "`numeric` takes"),
+            (r#"{"body": {"a": [{"numeric": ["<", 1, ">", 5]}]}}"#, "`numeric` takes"),
+            (r#"{"body": {"a": [{"numeric": ["=", 1, "=", 1]}]}}"#, "`numeric` takes"),
+            (r#"{"body": {"a": [{"numeric": [">=", 5, "<=", 5]}]}}"#, "`numeric` takes"),
+            (r#"{"body": {"a": [{"anything-but": [1, "a"]}]}}"#, "`anything-but` takes"),
+            (r#"{"body": {"a": [{"anything-but": []}]}}"#, "empty list"),
+            (r#"{"body": {"a": [{"anything-but": null}]}}"#, "`anything-but` takes"),
+            (r#"{"body": {"a": [{"anything-but": [{"prefix": "a"}]}]}}"#, "`anything-but` takes"),
+            (r#"{"body": {"a": [{"anything-but": {"exists": true}}]}}"#, "`anything-but` takes"),
+            (r#"{"body": {"a": [{"anything-but": {"suffix": ""}}]}}"#, "`anything-but` takes"),
+            (r#"{"body": {"a": [{"anything-but": {"equals-ignore-case": [1]}}]}}"#, "takes a text"),
+            (r#"{"body": {"$or": [{"a": [1]}]}}"#, "`$or` takes"),
+            (r#"{"body": {"$or": {"a": [1]}}}"#, "`$or` takes"),
             (r#"{"body": {"a": [{"exists": "no"}]}}"#, "`exists` takes"),
         ];
         for (pattern, expected) in table {

@@ -573,7 +573,9 @@ Resources:
               Filters:
                 - Pattern: PATTERN
 ";
+    let long = format!("'{{\"body\": {{\"a\": [\"{}\"]}}}}'", "x".repeat(4_096));
     for (pattern, expected) in [
+        (&*long, "has more than 4096 characters"),
         ("'{\"body\": 1}'", "`body` must be"),
         ("'{\"body\"'", "is not JSON"),
         ("'{\"attributes\": {\"a\": [1]}}'", "only `body`"),
