@@ -14,6 +14,8 @@ use claimant_local::sqs::{QueueSettings, Sqs};
 use claimant_tests::wire::{Loss, Wire};
 use futures_util::future::join_all;
 
+use crate::lambda::world::Logs;
+
 const STANDARD: &str = "reminders";
 const FIFO: &str = "reminders.fifo";
 const DEAD: &str = "dead";
@@ -219,11 +221,15 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
 async fn what_cannot_be_sent_is_kept_in_the_dead_letter_queue() {
     let world = World::start(RetryConfig::disabled()).await;
     let dead = world.sqs.queue_arn(DEAD);
+    let logs = Logs::record();
     world.scheduler("gone").dead_letters(dead).schedule(outgoing("k", "body"), AT).await.unwrap();
     world.scheduler("gone").schedule(outgoing("lost", "body"), AT).await.unwrap();
     let bodies = world.at(AT, DEAD);
     assert!(bodies.len() == 1 && bodies[0].contains("\"MessageBody\":\"body\""), "{bodies:?}");
     assert!(world.local.is_empty());
+    // By then the log alone says which message was lost.
+    let lost = "schedule=\"arn:aws:scheduler:us-east-1:000000000000:schedule/default/";
+    assert_eq!(logs.text().matches(lost).count(), 2, "{}", logs.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -285,8 +291,9 @@ async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
     const SEND: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
     let rows = [
         ("a b", "at(2100-01-01T00:00:00)", SEND, "OFF", ROLE, "{}", "a name has"),
-        ("n", "rate(5 minutes)", SEND, "OFF", ROLE, "{}", "at(yyyy"),
-        ("n", "at(2100-01-01T00:00:00)", "arn:aws:sqs:us-east-1:000000000000:q", "OFF", ROLE, "{}", "the target"),
+        ("n", "rate(5 minutes)", SEND, "OFF", ROLE, "{}", "in UTC only"),
+        ("n", "at(2100-02-30T00:00:00)", SEND, "OFF", ROLE, "{}", "that there is"),
+        ("n", "at(2100-01-01T00:00:00)", "arn:aws:sqs:us-east-1:000000000000:q", "OFF", ROLE, "", "the target"),
         ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", GOV_ROLE, "{}", "the targets arn:aws-us-gov:"),
         ("n", "at(2100-01-01T00:00:00)", SEND, "FLEXIBLE", ROLE, "{}", "FlexibleTimeWindow"),
         ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", "role", "{}", "RoleArn"),

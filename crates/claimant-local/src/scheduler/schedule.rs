@@ -18,24 +18,28 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// Reads what a target of a role in this partition calls, and with what.
     fn read(target: &Value, partition: &str, input: &str) -> Result<Self, String> {
-        match partition_of(&target["Arn"]) {
-            Some((own, SEND_MESSAGE)) if own == partition => Ok(Self::SendMessage),
-            Some((own, UPDATE_MAPPING)) if own == partition => {
-                let input: Value = serde_json::from_str(input).unwrap_or_default();
-                let fields = input.as_object().map_or(0, serde_json::Map::len);
-                match (&input["Uuid"], &input["Enabled"]) {
-                    (Value::String(id), Value::Bool(enabled)) if fields == 2 => {
-                        Ok(Self::Switch { id: id.clone(), enabled: *enabled })
-                    }
-                    _ => Err("of an event source mapping, the local scheduler changes Enabled alone: Target.Input is \
-                              {\"Uuid\": …, \"Enabled\": …}"
-                        .to_owned()),
-                }
-            }
-            _ => Err(format!(
+        let called = partition_of(&target["Arn"]).filter(|(own, _)| *own == partition);
+        let Some((_, action @ (SEND_MESSAGE | UPDATE_MAPPING))) = called else {
+            return Err(format!(
                 "the local scheduler has the targets arn:{partition}:{SEND_MESSAGE} and arn:{partition}:{UPDATE_MAPPING} only"
-            )),
+            ));
+        };
+        let json = if input.len() > INPUT_MAX_BYTES { None } else { serde_json::from_str(input).ok() };
+        let input: Value =
+            json.ok_or_else(|| format!("Target.Input is not JSON, or has more than {INPUT_MAX_BYTES} bytes"))?;
+        if action == SEND_MESSAGE {
+            return Ok(Self::SendMessage);
+        }
+        let fields = input.as_object().map_or(0, serde_json::Map::len);
+        match (&input["Uuid"], &input["Enabled"]) {
+            (Value::String(id), Value::Bool(enabled)) if fields == 2 => {
+                Ok(Self::Switch { id: id.clone(), enabled: *enabled })
+            }
+            _ => Err("of an event source mapping, the local scheduler changes Enabled alone: Target.Input is \
+                      {\"Uuid\": …, \"Enabled\": …}"
+                .to_owned()),
         }
     }
 }
@@ -78,8 +82,13 @@ impl Schedule {
         let target = &request["Target"];
         let expression = request["ScheduleExpression"].as_str().unwrap_or_default();
         let zone = request["ScheduleExpressionTimezone"].as_str().unwrap_or("UTC");
-        let at_ms = time(expression).filter(|_| zone == "UTC");
-        let at_ms = at_ms.ok_or("the local scheduler has at(yyyy-mm-ddThh:mm:ss) in UTC only")?;
+        let at_ms = match time(expression) {
+            Some(at_ms) if zone == "UTC" => at_ms,
+            None if zone == "UTC" && expression.starts_with("at(") => {
+                return Err("ScheduleExpression is no time at(yyyy-mm-ddThh:mm:ss) that there is".to_owned());
+            }
+            _ => return Err("the local scheduler has at(yyyy-mm-ddThh:mm:ss) in UTC only".to_owned()),
+        };
         if request["FlexibleTimeWindow"]["Mode"] != "OFF" {
             return Err("the local scheduler has FlexibleTimeWindow with the Mode OFF only".to_owned());
         }
@@ -87,9 +96,6 @@ impl Schedule {
         let role = role.filter(|(_, role)| role.starts_with("iam::") && role.contains(":role/"));
         let (partition, _) = role.ok_or("Target.RoleArn is not the ARN of a role")?;
         let input = text(&target["Input"]).unwrap_or_default();
-        if input.len() > INPUT_MAX_BYTES || serde_json::from_str::<Value>(&input).is_err() {
-            return Err(format!("Target.Input is not JSON, or has more than {INPUT_MAX_BYTES} bytes"));
-        }
         Ok(Self {
             at_ms,
             action: Action::read(target, partition, &input)?,

@@ -99,17 +99,21 @@ impl Scheduler {
             self.journal.write(|| Event::new(now_ms, ran()));
             match &schedule.action {
                 Action::SendMessage => self.send(arn, schedule),
-                Action::Switch { id, enabled } => self.switch(id, *enabled),
+                Action::Switch { id, enabled } => self.switch(arn, id, *enabled),
             }
         }
         due.len()
     }
 
-    fn switch(&self, id: &str, enabled: bool) {
+    fn switch(&self, schedule: &str, id: &str, enabled: bool) {
         match self.mappings.get().into_iter().flatten().find(|mapping| mapping.id() == id) {
             Some(mapping) => mapping.enable(enabled),
             None => {
-                tracing::warn!(id, "a schedule could not switch its event source mapping: there is none of this id")
+                tracing::warn!(
+                    schedule,
+                    id,
+                    "a schedule could not switch its event source mapping: there is none of this id"
+                )
             }
         }
     }
@@ -119,7 +123,7 @@ impl Scheduler {
         let Err(error) = self.sqs.send_as_asked(input.as_bytes()) else { return };
         let queue = schedule.dead_letter_arn.as_deref().and_then(arn::local_queue_name);
         let kept = queue.is_some_and(|queue| self.sqs.send(queue, NewMessage::new(input)).is_ok());
-        tracing::warn!(dead_lettered = kept, "a schedule could not send its message: {error}");
+        tracing::warn!(schedule = arn, dead_lettered = kept, "a schedule could not send its message: {error}");
     }
 
     /// Keeps a schedule. The same request again, by its token, changes nothing.
