@@ -80,7 +80,7 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(functions: Functions) -> 
         .route(&format!("{FUNCTIONS_PATH}/{{name}}"), get(get_function))
         .route(&format!("{FUNCTIONS_PATH}/{{name}}/configuration"), get(get_configuration))
         .route(&format!("{TAGS_PATH}/{{arn}}"), get(list_tags))
-        .route("/2015-03-31/{*rest}", axum::routing::any(unknown))
+        .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .with_state(functions)
 }
@@ -203,7 +203,7 @@ fn page(name: &str, items: Vec<Value>, query: &BTreeMap<String, String>) -> Resp
 async fn unknown(method: Method, uri: Uri) -> Response {
     let path: String = uri.path().chars().take(100).collect();
     let why = format!(
-        "the local cloud does not support {method} {path}: it has ListFunctions, GetFunction, GetFunctionConfiguration, \
+        "the local cloud does not support {method} {path}: of Lambda's API it has ListFunctions, GetFunction, GetFunctionConfiguration, \
          ListTags, ListEventSourceMappings, GetEventSourceMapping and UpdateEventSourceMapping"
     );
     refusal(StatusCode::NOT_FOUND, "UnknownOperationException", &why)

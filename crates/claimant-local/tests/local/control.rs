@@ -120,6 +120,13 @@ async fn faults_are_switched_on_listed_and_ended_over_http() {
     let (status, ended) = call(&address, "DELETE", "/_claimant/faults/1", "").await;
     assert!(status == 200 && ended["ended_ms"].is_number(), "{ended}");
     assert_eq!(call(&address, "DELETE", "/_claimant/faults/2", "").await.0, 404);
+    // Lambda's API has paths of many versions.
+    for path in ["/2015-03-31/functions/f/policy", "/2019-09-30/functions/f/concurrency", "/2021-10-31/functions/f/url"]
+    {
+        let (status, answer) = call(&address, "GET", path, "").await;
+        let why = answer["message"].as_str().unwrap();
+        assert!(status == 404 && why.contains(path) && why.contains("it has ListFunctions"), "{answer}");
+    }
     assert_eq!(call(&address, "DELETE", path, "").await, (200, json!({"faults": []})));
     assert_eq!(call(&address, "GET", path, "").await.1["faults"][0]["id"], 1);
 }
