@@ -50,7 +50,8 @@ impl Mapping {
         let switch = MappingSwitch::new(&spec);
         let held = Arc::<Mutex<HashSet<String>>>::default();
         let journal = function.journal().clone();
-        let source = Source { spec, sqs, counters: Arc::clone(&counters), held: Arc::clone(&held), journal };
+        let (all, failed) = (Arc::clone(&counters), Mutex::default());
+        let source = Source { spec, sqs, counters: all, held: Arc::clone(&held), journal, failed };
         let poller = Arc::new(Poller { source, function, switch: switch.clone() });
         let mut task = JoinSet::new();
         task.spawn(poller.run());

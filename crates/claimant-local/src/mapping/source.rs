@@ -34,6 +34,8 @@ pub(super) struct Source {
     /// The ids of the messages that were received for an invocation that has not ended.
     pub(super) held: Arc<Mutex<HashSet<String>>>,
     pub(super) journal: Journal,
+    /// Why the last receive failed; none where it did not.
+    pub(super) failed: Mutex<Option<String>>,
 }
 
 impl Source {
@@ -97,17 +99,34 @@ impl Source {
         };
         match received {
             Ok(messages) => {
+                if lock(&self.failed).take().is_some() {
+                    tracing::info!(queue, "an event source mapping receives from its queue again");
+                }
                 let messages = self.filtered(messages);
                 lock(&self.held).extend(messages.iter().map(|message| message.message_id.clone()));
                 Some(messages)
             }
             Err(error) => {
-                tracing::error!(queue, %error, "cannot receive from the queue of an event source mapping");
+                self.note_failed(error.to_string());
                 tokio::select! {
                     _ = wanted.wait_for(|wanted| *wanted != Wanted::Polling) => None,
                     () = sleep(ERROR_PAUSE) => Some(Vec::new()),
                 }
             }
+        }
+    }
+
+    /// Logs why a receive failed where that begins, or becomes another reason: it is tried again each second.
+    fn note_failed(&self, error: String) {
+        let mut failed = lock(&self.failed);
+        if failed.as_ref() != Some(&error) {
+            let queue = &self.spec.queue;
+            tracing::error!(
+                queue,
+                %error,
+                "cannot receive from the queue of an event source mapping, and goes on to try: create the queue again, or stop the cloud"
+            );
+            *failed = Some(error);
         }
     }
 
@@ -149,5 +168,44 @@ impl Source {
             }
         }
         deleted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqs::{NewMessage, QueueSettings};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_that_is_gone_is_logged_once_and_when_it_is_there_again() {
+        let logs = tempfile::NamedTempFile::new().unwrap();
+        let writer = Arc::new(logs.reopen().unwrap());
+        let _guard = tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(writer).finish());
+        let spec = MappingSpec {
+            logical_id: "ConfirmOrders".to_owned(),
+            line: 1,
+            queue: "orders".to_owned(),
+            batch_size: 10,
+            window: Duration::ZERO,
+            filters: Vec::new(),
+            report_batch_item_failures: true,
+            maximum_concurrency: None,
+            enabled: true,
+        };
+        let (sqs, journal) = (Sqs::new(), Journal::off());
+        let (counters, held, failed) = Default::default();
+        let source = Source { spec, sqs, counters, held, journal, failed };
+        let (_switch, mut wanted) = watch::channel(Wanted::Polling);
+        let mut receive = async || source.receive(1, Duration::ZERO, &mut wanted).await.unwrap().len();
+        for _ in 0..3 {
+            assert_eq!(receive().await, 0);
+        }
+        source.sqs.create_queue("orders", QueueSettings::default()).unwrap();
+        source.sqs.send("orders", NewMessage::new("a")).unwrap();
+        assert_eq!((receive().await, receive().await), (1, 0));
+        let text = std::fs::read_to_string(logs.path()).unwrap();
+        for line in ["cannot receive from the queue", "receives from its queue again"] {
+            assert_eq!(text.matches(line).count(), 1, "{line}: {text}");
+        }
     }
 }
