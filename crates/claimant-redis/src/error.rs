@@ -46,8 +46,8 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
         "NOAUTH" | "WRONGPASS" => (StoreErrorKind::Denied, "give the URL a user and a password that are right"),
         "NOPERM" => (
             StoreErrorKind::Denied,
-            "let the user run EVALSHA, EVAL, HGETALL, EXISTS, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix; in a \
-             cluster also CLUSTER SLOTS, PING and ASKING",
+            "let the user run EVALSHA, EVAL, HGETALL, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix; in a cluster also \
+             CLUSTER SLOTS, PING and ASKING",
         ),
         "WRONGTYPE" => (
             StoreErrorKind::Misconfigured,
@@ -79,15 +79,19 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
     (kind, format!("{code} ({fix})"))
 }
 
-/// Returns the error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real code; and a client that
-/// has not logged in may only send short commands, or gets a protocol error.
+/// Returns the error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real code; a command that the user may not
+/// run there is an `ERR` in newer ones, too; and a client that has not logged in may only send short commands, or gets a protocol error.
 fn code(error: &RedisError) -> &str {
-    const IN_SCRIPTS: [&str; 5] = ["WRONGTYPE", "NOPERM", "READONLY", "OOM", "MISCONF"];
+    const IN_SCRIPTS: [&str; 4] = ["WRONGTYPE", "READONLY", "OOM", "MISCONF"];
     match error.code() {
         Some("ERR") => {
             let text = error.detail().unwrap_or_default();
             if text.contains("unauthenticated") {
                 return "NOAUTH";
+            }
+            // The second one is of Redis 7.2 and Valkey.
+            if ["The user executing the script", "ACL failure in script"].iter().any(|says| text.contains(says)) {
+                return "NOPERM";
             }
             // Of a cluster that may be read while it is down, and was to be written.
             if text.contains("while the cluster is down") {
@@ -133,6 +137,14 @@ mod tests {
             ("ERR Protocol error: unauthenticated multibulk length", StoreErrorKind::Denied),
             ("WRONGPASS invalid username-password pair", StoreErrorKind::Denied),
             ("NOPERM User secret has no permissions to run the 'evalsha' command", StoreErrorKind::Denied),
+            (
+                "ERR The user executing the script can't run this command or subcommand script: secret, on @user_script:8.",
+                StoreErrorKind::Denied,
+            ),
+            (
+                "ERR ACL failure in script: User secret has no permissions to run the 'hset' command script: 1, on @user_script:14.",
+                StoreErrorKind::Denied,
+            ),
             ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreErrorKind::Misconfigured),
             (
                 "ERR Error running script (call to f_1): @user_script:9: WRONGTYPE Operation",

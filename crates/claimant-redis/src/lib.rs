@@ -46,9 +46,8 @@
 //!
 //! # What the server needs
 //!
-//! Redis 4 or newer, or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `EXISTS`, `HGET`,
-//! `HSET`, `HDEL` and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy
-//! is to be checked; in a database other than 0 also `SELECT`; an operator's also `SCAN` and `DBSIZE`. Each script touches one key,
+//! Redis 4 or newer, or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `HGET`, `HSET`, `HDEL`
+//! and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy is to be checked; in a database other than 0 also `SELECT`; an operator's also `SCAN` and `DBSIZE`. Each script touches one key,
 //! so a cluster may place keys anywhere: [`RedisStore::open_cluster`]. There the user also needs `CLUSTER|SLOTS` (before Redis 7
 //! `CLUSTER`), `PING`, and `ASKING`, for keys whose slot is being moved to another node.
 
