@@ -7,6 +7,7 @@ mod lists;
 mod locks;
 mod many;
 mod passing;
+mod settings;
 mod silence;
 mod tls;
 mod transactions;

@@ -34,6 +34,20 @@ const FAULTS: &[Fault] = &[
         says: "Are user and password right",
     },
     Fault {
+        name: "locked user",
+        sql: &[],
+        url: |url| url.replace("//claimant:", "//locked:"),
+        kind: StoreErrorKind::Denied,
+        says: "may the user connect from here",
+    },
+    Fault {
+        name: "expired password",
+        sql: &[],
+        url: |url| url.replace("//claimant:", "//expired:"),
+        kind: StoreErrorKind::Denied,
+        says: "Are user and password right",
+    },
+    Fault {
         name: "unknown database",
         sql: &[],
         url: |url| url.replace("/claimant", "/nowhere").replace("//nowhere:", "//claimant:"),
@@ -93,13 +107,18 @@ fn with_port(url: &str, port: &str) -> String {
     format!("{before}:{port}/{database}")
 }
 
-/// A user that may connect and nothing else.
-async fn make_stranger(party: &mut Party) {
+/// A user that may connect and nothing else, and two that may not.
+async fn make_users(party: &mut Party) {
     let sql = match party {
-        Party::Postgres(_) => "CREATE ROLE stranger LOGIN PASSWORD 'claimant'",
+        Party::Postgres(_) => {
+            "CREATE ROLE stranger LOGIN PASSWORD 'claimant'; CREATE ROLE locked PASSWORD 'claimant'; \
+             CREATE ROLE expired LOGIN PASSWORD 'claimant' VALID UNTIL '2001-01-01'"
+        }
         Party::MariaDb(_) => {
             "CREATE USER stranger@'%' IDENTIFIED BY 'claimant'; CREATE TABLE claimant.open (id int); \
-             GRANT SELECT ON claimant.open TO stranger@'%'"
+             GRANT SELECT ON claimant.open TO stranger@'%', locked@'%' IDENTIFIED BY 'claimant', \
+             expired@'%' IDENTIFIED BY 'claimant'; \
+             ALTER USER locked@'%' ACCOUNT LOCK; ALTER USER expired@'%' PASSWORD EXPIRE"
         }
     };
     party.run(sql).await;
@@ -110,7 +129,7 @@ async fn make_stranger(party: &mut Party) {
 async fn what_is_wrong_is_said_with_its_mend_and_in_time() {
     for database in Database::alone() {
         let mut party = database.party().await;
-        make_stranger(&mut party).await;
+        make_users(&mut party).await;
         for fault in FAULTS {
             let name = format!("{}, {}", database.name(), fault.name);
             drop(granted(&database.store(2).await, KEY).await);

@@ -34,7 +34,8 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         1615 => Meaning::of(Throttled, "; it can succeed later").without_message(),
         1021 | 1037 | 1041 | 1114 => Meaning::of(Throttled, ". The server has no more memory or disk to give"),
         1040 | 1203 | 1226 | 1461 => Meaning::of(Throttled, ". The server or the user has no more connections to give"),
-        1044 | 1045 | 1698 | 1251 | 2061 => {
+        // Also passwords that have expired, accounts that are locked, and hosts and users that are blocked after too many failures.
+        1044 | 1045 | 1129 | 1130 | 1251 | 1698 | 1820 | 1862 | 2061 | 3118 | 3955 | 4150 | 4151 => {
             Meaning::of(Denied, ". Are user and password right, and may the user connect from here?")
         }
         1142 | 1143 | 1227 | 1370 => Meaning::of(Denied, format!(". {}", table.rights())),
@@ -50,7 +51,9 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
             Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer")
                 .without_message()
         }
-        1053 | 1077 | 1152 | 1158..=1161 | 1317 | 1927 | 1969 | 3024 | 3169 | 4031 => Meaning::of(Unreachable, ""),
+        1053 | 1077 | 1152 | 1158..=1161 | 1184 | 1317 | 1927 | 1969 | 3024 | 3169 | 4031 => {
+            Meaning::of(Unreachable, "")
+        }
         _ => Meaning::of(Other, "").without_message(),
     }
 }

@@ -13,10 +13,11 @@ use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 
 /// The settings of each connection: a lock of another transaction, on a row or on the table, fails a statement, rather than block it until
 /// long after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
-/// gaps between them; and a value that is too long is refused, never cut.
-const SESSION: &str = "SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, autocommit = 1, \
+/// gaps between them; a value that is too long is refused, never cut; and what has no transaction of its own commits, whatever the server's
+/// defaults are: also after another one's `COMMIT` on the connection, and after what the server ran first (`init_connect`).
+const SESSION: &str = "SET SESSION completion_type = 0, autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \
                        sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
-                       SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+                       SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
 
 /// Makes migrations of one database wait for each other: null where there is none. Lock names are global to the server, and short.
 const LOCK: &str = "SELECT IF(DATABASE() IS NULL, NULL, GET_LOCK(CONCAT('claimant', SHA1(DATABASE())), ?))";
@@ -87,7 +88,8 @@ impl MySqlStore {
     }
 
     /// Creates a store on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up
-    /// as they do: with an `innodb_lock_wait_timeout` and a `lock_wait_timeout` of a second, READ COMMITTED, and a strict SQL mode.
+    /// as they do: with an `innodb_lock_wait_timeout` and a `lock_wait_timeout` of a second, READ COMMITTED, a strict SQL mode, `autocommit`, and
+    /// a `completion_type` of `NO_CHAIN`. A claim or a completion on a connection with an open transaction is lost when that is rolled back.
     #[must_use]
     pub fn new(pool: MySqlPool) -> Self {
         Self { pool }

@@ -1,0 +1,104 @@
+//! Settings of a server or a database that are not those which a store needs.
+
+use std::time::Duration;
+
+use claimant_core::protocol::Refusal;
+use claimant_core::{Call, ClaimAnswer, Meter, Settled};
+use sqlx::query;
+
+use super::transactions::transactional;
+use super::world::{AnyStore, Database, Party, completed, granted, request, settle};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// The defaults of PostgreSQL's database, and of MariaDB's server.
+const POSTGRES: &[&str] = &[
+    "default_transaction_read_only = on",
+    "default_transaction_isolation = serializable",
+    "default_transaction_deferrable = on",
+];
+const MARIADB: &[&str] = &[
+    "completion_type = 'CHAIN'",
+    "completion_type = 'RELEASE'",
+    "autocommit = 0",
+    "tx_read_only = 1",
+    "tx_isolation = 'SERIALIZABLE'",
+    "init_connect = 'START TRANSACTION'",
+    "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'",
+    "sql_mode = 'ORACLE'",
+];
+
+/// Writes the effect of a handler in a transaction of its own, on a connection that its store then has.
+async fn write_effect(store: &AnyStore) {
+    const EFFECT: &str = "INSERT INTO effects VALUES ('own')";
+    match store {
+        AnyStore::Postgres(store) => {
+            let mut own = store.pool().begin().await.unwrap();
+            query(EFFECT).execute(&mut *own).await.unwrap();
+            own.commit().await.unwrap();
+        }
+        AnyStore::MySql(store) => {
+            // Not sqlx's own `BEGIN`, which is something else in Oracle's mode.
+            let mut own = store.pool().begin_with("START TRANSACTION").await.unwrap();
+            query(EFFECT).execute(&mut *own).await.unwrap();
+            own.commit().await.unwrap();
+        }
+    }
+}
+
+/// What is reported as completed is there for others, also when the process ends: no transaction is open where none was begun.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn what_is_completed_is_committed_whatever_the_defaults_are() {
+    for database in Database::alone() {
+        drop(database.store(1).await);
+        let mut party = database.party().await;
+        party.run("CREATE TABLE effects (id varchar(100))").await;
+        // The one who has all rights is spared what a server runs first for others.
+        let (settings, user) = match &party {
+            Party::Postgres(_) => (
+                POSTGRES,
+                "CREATE ROLE plain LOGIN PASSWORD 'claimant'; GRANT ALL ON claimant_records, effects TO plain",
+            ),
+            Party::MariaDb(_) => {
+                (MARIADB, "CREATE USER plain@'%' IDENTIFIED BY 'claimant'; GRANT ALL ON claimant.* TO plain@'%'")
+            }
+        };
+        party.run(user).await;
+        let url = database.url().replace("//claimant:", "//plain:");
+        for setting in settings {
+            let what = format!("{}, {setting}", database.name());
+            let name = setting.split(' ').next().unwrap();
+            let (set, reset) = match &database {
+                Database::Postgres(_) => {
+                    let alter = "ALTER DATABASE claimant";
+                    (format!("{alter} SET {setting}"), format!("{alter} RESET {name}"))
+                }
+                Database::MariaDb(_) => (format!("SET GLOBAL {setting}"), format!("SET GLOBAL {name} = DEFAULT")),
+            };
+            party.run(&set).await;
+            // With one connection, what one leaves the other has.
+            let store = database.store_at(&url, 1).await;
+            let claim = granted(&store, "leased").await;
+            write_effect(&store).await;
+            let settled = settle(&store, claim, LONG).await;
+            assert!(matches!(settled, Settled::Done), "{what}: {settled:?}");
+
+            let (request, meter) = (request("transactional"), Meter::default());
+            let call = Call { within: LONG, meter: &meter };
+            let transactions = transactional(&store);
+            let claimed = transactions.claim(&request, call).await;
+            let Ok(ClaimAnswer::Granted(claim)) = claimed else { panic!("{what}: {claimed:?}") };
+            let settled = transactions.settle(claim, &completed(), call).await;
+            assert!(matches!(settled, Settled::Done), "{what}: {settled:?}");
+            let copy = transactions.claim(&request, call).await;
+            assert!(matches!(copy, Ok(ClaimAnswer::Refused(Refusal::Completed { .. }))), "{what}: {copy:?}");
+            drop(granted(&store, "after").await);
+
+            assert_eq!(party.count("claimant_records WHERE status = 'COMPLETED'").await, 2, "{what}");
+            assert_eq!(party.count("claimant_records").await, 3, "{what}");
+            party.run(&reset).await;
+            party.run("DELETE FROM claimant_records").await;
+        }
+    }
+}
