@@ -1,12 +1,17 @@
 //! What there is to work on: stores, queues and functions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use aws_config::SdkConfig;
+use aws_config::timeout::TimeoutConfig;
 use claimant_core::{Error, SecretUrl};
 use serde::Deserialize;
 
 use crate::aws::{is_same_queue, name_of_arn};
+
+/// How long SQS may take to begin its answer: it receives for a second at most, and takes a mebibyte over a slow line.
+const SQS_MAX: Duration = Duration::from_secs(20);
 
 /// Whose credentials are used, where a target is not local.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -150,10 +155,12 @@ impl Place {
         self.endpoints.get(service).map(String::as_str)
     }
 
-    /// Returns a client of SQS.
+    /// Returns a client of SQS, which waits for each answer for 20 s at most. To sign in, as a person does, takes none of that time.
     #[must_use]
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
-        aws_sdk_sqs::Client::new(&self.aws)
+        let timeouts = self.aws.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
+        let timeouts = timeouts.read_timeout(SQS_MAX).build();
+        aws_sdk_sqs::Client::from_conf(aws_sdk_sqs::config::Builder::from(&self.aws).timeout_config(timeouts).build())
     }
 
     /// Returns a client of DynamoDB.
@@ -294,6 +301,15 @@ mod tests {
             sibling("https://sqs.eu-west-1.amazonaws.com/1/orders", "dead"),
             "https://sqs.eu-west-1.amazonaws.com/1/dead"
         );
+    }
+
+    /// Else a command waits without end for a queue whose answer does not come.
+    #[tokio::test]
+    async fn sqs_is_waited_for_for_a_time() {
+        let place = Place::in_account("what was named".to_owned(), &Account::default()).await;
+        let (of_all, client) = (place.aws().timeout_config().unwrap().connect_timeout(), place.sqs());
+        let timeouts = client.config().timeout_config().unwrap();
+        assert_eq!((timeouts.read_timeout(), timeouts.connect_timeout()), (Some(SQS_MAX), of_all));
     }
 
     /// As of a function that reads a queue of another account, where dead-letter queues can have the same name.
