@@ -30,7 +30,10 @@ pub(crate) fn store_error<E>(operation: &'static str, table: &str, error: &SdkEr
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {
-    let missing = format!("Create the table {table:?} in this region, or set CLAIMANT_TABLE to the one that exists");
+    let missing = format!(
+        "Are the name {table:?} (CLAIMANT_TABLE of a function, --table of a command), the account and the Region right? If they are, the \
+         table has to be created"
+    );
     let fixes = Fixes { missing, denied: denied(operation, table) };
     described(&format!("{operation} on table {table:?}"), &fixes, error)
 }
@@ -111,8 +114,11 @@ where
 {
     let (kind, why) = match error {
         SdkError::ServiceError(service) => {
-            let metadata = service.err().meta();
-            let code = metadata.code().unwrap_or("no code");
+            let (metadata, status) = (service.err().meta(), service.raw().status());
+            let Some(code) = metadata.code() else {
+                let kind = if status.is_server_error() { StoreErrorKind::Unreachable } else { StoreErrorKind::Other };
+                return StoreError::new(kind, format!("{what} failed: {}", not_of_dynamodb(status.as_u16())));
+            };
             let (kind, fix) = match classify(code, fixes) {
                 (StoreErrorKind::Denied, _) if lacks_key(metadata.message()) => {
                     (StoreErrorKind::Denied, KEY_NEEDED.to_owned())
@@ -120,10 +126,7 @@ where
                 (StoreErrorKind::Misconfigured, _) if is_about_key(metadata.message()) => {
                     (StoreErrorKind::Misconfigured, KEY_DISABLED.to_owned())
                 }
-                // A server error without a code, from DynamoDB or a proxy in front of it.
-                (StoreErrorKind::Other, fix) if service.raw().status().is_server_error() => {
-                    (StoreErrorKind::Unreachable, fix)
-                }
+                (StoreErrorKind::Other, fix) if status.is_server_error() => (StoreErrorKind::Unreachable, fix),
                 known => known,
             };
             (kind, format!("{code}: {}{fix}", metadata.message().unwrap_or("no message")))
@@ -138,6 +141,13 @@ where
         _ => (StoreErrorKind::Other, Chain(error).to_string()),
     };
     StoreError::new(kind, format!("{what} failed: {why}"))
+}
+
+/// Says what came with this HTTP status, where DynamoDB's errors have a code and it has none.
+fn not_of_dynamodb(status: u16) -> String {
+    format!(
+        "what answered is not DynamoDB: status {status}, without an error code. Is the endpoint right, or is there a proxy in front of it?"
+    )
 }
 
 fn classify(code: &str, fixes: &Fixes) -> (StoreErrorKind, String) {
@@ -228,6 +238,21 @@ mod tests {
         let error = store_error("GetItem", "locks", &refused);
         assert_eq!(error.kind(), StoreErrorKind::Unreachable);
         assert!(error.to_string().contains("connection refused. Are the region, "), "{error}");
+    }
+
+    /// As a proxy answers, or a page that asks to be signed in at.
+    #[test]
+    fn what_has_no_error_code_is_said_not_to_be_dynamodbs() {
+        for (status, kind) in
+            [(503, StoreErrorKind::Unreachable), (403, StoreErrorKind::Other), (200, StoreErrorKind::Other)]
+        {
+            let error = GetItemError::unhandled("unexpected token '<'");
+            let answer = HttpResponse::new(status.try_into().unwrap(), "<html>".into());
+            let error = store_error("GetItem", "locks", &SdkError::service_error(error, answer));
+            assert_eq!(error.kind(), kind, "{error}");
+            let wanted = format!("failed: what answered is not DynamoDB: status {status}, without an error code. Is ");
+            assert!(error.to_string().contains(&wanted) && !error.to_string().contains('<'), "{error}");
+        }
     }
 
     #[test]

@@ -63,14 +63,14 @@ pub(crate) fn is_refusal(error: &Error) -> bool {
 }
 
 /// Returns an error that says what could not be done, why, and how to fix it. `permission` is the action that the request needs.
-pub(crate) fn failed<E, R>(what: &str, permission: &str, error: &SdkError<E, R>) -> Error
+pub(crate) fn failed<E>(what: &str, permission: &str, error: &SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: std::fmt::Debug + 'static,
 {
     match (error, error.code()) {
         (_, Some(code)) => answered(what, permission, code, error.message().unwrap_or_default()),
         (SdkError::ConstructionFailure(_), None) => not_made(what, &Chain(error).to_string()),
+        (SdkError::ServiceError(answer), None) => not_of(what, "SQS", answer.raw().status().as_u16()),
         (_, None) => no_answer(what, error),
     }
 }
@@ -97,6 +97,15 @@ pub(crate) fn refused(what: &str, permission: &str, code: &str, message: &str) -
 /// Returns the error where there is nothing to be sent.
 pub(crate) fn not_made(what: &str, why: &str) -> Error {
     Error::invalid(format!("{what}: the request cannot be made: {why}"))
+}
+
+/// Returns the error where the answer, with this HTTP status, has no error code, as all of this service's have.
+pub(crate) fn not_of(what: &str, service: &str, status: u16) -> Error {
+    Error::new(format!(
+        "{what}: what answered is not {service}: status {status}, without an error code. Is the endpoint right, or is there a proxy in \
+         front of it?"
+    ))
+    .of_kind(ErrorKind::Unavailable)
 }
 
 /// Returns the error where no answer came, or none that can be read.

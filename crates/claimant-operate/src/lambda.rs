@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::aws::{answered, no_answer, not_made, refused};
+use crate::aws::{answered, no_answer, not_made, not_of, refused};
 
 const FUNCTIONS: &str = "/2015-03-31/functions";
 
@@ -208,7 +208,7 @@ impl Purpose<'_> {
         let status = answer.status.to_string();
         match (answer.code.as_str(), answer.status) {
             ("", 401 | 403) => refused(self.what, self.permission, &status, &answer.message()),
-            ("", _) => no_answer(self.what, &Error::new(format!("what answered is not Lambda: status {status}"))),
+            ("", status) => not_of(self.what, "Lambda", status),
             (code, _) => answered(self.what, self.permission, code, &answer.message()),
         }
     }

@@ -358,7 +358,7 @@ fn tries_end_and_a_refusal_names_the_permission_at_once() {
             },
             ONE_FUNCTION,
             3,
-            &["the function worker cannot be read: no answer came. Is the endpoint right", "status 502"],
+            &["the function worker cannot be read: what answered is not Lambda: status 502", "Is the endpoint right"],
         ),
         (
             |request| if request.starts_with(ONE_FUNCTION) { refused() } else { shop(request) },
