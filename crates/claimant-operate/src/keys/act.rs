@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::error::Chain;
 use claimant_core::protocol::{Act, OperateDecision, OperateRefusal, Operation, operate};
-use claimant_core::{Error, Fence, OwnerToken, Record, RecordId, Replaced, StoreError};
+use claimant_core::{Error, Fence, OwnerToken, Record, RecordId, Replaced, StoreError, StoreErrorKind};
 
 use super::access::Keys;
 
@@ -61,9 +61,9 @@ pub enum Acted {
     Changed(Option<Box<Record>>),
     /// The write may have applied, and its answer was lost; the key has gone on since. This is the record now.
     Superseded(Option<Box<Record>>),
-    /// The write may have applied: the store gave no answer, for this reason. Doing it again is safe.
+    /// The write may have applied: the store did not confirm it, for this reason. Doing it again is safe.
     Unknown {
-        /// Why there was none.
+        /// Why it did not.
         why: String,
     },
 }
@@ -89,10 +89,11 @@ impl Keys {
         let owner = OwnerToken::draw()?;
         // What was written last, with the record before it: its answer may have been lost.
         let mut tried: Option<(Box<Record>, Box<Record>)> = None;
-        let mut failed = None;
-        for round in 0..ROUNDS_MAX {
+        let (mut failed, mut is_lost) = (None, false);
+        // The last round reads alone: what came of the write before it.
+        for round in 0..=ROUNDS_MAX {
             if failed.is_some() {
-                tokio::time::sleep(Duration::from_millis(WAIT_BASE_MS << round)).await;
+                tokio::time::sleep(Duration::from_millis(WAIT_BASE_MS << round.min(ROUNDS_MAX - 1))).await;
             }
             let seen = match self.store().get(&order.id, self.call()).await {
                 Ok(seen) => seen,
@@ -100,7 +101,7 @@ impl Keys {
                     failed = Some(error);
                     continue;
                 }
-                Err(error) => return unanswered(error, tried.is_some()),
+                Err(error) => return unanswered(error, is_lost || tried.is_some()),
             };
             if let Some((before, after)) = tried.take() {
                 match came_of(after.fence, &owner, seen.as_ref()) {
@@ -108,6 +109,9 @@ impl Keys {
                     Attempt::Unknown => return Ok(Acted::Superseded(seen.map(Box::new))),
                     Attempt::DidNotApply => {}
                 }
+            }
+            if round == ROUNDS_MAX {
+                break;
             }
             if confirmed.is_some_and(|confirmed| seen.as_ref().is_none_or(|seen| has_gone_on(confirmed, seen))) {
                 return Ok(Acted::Changed(seen.map(Box::new)));
@@ -127,13 +131,19 @@ impl Keys {
             match self.store().replace(&order.id, &before, &after, self.call()).await {
                 Ok(Replaced::Done) => return Ok(Acted::Done { before, after }),
                 Ok(Replaced::Changed) => failed = None,
-                Err(error) if error.kind().is_transient() => failed = Some(error),
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    // What was seen not to have applied can still be under way, unless it was refused.
+                    is_lost |= matches!(error.kind(), StoreErrorKind::Unreachable | StoreErrorKind::Other);
+                    if !error.kind().is_transient() {
+                        return unanswered(error, is_lost);
+                    }
+                    failed = Some(error);
+                }
             }
             tried = Some((before, after));
         }
         match failed {
-            Some(error) => unanswered(error, tried.is_some()),
+            Some(error) => unanswered(error, is_lost || tried.is_some()),
             None => Err(Error::new(format!(
                 "the record changed {ROUNDS_MAX} times while it was to be written: its key is being worked on"
             ))),

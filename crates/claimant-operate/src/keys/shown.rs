@@ -114,7 +114,7 @@ impl Acted {
                 format!("the answer was lost and the key has gone on since: it is {} now.", status(record.as_deref()))
             }
             Self::Unknown { why } => {
-                format!("not known whether it was done, try again: the store gave no answer: {why}")
+                format!("not known whether it was done, try again: the store did not confirm it: {why}")
             }
         }
     }

@@ -360,6 +360,7 @@ async fn an_act_whose_answer_is_lost_is_neither_done_twice_nor_reported_wrongly(
         (Fault::AnswerLostAndClaimed, "superseded", 1),
         (Fault::CompletedBefore, "refused", 1),
         (Fault::Unreachable, "unknown: no answer", 6),
+        (Fault::Throttled, "too many requests", 6),
         (Fault::Denied, "no", 1),
     ] {
         let desk = Arc::new(desk());
