@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
-use super::table::harmless;
+use super::table::{harmless, typed};
 use super::{confirm, parse};
 use crate::exit::Ended;
 use crate::output::{say, say_json};
@@ -79,7 +79,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     // All of them first: a slip in the last leaves none half done.
     let meant = |key: &String| {
         let ids = Keys::ids(key, options.consumer.as_ref());
-        ids.map_err(|error| Error::invalid(format!("{}: {}", harmless(key), Chain(&error))))
+        ids.map_err(|error| Error::invalid(format!("{}: {}", typed(key), Chain(&error))))
     };
     let meant: Vec<_> = options.keys.iter().map(meant).collect::<Result<_, _>>()?;
     let place = options.target.open().await?;
@@ -94,7 +94,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
             Ok(None) => break,
             Ok(Some(outcome)) => {
                 if !options.output.json {
-                    say(format!("{}: {}", harmless(outcome.id.as_str()), harmless(&outcome.in_words(act))));
+                    say(format!("{}: {}", typed(outcome.id.as_str()), harmless(&outcome.in_words(act))));
                 }
                 outcomes.push(outcome);
             }
@@ -115,7 +115,8 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
         let paused: Vec<_> = paused.iter().map(Pause::to_json).collect();
         say_json(&json!({ "act": act.as_str(), "keys": keys, "paused": paused, "not_reached": not_reached }));
     } else if stop.is_asked() && !not_reached.is_empty() {
-        say(harmless(&format!("Ended by Ctrl-C before {}.", not_reached.join(", "))));
+        let keys: Vec<_> = not_reached.iter().map(|key| typed(key)).collect();
+        say(format!("Ended by Ctrl-C before {}.", keys.join(", ")));
     }
     asked?;
     if !not_reached.is_empty() {
@@ -123,7 +124,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     }
     let not_known: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_not_known()).collect();
     if let [first, ..] = not_known.as_slice() {
-        let (some, keys, id) = (not_known.len(), outcomes.len(), harmless(first.id.as_str()));
+        let (some, keys, id) = (not_known.len(), outcomes.len(), typed(first.id.as_str()));
         return Err(Error::new(format!(
             "the store gave no usable answer for {some} of {keys} keys, of which {id} is the first"
         )));
@@ -199,7 +200,7 @@ async fn question(order: &Order, store: &OpenStore) -> Result<Question, Error> {
         Acted::WouldWrite { before, .. } if !order.dry_run => before,
         planned => return Ok(Question::Needless(planned)),
     };
-    let (id, inspected) = (harmless(order.id.as_str()), store.keys.inspect(&order.id).await?);
+    let (id, inspected) = (typed(order.id.as_str()), store.keys.inspect(&order.id).await?);
     let question = format!("{id}: {} {}?", inspected.headline(), asks(order.act, order.force));
     Ok(Question::Ask(question, before))
 }

@@ -23,25 +23,26 @@ use crate::output::{note, say, say_json};
 /// not be set, or it is not known whether it was, or, without an option, it or its slots could not be looked at, 130 where Ctrl-C was the
 /// answer.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("change").multiple(true))]
 pub(crate) struct OnLimit {
     /// The limit's name, as in Limit::new("ses")
     #[arg(value_name = "NAME")]
     name: String,
 
     /// How many messages are started: 20/s, 6/min, or 100/30s
-    #[arg(long, value_name = "RATE", value_parser = parse::rate)]
+    #[arg(long, value_name = "RATE", value_parser = parse::rate, group = "change")]
     rate: Option<(u32, u64)>,
 
     /// How many messages run at once
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", group = "change")]
     at_once: Option<u32>,
 
     /// As the functions set it, whatever was set before
-    #[arg(long, conflicts_with_all = ["rate", "at_once"])]
+    #[arg(long, conflicts_with_all = ["rate", "at_once"], group = "change")]
     as_set: bool,
 
-    /// Why, for those who look at it later
-    #[arg(long, value_name = "TEXT")]
+    /// Why it is changed, for those who look at it later
+    #[arg(long, value_name = "TEXT", requires = "change")]
     why: Option<String>,
 
     #[command(flatten)]

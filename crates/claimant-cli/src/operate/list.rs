@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
-use super::table::{Fit, Table, age, harmless};
+use super::table::{Fit, Table, age, harmless, typed};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
@@ -181,7 +181,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
             for Found { id, record, state } in &listed.found {
                 let error = record.error.clone().unwrap_or_default();
                 table.row([
-                    id.as_str().to_owned(),
+                    typed(id.as_str()),
                     state.to_string(),
                     age(record.updated_at),
                     record.attempts.to_string(),

@@ -86,6 +86,22 @@ fn a_store_error_at_one_key_hides_no_act_on_the_others() {
     assert!(lines[1].starts_with("order#bad: failed, and nothing was written: "), "{out}");
 }
 
+/// Answers as [`shop`] does, of a key with a tab.
+fn with_a_tab(request: &str) -> (u16, String) {
+    let (status, answer) = shop(&request.replace(r"order#o\t9", "order#o-9"));
+    (status, answer.replace("order#o-9", r"order#o\t9"))
+}
+
+/// Else a key that is typed as it is shown is another one, or none.
+#[test]
+fn a_key_is_shown_as_a_shell_takes_it() {
+    let server = Server::start(with_a_tab);
+    for args in [&["list", "rejected"][..], &["inspect", "order#o\t9"], &["release", "order#o\t9", "--yes"]] {
+        let (_, out, err) = server.claimant(&[args, &["--table", "locks"]].concat());
+        assert!(out.contains(r"$'order#o\t9'"), "{args:?}: {out}{err}");
+    }
+}
+
 /// Else the command would act on the account whose keys happen to be in the environment.
 #[test]
 fn a_profile_that_is_named_is_the_account_that_is_acted_on() {
@@ -227,6 +243,9 @@ fn without_slots(request: &str) -> (u16, String) {
 #[test]
 fn a_limit_is_set_and_shown_though_its_slots_cannot_be_read() {
     let server = Server::start(without_slots);
+    // A reason is of a change.
+    let (code, _, err) = server.claimant(&["limit", "ses", "--table", "locks", "--why", "half the quota"]);
+    assert!(code == Some(2) && err.contains("--rate"), "{err}");
     for (act, ends, says, set, changed) in [
         (&["--rate", "20/s", "--yes"][..], 0, "ses: 20 a second (", json!(20), json!(false)),
         (&[], 2, "ses: as the functions set it\n", Value::Null, Value::Null),
