@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::dead::which::{self, Watch};
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions};
-use super::table::{age, harmless};
+use super::table::{age, harmless, typed};
 use super::{needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
@@ -169,6 +169,7 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, st
             let report = dead.read(&Selection::default(), most, &mut each, &mut |progress| watch.step(progress)).await;
             watch.end();
             let report = report?;
+            which::note_stay_hidden(&queue.name, &report);
             let is_limit = is_received && report.unseen.cut && report.progress.looked_at >= most;
             Ok::<_, Error>((!report.unseen.any(), is_limit))
         };
@@ -212,7 +213,7 @@ fn looks_at_more(message: Option<&str>) -> String {
 
 fn print(inspection: &Inspection, store: &OpenStore) {
     let state = inspection.state.map_or("absent", |state| state.as_str());
-    say(format!("{}  ({}, {state})", harmless(inspection.id.as_str()), store.name));
+    say(format!("{}  ({}, {state})", typed(inspection.id.as_str()), store.name));
     say(format!("{}\n", inspection.headline()));
     if let Some(record) = &inspection.record {
         for (what, value) in record_lines(record, inspection.now) {

@@ -313,6 +313,61 @@ fn what_is_refused_of_every_letter_ends_the_act() {
     }
 }
 
+/// They are there and here, which is not that none could go.
+#[test]
+fn what_was_sent_and_is_not_deleted_is_told() {
+    let aws = Server::start(never_deleted);
+    let redrive = ["dead", "redrive", "--all", "--yes", "--queue", &format!("{}/1/dead", aws.url)];
+    let (code, out, err) = aws.claimant(&redrive);
+    let first = "dead: 0 dead letters sent back. 10 others were sent, and may be in both queues: ";
+    assert!(code == Some(1) && out.starts_with(first), "{out}{err}");
+    assert!(!out.contains("none could go"), "{out}");
+}
+
+/// Answers for a queue that never ends, whose letters may be received, and not be shown again.
+fn never_shown_again(request: &str) -> (u16, String) {
+    let is_refused = request.contains("AmazonSQS.ChangeMessageVisibilityBatch");
+    if is_refused { (403, NOT_YOU.to_owned()) } else { endless_tens(request) }
+}
+
+/// Else the next command finds nothing, and a person looks for another reader.
+#[test]
+fn what_stays_hidden_since_it_was_read_is_told() {
+    for (answer, is_told) in [(never_shown_again as fn(&str) -> (u16, String), true), (endless_tens, false)] {
+        let aws = Server::start(answer);
+        let queue = format!("{}/1/dead", aws.url);
+        for (act, count) in [
+            (&["dead", "list", "--limit", "10"][..], "10"),
+            (&["dead", "list", "--limit", "10", "--json"], "10"),
+            (&["dead", "redrive", "--all", "--limit", "10", "--dry-run"], "10"),
+            (&["inspect", "order#o-9", "--table", "locks"], "2000"),
+        ] {
+            let (_, out, err) = aws.claimant(&[act, &["--queue", &queue]].concat());
+            let said = format!("dead: {count} letters that were read stay hidden for two minutes, also from the next");
+            assert_eq!(err.contains(&said), is_told, "{act:?}: {out}{err}");
+        }
+    }
+}
+
+/// Answers as a proxy does.
+fn a_proxy(_: &str) -> (u16, String) {
+    (403, "<html>s3cret</html>".to_owned())
+}
+
+#[test]
+fn what_answers_in_the_place_of_aws_is_told() {
+    let aws = Server::start(a_proxy);
+    for (args, service) in [
+        (&["dead", "list", "--queue", &format!("{}/1/dead", aws.url)][..], "SQS"),
+        (&["inspect", "order#o-9", "--table", "locks"], "DynamoDB"),
+    ] {
+        let (code, out, err) = aws.claimant(args);
+        let said = format!("what answered is not {service}: status 403, without an error code");
+        assert!(code == Some(2) && err.contains(&said), "{out}{err}");
+        assert!(!err.contains("s3cret") && !err.contains('<') && !err.contains("no answer came"), "{err}");
+    }
+}
+
 /// Confirms each message of a request.
 fn confirmed(request: &str) -> (u16, String) {
     let ids = (0..80).filter(|n| request.contains(&format!("\"Id\":\"{n}\"")));

@@ -134,7 +134,7 @@ async fn letters_that_stay_are_told_after_the_question_too() {
         world.letter("no price", "rejected", "{}");
     }
     let (code, shown) = yes(&world, "dead discard --error price --limit 1").await;
-    assert!(code == Some(0) && shown.contains("There may be more"), "{shown}");
+    assert!(code == Some(0) && shown.contains("There may be more: the limit was reached."), "{shown}");
     world.cloud.stop().await;
 }
 

@@ -10,7 +10,7 @@ use aws_sdk_sqs::types::{
     MessageSystemAttributeName as System, QueueAttributeName as Name, SendMessageBatchRequestEntry as SendEntry,
 };
 use claimant_aws::sqs::Fate;
-use claimant_core::{Error, ErrorKind};
+use claimant_core::Error;
 use futures_util::future::join_all;
 use serde_json::Value;
 
@@ -230,23 +230,25 @@ impl DeadLetterQueue {
         }
     }
 
-    /// Shows messages again, by their receipt handles. What fails is shown by SQS, after [`HIDE_S`].
-    pub(super) async fn show(&self, receipts: &[String]) {
+    /// Shows messages again, by their receipt handles. What fails is shown by SQS, after [`HIDE_S`]; returns how many those are whose
+    /// requests failed.
+    pub(super) async fn show(&self, receipts: &[String]) -> u64 {
         let entry = |(number, receipt): (usize, &String)| {
             let entry = ChangeEntry::builder().id(number.to_string()).receipt_handle(receipt).visibility_timeout(0);
             entry.build().ok()
         };
-        let requests: Vec<_> = receipts
-            .chunks(REQUEST_MAX)
-            .map(|chunk| {
+        let mut failed = 0;
+        for receipts in receipts.chunks(REQUESTS_MAX * REQUEST_MAX) {
+            let shown = receipts.chunks(REQUEST_MAX).map(|chunk| {
                 let entries = chunk.iter().enumerate().filter_map(entry).collect();
-                self.client.change_message_visibility_batch().queue_url(&self.url).set_entries(Some(entries))
-            })
-            .collect();
-        for chunk in requests.chunks(REQUESTS_MAX) {
-            // OK to fail: they come back by themselves, two minutes later.
-            join_all(chunk.iter().map(|request| request.clone().send())).await;
+                let request =
+                    self.client.change_message_visibility_batch().queue_url(&self.url).set_entries(Some(entries));
+                // A message whose own entry fails is not hidden any more, or gone.
+                async move { if request.send().await.is_ok() { 0 } else { chunk.len() as u64 } }
+            });
+            failed += join_all(shown).await.into_iter().sum::<u64>();
         }
+        failed
     }
 
     /// Deletes messages, each by its id and receipt handle, ten a request; returns the ids of those of which SQS did not confirm
@@ -319,9 +321,8 @@ pub(super) fn is_fifo(url: &str) -> bool {
 async fn attributes(client: &Client, url: &str) -> Result<HashMap<Name, String>, Error> {
     let answer = client.get_queue_attributes().queue_url(url).attribute_names(Name::All).send().await;
     let attributes = answer.map_err(|error| {
-        let absent = error.as_service_error().is_some_and(GetQueueAttributesError::is_queue_does_not_exist);
-        if absent {
-            return Error::invalid(format!("there is no queue at {url}")).of_kind(ErrorKind::Invalid);
+        if error.as_service_error().is_some_and(GetQueueAttributesError::is_queue_does_not_exist) {
+            return Error::invalid(format!("there is no queue at {url}"));
         }
         failed(&format!("the queue {} cannot be asked", name_of_arn(url)), "sqs:GetQueueAttributes", &error)
     })?;

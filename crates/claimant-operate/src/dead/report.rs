@@ -16,11 +16,11 @@ pub const PROBLEMS_MAX: usize = 100;
 /// Why a letter stayed that was to go.
 const MISSED: &str = "it was not seen again: it was sent back or discarded meanwhile, or something else reads it";
 
-/// Why there may be more letters, of a FIFO queue and of another.
+/// Why there may be more letters: where the limit was reached, and else of a FIFO queue and of another.
+const MORE_LIMITED: &str = "There may be more: the limit was reached.";
 const MORE_BEHIND: &str = "There may be more: SQS shows ten of a message group at a time, and none behind those that stay or that something \
-    else reads; or the limit was reached, or it was ended.";
-const MORE: &str =
-    "There may be more: the limit was reached, it was ended, or SQS went on showing what it had shown before.";
+    else reads; or it was ended.";
+const MORE: &str = "There may be more: it was ended, or SQS went on showing what it had shown before.";
 
 /// How far an act is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Progress {
     pub selected: usize,
     /// Letters that were sent back or discarded.
     pub done: usize,
+    /// Letters that were sent, and of which it is not confirmed that they were deleted: they are there, and may be here, too.
+    pub copied: usize,
 }
 
 /// Is told of progress after each page, and says whether to go on.
@@ -80,11 +82,15 @@ pub struct Unseen {
     /// before, or it failed; or, of a FIFO queue that holds more than was shown, letters that stay may have others of their message group
     /// behind them, which SQS does not show meanwhile (of that a dry run says nothing).
     pub cut: bool,
+    /// Whether it ended since as many were met as were asked for.
+    pub limited: bool,
     /// Letters that something else hid at the end, as SQS counts them: about, and up to a minute late. Not asked for where all that were named
     /// by their ids were found, nor of a local cloud's queue that was looked at, where these are shown, too.
     pub hidden: u64,
     /// Letters that were sent with a delay that was not over at the end, likewise: SQS shows them to nobody.
     pub delayed: u64,
+    /// Letters that were met, and stay hidden from everyone for two minutes, since the requests to show them again failed.
+    pub stay_hidden: u64,
 }
 
 impl Unseen {
@@ -92,6 +98,19 @@ impl Unseen {
     #[must_use]
     pub const fn any(self) -> bool {
         self.cut || self.hidden > 0 || self.delayed > 0
+    }
+
+    /// Says how many letters stay hidden that were read, where some do, and why that may be.
+    #[must_use]
+    pub fn stay_hidden_in_words(self) -> Option<String> {
+        let letters = match self.stay_hidden {
+            0 => return None,
+            1 => "1 letter that was read stays".to_owned(),
+            many => format!("{many} letters that were read stay"),
+        };
+        Some(format!(
+            "{letters} hidden for two minutes, also from the next command: SQS did not take the request to show what was read again. Do these              credentials have sqs:ChangeMessageVisibility?"
+        ))
     }
 
     /// Says how many letters are hidden and how many are delayed, where some are, and why that may be.
@@ -150,6 +169,7 @@ impl Report {
         json!({
             "looked_at": self.progress.looked_at,
             "selected": self.progress.selected,
+            "copied": self.progress.copied,
             "done": self.done.iter().map(done).collect::<Vec<_>>(),
             "problems": self.problems.iter().map(problem).collect::<Vec<_>>(),
             "problem_count": self.problem_count,
@@ -158,6 +178,7 @@ impl Report {
             "more": self.unseen.any(),
             "hidden": self.unseen.hidden,
             "delayed": self.unseen.delayed,
+            "stay_hidden": self.unseen.stay_hidden,
             "failed": self.failed,
         })
     }
@@ -171,6 +192,7 @@ impl Report {
         let may_hide = looked_for.is_some_and(|named| named.is_empty() || !is_all(named));
         let more = match is_fifo {
             _ if self.failed.is_some() => return None,
+            _ if self.unseen.cut && self.unseen.limited => Some(MORE_LIMITED),
             true => Some(MORE_BEHIND).filter(|_| self.unseen.cut || self.unseen.hidden > 0 || may_hide),
             false => Some(MORE).filter(|_| self.unseen.cut),
         };
@@ -212,13 +234,27 @@ impl Report {
         self.problem_ids.extend(look.problem_ids);
         self.missing = look.missing;
         self.unseen.cut |= look.unseen.cut;
+        self.unseen.limited |= look.unseen.limited;
         self.unseen.hidden = self.unseen.hidden.max(look.unseen.hidden);
         self.unseen.delayed = self.unseen.delayed.max(look.unseen.delayed);
         self
     }
 
+    /// Says how many letters were sent and may be here, too, where there are some.
+    #[must_use]
+    pub fn copied_in_words(&self) -> Option<String> {
+        match self.progress.copied {
+            0 => None,
+            1 => Some("1 other was sent, and may be in both queues: that it was deleted is not confirmed.".to_owned()),
+            many => Some(format!(
+                "{many} others were sent, and may be in both queues: that they were deleted is not confirmed."
+            )),
+        }
+    }
+
     fn add(&mut self, problem: Problem) {
         self.problem_count += 1;
+        self.progress.copied += usize::from(problem.copied == Some(true));
         self.problem_ids.insert(problem.message_id.clone());
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
@@ -257,7 +293,7 @@ mod tests {
     #[test]
     fn what_stays_is_said() {
         let report = |(cut, hidden, delayed), failed: bool, came_back| Report {
-            unseen: Unseen { cut, hidden, delayed },
+            unseen: Unseen { cut, limited: false, hidden, delayed, stay_hidden: 0 },
             came_back,
             failed: failed.then(|| "why".to_owned()),
             ..Report::default()

@@ -164,7 +164,8 @@ impl<'a> Walk<'a> {
         let unmet = due.saturating_sub(self.looked_at() as u64);
         let hidden = if self.tally.deleted { hidden.min(unmet.max(opened.hidden)) } else { hidden };
         let hides = !is_look && self.tally.in_front.iter().any(|id| self.held.contains_key(id));
-        Unseen { cut: was_cut || (hides && now.map_or(true, |now| now.due() != held)), hidden, delayed }
+        let cut = was_cut || (hides && now.map_or(true, |now| now.due() != held));
+        Unseen { cut, limited: self.is_limited(), hidden, delayed, stay_hidden: 0 }
     }
 
     /// Returns whether every letter is found that was asked for by its id.
@@ -180,7 +181,12 @@ impl<'a> Walk<'a> {
 
     /// Returns whether the walk ended before every letter was looked at: because of its limit, or because SQS showed no more of them.
     fn was_cut(&self) -> bool {
-        self.looked_at() >= self.looks || self.tally.gave_up || (self.left == 0 && self.selection.ids.named.is_empty())
+        self.looked_at() >= self.looks || self.tally.gave_up || self.is_limited()
+    }
+
+    /// Returns whether as many letters were selected as were asked for, and others may be left.
+    fn is_limited(&self) -> bool {
+        self.left == 0 && self.selection.ids.named.is_empty()
     }
 
     /// Returns how many letters it has looked at.
@@ -204,10 +210,10 @@ impl<'a> Walk<'a> {
         self.tally.deleted = true;
     }
 
-    /// Shows again all that it has read and that is still there.
-    pub(super) async fn end(self) {
+    /// Shows again all that it has read and that is still there; returns how many letters stay hidden all the same.
+    pub(super) async fn end(self) -> u64 {
         let receipts: Vec<String> = self.held.into_values().collect();
-        self.queue.show(&receipts).await;
+        self.queue.show(&receipts).await
     }
 }
 
@@ -222,7 +228,7 @@ pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) ->
     if walk.left > 0 {
         report.missing.clone_from(&walk.tally.missing);
     }
-    walk.end().await;
+    report.unseen.stay_hidden = walk.end().await;
     report
 }
 

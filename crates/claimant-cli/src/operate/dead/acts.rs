@@ -154,7 +154,7 @@ impl Acts {
                 let report =
                     act(&queue, selection, what.bounds(done, dry_run), &mut |progress| watch.step(progress)).await;
                 watch.end();
-                report
+                report.inspect(|report| which::note_stay_hidden(&name, report))
             };
             match self.one(&queue, (what, &stop), selection, watched).await {
                 Err(error) if only => return Err(error),
@@ -246,7 +246,8 @@ impl Acts {
         let would = if what.write.dry_run { "would be " } else { "" };
         let to = self.to(report);
         let letters = which::letters(report.progress.done);
-        say(format!("{}: {letters} {would}{}{to}.", queue.name(), self.past));
+        let copied = report.copied_in_words().map_or_else(String::new, |copied| format!(" {copied}"));
+        say(format!("{}: {letters} {would}{}{to}.{copied}", queue.name(), self.past));
         if report.parked > 0 && !to.is_empty() {
             say(format!(
                 "{} of them were parked, and stay so unless their keys have been released: claimant release RECORD",
@@ -283,7 +284,8 @@ impl Acts {
             let dry_run = what.write.dry_run;
             say_json(&json!({ "dry_run": dry_run, "queues": queues, "missing": missing, "not_reached": not_reached }));
         } else {
-            if self.letters_done() == 0 && !self.declined {
+            let copied = self.reports().any(|report| report.progress.copied > 0);
+            if self.letters_done() == 0 && !copied && !self.declined {
                 say("No dead letter fits, or none could go.");
             }
             for id in &missing {

@@ -9,7 +9,7 @@ use super::which::{self, Watch, Which, age};
 use crate::exit::Ended;
 use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions};
-use crate::operate::table::{Fit, Table, harmless};
+use crate::operate::table::{Fit, Table, harmless, typed};
 use crate::output::{note, say, say_json};
 
 /// Letters that are listed unless more are asked for.
@@ -246,7 +246,7 @@ fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, St
         ("consumer", why.consumer.clone()),
         ("outcome", why.outcome.clone()),
         ("error", why.error.clone()),
-        ("record", why.record.clone()),
+        ("record", why.record.as_deref().map(typed)),
         ("run", why.attempt.map(|attempt| attempt.to_string())),
         ("earlier ids", (!letter.earlier_ids.is_empty()).then(|| letter.earlier_ids.join(", "))),
         ("sent back", (letter.redrives > 0).then(|| format!("{} times", letter.redrives))),
@@ -280,7 +280,9 @@ async fn read(
     let mut watch = Watch::begin(queue.depth().visible, stop);
     let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
     watch.end();
-    Ok((queue, report?))
+    let report = report?;
+    which::note_stay_hidden(queue.name(), &report);
+    Ok((queue, report))
 }
 
 /// Says beside JSON that there may be more: who takes the letters from it does not look at each field.

@@ -78,6 +78,7 @@ impl Seen {
             "more": report.unseen.any(),
             "hidden": report.unseen.hidden,
             "delayed": report.unseen.delayed,
+            "stay_hidden": report.unseen.stay_hidden,
             "failed": report.failed,
         }));
     }

@@ -19,8 +19,8 @@ use crate::operate::table::harmless;
 /// the message's id, it runs again, since the copy has another one. Parked work stays parked until its key is released (claimant
 /// release RECORD). Another body under the same key is a conflict, until the key is forgotten (claimant forget RECORD).
 ///
-/// Exit codes: 0 where all that fit were sent back, 1 where none fits, a letter stayed, one that was named was not found, there may be
-/// more, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
+/// Exit codes: 0 where all that fit were sent back, or as many as --limit says, 1 where none fits, a letter stayed, one that was named was not
+/// found, there may be more within the limit, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Redrive {
     #[command(flatten)]
@@ -42,8 +42,8 @@ pub(crate) struct Redrive {
 
 /// Delete dead letters, with a copy of them where one is asked for.
 ///
-/// Exit codes: 0 where all that fit were discarded, 1 where none fits, a letter stayed, one that was named was not found, there may be
-/// more, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
+/// Exit codes: 0 where all that fit were discarded, or as many as --limit says, 1 where none fits, a letter stayed, one that was named was not
+/// found, there may be more within the limit, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Discard {
     #[command(flatten)]

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
-use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Selection};
+use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Report, Selection};
 use claimant_operate::target::{Place, sibling};
 
 use crate::operate::interrupt::Stop;
 use crate::operate::options::TargetOptions;
 use crate::operate::{parse, table};
+use crate::output::note;
 use crate::progress::Display;
 
 /// Which dead letters: those that fit every option that is given.
@@ -179,7 +180,7 @@ impl<'a> Watch<'a> {
 
     /// Shows the progress, and says whether to go on.
     pub(crate) fn step(&mut self, progress: Progress) -> ControlFlow<()> {
-        let Progress { looked_at, selected, done } = progress;
+        let Progress { looked_at, selected, done, .. } = progress;
         let done = if done > 0 { format!(", {done} done") } else { String::new() };
         let figures = format!("{looked_at} of about {} read, {selected} fit{done}", self.about);
         self.display.show_text(self.began.elapsed(), figures);
@@ -196,6 +197,13 @@ impl<'a> Watch<'a> {
 pub(crate) fn careful(queue: &DeadLetterQueue) -> Option<String> {
     let count = queue.moves_on_after().filter(|_| !queue.is_only_looked_at())?;
     Some(format!("careful: SQS moves its messages on after {count} receives, and reading is receiving"))
+}
+
+/// Says of a queue how many of its letters stay hidden that were read, where some do.
+pub(crate) fn note_stay_hidden(queue: &str, report: &Report) {
+    if let Some(words) = report.unseen.stay_hidden_in_words() {
+        note(format!("{queue}: {words}"));
+    }
 }
 
 /// Returns so many dead letters in words.
