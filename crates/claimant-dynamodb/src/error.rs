@@ -129,7 +129,8 @@ where
                 (StoreErrorKind::Other, fix) if status.is_server_error() => (StoreErrorKind::Unreachable, fix),
                 known => known,
             };
-            (kind, format!("{code}: {}{fix}", metadata.message().unwrap_or("no message")))
+            let message = metadata.message().unwrap_or("no message").trim_end_matches('.');
+            (kind, format!("{code}: {message}{fix}"))
         }
         SdkError::TimeoutError(_) => (StoreErrorKind::Unreachable, "no answer in the time that was left".to_owned()),
         SdkError::DispatchFailure(_) => (
@@ -238,6 +239,14 @@ mod tests {
         let error = store_error("GetItem", "locks", &refused);
         assert_eq!(error.kind(), StoreErrorKind::Unreachable);
         assert!(error.to_string().contains("connection refused. Are the region, "), "{error}");
+    }
+
+    #[test]
+    fn how_to_fix_it_is_a_sentence_of_its_own() {
+        for message in ["The security token is invalid", "The security token is invalid."] {
+            let error = store_error("GetItem", "locks", &refused("UnrecognizedClientException", message));
+            assert!(error.to_string().contains("token is invalid. The credentials are not those of"), "{error}");
+        }
     }
 
     /// As a proxy answers, or a page that asks to be signed in at.
