@@ -201,7 +201,9 @@ async fn question(order: &Order, store: &OpenStore) -> Result<Question, Error> {
         planned => return Ok(Question::Needless(planned)),
     };
     let (id, inspected) = (typed(order.id.as_str()), store.keys.inspect(&order.id).await?);
-    let question = format!("{id}: {} {}?", inspected.headline(), asks(order.act, order.force));
+    let asks =
+        pauses::breaker(order.id.as_str()).map_or_else(|| asks(order.act, order.force), |_| "Close it".to_owned());
+    let question = format!("{id}: {} {asks}?", inspected.headline());
     Ok(Question::Ask(question, before))
 }
 

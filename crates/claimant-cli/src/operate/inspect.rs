@@ -28,8 +28,8 @@ const RECEIVED_MAX: usize = 2_000;
 /// them from others meanwhile. `claimant dead show` looks at 100,000 for the id of the record's message, and `claimant dead list --record
 /// KEY` for those that name the record, which letters that SQS moved do not.
 ///
-/// Exit codes: 0 where the key needs no one, 1 where it is stuck, parked, rejected or failed, 2 where it could not be looked at, 130 where
-/// Ctrl-C ended it.
+/// Exit codes: 0 where the key needs no one, as where the record is that of a breaker or a limit, 1 where it is stuck, parked, rejected or
+/// failed, 2 where it could not be looked at, 130 where Ctrl-C ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     /// The record's id, or with --consumer the key
@@ -76,7 +76,7 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     if stop.is_asked() && letters.looked == Looked::InPart {
         return Ok(Ended::Interrupted);
     }
-    let needs = inspection.state.is_some_and(needs_a_person);
+    let needs = inspection.is_of_work() && inspection.state.is_some_and(needs_a_person);
     Ok(if needs { Ended::WithFaults } else { Ended::Well })
 }
 

@@ -1,5 +1,6 @@
 //! One record, in words.
 
+use claimant_core::breaker::BREAKER_CONSUMER;
 use claimant_core::limit::LIMIT_CONSUMER;
 use claimant_core::protocol::{
     Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, OperateDecision, OperateRefusal, Refusal,
@@ -53,6 +54,9 @@ impl Inspection {
     /// Returns the key's state in one sentence.
     #[must_use]
     pub fn headline(&self) -> String {
+        if self.id.consumer() == BREAKER_CONSUMER {
+            return self.of_breaker();
+        }
         let (Some(record), Some(state)) = (&self.record, self.state) else {
             return "There is no record: no message of this key was worked on, or its window is over and it was deleted.".into();
         };
@@ -90,6 +94,30 @@ impl Inspection {
 }
 
 impl Inspection {
+    /// Returns whether it is of work: it is not what processes share a breaker or a limit by, which needs no one in any state.
+    #[must_use]
+    pub fn is_of_work(&self) -> bool {
+        ![BREAKER_CONSUMER, LIMIT_CONSUMER].contains(&self.id.consumer())
+    }
+
+    /// Returns the headline of a breaker.
+    fn of_breaker(&self) -> String {
+        let ago = |time: Timestamp| span(self.now.since(time).as_secs());
+        match (&self.record, self.state) {
+            (Some(record), Some(State::Running)) => format!(
+                "The breaker is open, or a process of {} probes: written {} ago, and probed again when its lease ends, in {}.",
+                record.message_id,
+                ago(record.updated_at),
+                span(record.lease_until.since(self.now).as_secs())
+            ),
+            (Some(record), Some(State::Stuck)) => format!(
+                "The breaker is half open: the next message that comes is a probe. None has come for {}, or its process died.",
+                ago(record.lease_until)
+            ),
+            _ => "The breaker is closed.".into(),
+        }
+    }
+
     /// Returns the headline of a limit, or of one of its slots.
     fn of_limit(&self, record: &Record, state: State) -> String {
         match state {
@@ -114,7 +142,11 @@ impl Keys {
         let (now, skew) = self.now();
         let owner = OwnerToken::draw()?;
         let state = record.as_ref().map(|record| State::of(record, now, skew));
-        let next = forecasts(self, id, record.as_ref(), &owner)?;
+        let next = match id.consumer() {
+            BREAKER_CONSUMER => vec![behind_breaker(state)],
+            LIMIT_CONSUMER => vec![behind_limit()],
+            _ => forecasts(self, id, record.as_ref(), &owner)?,
+        };
         let acts = Act::ALL.map(|act| self.possible(id, act, &owner, record.as_ref())).into();
         Ok(Inspection { id: id.clone(), record, state, now, next, acts })
     }
@@ -124,6 +156,7 @@ impl Keys {
         let decision = self.decision(&order, owner, seen);
         let writes = matches!(decision, OperateDecision::Write(_));
         let says = match decision {
+            OperateDecision::Write(_) if id.consumer() == BREAKER_CONSUMER => "the breaker is closed".into(),
             OperateDecision::Write(_) => match act {
                 Act::Release => "the work may run again".into(),
                 Act::Reset => "the work may run again, and its attempts are counted from 0".into(),
@@ -132,6 +165,9 @@ impl Keys {
             },
             OperateDecision::NothingToDo | OperateDecision::AlreadyWritten => "nothing to do: it is so already".into(),
             OperateDecision::Refuse(OperateRefusal::Absent) => "nothing to do: there is no record of it".into(),
+            OperateDecision::Refuse(OperateRefusal::Live { until }) if id.consumer() == BREAKER_CONSUMER => {
+                format!("refused until {}, unless it is forced: the breaker is open", until.to_utc())
+            }
             OperateDecision::Refuse(OperateRefusal::Live { until }) => {
                 format!("refused until {}: an owner works on it", until.to_utc())
             }
@@ -139,6 +175,25 @@ impl Keys {
         };
         Possible { act, writes, says }
     }
+}
+
+/// Returns what becomes of messages behind a breaker whose record is in this state.
+fn behind_breaker(state: Option<State>) -> Forecast {
+    let (outcome, says) = match state {
+        Some(State::Running) => (
+            "breaker_open",
+            "waits in its invocation, and comes back later where the breaker has not closed by the end of that",
+        ),
+        Some(State::Stuck) => ("runs", "is the probe: runs, while others wait"),
+        _ => ("runs", "runs"),
+    };
+    Forecast { case: "a message of a consumer with this breaker", outcome, says: says.into() }
+}
+
+/// Returns what becomes of messages that a limit holds back.
+fn behind_limit() -> Forecast {
+    let says = "runs once the limit allows it, or comes back later where that is after the end of its invocation";
+    Forecast { case: "a message of a consumer with this limit", outcome: "runs", says: says.into() }
 }
 
 /// Decides on the messages that can come next as a function would.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use claimant_core::breaker::BREAKER_CONSUMER;
 use claimant_core::limit::LIMIT_CONSUMER;
 use claimant_core::{ConsumerName, Cursor, Error, Filter, Page, Record, RecordId, Size, State, Status, Timestamp};
 use futures_util::future::join_all;
@@ -97,9 +98,13 @@ impl Query {
     /// Returns whether a record that a store has found is meant.
     fn wants(&self, id: &RecordId, record: &Record) -> bool {
         // Of limits, only what an operator has set is listed unasked: it counts for years. Slots are no work, and what was taken
-        // back counts no more.
-        let is_set = record.status == Status::Completed && !id.as_str().contains('/');
-        let is_hidden = self.consumer.is_none() && id.consumer() == LIMIT_CONSUMER && !is_set;
+        // back counts no more. Of breakers, those that are not closed.
+        let is_shown = match id.consumer() {
+            LIMIT_CONSUMER => record.status == Status::Completed && !id.as_str().contains('/'),
+            BREAKER_CONSUMER => record.status == Status::InProgress,
+            _ => true,
+        };
+        let is_hidden = self.consumer.is_none() && !is_shown;
         !is_hidden && self.text.as_deref().is_none_or(|text| mentions(id, record, text))
     }
 }

@@ -29,8 +29,10 @@ fn desk() -> Desk {
     Desk { clock, store, keys }
 }
 
+/// Returns the record of a key of `orders`, or the one with this id.
 fn id(key: &str) -> RecordId {
-    RecordId::new(&ConsumerName::new("orders").unwrap(), &Key::new(key).unwrap())
+    let of_orders = |_| RecordId::new(&ConsumerName::new("orders").unwrap(), &Key::new(key).unwrap());
+    RecordId::from_stored(key).unwrap_or_else(of_orders)
 }
 
 fn order(key: &str, act: Act) -> Order {
@@ -108,6 +110,29 @@ async fn a_stuck_key_is_found_explained_and_released() {
     assert!(after.note.unwrap().ends_with("Z ada release: ticket 7"));
     assert!(matches!(desk.settle(dead, Ending::Completed { result: None }).await, Settled::Lost));
     assert!(matches!(desk.keys.act(&order("stuck", Act::Release)).await.unwrap(), Acted::NothingToDo(_)));
+}
+
+/// Which no message is worked on by, and no owner dies of.
+#[tokio::test(start_paused = true)]
+async fn the_record_of_a_breaker_is_explained_as_one_and_listed_until_it_is_closed() {
+    let desk = desk();
+    let mail = "claimant-breaker#mail";
+    let seen = async |says: &str, outcome: &str| {
+        let inspection = desk.keys.inspect(&id(mail)).await.unwrap();
+        assert!(inspection.headline().starts_with(says), "{}", inspection.headline());
+        assert_eq!((inspection.next.len(), inspection.next[0].outcome), (1, outcome), "{inspection:?}");
+        assert!(!inspection.is_of_work());
+    };
+    seen("The breaker is closed.", "runs").await;
+    let _open = desk.claim(mail).await;
+    seen("The breaker is open, or a process of m probes: written 0 s ago, and probed again ", "breaker_open").await;
+    desk.clock.advance(Duration::from_secs(100));
+    seen("The breaker is half open: the next message that comes is a probe. None has come for 1 min 30 s", "runs")
+        .await;
+    assert_eq!(desk.list(&[]).await, ["mail stuck"]);
+    assert!(matches!(desk.keys.act(&order(mail, Act::Release)).await.unwrap(), Acted::Done { .. }));
+    seen("The breaker is closed.", "runs").await;
+    assert_eq!(desk.list(&[]).await, Vec::<String>::new());
 }
 
 /// As where a colleague acts, or its owner goes on, while a question stands.
