@@ -27,9 +27,9 @@ const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
 /// The content type of an act that is no form.
 const JSON: &str = "application/json";
 
-/// The fields of a form that change where its page is drawn again, while the form stays the same: when that was, and what its button does
-/// then.
-const DRAWN_ANEW: [&str; 2] = ["until", "enabled"];
+/// The fields of a form that change where its page is drawn again, while the form stays the same: when that was, what its button does
+/// then, and which version of a record it means.
+const DRAWN_ANEW: [&str; 3] = ["until", "enabled", "version"];
 
 /// A request to do something: a form, or a JSON object with the same fields.
 pub(crate) struct Act {

@@ -3,7 +3,7 @@
 use claimant_core::error::Chain;
 use claimant_core::protocol::Act;
 use claimant_core::{ConsumerName, Error, Record, RecordId};
-use claimant_operate::keys::{Acted, Keys, Order, operator};
+use claimant_operate::keys::{Acted, Keys, Order, Version, operator};
 use claimant_operate::open::{OpenStore, find};
 use claimant_operate::pauses::{self, Pause};
 use claimant_operate::target::Place;
@@ -178,8 +178,8 @@ async fn on_one(
             Some(false) => Came::Declined,
             Some(true) => {
                 // Only what was asked about was confirmed.
-                let confirmed = (!options.write.yes).then_some(&*record);
-                store.keys.act_on(&order, confirmed).await.map_or_else(Came::Failed, Came::Acted)
+                let confirmed = (!options.write.yes).then(|| Version::of(Some(&record)));
+                store.keys.act_on(&order, confirmed.as_ref()).await.map_or_else(Came::Failed, Came::Acted)
             }
         },
     };

@@ -286,7 +286,7 @@ async fn a_key_that_goes_on_while_somebody_thinks_is_left() {
     HAS_GONE_ON.store(true, Ordering::SeqCst);
     let (code, shown) = terminal.types("y\n").await;
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("left as it is: the key has gone on since the question"), "{shown}");
+    assert!(shown.contains("left as it is: the key has gone on since it was looked at"), "{shown}");
     assert!(!server.requests.lock().unwrap().iter().any(|request| request.contains("UpdateItem")), "{shown}");
 }
 

@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use claimant_core::protocol::Act as OnKey;
 use claimant_core::{Error, RecordId};
-use claimant_operate::keys::{Inspection, Order, operator, record_lines};
+use claimant_operate::keys::{Inspection, Order, Version, operator, record_lines};
 use claimant_operate::open::find;
 use claimant_operate::pauses::{Pause, breaker, paused_by};
 use maud::{Markup, html};
@@ -25,6 +25,12 @@ use crate::ui::table::{self, Column, table};
 use crate::ui::{form, text};
 
 const NEXT: [Column; 3] = [table::text("What comes"), table::text("Outcome"), table::text("What becomes of it")];
+/// The field of a form that says which version of the record its page showed: an act means that one.
+pub(crate) const VERSION: &str = "version";
+
+/// The form that acts on the key. The version that it means is in the live part, beside what that says.
+const ACT_FORM: &str = "act-on-it";
+
 const ACTS: [Column; 2] = [table::text("Act"), table::text("What it would do now")];
 
 /// The latest messages that are shown.
@@ -75,8 +81,11 @@ async fn act(State(console): State<Console>, Path(key): Path<String>, act: Act) 
 
 async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&["act", "why", "force", "dry_run"], None)?;
+    act.takes(&["act", "why", "force", "dry_run", VERSION], None)?;
     let on_key: OnKey = act.fields.required("act")?.parse()?;
+    // A program may mean the record as it is.
+    let shown = if act.is_typed { Some(act.fields.required(VERSION)?) } else { act.fields.narrowing(VERSION)? };
+    let shown = shown.map(Version::from);
     let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
     let order = Order {
         id: id.clone(),
@@ -86,7 +95,7 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         force: act.fields.flag("force")?,
         dry_run: act.fields.flag("dry_run")?,
     };
-    let acted = store.keys.act(&order).await?;
+    let acted = store.keys.act_on(&order, shown.as_ref()).await?;
     let (mut says, see) = (format!("{key}: {}", acted.in_words(on_key)), text::path("/keys/", key));
     let mut value = acted.to_json(&id);
     if let Some(breaker) = breaker(id.as_str()) {
@@ -100,10 +109,17 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     Ok(Done::of(acted.is_done(), says, see, value))
 }
 
+impl Key {
+    fn version(&self) -> Version {
+        Version::of(self.inspection.record.as_ref())
+    }
+}
+
 impl Serialize for Key {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("store", &self.store)?;
+        map.serialize_entry(VERSION, self.version().as_str())?;
         map.serialize_entry("messages", &self.messages)?;
         map.serialize_entry("left_out", &self.left_out)?;
         map.serialize_entry("key", &self.inspection.to_json())?;
@@ -133,6 +149,7 @@ impl Page for Key {
                     span .soft.small { "in " (self.store) }
                 }
                 p .says { (self.inspection.headline()) }
+                @if !self.read_only { input type="hidden" name=(VERSION) value=(self.version().as_str()) form=(ACT_FORM); }
             }
             @if let Some(record) = record {
                 section .card {
@@ -177,7 +194,7 @@ impl Page for Key {
         html! {
             section .card {
                 h2 { "Act on it" }
-                form method="post" action=(text::path("/keys/", id)) {
+                form id=(ACT_FORM) method="post" action=(text::path("/keys/", id)) {
                     (form::hidden(&[(FORM, &self.form)]))
                     div .fields {
                         (form::field("Act", &html! {

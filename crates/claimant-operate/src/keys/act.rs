@@ -31,6 +31,32 @@ pub struct Order {
     pub dry_run: bool,
 }
 
+/// Which claim of a key a record is of, or which end of it: another one whenever the key goes on, and the same where a lease is renewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version(String);
+
+impl Version {
+    /// Returns that of a record, or of none.
+    #[must_use]
+    pub fn of(record: Option<&Record>) -> Self {
+        Self(
+            record.map_or_else(|| "absent".to_owned(), |record| format!("{}/{}", record.owner.as_str(), record.status)),
+        )
+    }
+
+    /// Returns it as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Version {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acted {
@@ -80,12 +106,12 @@ impl Keys {
         self.act_on(order, None).await
     }
 
-    /// Does what the order says as [`act`](Self::act) does; with a record, only if the key has not gone on since it was read. A renewed lease
-    /// counts as the same, while a claim, the end of a run and another act do not.
+    /// Does what the order says as [`act`](Self::act) does; with the version of a record, only if the key has not gone on since that was read. A
+    /// renewed lease counts as the same, while a claim, the end of a run and another act do not.
     ///
     /// # Errors
     /// As for [`act`](Self::act).
-    pub async fn act_on(&self, order: &Order, confirmed: Option<&Record>) -> Result<Acted, Error> {
+    pub async fn act_on(&self, order: &Order, confirmed: Option<&Version>) -> Result<Acted, Error> {
         let owner = OwnerToken::draw()?;
         // What was written last, with the record before it: its answer may have been lost.
         let mut tried: Option<(Box<Record>, Box<Record>)> = None;
@@ -113,7 +139,7 @@ impl Keys {
             if round == ROUNDS_MAX {
                 break;
             }
-            if confirmed.is_some_and(|confirmed| seen.as_ref().is_none_or(|seen| has_gone_on(confirmed, seen))) {
+            if confirmed.is_some_and(|confirmed| Version::of(seen.as_ref()) != *confirmed) {
                 return Ok(Acted::Changed(seen.map(Box::new)));
             }
             let (before, after) = match (self.decision(order, &owner, seen.as_ref()), seen) {
@@ -155,11 +181,6 @@ impl Keys {
         let Order { id, act, by, why, force, .. } = order.clone();
         operate(seen, &Operation { id, act, owner: owner.clone(), now, skew, force, by, why })
     }
-}
-
-/// Returns whether what was seen later is of another claim, or of another end of the same one.
-fn has_gone_on(before: &Record, seen: &Record) -> bool {
-    (&before.owner, before.status) != (&seen.owner, seen.status)
 }
 
 /// What came of a write whose answer was lost, or was that the record had changed: an SDK repeats a write by itself.

@@ -17,7 +17,7 @@ mod list;
 mod shown;
 
 pub use access::{Keys, operator};
-pub use act::{Acted, Order};
+pub use act::{Acted, Order, Version};
 pub use inspect::{Forecast, Inspection, Possible, span};
 pub use limit::{LimitOrder, LimitSet, LimitState, SlotState};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query, ReadOn};

@@ -106,7 +106,7 @@ impl Acted {
             },
             Self::Changed(record) => {
                 format!(
-                    "left as it is: the key has gone on since the question, and is {} now.",
+                    "left as it is: the key has gone on since it was looked at, and is {} now.",
                     status(record.as_deref())
                 )
             }

@@ -11,7 +11,7 @@ use claimant_core::{
     BoxFuture, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken,
     Record, RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
 };
-use claimant_operate::keys::{Acted, Keys, LimitOrder, LimitSet, Order, Query, ReadOn};
+use claimant_operate::keys::{Acted, Keys, LimitOrder, LimitSet, Order, Query, ReadOn, Version};
 use claimant_operate::open::{OpenStore, find};
 use claimant_testkit::MovableClock;
 
@@ -144,10 +144,10 @@ async fn an_answer_is_about_the_record_that_was_asked_about() {
     let Acted::WouldWrite { before, .. } = planned else { panic!("{planned:?}") };
     desk.keys.act(&order("k", Act::Release)).await.unwrap();
     desk.ended("k", Ending::Failed { error: error() }).await;
-    let acted = desk.keys.act_on(&order("k", Act::Resolve), Some(&before)).await.unwrap();
+    let acted = desk.keys.act_on(&order("k", Act::Resolve), Some(&Version::of(Some(&before)))).await.unwrap();
     assert_eq!(
         acted.in_words(Act::Resolve),
-        "left as it is: the key has gone on since the question, and is FAILED now."
+        "left as it is: the key has gone on since it was looked at, and is FAILED now."
     );
     assert_eq!((acted.is_done(), desk.list(&[State::Failed]).await), (false, vec!["k failed".to_owned()]));
 
@@ -160,9 +160,15 @@ async fn an_answer_is_about_the_record_that_was_asked_about() {
     let renewal = Renewal { lease_until: now.plus(Duration::from_secs(60)), now, policy: ClaimPolicy::default() };
     desk.store.renew(&mut claim, renewal, Call { within: CALL_MAX, meter: &Meter::default() }).await.unwrap();
     let again = Order { dry_run: true, ..forced.clone() };
-    assert!(matches!(desk.keys.act_on(&again, Some(&before)).await.unwrap(), Acted::WouldWrite { .. }));
+    assert!(matches!(
+        desk.keys.act_on(&again, Some(&Version::of(Some(&before)))).await.unwrap(),
+        Acted::WouldWrite { .. }
+    ));
     desk.settle(claim, Ending::Completed { result: None }).await;
-    assert!(matches!(desk.keys.act_on(&forced, Some(&before)).await.unwrap(), Acted::Changed(Some(_))));
+    assert!(matches!(
+        desk.keys.act_on(&forced, Some(&Version::of(Some(&before)))).await.unwrap(),
+        Acted::Changed(Some(_))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
