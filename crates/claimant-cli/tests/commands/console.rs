@@ -15,6 +15,9 @@ use crate::deployed::{off_for_a_reason_not_told, parcels_gone, paused_by_gateway
 use serde_json::{Value, json};
 use shop::{DONE, MAPPINGS, REJECTED, shop};
 
+/// The id of a message that is no dead letter.
+const NO_LETTER: &str = "0e8f0f3e-2222-4333-8444-555566667777";
+
 /// A console that runs.
 struct Running {
     process: Child,
@@ -199,8 +202,20 @@ fn every_page_shows_what_it_can_and_has_no_form_that_changes_something() {
     ] {
         assert!(rejected.contains(said), "{said} is not in {rejected}");
     }
-    let absent = console.page("/messages/none?read=true");
+    let absent = console.page(&format!("/messages/{NO_LETTER}?read=true"));
     assert!(absent.contains("It is not among the 2 letters that were read, and there may be more"), "{absent}");
+    // An id as pages show it, and what is none.
+    for typed in [REJECTED[..8].to_owned(), REJECTED.to_uppercase(), format!("%22{REJECTED}%22")] {
+        let page = console.page(&format!("/messages/{typed}?read=true"));
+        assert!(page.contains("It is in the dead-letter queue orders-dead") && page.contains(REJECTED), "{page}");
+    }
+    let short = console.page(&format!("/messages/{}", &REJECTED[..8]));
+    assert!(short.contains("by a whole id") && short.contains("Look for it among the dead letters"), "{short}");
+    let no_id = console.page("/messages?text=order%23o-9");
+    let says = "“order#o-9” is no id of a message, nor the beginning of one";
+    assert!(no_id.contains(says) && no_id.contains(r#"href="/keys?text=order%23o%2D9""#), "{no_id}");
+    let (status, refused) = console.ask("GET", "/messages/order%23o-9?read=true", "application/json", "");
+    assert!(status == 400 && refused.contains(says), "{status} {refused}");
     assert!(asked(&server, &RECEIVES) > 0 && asked(&server, &["ChangeMessageVisibilityBatch"]) >= 4, "shown again");
     assert_eq!(asked(&server, &CHANGES), 0);
     console.stop();
@@ -357,7 +372,7 @@ fn what_a_queue_is_that_may_not_be_asked_is_not_known() {
     let server = Server::start(sources_refused);
     let named = ["--table", "locks", "--queue", "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"];
     let console = Running::of(&server, &named);
-    let page = console.page("/messages/none?read=true");
+    let page = console.page(&format!("/messages/{NO_LETTER}?read=true"));
     assert!(page.contains("No dead-letter queue is known here") && !page.contains("It is not among"), "{page}");
     assert!(page.contains("Whether orders is a dead-letter queue, or has one, is not known"), "{page}");
     console.stop();
@@ -427,7 +442,7 @@ fn dead_letters_of_queues_that_are_named_are_shown() {
     }
     let server = Server::start(shop);
     let console = Running::of(&server, &["--table", "locks"]);
-    let page = console.page("/messages/none?read=true");
+    let page = console.page(&format!("/messages/{NO_LETTER}?read=true"));
     assert!(page.contains("No dead-letter queue is known") && !page.contains("It is not among"), "{page}");
     console.stop();
 }
@@ -569,7 +584,7 @@ fn letters_that_were_not_looked_at_are_not_said_to_be_gone() {
     let path = format!("/dead/{group}?queue=orders-dead&edit=none");
     let (status, page) = console.ask("GET", &path, "text/html", "");
     assert!(status == 404 && page.contains("It is not among the 2,") && !page.contains("discarded."), "{page}");
-    let page = console.page("/messages/none?read=true");
+    let page = console.page(&format!("/messages/{NO_LETTER}?read=true"));
     assert!(
         page.contains("It is not among the 2,") && page.contains("there may be more: claimant dead show"),
         "{page}"
@@ -639,7 +654,7 @@ fn a_message_is_looked_for_in_each_queue_that_can_be_read() {
     let console = Running::of(&server, &["--table", "locks", "--queue", &lost, "--queue", &dead]);
     let page = console.page(&format!("/messages/{REJECTED}?read=true"));
     assert!(page.contains("It is in the dead-letter queue orders-dead"), "{page}");
-    let page = console.page("/messages/none?read=true");
+    let page = console.page(&format!("/messages/{NO_LETTER}?read=true"));
     for said in ["It is not among those that were read: 2 letters", "The dead letters of lost-dead were not all read"] {
         assert!(page.contains(said), "{said} is not in {page}");
     }
@@ -718,7 +733,7 @@ fn letters_of_a_cause_are_read_where_that_was_asked_for() {
     assert_eq!(asked(&server, &RECEIVES), before, "{leave}");
 
     // A message that is not among the letters that were looked at may have been moved on.
-    let page = console.page("/messages/none?read=true");
+    let page = console.page(&format!("/messages/{NO_LETTER}?read=true"));
     for said in [
         "It is not among the dead letters: 2 letters",
         "SQS moves letters of orders-dead on to orders-later after 3 receives",
@@ -784,7 +799,7 @@ fn letters_that_no_page_has_shown_stay() {
     let (status, other) = console.ask("GET", &format!("/dead/{group}?queue=orders-dead&edit=none"), "text/html", "");
     let says = "It is not among the 1 letter that was read. 1 letter is hidden now";
     assert!(status == 404 && other.contains(says) && !other.contains("any more"), "{other}");
-    let other = console.page("/messages/none?read=true");
+    let other = console.page(&format!("/messages/{NO_LETTER}?read=true"));
     assert!(other.contains(says) && !other.contains("It is not among the dead letters"), "{other}");
     GROWN.store(true, Ordering::SeqCst);
     let forms: Vec<_> = page.split("action=\"/dead/discard\"").skip(1).collect();

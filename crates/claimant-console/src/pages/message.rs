@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use claimant_core::{Clock as _, Error, SystemClock};
 use maud::{Markup, html};
@@ -14,6 +14,7 @@ use super::trace;
 use crate::answer::Page;
 use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
+use crate::source::MessageQuery;
 use crate::timeline::{self, Standing, Step, tell};
 use crate::ui::nav::Tab;
 use crate::ui::state::of_standing;
@@ -36,14 +37,17 @@ async fn show(State(console): State<Console>, Path(id): Path<String>, ask: Ask) 
             }
             ask.page(&console, Ok(page))
         }
-        Ok(None) => ask.absent(
-            &console,
-            Tab::Messages,
-            &format!(
-                "Nothing is known of a message {}. It may have been sent before the console was started.",
-                timeline::words::short(&id)
+        Ok(None) => match of_beginning(&console, &id).await {
+            Some(whole) => Redirect::to(&text::path("/messages/", &whole)).into_response(),
+            None => ask.absent(
+                &console,
+                Tab::Messages,
+                &format!(
+                    "Nothing is known of a message {}. It may have been sent before the console was started.",
+                    timeline::words::short(&id)
+                ),
             ),
-        ),
+        },
         Err(error) => ask.refused(&console, Tab::Messages, &error),
     }
 }
@@ -76,6 +80,16 @@ struct Other {
 struct Body {
     text: String,
     bytes: usize,
+}
+
+/// Returns the whole id of the message whose id begins so, as pages show it, if one is known.
+async fn of_beginning(console: &Console, typed: &str) -> Option<String> {
+    let id = timeline::words::id_of(typed)?;
+    let query = MessageQuery { text: Some(id.clone()), ..MessageQuery::default() };
+    let found = console.source().messages(&query).await.ok()?.messages;
+    let mut found =
+        found.into_iter().map(|message| message.id).filter(|whole| whole.starts_with(&id) && whole != typed);
+    found.next().filter(|_| found.next().is_none())
 }
 
 async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {

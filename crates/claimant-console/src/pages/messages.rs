@@ -13,6 +13,7 @@ use crate::ask::Ask;
 use crate::console::Console;
 use crate::source::{MessageList, MessageQuery, MessageRow, STANDINGS};
 use crate::timeline::Standing;
+use crate::timeline::words::{NO_ID, id_of};
 use crate::ui::nav::Tab;
 use crate::ui::table::{self, Column, table};
 use crate::ui::{form, state, text};
@@ -33,12 +34,16 @@ pub(crate) fn routes() -> Router<Console> {
 }
 
 async fn show(State(console): State<Console>, ask: Ask) -> Response {
-    match page(&console, &ask).await {
-        // Where there is no list, an id still has a page.
-        Ok(Messages { query: MessageQuery { text: Some(id), .. }, list, .. }) if list.missing.is_some() => {
-            Redirect::to(&text::path("/messages/", &id)).into_response()
-        }
-        page => ask.page(&console, page),
+    let page = page(&console, &ask).await;
+    // Where there is no list, an id still has a page.
+    match page
+        .as_ref()
+        .ok()
+        .filter(|page| page.list.missing.is_some())
+        .and_then(|page| id_of(page.query.text.as_ref()?))
+    {
+        Some(id) => Redirect::to(&text::path("/messages/", &id)).into_response(),
+        None => ask.page(&console, page),
     }
 }
 
@@ -73,11 +78,10 @@ impl Page for Messages {
 
     fn above(&self) -> Markup {
         if self.list.missing.is_some() {
-            let id =
-                html! { input type="search" name="text" size="38" required autocomplete="off" spellcheck="false"; };
+            let id = html! { input type="search" name="text" value=[&self.query.text] size="38" required autocomplete="off" spellcheck="false"; };
             return html! {
                 form .fields.card role="search" method="get" action="/messages" {
-                    (form::field("The id of a message", &id))
+                    (form::field("The id of a message, or its first 8 digits", &id))
                     button .main type="submit" { "Open" }
                 }
             };
@@ -100,6 +104,10 @@ impl Page for Messages {
     }
 
     fn live(&self) -> Markup {
+        if let Some(typed) = self.query.text.as_ref().filter(|_| self.list.missing.is_some()) {
+            let keys = html! { a href={ "/keys?text=" (text::encoded(typed)) } { "Look for it among the keys" } ": some thousands of records are read." };
+            return text::empty(&format!("“{typed}” {NO_ID}"), &keys);
+        }
         if let Some(missing) = &self.list.missing {
             return text::empty("No list of messages", &html! { (missing) });
         }

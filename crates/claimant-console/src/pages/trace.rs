@@ -16,6 +16,8 @@ use super::key_now::{self, KeyNow};
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::Console;
+use crate::source::MessageFacts;
+use crate::timeline::words::{NO_ID, id_of, is_whole};
 use crate::timeline::{self, Fact, Kind, Step, What, tell};
 use crate::ui::badge::{Tone, badge};
 use crate::ui::nav::Tab;
@@ -24,6 +26,9 @@ use crate::ui::{steps, text};
 /// Why it is not said where the message is.
 const NOT_KNOWN: &str = "Where it is now is not known: SQS shows a message only to who receives it, and this console receives none from the \
     queues that functions read.";
+
+/// Why no line is read.
+const NOT_WHOLE: &str = "Log lines are searched for by a whole id, and this is the beginning of one.";
 
 /// What is known of a message.
 #[derive(Serialize)]
@@ -44,6 +49,9 @@ pub(super) struct Trace {
 /// The message as a dead letter.
 #[derive(Serialize)]
 struct Letter {
+    /// The id of the message that was looked for, which it has or had: all of it.
+    #[serde(skip)]
+    id: String,
     message_id: String,
     queue: String,
     group: String,
@@ -59,11 +67,16 @@ struct Letter {
 const NO_DEAD_LETTERS: &str = "No dead-letter queue is known here, so no dead letter was looked at.";
 
 pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Trace, Error> {
-    let known = console.source().message(&id).await?.unwrap_or_default();
+    let id = id_of(&id).ok_or_else(|| Error::invalid(format!("“{id}” {NO_ID}")))?;
     let was_read = ask.query.flag("read")?;
     let looked = if was_read { Looked::among_all(console, &id).await } else { Looked::default() };
     let mut says = if was_read { looked.says(console) } else { Vec::new() };
     let letter = looked.letter;
+    let id = letter.as_ref().map_or(id, |letter| letter.id.clone());
+    let known = match is_whole(&id) {
+        true => console.source().message(&id).await?.unwrap_or_default(),
+        false => MessageFacts { missing: Some(NOT_WHOLE.to_owned()), ..MessageFacts::default() },
+    };
     let outcome = last_outcome(&known.facts);
     if let Some((fact, outcome)) = &outcome {
         let function = fact.process.as_ref().map_or("its function", |process| &process.function);
@@ -141,12 +154,13 @@ impl Looked {
             self.moved_on
                 .push(format!("SQS moves letters of {from} on to {to} after {receives} receives: it may be there."));
         }
-        let page = dead.page(&Selection::ids([id]), None, 1, dead::LOOKS_MAX).await?;
+        let page = dead.page(&Selection::id_begins(id), None, 1, dead::LOOKS_MAX).await?;
         self.looked_at += page.looked_at;
         self.unseen.cut |= page.unseen.cut;
         self.unseen.hidden += page.unseen.hidden;
         self.unseen.delayed += page.unseen.delayed;
         self.letter = page.letters.first().map(|letter| Letter {
+            id: letter.id_that_begins(id).unwrap_or(id).to_owned(),
             message_id: letter.message_id.clone(),
             queue: queue.name.clone(),
             group: letter.fingerprint.to_string(),

@@ -27,7 +27,9 @@ pub(super) fn list(journal: &Journal, query: &MessageQuery, now: Timestamp) -> M
         query.queue.as_ref().is_none_or(|queue| *queue == row.queue)
             && query.state.is_none_or(|state| state == row.state)
     };
-    if let Some(row) = query.text.as_ref().and_then(|id| row(journal, id, now)) {
+    // Ids have small letters, as SQS's do.
+    let id = query.text.as_ref().map(|text| text.to_lowercase());
+    if let Some(row) = id.as_ref().and_then(|id| row(journal, id, now)) {
         list.messages.extend(Some(row).filter(fits));
         return list;
     }
@@ -83,7 +85,7 @@ fn row(journal: &Journal, id: &str, now: Timestamp) -> Option<MessageRow> {
 
 /// Whether this text is in a message's id or in one of its keys.
 fn has(journal: &Journal, id: &str, text: &str) -> bool {
-    id.contains(text) || journal.keys_of(id).iter().any(|key| key.contains(text))
+    id.contains(&text.to_lowercase()) || journal.keys_of(id).iter().any(|key| key.contains(text))
 }
 
 #[cfg(test)]
@@ -142,6 +144,7 @@ mod tests {
         assert_eq!(found(MessageQuery::default()), "b a");
         assert_eq!(found(MessageQuery { text: Some("a".into()), before: Some(0), ..MessageQuery::default() }), "a");
         assert_eq!(found(MessageQuery { text: Some("p-1".into()), ..MessageQuery::default() }), "b");
+        assert_eq!(found(MessageQuery { text: Some("B".into()), ..MessageQuery::default() }), "b");
         assert_eq!(found(MessageQuery { queue: Some("orders".into()), ..MessageQuery::default() }), "a");
         assert_eq!(found(MessageQuery { state: Some(Standing::InFlight), ..MessageQuery::default() }), "b");
         assert_eq!(found(MessageQuery { text: Some("<script>".into()), ..MessageQuery::default() }), "");

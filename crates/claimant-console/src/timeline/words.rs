@@ -77,10 +77,33 @@ pub(super) fn which(numbers: &[usize]) -> String {
     }
 }
 
+/// How much of an id a page shows, in characters.
+const SHORT: usize = 8;
+
+/// The characters of an id of SQS: a UUID.
+const WHOLE: usize = 36;
+
 /// Returns the id shortened to what tells it from others on a page.
 pub(crate) fn short(id: &str) -> &str {
-    &id[..id.floor_char_boundary(8)]
+    &id[..id.floor_char_boundary(SHORT)]
 }
+
+/// Returns the id of a message, or the beginning of one that is as long as a page shows, from what was typed or copied; `None` where it is
+/// neither.
+pub(crate) fn id_of(typed: &str) -> Option<String> {
+    let id = typed.trim().trim_matches(['"', '\'']).to_lowercase();
+    let is_id = (SHORT..=WHOLE).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    is_id.then_some(id)
+}
+
+/// Returns whether this is a whole id.
+pub(crate) const fn is_whole(id: &str) -> bool {
+    id.len() == WHOLE
+}
+
+/// What an id of a message is, after one that is none.
+pub(crate) const NO_ID: &str =
+    "is no id of a message, nor the beginning of one: an id has 36 digits and dashes, of which pages show the first 8";
 
 /// Returns a text with its first letter in capitals, and a full stop.
 pub(crate) fn sentence(text: &str) -> String {
@@ -112,6 +135,16 @@ mod tests {
         assert_eq!(which(&(1..=10).collect::<Vec<_>>()), "the first 10");
         assert_eq!(which(&[1, 3, 4]), "the first, the third and the fourth");
         assert_eq!(sentence("done"), "Done.");
+        let id = "64bff167-0000-4000-8000-00000000000a";
+        for typed in [id, &id.to_uppercase(), &format!(" \"{id}\""), &format!("'{id}'\n")] {
+            assert_eq!(id_of(typed).as_deref(), Some(id), "{typed}");
+        }
+        assert_eq!(
+            ["64BFF167", "64bff167-00", "64bff16", "payment#declined-1", "deadletters", ""]
+                .map(id_of)
+                .map(|id| id.is_some()),
+            [true, true, false, false, false, false]
+        );
         assert_eq!((short("1234567890"), short("äöü"), sentence("Why?")), ("12345678", "äöü", "Why?".to_owned()));
     }
 }

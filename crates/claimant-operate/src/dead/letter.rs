@@ -142,6 +142,12 @@ impl DeadLetter {
         self.earlier_ids.iter().chain([&self.message_id])
     }
 
+    /// Returns the id that it has here, or had before, that begins with this.
+    #[must_use]
+    pub fn id_that_begins(&self, beginning: &str) -> Option<&str> {
+        self.ids().map(String::as_str).find(|id| id.starts_with(beginning))
+    }
+
     /// Returns whether it has this id here, or had it before.
     #[must_use]
     pub fn has_id(&self, id: &str) -> bool {

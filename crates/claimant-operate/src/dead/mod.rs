@@ -53,5 +53,5 @@ pub use pace::RATE_MAX_PER_S;
 pub use queue::DeadLetterQueue;
 pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report, Unseen};
 pub use save::SaveFile;
-pub use selection::{Ids, Selection};
+pub use selection::{By, Ids, Selection};
 pub use walk::LOOKED_AT_MAX;

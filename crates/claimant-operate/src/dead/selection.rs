@@ -44,20 +44,37 @@ pub struct Selection {
 pub struct Ids {
     /// The ids.
     pub named: BTreeSet<String>,
-    /// Whether a letter is meant only by the id that it has now. Otherwise by one that its message had before, too: a message that was
-    /// sent back and given up on again is another letter, which may have another body and another cause.
-    pub only_now: bool,
+    /// Which letters they mean.
+    pub by: By,
+}
+
+/// Which letter an id means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum By {
+    /// The one that has it now, or whose message had it before.
+    #[default]
+    Any,
+    /// Only the one that has it now: a message that was sent back and given up on again is another letter, which may have another body and
+    /// another cause.
+    Now,
+    /// As [`Any`](Self::Any), of an id that begins with it.
+    Beginning,
 }
 
 impl Ids {
     /// Returns these ids, each as that which a letter has now.
     pub fn now(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { named: ids.into_iter().map(Into::into).collect(), only_now: true }
+        Self { named: ids.into_iter().map(Into::into).collect(), by: By::Now }
     }
 
     fn fit(&self, letter: &DeadLetter) -> bool {
         let is_named = |id: &String| self.named.contains(id);
-        self.named.is_empty() || if self.only_now { is_named(&letter.message_id) } else { letter.ids().any(is_named) }
+        self.named.is_empty()
+            || match self.by {
+                By::Any => letter.ids().any(is_named),
+                By::Now => is_named(&letter.message_id),
+                By::Beginning => letter.ids().any(|id| self.named.iter().any(|named| id.starts_with(named.as_str()))),
+            }
     }
 }
 
@@ -65,7 +82,12 @@ impl Selection {
     /// Returns a selection of the dead letters that have these ids, or whose messages had them before.
     pub fn ids(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let named = ids.into_iter().map(Into::into).collect();
-        Self { ids: Ids { named, only_now: false }, ..Self::default() }
+        Self { ids: Ids { named, by: By::Any }, ..Self::default() }
+    }
+
+    /// Returns a selection of the dead letters that have an id that begins with this, or whose messages had one.
+    pub fn id_begins(beginning: impl Into<String>) -> Self {
+        Self { ids: Ids { named: [beginning.into()].into(), by: By::Beginning }, ..Self::default() }
     }
 
     /// Returns a selection of the groups with these fingerprints.
@@ -194,6 +216,8 @@ mod tests {
             (Selection::ids(["m-1"]), true),
             (Selection::ids(["x", "own"]), true),
             (Selection::ids(["x"]), false),
+            (Selection::id_begins("ow"), true),
+            (Selection::id_begins("wn"), false),
             (Selection { ids: Ids::now(["m-1"]), ..all() }, true),
             (Selection { ids: Ids::now(["own"]), ..all() }, false),
             (Selection::groups([&group[..4]]), true),

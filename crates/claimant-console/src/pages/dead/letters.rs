@@ -240,7 +240,7 @@ pub(crate) fn not_among(looked_at: usize, unseen: Unseen) -> Option<String> {
     let read = text::counted(looked_at as u64, "letter that was read", "letters that were read");
     if unseen.cut {
         return Some(format!(
-            "It is not among the {read}, and there may be more: claimant dead show finds it by its id."
+            "It is not among the {read}, and there may be more: claimant dead show finds it by its whole id."
         ));
     }
     unseen.not_shown_in_words().map(|not_shown| format!("It is not among the {read}. {not_shown}. Try again."))
