@@ -15,7 +15,7 @@ use crate::answer::Page;
 use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::source::MessageQuery;
-use crate::timeline::{self, Standing, Step, tell};
+use crate::timeline::{self, Kind, Standing, Step, tell};
 use crate::ui::nav::Tab;
 use crate::ui::state::of_standing;
 use crate::ui::{form, steps, text};
@@ -94,7 +94,12 @@ async fn of_beginning(console: &Console, typed: &str) -> Option<String> {
 
 async fn page(console: &Console, id: &str) -> Result<Option<Message>, Error> {
     let Some(known) = console.source().message(id).await? else { return Ok(None) };
-    let Some(told) = tell(known.facts, id, SystemClock.now()) else { return Ok(None) };
+    let Some(mut told) = tell(known.facts, id, SystemClock.now()) else { return Ok(None) };
+    // Who waits for what does not come is to know it first.
+    if let (Standing::Waiting | Standing::Delayed | Standing::ComesBack, Some(queue)) = (told.standing, &told.queue) {
+        let not_read = console.source().overview().await?.why_not_read(queue);
+        told.says.splice(1..1, not_read);
+    }
     let keys = key_now::of(console, known.keys.iter().map(String::as_str), id, told.outcome.as_deref()).await;
     let fallen_out = "The beginning of this message is no longer in the journal.".to_owned();
     let missing = if told.is_whole { known.missing } else { Some(known.missing.unwrap_or(fallen_out)) };
@@ -136,8 +141,10 @@ impl Page for Message {
                 section .card.key {
                     header { h2 { "Its key" } }
                     p .soft {
-                        "None is known: no claim of its own was seen. A duplicate makes none where it is in one batch with the message that "
-                        "does the work, or where its key is read first and found completed."
+                        @if self.left_out > 0 || self.steps.iter().any(|step| step.kind == Kind::Receive) {
+                            "None is known: no claim of its own was seen. A duplicate makes none where it is in one batch with the message that "
+                            "does the work, or where its key is read first and found completed."
+                        } @else { "None is known before its function reads it." }
                     }
                 }
             }

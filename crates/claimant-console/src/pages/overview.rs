@@ -105,12 +105,17 @@ impl Page for Shown {
 
     fn summary(&self) -> Option<String> {
         let (waiting, in_flight, dead) = self.overview.totals();
-        let work = match waiting + in_flight {
-            0 => "Nothing waits and nothing is in flight.",
-            _ => "Messages are being worked on.",
+        let work = match (waiting, in_flight) {
+            (0, 0) => "Nothing waits and nothing is in flight.",
+            (_, 0) => "Messages wait.",
+            (0, _) => "Messages are in flight.",
+            _ => "Messages wait, and others are in flight.",
         };
-        let dead = if dead == 0 { "" } else { " There are dead letters." };
-        Some(format!("{work}{dead}"))
+        let with_messages =
+            self.overview.queues.iter().filter(|queue| !queue.is_dead_letter_queue && queue.messages() > 0);
+        let not_read = with_messages.filter_map(|queue| self.overview.why_not_read(&queue.name));
+        let dead = (dead > 0).then(|| "There are dead letters.".to_owned());
+        Some([work.to_owned()].into_iter().chain(not_read).chain(dead).collect::<Vec<_>>().join(" "))
     }
 
     fn live(&self) -> Markup {

@@ -122,6 +122,30 @@ impl QueueState {
 }
 
 impl Overview {
+    /// Returns why no function reads a queue now, in a sentence; `None` where one does, or that is not known.
+    pub(crate) fn why_not_read(&self, queue: &str) -> Option<String> {
+        let of = |function| move |mapping| (function, mapping);
+        let all = self.functions.iter().flat_map(|function| function.mappings.iter().map(of(function)));
+        let readers: Vec<(&FunctionState, &MappingState)> = all.filter(|(_, mapping)| mapping.queue == queue).collect();
+        let on = readers.iter().find(|(_, mapping)| mapping.is_on);
+        match (readers.first(), on) {
+            (_, Some((function, _))) if function.waits_for_program => {
+                Some(format!("{}, which reads {queue}, has no program yet.", function.name))
+            }
+            (_, Some(_)) => None,
+            (Some((function, mapping)), None) => {
+                let back =
+                    mapping.on_again.as_ref().map_or_else(String::new, |back| format!(", and on again at {back}"));
+                Some(format!("{}, which reads {queue}, is paused{back}.", function.name))
+            }
+            // Of a deployed stack there may be others.
+            (None, None) => {
+                let is_local = self.queues.iter().any(|known| known.name == queue && known.counts.is_some());
+                is_local.then(|| format!("No function that runs here reads {queue}."))
+            }
+        }
+    }
+
     /// Returns the sum over queues that are no dead-letter queue: visible and delayed, in flight; and over those that are.
     #[must_use]
     pub fn totals(&self) -> (u64, u64, u64) {
@@ -132,5 +156,39 @@ impl Overview {
                 (waiting + queue.visible + queue.delayed, in_flight + queue.in_flight, dead)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(name: &str, is_on: bool, on_again: Option<&str>) -> FunctionState {
+        let on_again = on_again.map(str::to_owned);
+        let mapping = MappingState { queue: "orders".to_owned(), is_on, on_again, ..MappingState::default() };
+        FunctionState { name: name.to_owned(), mappings: vec![mapping], ..FunctionState::default() }
+    }
+
+    #[test]
+    fn why_a_queue_is_not_read() {
+        let building = FunctionState { waits_for_program: true, ..reader("pay", true, None) };
+        for (functions, is_local, wanted) in [
+            (vec![reader("pay", true, None)], true, None),
+            (vec![reader("pay", false, None), reader("audit", true, None)], true, None),
+            (vec![reader("pay", false, None)], false, Some("pay, which reads orders, is paused.")),
+            (
+                vec![reader("pay", false, Some("12:00"))],
+                true,
+                Some("pay, which reads orders, is paused, and on again at 12:00."),
+            ),
+            (vec![building], true, Some("pay, which reads orders, has no program yet.")),
+            (vec![], true, Some("No function that runs here reads orders.")),
+            (vec![], false, None),
+        ] {
+            let counts = is_local.then(QueueCounts::default);
+            let queues = vec![QueueState { name: "orders".to_owned(), counts, ..QueueState::default() }];
+            let overview = Overview { queues, functions, ..Overview::default() };
+            assert_eq!(overview.why_not_read("orders").as_deref(), wanted);
+        }
     }
 }

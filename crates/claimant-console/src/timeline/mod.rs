@@ -50,6 +50,8 @@ pub struct Timeline {
     pub standing: Standing,
     /// That, and why, in one to three sentences.
     pub says: Vec<String>,
+    /// The queue that it is in, or was in last, where that is known.
+    pub queue: Option<String>,
     /// The outcome of the last receive, if the engine has said one.
     pub outcome: Option<String>,
     /// What happened, the oldest first.
@@ -88,6 +90,7 @@ pub fn tell(facts: Vec<Fact>, message: &str, now: Timestamp) -> Option<Timeline>
     Some(Timeline {
         standing,
         says: told.says(),
+        queue: life.queue.map(str::to_owned),
         outcome: life.last().and_then(|last| last.outcome()).map(str::to_owned),
         steps,
         left_out,
