@@ -18,7 +18,7 @@
 //! | [`switch`] | several event source mappings paused or resumed together |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
 //! | `place`, `stack` | what there is to work on; a deployed stack |
-//! | [`text`] | which characters of messages and keys make what is shown say something else; whether two texts differ in their line ends alone |
+//! | [`text`] | which characters of messages and keys make what is shown say something else, and how a key is shown; whether two texts differ in their line ends alone |
 //! | `lambda`, `http`, `aws` | requests to Lambda, and to a control endpoint; what errors of the SDKs mean to a person |
 
 mod attribute;

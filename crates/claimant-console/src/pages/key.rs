@@ -9,6 +9,7 @@ use claimant_core::{Error, RecordId};
 use claimant_operate::keys::{Inspection, Order, Version, operator, record_lines};
 use claimant_operate::open::find;
 use claimant_operate::pauses::{Pause, breaker, paused_by};
+use claimant_operate::text::shown_key;
 use maud::{Markup, html};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -96,7 +97,7 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         dry_run: act.fields.flag("dry_run")?,
     };
     let acted = store.keys.act_on(&order, shown.as_ref()).await?;
-    let (mut says, see) = (format!("{key}: {}", acted.in_words(on_key)), text::path("/keys/", key));
+    let (mut says, see) = (format!("{}: {}", shown_key(key), acted.in_words(on_key)), text::path("/keys/", key));
     let mut value = acted.to_json(&id);
     if let Some(breaker) = breaker(id.as_str()) {
         let (paused, not_known) = paused_by(console.place(), &[breaker]).await;
@@ -131,7 +132,7 @@ impl Page for Key {
     const TAB: Tab = Tab::Keys;
 
     fn title(&self) -> String {
-        self.inspection.id.as_str().to_owned()
+        shown_key(self.inspection.id.as_str()).into_owned()
     }
 
     fn live(&self) -> Markup {
