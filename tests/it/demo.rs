@@ -15,7 +15,9 @@ async fn the_demonstration_shows_what_it_says() {
     let mut config = CloudConfig::new(repository().unwrap().join("template.yaml"), binaries);
     config.only = vec!["order-confirmation".to_owned(), "payment".to_owned()];
     let (cloud, _) = start(config).await;
-    let place = Target::Local(cloud.endpoints().control.clone()).open(&Account::default()).await.unwrap();
+    let mut place = Target::Local(cloud.endpoints().control.clone()).open(&Account::default()).await.unwrap();
+    let runs: Vec<_> = place.functions.iter().filter(|function| function.runs).map(|function| &function.name).collect();
+    assert_eq!(runs, ["OrderConfirmationFunction", "PaymentFunction"]);
     let mut chapters = Vec::new();
     demo::run(&place, &mut |chapter| chapters.push(chapter)).await.unwrap();
 
@@ -38,4 +40,8 @@ async fn the_demonstration_shows_what_it_says() {
     assert!(has(&killed.id, &|what| matches!(what, What::InvocationEnded { .. })), "{takeover:?}");
     assert!(journal.after(0, usize::MAX).iter().any(|event| matches!(event.what, What::ProcessKilled)));
     cloud.stop().await;
+    // Where one of them does not run, it is not offered, and says why.
+    place.functions.iter_mut().for_each(|function| function.runs = function.name != "PaymentFunction");
+    let refused = demo::check(&place).unwrap_err().to_string();
+    assert!(refused.contains("PaymentFunction, which does not run here"), "{refused}");
 }

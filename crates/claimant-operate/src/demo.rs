@@ -56,7 +56,7 @@ pub struct Shown {
 /// Checks that this place has what the demonstration needs.
 ///
 /// # Errors
-/// When it is no local cloud with the sample functions for orders and payments.
+/// When it is no local cloud with the sample functions for orders and payments, or one of them does not run.
 pub fn check(place: &Place) -> Result<(), Error> {
     Demo::of(place).map(drop)
 }
@@ -94,6 +94,13 @@ impl<'p> Demo<'p> {
         let queue = |sample: &Sample| place.queue(sample.queue).filter(|queue| queue.dead_letter_queue.is_some());
         let reader = |sample: &Sample| place.functions.iter().find(|f| f.queues.iter().any(|q| q == sample.queue));
         match (place.control.as_ref(), queue(&ORDERS), queue(&PAYMENTS), reader(&ORDERS), reader(&PAYMENTS)) {
+            (Some(_), Some(_), Some(_), Some(reader), Some(payer)) if !(reader.runs && payer.runs) => {
+                let idle = if reader.runs { payer } else { reader };
+                Err(Error::invalid(format!(
+                    "the demonstration needs {}, which does not run here: start it, too",
+                    idle.name
+                )))
+            }
             (Some(_), Some(orders), Some(payments), Some(_), Some(payer)) => {
                 Ok(Self { place, orders, payments, payer })
             }

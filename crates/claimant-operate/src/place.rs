@@ -91,6 +91,13 @@ pub struct Function {
     /// The log group in CloudWatch, of a deployed function.
     #[serde(default)]
     pub log_group: Option<String>,
+    /// Whether it runs: a local cloud can be of some functions of its template.
+    #[serde(default = "yes")]
+    pub runs: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl Function {

@@ -71,6 +71,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             dead_letter_queue,
             dead_letter_queue_url: copies_to,
             log_group,
+            runs: true,
         });
     }
     place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();

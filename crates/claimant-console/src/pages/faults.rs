@@ -83,7 +83,12 @@ async fn page(console: &Console, ask: &Ask) -> Result<FaultsPage, Error> {
     let place = console.place();
     Ok(FaultsPage {
         faults: Faults::of(place)?.list().await?,
-        functions: place.functions.iter().map(|function| function.name.clone()).collect(),
+        functions: place
+            .functions
+            .iter()
+            .filter(|function| function.runs)
+            .map(|function| function.name.clone())
+            .collect(),
         now_ms: SystemClock.now().as_millis(),
         // The forms of a page that is open stay as they are.
         form: if ask.reader == Reader::Browser { console.new_form() } else { String::new() },

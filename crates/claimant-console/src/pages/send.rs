@@ -52,7 +52,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
             functions: place
                 .functions
                 .iter()
-                .filter(|f| f.queues.contains(&queue.name))
+                .filter(|f| f.runs && f.queues.contains(&queue.name))
                 .map(|f| f.name.clone())
                 .collect(),
             samples: samples.of_queue(&queue.name).map(Shown::of).collect(),

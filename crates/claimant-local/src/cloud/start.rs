@@ -121,7 +121,8 @@ impl Cloud {
         let cloud =
             Cloud { waiting, watching, stack, endpoints, services, control: control.clone(), functions, servers };
         let template = config.template.display().to_string();
-        control.set_description(describe(&template, cloud.stack(), cloud.sqs(), &cloud.variables()));
+        let runs = |name: &str| cloud.function(name).is_some();
+        control.set_description(describe(&template, (cloud.stack(), &runs), cloud.sqs(), &cloud.variables()));
         Ok(cloud)
     }
 }

@@ -14,10 +14,15 @@ const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 /// The variable with the URL of the queue that a function copies what it gives up on to.
 const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
-/// Returns what the stack holds, with the queues' addresses and these variables for clients. No other value of a function's
-/// variables is shown.
+/// Returns what the stack holds, which of its functions run, the queues' addresses, and these variables for clients. No other value of a
+/// function's variables is shown.
 #[must_use]
-pub fn describe(template: &str, stack: &Stack, sqs: &Sqs, variables: &[(String, String)]) -> Value {
+pub fn describe(
+    template: &str,
+    (stack, runs): (&Stack, &dyn Fn(&str) -> bool),
+    sqs: &Sqs,
+    variables: &[(String, String)],
+) -> Value {
     let queue = |queue: &QueueSpec| {
         json!({
             "name": queue.name,
@@ -31,6 +36,7 @@ pub fn describe(template: &str, stack: &Stack, sqs: &Sqs, variables: &[(String, 
             "name": function.name,
             "logical_id": function.logical_id,
             "binary": function.binary,
+            "runs": runs(&function.name),
             "queues": function.mappings.iter().map(|mapping| mapping.queue.as_str()).collect::<Vec<_>>(),
             "table": function.environment.get(TABLE_VARIABLE),
             "table_before": function.environment.get(BEFORE_VARIABLE),

@@ -26,10 +26,11 @@ const MAILS: &str = "mails";
 const CHARGES: &str = "charges";
 
 /// From now on the control endpoint of this cloud says what its functions have done: every mail and charge, and what is in the tables
-/// of the sample functions.
+/// of the sample functions that run.
 pub fn show_effects(cloud: &Cloud) {
     let services = cloud.services().clone();
-    let functions: Vec<FunctionSpec> = cloud.stack().functions.clone();
+    let functions = cloud.stack().functions.iter().filter(|function| cloud.function(&function.name).is_some());
+    let functions: Vec<FunctionSpec> = functions.cloned().collect();
     cloud.control().set_effects(move || {
         let (services, functions) = (services.clone(), functions.clone());
         Box::pin(async move { effects(&services, &functions).await })
