@@ -23,6 +23,9 @@ pub struct View {
 /// The smallest screen that counts, in daylight.
 pub const PHONE: View = View { width: 360, height: 740, dark: false };
 
+/// The narrowest window in which nothing may have to be scrolled sideways: a desk's at 400 % (WCAG 1.4.10).
+pub const NARROW: View = View { width: 320, height: 640, dark: false };
+
 /// A window on a desk, in daylight.
 pub const DESKTOP: View = View { width: 1440, height: 900, dark: false };
 
@@ -96,18 +99,19 @@ impl Page {
         std::fs::write(path, data).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 
+    /// Returns what has to be scrolled sideways to be seen.
+    pub fn too_wide(&self) -> Vec<String> {
+        listed(self.eval(TOO_WIDE)).into_iter().map(|wide| format!("too wide: {wide}")).collect()
+    }
+
     /// Returns what is wrong with the page as it is: what axe finds, what has to be scrolled sideways, what moved by itself,
     /// and what the browser said of it.
     pub fn faults(&self) -> Vec<String> {
-        let listed = |found: serde_json::Value| {
-            let found = found.as_array().cloned().unwrap_or_default();
-            found.iter().map(|fault| fault.as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
-        };
         if self.eval("typeof axe") == "undefined" {
             self.eval(&format!("{};{ZEROS};0", axe()));
         }
         let mut faults = listed(self.eval(AXE));
-        faults.extend(listed(self.eval(TOO_WIDE)).into_iter().map(|wide| format!("too wide: {wide}")));
+        faults.extend(self.too_wide());
         let shifted = self.eval("window.shifted").as_f64().unwrap_or(f64::MAX);
         if shifted > SHIFTED_MAX {
             faults.push(format!("the layout moved by {shifted}: {}", self.eval("window.shifts")));
@@ -115,4 +119,9 @@ impl Page {
         faults.extend(self.complaints());
         faults
     }
+}
+
+fn listed(found: serde_json::Value) -> Vec<String> {
+    let found = found.as_array().cloned().unwrap_or_default();
+    found.iter().map(|fault| fault.as_str().unwrap_or_default().to_owned()).collect()
 }
