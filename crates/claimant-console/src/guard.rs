@@ -54,7 +54,10 @@ impl Guard {
     fn refusal(&self, method: &Method, headers: &HeaderMap) -> Option<String> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let host = hosts.next().map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned()).unwrap_or_default();
-        if hosts.next().is_some() || !self.is_own(&host) {
+        if hosts.next().is_some() {
+            return Some("Host came several times: send it once".to_owned());
+        }
+        if !self.is_own(&host) {
             return Some(format!(
                 "{:?} is not the name of this console, which is {}: no web page may reach it under a name of its own (DNS rebinding)",
                 shown(&host),
@@ -90,11 +93,21 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN_MAX).collect()
 }
 
+/// Returns why a path is refused that names nothing here: each name is text.
+fn not_text(path: &str) -> Option<String> {
+    let is_text = percent_encoding::percent_decode_str(path).decode_utf8().is_ok();
+    (!is_text).then(|| "the address has bytes that are no UTF-8: keys and ids are text".to_owned())
+}
+
 /// Lets a request pass, or refuses it; adds the headers that every answer has.
 pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let mut response = match guard.refusal(request.method(), request.headers()) {
+    let refused = match guard.refusal(request.method(), request.headers()) {
+        Some(why) => Some((StatusCode::FORBIDDEN, why)),
+        None => not_text(request.uri().path()).map(|why| (StatusCode::BAD_REQUEST, why)),
+    };
+    let mut response = match refused {
         None => next.run(request).await,
-        Some(why) => Refused::new(StatusCode::FORBIDDEN, why, wants_json(request.headers())).into_response(),
+        Some((status, why)) => Refused::new(status, why, wants_json(request.headers())).into_response(),
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -127,6 +140,11 @@ mod tests {
             assert!(refused(&Method::GET, &[("host", host)]), "{host}");
         }
         assert!(refused(&Method::GET, &[]));
+        let mut twice = HeaderMap::new();
+        for host in ["127.0.0.1:8080", "localhost:8080"] {
+            twice.append(header::HOST, HeaderValue::from_static(host));
+        }
+        assert!(Guard::new(8080).refusal(&Method::GET, &twice).unwrap().starts_with("Host came several times"));
         for host in ["127.0.0.1", "localhost", "127.0.0.1:80"] {
             let origin = format!("http://{host}");
             assert!(!refused_at(80, &Method::POST, &[("host", host), ("origin", &origin)]), "{host}");

@@ -653,6 +653,36 @@ async fn what_is_odd_is_shown_as_it_is_or_refused_in_words() {
         let (answered, _, page) = world.ask("GET", path, "Accept: text/html\r\n", "").await;
         assert!(answered == status && !page.contains("<script>a"), "{path}: {answered} {page}");
     }
+    for (path, wanted) in
+        [("/keys/%ff%fe", "no UTF-8"), ("/messages?queue=nope", "has no queue \\\"nope\\\": it has Dead")]
+    {
+        let (status, _, answer) = world.ask("GET", path, "Accept: application/json\r\n", "").await;
+        assert!(status == 400 && answer.starts_with(r#"{"error""#) && answer.contains(wanted), "{path}: {answer}");
+    }
+    // Keys that differ in white space look different.
+    world.completed("order#a \t").await;
+    for path in ["/keys", "/keys/order%23a%20%09"] {
+        assert!(world.html(path).await.contains(r">order#a\u{20}\u{9}</"), "{path}");
+    }
+    world.cloud.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_function_that_does_not_read_says_so() {
+    let world = World::start().await;
+    world.post("/send", &json!({ "queue": "Orders", "body": "x" })).await;
+    let id = world.json("/messages").await["messages"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/messages/{}", &id[..8]);
+    let (_, head, _) = world.ask("GET", &path, "", "").await;
+    assert!(head.contains(&format!("location: /messages/{}", id.replace('-', "%2D"))), "{head}");
+    for (is_on, why) in
+        [(false, "Confirm, which reads Orders, is paused."), (true, "Confirm, which reads Orders, has no program yet.")]
+    {
+        world.post("/mappings", &json!({ "function": "Confirm", "enabled": is_on })).await;
+        assert_eq!(world.json(&format!("/messages/{id}")).await["says"][1], why);
+        assert!(world.html("/").await.contains(&format!("Messages wait. {why}")), "{why}");
+    }
+    assert!(world.html(&format!("/messages/{id}")).await.contains("None is known before its function reads it."));
     world.cloud.stop().await;
 }
 

@@ -55,8 +55,12 @@ async fn page(console: &Console, ask: &Ask) -> Result<Messages, Error> {
         state: ask.query.get("state").map(MessageQuery::standing).transpose()?,
         before: Some(ask.query.number("before", u64::MAX, 0..=u64::MAX)?).filter(|before| *before != u64::MAX),
     };
+    let queues: Vec<_> = console.place().queues.iter().map(|queue| queue.name.clone()).collect();
+    if let Some(queue) = query.queue.as_ref().filter(|queue| !queues.contains(queue)) {
+        let (place, known) = (&console.place().name, queues.join(", "));
+        return Err(Error::invalid(format!("{place} has no queue {queue:?}: it has {known}")));
+    }
     let list = console.source().messages(&query).await?;
-    let queues = console.place().queues.iter().map(|queue| queue.name.clone()).collect();
     Ok(Messages { query, list, queues })
 }
 
@@ -142,7 +146,7 @@ impl Messages {
         html! {
             nav .pages aria-label="Pages of the list" {
                 span { @if self.query.before.is_some() { a href=(self.path(None)) { "← Newest" } } }
-                span .soft.small { (text::counted(self.list.known as u64, "message", "messages")) " in all, the newest first" }
+                span .soft.small { (text::counted(self.list.known as u64, "message", "messages")) " in all, with the copies in dead-letter queues, the newest first" }
                 span { @if let Some(next) = self.list.next { a href=(self.path(Some(next))) { (older) " →" } } }
             }
         }
@@ -161,7 +165,10 @@ impl Messages {
 fn row(message: &MessageRow) -> Vec<Markup> {
     let keys = html! { @for key in &message.keys { (text::key(key)) " " } };
     vec![
-        text::message(&message.id),
+        html! {
+            (text::message(&message.id))
+            @if let Some(original) = &message.copy_of { span .soft.small { " copy of " (text::message(original)) } }
+        },
         state::of_standing(message.state),
         if message.keys.is_empty() {
             html! { span .soft { "–" } }

@@ -72,6 +72,10 @@ fn row(journal: &Journal, id: &str, now: Timestamp) -> Option<MessageRow> {
         last_ms: events.last().map(time)?,
         receives: received.max().unwrap_or_default(),
         keys: journal.keys_of(id).iter().map(ToString::to_string).collect(),
+        copy_of: own().find_map(|event| match &event.what {
+            What::Sent { copy_of, .. } => copy_of.as_ref().map(ToString::to_string),
+            _ => None,
+        }),
     };
     // Once its function has copied it, it is where the copy in the dead-letter queue is.
     let copies = events.iter().filter(|event| matches!(event.what, What::Sent { redriven: false, .. }));
@@ -177,7 +181,8 @@ mod tests {
                 let id = if matches!(gone, What::Redriven { .. }) { "again" } else { "copy" };
                 write(id, "dead", gone);
             }
-            assert_eq!(row(&journal, "a", NOW).map(|row| row.state), Some(standing));
+            assert_eq!(row(&journal, "a", NOW).map(|row| (row.state, row.copy_of)), Some((standing, None)));
+            assert_eq!(row(&journal, "copy", NOW).and_then(|row| row.copy_of).as_deref(), Some("a"));
             let asked = MessageQuery { state: Some(Standing::DeadLettered), ..MessageQuery::default() };
             let listed = ids(&list(&journal, &asked, NOW)).contains(&"a");
             assert_eq!(listed, standing == Standing::DeadLettered, "{standing:?}");

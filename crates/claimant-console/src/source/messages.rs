@@ -88,6 +88,8 @@ pub struct MessageRow {
     pub receives: u32,
     /// The ids of the records of its keys, as far as they are known.
     pub keys: Vec<String>,
+    /// The message of which it is the copy in a dead-letter queue.
+    pub copy_of: Option<String>,
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use crate::done::Notice;
 use crate::ui::badge::{Tone, shape};
 use crate::ui::nav::{Tab, nav};
 
-/// htmx: no style of its own, no saved pages, and what is folded out stays so when the live part is drawn again.
-const HTMX: &str = r#"{"includeIndicatorCSS":false,"history":false,"morphIgnore":["data-htmx-powered","open"]}"#;
+/// htmx: no style of its own, no saved pages, what is folded out stays so when the live part is drawn again, and a console that was away is
+/// seen to be back within seconds.
+const HTMX: &str = r#"{"includeIndicatorCSS":false,"history":false,"morphIgnore":["data-htmx-powered","open"],"sse":{"reconnectMaxDelay":5000}}"#;
 
 /// What a page says that was not drawn again for a while.
 const OLD: &str = "This page was not drawn again for half a minute, and may be old. Is the console still running?";

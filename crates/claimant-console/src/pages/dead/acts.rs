@@ -80,7 +80,7 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     }
     said.push('.');
     if report.parked > 0 {
-        said.push_str(" Parked work does not run again until its key is released.");
+        said.push_str(" Parked work runs again only once its key is released.");
     }
     // A letter that is still here is edited on.
     let kept = report.progress.done == 0 && report.problem_count > 0;

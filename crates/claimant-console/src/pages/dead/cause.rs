@@ -194,7 +194,7 @@ impl Cause {
             }
             @if drawn.came_from.is_none() { p .soft.small { (self.unknown(drawn)) } }
             @if parked {
-                p .soft.small { "Parked work does not run again until its key is released: follow the key of a letter." }
+                p .soft.small { "Parked work runs again only once its key is released: follow the key of a letter." }
             }
         }
     }
@@ -213,7 +213,7 @@ impl Cause {
 
     fn letter(&self, letter: &Letter) -> Markup {
         let edit = format!("{}&edit={}", self.path(), text::encoded(&letter.message_id));
-        let what = format!("letter {}", short(&letter.message_id));
+        let what = format!("letter {}", short(letter.story()));
         html! {
             article .letter.card id={ "letter-" (letter.message_id) } {
                 h2 { (text::message(letter.story())) }
