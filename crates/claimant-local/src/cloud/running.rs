@@ -1,8 +1,10 @@
 //! A cloud that runs, and how it stops.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -11,7 +13,7 @@ use super::environment;
 use super::servers::{Servers, all_ended};
 use super::services::Services;
 use crate::Error;
-use crate::control::Control;
+use crate::control::{Control, describe};
 use crate::dynamodb::DynamoDb;
 use crate::faults::Faults;
 use crate::gateway::Gateway;
@@ -77,6 +79,13 @@ impl Cloud {
         let mut variables = self.function_variables();
         environment::hide(variables.iter_mut().filter(|(name, _)| is_secret(name)).map(|(_, value)| value));
         variables
+    }
+
+    /// What the control endpoint says of it, by its template's path.
+    pub(super) fn described(&self, template: &Path) -> Value {
+        let runs = |name: &str| self.functions.iter().any(|running| running.spec.name == name);
+        let template = template.display().to_string();
+        describe(&template, (&self.stack, &runs), &self.services.sqs, &self.variables())
     }
 
     /// What the template holds.

@@ -16,7 +16,7 @@ use super::servers::Servers;
 use super::services::Services;
 use super::{builds, environment};
 use crate::Error;
-use crate::control::{Control, Managed, describe};
+use crate::control::{Control, Managed};
 use crate::dynamodb::DynamoDb;
 use crate::faults::Faults;
 use crate::gateway::Gateway;
@@ -120,9 +120,7 @@ impl Cloud {
         let services = Services { journal, faults, sqs, dynamodb, mailbox, gateway, s3, scheduler };
         let cloud =
             Cloud { waiting, watching, stack, endpoints, services, control: control.clone(), functions, servers };
-        let template = config.template.display().to_string();
-        let runs = |name: &str| cloud.function(name).is_some();
-        control.set_description(describe(&template, (cloud.stack(), &runs), cloud.sqs(), &cloud.variables()));
+        control.set_description(cloud.described(&config.template));
         Ok(cloud)
     }
 }
