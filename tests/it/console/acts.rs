@@ -120,6 +120,24 @@ async fn acts_on_a_key_change_its_record_and_what_comes_next() {
     stage.order("forget", "ada@example.com");
     stage.drained().await;
     assert_eq!(stage.mails_of("forget"), 2);
+    // A page that is open means what it shows by then, and one that shows something else does nothing.
+    let path = "/keys/order%2Dconfirmation%23reset";
+    stage.open(&page, path);
+    page.choose("select[name=act]", "resolve");
+    page.eval("document.querySelector('[name=version]').setAttribute('form', 'none')");
+    page.eval(
+        "document.forms['act-on-it'].insertAdjacentHTML('beforeend', '<input name=version value=another/FAILED>')",
+    );
+    let said = stage.act(&page, "text=Do it");
+    assert!(said.contains("has gone on since it was looked at"), "{said}");
+    stage.open(&page, path);
+    stage.post(path, &json!({ "act": "resolve" }));
+    let version = "document.forms['act-on-it'].elements.version.value";
+    page.until("what its form means", &format!("{version}.endsWith('/COMPLETED')"));
+    page.choose("select[name=act]", "forget");
+    page.click("input[name=force]");
+    let said = stage.act(&page, "text=Do it");
+    assert!(said.contains("forgotten"), "{said}");
     // And that it was done twice is the first thing that the page of effects says.
     stage.open(&page, "/effects");
     assert!(page.text("[role=alert]").contains("2 mails of"), "{}", page.text("main"));

@@ -149,8 +149,8 @@ impl Page for Key {
                     }
                     span .soft.small { "in " (self.store) }
                 }
-                p .says { (self.inspection.headline()) }
                 @if !self.read_only { input type="hidden" name=(VERSION) value=(self.version().as_str()) form=(ACT_FORM); }
+                p .says { (self.inspection.headline()) }
             }
             @if let Some(record) = record {
                 section .card {
