@@ -5,22 +5,12 @@ use std::fmt;
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use claimant_core::{Error, Outcome, Report};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-/// A batch of a queue, where nothing else is taken.
-pub(crate) struct QueueBatch(pub(crate) SqsEvent);
-
-impl<'de> Deserialize<'de> for QueueBatch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What the decoder says can quote the event.
-        SqsEvent::deserialize(deserializer).map(Self).map_err(|_| D::Error::custom(NO_BATCH))
-    }
-}
-
-const NO_BATCH: &str = "the event is not a batch of an SQS queue. `claimant_test::event` makes one for tests; a function that is sent its \
-                        payloads without a queue runs by `claimant::lambda::run_with_direct_events`";
+use crate::event::QUEUES;
+use crate::wire;
 
 /// What an event is.
 pub(crate) enum Incoming {
@@ -30,8 +20,8 @@ pub(crate) enum Incoming {
     Payload(Box<RawValue>),
 }
 
-/// Returns what an event is: a batch of a queue if it has a list of `Records` that do not say that they come from elsewhere. Without one
-/// record it is none: SQS calls no function for nothing, and a caller's payload would be answered as done.
+/// Returns what an event is: a batch of a queue if it has a list of `Records` that are of SQS, or name no source and have a message id.
+/// Without one record it is none: SQS calls no function for nothing, and a caller's payload would be answered as done.
 ///
 /// # Errors
 /// When it is such a batch, and a record has the wrong shape.
@@ -45,11 +35,17 @@ pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
     struct Record {
         #[serde(rename = "eventSource", alias = "EventSource")]
         source: Option<String>,
+        #[serde(rename = "messageId")]
+        id: Option<IgnoredAny>,
     }
-    let from_queue = |record: &Record| record.source.as_deref().is_none_or(|source| source == "aws:sqs");
+    let from_queue = |record: &Record| match &record.source {
+        Some(source) => source == QUEUES,
+        None => record.id.is_some(),
+    };
     match serde_json::from_str::<Shape>(event.get()) {
         Ok(shape) if !shape.records.is_empty() && shape.records.iter().all(from_queue) => {
-            serde_json::from_str(event.get()).map(Incoming::Batch).map_err(|e| malformed(&e))
+            let batch = serde_json::from_str::<wire::Event>(event.get());
+            batch.map(|batch| Incoming::Batch(batch.into())).map_err(|e| malformed(&e))
         }
         _ => Ok(Incoming::Payload(event)),
     }
@@ -58,7 +54,7 @@ pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
 /// Says where a batch is malformed, and not what stands there: what the decoder says can quote the event.
 fn malformed(error: &serde_json::Error) -> Error {
     Error::invalid(format!(
-        "the event has Records and is not a batch of an SQS queue (line {}, column {}): `claimant_test::event` makes one for tests; \
+        "the event has Records, and one of them is not as SQS writes it (line {}, column {}): `claimant_test::event` makes one for tests; \
          if it is a payload of your own, give one of its Records an `eventSource` other than `aws:sqs`, or the list another name",
         error.line(),
         error.column()
@@ -163,6 +159,8 @@ mod tests {
             (r#"{"Records":[{"messageId":"m"},{"messageId":"n","eventSource":"aws:sqs"}]}"#, Some(2)),
             (r#"{"Records":[]}"#, None),
             (r#"{"Records":[{"eventSource":"aws:s3"}]}"#, None),
+            (r#"{"Records":[{"id":1}]}"#, None),
+            (r#"{"Records":[{"eventSource":"aws:sqs"}]}"#, Some(1)),
             (r#"{"Records":[{"EventSource":"aws:sns"}]}"#, None),
             (r#"{"Records":7}"#, None),
             (r#"{"order_id":"ord-1"}"#, None),
@@ -183,19 +181,5 @@ mod tests {
         let (said, cause) = (error.to_string(), StdError::source(&error));
         assert!(said.contains("(line 1, column ") && said.contains("eventSource") && cause.is_none(), "{said}");
         assert!(!said.contains("secret"), "{said}");
-    }
-
-    #[test]
-    fn what_else_is_sent_to_a_function_of_a_queue_is_told_how_to_be_run() {
-        let batch: QueueBatch = serde_json::from_str(r#"{"Records":[{"messageId":"m"}]}"#).unwrap();
-        assert_eq!(batch.0.records.len(), 1);
-        for event in [r#"{"order_id":"secret"}"#, r#""secret""#, r#"{"Records":"secret"}"#, "[]"] {
-            let error = serde_json::from_str::<QueueBatch>(event).map(drop).unwrap_err().to_string();
-            assert!(
-                error.contains("not a batch of an SQS queue") && error.contains("run_with_direct_events"),
-                "{error}"
-            );
-            assert!(!error.contains("secret"), "{error}");
-        }
     }
 }

@@ -4,6 +4,9 @@ use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
 use claimant_aws::endpoints::domain;
 use claimant_core::{AttributeValue, Error, InvalidValue, Message, Timestamp, trace};
 
+/// The source of records that come from a queue.
+pub(crate) const QUEUES: &str = "aws:sqs";
+
 /// The attribute that counts deliveries.
 const RECEIVE_COUNT: &str = "ApproximateReceiveCount";
 
@@ -74,16 +77,32 @@ pub(crate) fn batch(event: SqsEvent) -> Result<Batch, Error> {
             }
         };
         let receipt = record.receipt_handle.take();
-        let message = message(record, fifo).map_err(|fault| {
-            Error::new(format!(
-                "record {} of {count} has no usable messageId ({fault}): the whole batch is failed, so that nothing is deleted",
-                place + 1
-            ))
+        let (has_id, of) = (record.message_id.is_some(), record.event_source.take());
+        let message = message(record, fifo).map_err(|fault| match of {
+            Some(source) if source != QUEUES => not_of_a_queue(&source),
+            _ => Error::new(format!(
+                "record {} of {count} has no {}: the whole batch is failed, so that nothing is deleted",
+                place + 1,
+                if has_id { format!("usable messageId ({fault})") } else { "messageId".to_owned() }
+            )),
         })?;
         batch.messages.push(message);
         batch.receipts.push(receipt);
     }
     Ok(batch)
+}
+
+/// Says what to do where the trigger was set up without a queue, and nothing of the record but which service of AWS it is of.
+fn not_of_a_queue(source: &str) -> Error {
+    let plain = |name: &&str| {
+        (1..=20).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    let of =
+        source.strip_prefix("aws:").filter(plain).map_or("another source".to_owned(), |name| format!("aws:{name}"));
+    Error::invalid(format!(
+        "the event is not a batch of an SQS queue: its records are of {of}. Put a queue between, or run the function by \
+         `claimant::lambda::run_with_direct_events`"
+    ))
 }
 
 fn message(record: SqsMessage, fifo: bool) -> Result<Message, InvalidValue> {
@@ -171,8 +190,26 @@ mod tests {
             json!({ "messageId": "" }),
             json!({ "messageId": "x".repeat(101) }),
         ] {
-            let error = read(json!([{ "messageId": "m-1" }, bad])).err().unwrap();
-            assert!(error.to_string().contains("record 2 of 2"), "{error}");
+            let error = read(json!([{ "messageId": "m-1" }, bad.clone()])).err().unwrap();
+            let wanted = if bad.get("messageId").is_some_and(|id| !id.is_null()) {
+                "usable messageId ("
+            } else {
+                "messageId: the"
+            };
+            assert!(error.to_string().contains(&format!("record 2 of 2 has no {wanted}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn records_of_another_source_are_told_of_the_queue_that_is_missing() {
+        for (source, wanted) in [
+            ("aws:s3", "of aws:s3. Put a queue"),
+            ("aws:SECRET", "of another source."),
+            ("secret", "of another source."),
+        ] {
+            let error = read(json!([{ "eventSource": source, "s3": {} }])).err().unwrap().to_string();
+            assert!(error.contains("not a batch of an SQS queue") && error.contains(wanted), "{error}");
+            assert!(!error.to_lowercase().contains("secret"), "{error}");
         }
     }
 

@@ -13,8 +13,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use crate::event::{Source, batch};
+use crate::event::{QUEUES, Source, batch};
 use crate::response::response;
+use crate::wire::QueueBatch;
 
 fn usable(id: &str) -> bool {
     (1..=MESSAGE_ID_MAX_BYTES).contains(&id.len())
@@ -29,10 +30,13 @@ fn check(event: SqsEvent) {
         Err(error) => {
             let place = ids.iter().position(|id| !usable(id)).expect("a batch was refused for no reason");
             let said = error.to_string();
-            assert!(
-                said.starts_with(&format!("record {} of {} has no usable messageId", place + 1, ids.len())),
-                "{said}"
-            );
+            let is_of_a_queue = records[place].event_source.as_deref().is_none_or(|source| source == QUEUES);
+            let wanted = match (is_of_a_queue, &records[place].message_id) {
+                (false, _) => "the event is not a batch of an SQS queue: its records are of ".to_owned(),
+                (true, None) => format!("record {} of {} has no messageId: ", place + 1, ids.len()),
+                (true, Some(_)) => format!("record {} of {} has no usable messageId (", place + 1, ids.len()),
+            };
+            assert!(said.starts_with(&wanted), "{said}");
             // Beside the two numbers, what is said has its own words only: an id may be anything.
             assert!(said.is_ascii() && said.len() < 300, "{said}");
             return;
@@ -59,7 +63,7 @@ fn event_bytes() {
     seeds.extend(corpus("corpus/events"));
     hold("events, as bytes", file!(), spoilt(seeds), |bytes| {
         // As the Lambda runtime does; what it cannot decode fails the whole invocation there.
-        if let Ok(event) = serde_json::from_slice(&bytes.0) {
+        if let Ok(QueueBatch(event)) = serde_json::from_slice(&bytes.0) {
             check(event);
         }
     });

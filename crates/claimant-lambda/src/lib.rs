@@ -6,6 +6,7 @@
 //! | `settings` | [`Settings`]: read from the environment |
 //! | `service` | [`Service`]: handles one invocation |
 //! | `direct` | events without a queue: a payload in, its result out |
+//! | `wire` | the event as JSON: the batch of a queue |
 //! | `event` | records converted to messages, each validated on its own |
 //! | `response` | the report as a partial batch response |
 //! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
@@ -49,6 +50,7 @@ mod schedules;
 mod service;
 mod settings;
 mod visibility;
+mod wire;
 
 pub use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 pub use direct::NotDone;

@@ -12,10 +12,11 @@ use lambda_runtime::{Context, Diagnostic, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use crate::direct::{self, Incoming, QueueBatch};
+use crate::direct::{self, Incoming};
 use crate::logging;
 use crate::service::Service;
 use crate::settings::Settings;
+use crate::wire::QueueBatch;
 
 /// When the first request for work is out, and there is nothing to do but wait: then certificates are read, clients made, and the handlers'
 /// threads started. A message that comes sooner does so itself.
