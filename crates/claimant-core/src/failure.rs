@@ -19,6 +19,9 @@ const FAILURE_MAX_BYTES: usize = 1_024;
 ///
 /// The error's `Display` is logged and kept on the record (cut to 256 bytes), so keep payload data out of it.
 ///
+/// An error type of one's own cannot implement `From` for it, since `?` makes it of any error: a function that is given to `map_err` says
+/// for each variant whether it is [`terminal`](Self::terminal) or to be [tried again](Self::retry).
+///
 /// ```
 /// # use claimant_core as claimant;
 /// use claimant::{FailureKind, HandlerError, Terminal};
