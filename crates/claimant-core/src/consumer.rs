@@ -163,8 +163,8 @@ impl<T> fmt::Debug for Consumer<T> {
 /// struct Lines;
 ///
 /// impl Decoder<Vec<String>> for Lines {
-///     fn decode(&self, content: &[u8], _: &Message) -> Result<Vec<String>, Rejection> {
-///         let text = std::str::from_utf8(content).map_err(|_| Rejection::new("the body is not UTF-8"))?;
+///     fn decode(&self, content: &[u8], message: &Message) -> Result<Vec<String>, Rejection> {
+///         let text = std::str::from_utf8(content).map_err(|_| message.rejection("is not UTF-8"))?;
 ///         Ok(text.lines().map(str::to_owned).collect())
 ///     }
 /// }

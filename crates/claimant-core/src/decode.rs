@@ -5,10 +5,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::Segment;
 
 use crate::fingerprint::{self, Fingerprint};
-use crate::key::InvalidValue;
 use crate::message::Message;
 use crate::record::bounded;
-use crate::rejection::Rejection;
+use crate::rejection::{Fault, Rejection};
 
 /// The longest JSON path shown for a body of the wrong shape, in bytes.
 const PATH_MAX_BYTES: usize = 200;
@@ -24,7 +23,8 @@ pub trait Decoder<T>: Send + Sync + 'static {
     /// what its attributes and its envelopes say.
     ///
     /// # Errors
-    /// When the content does not decode: the message is rejected. The error says where it is wrong, and quotes nothing.
+    /// When the content does not decode: the message is rejected. The error says where it is wrong, and quotes nothing:
+    /// [`Message::rejection`] makes it.
     fn decode(&self, content: &[u8], message: &Message) -> Result<T, Rejection>;
 
     /// Returns the fingerprint of content that this decodes, for consumers without a
@@ -40,8 +40,8 @@ pub trait Decoder<T>: Send + Sync + 'static {
 pub struct Json;
 
 impl<T: DeserializeOwned> Decoder<T> for Json {
-    fn decode(&self, content: &[u8], _: &Message) -> Result<T, Rejection> {
-        decode_json(text(content)?)
+    fn decode(&self, content: &[u8], message: &Message) -> Result<T, Rejection> {
+        text(content).and_then(read_json).map_err(|fault| message.rejection(fault))
     }
 
     /// Returns the fingerprint of the JSON value, whose white space and order of fields do not count; of the bytes, if the value has
@@ -56,8 +56,8 @@ impl<T: DeserializeOwned> Decoder<T> for Json {
 pub struct Text;
 
 impl Decoder<String> for Text {
-    fn decode(&self, content: &[u8], _: &Message) -> Result<String, Rejection> {
-        text(content).map(str::to_owned)
+    fn decode(&self, content: &[u8], message: &Message) -> Result<String, Rejection> {
+        text(content).map(str::to_owned).map_err(|fault| message.rejection(fault))
     }
 }
 
@@ -75,9 +75,8 @@ impl Decoder<Vec<u8>> for Bytes {
 ///
 /// # Errors
 /// When it is not UTF-8. The error says from where on.
-pub(crate) fn text(content: &[u8]) -> Result<&str, Rejection> {
-    std::str::from_utf8(content)
-        .map_err(|e| Rejection::new(format!("the body is not UTF-8 (from byte {} on)", e.valid_up_to())))
+pub fn text(content: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(content).map_err(|e| Fault::new("is not UTF-8").at(format!("from byte {} on", e.valid_up_to())))
 }
 
 /// Returns the fingerprint of content: of its JSON value if that represents it exactly, else of its bytes.
@@ -91,22 +90,33 @@ pub(crate) fn of_content(content: &[u8]) -> Fingerprint {
 /// # Errors
 /// When the body does not decode. The error says where it is wrong, and never quotes it.
 pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
-    Ok(read_json("body", body)?)
+    read_json(body).map_err(|fault| Rejection::new(format!("the body {fault}")))
 }
 
-/// Decodes a JSON text, which the error calls by this word.
+/// Decodes a JSON text.
 ///
 /// # Errors
 /// When it does not decode. The error says where it is wrong, and never quotes it.
-pub fn read_json<'a, T: Deserialize<'a>>(word: &str, text: &'a str) -> Result<T, InvalidValue> {
+pub fn read_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
     // Where it is wrong is looked for only if it is: to keep track of the path costs two allocations for each field.
     if let Ok(value) = serde_json::from_str(text) {
         return Ok(value);
     }
     // `serde_json` also calls much that is valid JSON and has another shape than `T` a fault of syntax.
-    serde_json::from_str::<IgnoredAny>(text).map_err(|e| at(word, "is not valid JSON", &e))?;
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        return Err(no_json(text.as_bytes()).unwrap_or_else(|| json_place(Fault::new("is not valid JSON"), &error)));
+    }
     let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|e| describe(word, e.inner(), e.path()))
+    serde_path_to_error::deserialize(&mut json).map_err(|e| describe(e.inner(), e.path()))
+}
+
+/// Returns why this is not JSON, where that cannot be seen at the place of a fault.
+pub(crate) fn no_json(content: &[u8]) -> Option<Fault> {
+    match content {
+        _ if content.trim_ascii().is_empty() => Some(Fault::new("is empty")),
+        [0xef, 0xbb, 0xbf, ..] => Some(Fault::new("begins with a byte order mark, which JSON does not")),
+        _ => None,
+    }
 }
 
 /// What is wrong with JSON that is valid and that no type is read from, by the beginnings of `serde_json`'s texts.
@@ -118,18 +128,31 @@ const NOT_READ: [(&str, &str); 4] = [
 ];
 
 /// Describes why valid JSON does not decode.
-fn describe(word: &str, error: &serde_json::Error, path: &serde_path_to_error::Path) -> InvalidValue {
+fn describe(error: &serde_json::Error, path: &serde_path_to_error::Path) -> Fault {
     let said = error.to_string();
     // What types say themselves may begin like that, too.
-    match NOT_READ.iter().find(|(start, _)| !error.is_data() && said.starts_with(start)) {
-        Some((_, fault)) => at(word, fault, error),
-        None => at(word, &format!("has the wrong shape at JSON path {}", shape_fault(&said, path)), error),
+    let fault = match NOT_READ.iter().find(|(start, _)| !error.is_data() && said.starts_with(start)) {
+        Some((_, fault)) => Fault::new(*fault),
+        None => Fault::new(format!("has the wrong shape at JSON path {}", shape_fault(&said, path))),
+    };
+    json_place(fault, error)
+}
+
+/// Says where the fault is. serde does not know it where it has kept a value to look at it twice: then the line is 0.
+pub(crate) fn json_place(fault: Fault, error: &serde_json::Error) -> Fault {
+    match error.line() {
+        0 => fault,
+        // Behind the end of a line, `serde_json` has not begun to count.
+        line => fault.at(format!("line {line} column {}", error.column().max(1))),
     }
 }
 
-fn at(word: &str, fault: &str, error: &serde_json::Error) -> InvalidValue {
-    InvalidValue(format!("the {word} {fault} (line {} column {})", error.line(), error.column()))
-}
+/// What is wrong with a value that its type knows and serde tells, by the beginnings of its texts.
+const KNOWN: [(&str, &str); 3] = [
+    ("unknown variant `", "the value names none of the variants of its type"),
+    ("unknown field `", "its type has no such field"),
+    ("data did not match any variant of untagged enum", "the value has the form of none of the variants of its type"),
+];
 
 /// Returns where a value has another shape than its type, and how, from what serde says of it: for decoders.
 ///
@@ -139,19 +162,23 @@ fn at(word: &str, fault: &str, error: &serde_json::Error) -> InvalidValue {
 pub fn shape_fault(error: &str, path: &serde_path_to_error::Path) -> String {
     let named = |start: &str, fault: &str| {
         let field = error.strip_prefix(start).and_then(|rest| rest.split('`').next());
-        field.map(|field| format!("field `{field}` is {fault}"))
+        field.map(|field| format!("field `{}` is {fault}", if is_plain(field) { field } else { "*" }))
     };
+    let known = || KNOWN.iter().find(|(start, _)| error.starts_with(start)).map(|(_, fault)| (*fault).to_owned());
     let fault = named("missing field `", "missing")
         .or_else(|| named("duplicate field `", "there twice"))
+        .or_else(known)
         .unwrap_or_else(|| "the value has the wrong type or form".to_owned());
     format!("{}: {fault}", field_path(path))
 }
 
-/// Returns a JSON path of fields and indexes. A segment that is not a plain name is hidden: it can be a map's key, which is data.
+/// Returns whether a name may be shown: others can be a map's key, which is data.
+fn is_plain(name: &str) -> bool {
+    name.len() <= FIELD_MAX_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+/// Returns a JSON path of fields and indexes. A segment that is not a plain name is hidden.
 fn field_path(path: &serde_path_to_error::Path) -> String {
-    let plain = |name: &str| {
-        name.len() <= FIELD_MAX_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    };
     let mut shown = String::new();
     for segment in path {
         let name = match segment {
@@ -159,7 +186,7 @@ fn field_path(path: &serde_path_to_error::Path) -> String {
                 shown.push_str(&format!("[{index}]"));
                 continue;
             }
-            Segment::Map { key: name } | Segment::Enum { variant: name } if plain(name) => name,
+            Segment::Map { key: name } | Segment::Enum { variant: name } if is_plain(name) => name,
             _ => "*",
         };
         let dot = if shown.is_empty() { "" } else { "." };
@@ -196,7 +223,9 @@ mod tests {
         let deep = format!(r#"{{"order_id":"secret","items":[],"more":{}"#, "[".repeat(10_000));
         let cases = [
             ("secret", "the body is not valid JSON (line 1 column 1)"),
-            ("", "not valid JSON"),
+            ("", "the body is empty"),
+            ("\u{feff}{}", "the body begins with a byte order mark, which JSON does not"),
+            ("{\n", "not valid JSON (line 2 column 1)"),
             (deep.as_str(), "not valid JSON"),
             (r#"{"order_id":"secret","items":[{"quantity":1e400}]}"#, "has a number that is out of range"),
             (r#"{"order_id":"secret\ud83d"}"#, "has a text with half a surrogate pair (line 1 column"),
@@ -245,6 +274,27 @@ mod tests {
         Pair([u8; 2]),
         Totals(HashMap<u64, u32>),
         Wei(u128),
+        Strict(Strict),
+        Tagged(Tagged),
+        Untagged(Untagged),
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Strict {}
+
+    #[derive(Debug, Deserialize)]
+    #[serde(tag = "type")]
+    #[allow(dead_code, reason = "only its shape matters")]
+    enum Tagged {
+        Placed { lines: Vec<u32> },
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(untagged)]
+    #[allow(dead_code, reason = "only its shape matters")]
+    enum Untagged {
+        Number(u32),
     }
 
     #[test]
@@ -260,9 +310,18 @@ mod tests {
             (r#"{"Wei":1.5}"#, "wrong shape at JSON path"),
             (r#"{"Wei":-1}"#, "has a number that is out of range (line 1 column"),
             (r#"{"Status":5"#, "not valid JSON (line 1 column 11)"),
+            (
+                r#"{"Strict":{"more":"secret"}}"#,
+                "at JSON path Strict.more: its type has no such field (line 1 column 17)",
+            ),
+            (r#"{"Tagged":{"type":"secret"}}"#, "at JSON path Tagged.type: the value names none of the variants"),
+            (r#"{"Tagged":{"type":"Placed","lines":["secret"]}}"#, "Tagged: the value has the wrong type or form"),
+            (r#"{"Tagged":{"type":"Placed"}}"#, "at JSON path Tagged: field `lines` is missing"),
+            (r#"{"Untagged":"secret"}"#, "at JSON path Untagged: the value has the form of none of the variants"),
         ] {
             let rejection = decode_json::<Value>(body).unwrap_err().to_string();
             assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{body}: {rejection}");
+            assert!(!rejection.contains("line 0") && !rejection.contains("column 0"), "{body}: {rejection}");
         }
     }
 }

@@ -55,7 +55,8 @@ impl<'a> Duplicate<'a> {
     /// When what was kept does not decode as `R`, as after a deployment that changed what the handler returns. The error says
     /// where it differs, never its content.
     pub fn result<R: DeserializeOwned>(&self) -> Result<Option<R>, InvalidValue> {
-        self.result.map(|json| read_json("kept result", json)).transpose()
+        let wrong = |fault| InvalidValue(format!("the kept result {fault}"));
+        self.result.map(|json| read_json(json).map_err(wrong)).transpose()
     }
 
     /// Returns the result as it was kept: JSON.

@@ -1,14 +1,16 @@
 //! What a message's content can be wrapped in.
 
+use crate::event::Event;
 use crate::limits::EVENTS_MAX;
-use crate::message::{Event, Message};
+use crate::message::Message;
 use crate::rejection::Rejection;
 
 /// Opens what the content of a message is wrapped in: for [`Consumer::envelope`](crate::Consumer::envelope).
 ///
 /// A panic in it rejects the message alone.
 pub trait Envelope: Send + Sync + 'static {
-    /// Returns the message with what its [`content`](Message::content) holds, by [`Message::opened`].
+    /// Returns the message with what its [`content`](Message::content) holds, by [`Message::opened`] or [`Message::unpacked`], and what
+    /// errors are to call that, by [`Message::with_content_name`] or [`Message::with_part_name`].
     ///
     /// Several where it holds several events, at most [`EVENTS_MAX`]: each has a key of its own, and the
     /// message is done when all of them are. An event without an id of its own gets that of what is around it, and its number;
@@ -17,7 +19,7 @@ pub trait Envelope: Send + Sync + 'static {
     /// None where there is nothing to do: the message is done, and its outcome is `empty`.
     ///
     /// # Errors
-    /// When the content is no such envelope. The error says what is wrong and where, and quotes nothing.
+    /// When the content is no such envelope. The error says what is wrong and where, and quotes nothing: [`Message::rejection_as`] makes it.
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection>;
 }
 
@@ -42,8 +44,7 @@ fn with_own_id(around: &Message, one: Message, number: usize) -> Message {
     let own = around.first_id();
     let of = id(around).unwrap_or(own.as_str());
     let event = Event { id: Some(format!("{of}#{number}")), ..Event::default() };
-    let content = one.content().to_vec();
-    one.opened(content, event)
+    one.said(event)
 }
 
 /// Checks that a message may hold so many events.

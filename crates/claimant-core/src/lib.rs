@@ -8,7 +8,7 @@
 //! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `definition`, `rules`, `options`, `tuning` | a named handler, its rules and its options |
-//! | [`envelope`], [`decode`], `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
+//! | [`envelope`], [`event`], `content`, [`decode`], `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | `payload`, `json` | a payload, whatever its type; a JSON text for fingerprints, without a tree of it |
 //! | [`own_attributes`] | the names of the attributes that claimant itself writes |
 //! | [`payloads`] | payloads that are kept outside of their messages |
@@ -31,6 +31,7 @@ mod budget;
 mod claim;
 pub mod clock;
 pub mod consumer;
+mod content;
 pub mod context;
 pub mod decode;
 mod definition;
@@ -38,6 +39,7 @@ pub mod duplicate;
 pub mod engine;
 pub mod envelope;
 pub mod error;
+pub mod event;
 pub mod failure;
 pub mod fingerprint;
 #[cfg(test)]
@@ -89,6 +91,7 @@ pub use duplicate::Duplicate;
 pub use engine::Engine;
 pub use envelope::Envelope;
 pub use error::{Error, ErrorKind};
+pub use event::Event;
 pub use failure::{Failure, FailureKind, HandlerError, Terminal};
 pub use fingerprint::Fingerprint;
 /// A future in a box: what the methods of stores, queues and their like return, so that any of them can be behind a `dyn`.
@@ -99,7 +102,7 @@ pub use invocation_time::InvocationTime;
 pub use key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
 pub use limit::Limit;
 pub use memory::MemoryStore;
-pub use message::{Event, Message};
+pub use message::Message;
 pub use meter::{Meter, Usage};
 pub use options::Lease;
 pub use payloads::{FetchError, PayloadSink, PayloadSource, Pointer, Room, Written};
@@ -107,7 +110,7 @@ pub use protocol::{Abandoned, Conflicts};
 pub use queue::{Confirmation, HideAnswer, NoQueue, Queue, SendAgain};
 pub use record::{Record, Status};
 pub use records::{Cursor, Filter, Page, Records, Replaced, Size, State};
-pub use rejection::Rejection;
+pub use rejection::{Fault, Rejection};
 pub use report::{DeadLetter, DeadLetterReason, Details, Entry, HandlerResult, Latencies, Outcome, Report, Totals};
 pub use routes::{Consumers, Router, RouterReport, Routes};
 pub use secret::SecretUrl;

@@ -1,13 +1,16 @@
-//! A message as delivered, and the event that its body carries.
+//! A message as delivered, and what its envelopes hold.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::attributes::{AttributeValue, Attributes, missing, mistyped};
 use crate::clock::Timestamp;
-use crate::fingerprint::Fingerprint;
+use crate::content::{self, BODY, Content};
+use crate::event::Event;
 use crate::key::{InvalidValue, MessageId};
 use crate::own_attributes::SENT_AGAIN_OF;
+use crate::rejection::{Fault, Rejection};
 
 /// One message of a batch, checked at the edge: its id is there and bounded. Clones are cheap: they share what was delivered.
 ///
@@ -27,7 +30,7 @@ use crate::own_attributes::SENT_AGAIN_OF;
 pub struct Message {
     delivered: Arc<Delivered>,
     /// What was found in its envelopes, if it has some.
-    inner: Option<Arc<Inner>>,
+    inner: Option<Arc<Content>>,
 }
 
 /// What the queue delivered.
@@ -50,52 +53,6 @@ struct Delivered {
 struct Group {
     name: String,
     ordered: bool,
-}
-
-/// What an envelope held.
-struct Inner {
-    content: Vec<u8>,
-    /// `None` where it was only packed.
-    event: Option<Event>,
-}
-
-/// What envelopes say of the event that they carry: of the innermost one that says it.
-#[derive(Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Event {
-    /// Its id: the same each time that it is delivered, and the key of a consumer without a key rule. Whether it is also the same
-    /// when a producer publishes it again depends on what gave it: see each envelope.
-    pub id: Option<String>,
-    /// What kind it is: `detail-type` of EventBridge, `eventName` of S3, `type` of CloudEvents.
-    pub kind: Option<String>,
-    /// Where it comes from: `source` of EventBridge and CloudEvents, the topic's ARN of SNS, the bucket of S3.
-    pub source: Option<String>,
-    /// What it is about: `subject` of SNS and CloudEvents, the object's key of S3.
-    pub subject: Option<String>,
-    /// When it happened, as its envelope says.
-    pub time: Option<Timestamp>,
-    /// What its publisher attached to it.
-    pub attributes: Attributes,
-    /// The trace that it was published in, as the header that continues it.
-    pub trace: Option<String>,
-    /// What must be the same in two deliveries of it, where that is not all of its content: for a consumer without a rule of its own.
-    pub fingerprint: Option<Fingerprint>,
-}
-
-impl Event {
-    /// Returns what both say: of each field what this one says, or else the outer one; and the attributes of both.
-    fn inside(self, outer: &Self) -> Self {
-        Self {
-            id: self.id.or_else(|| outer.id.clone()),
-            kind: self.kind.or_else(|| outer.kind.clone()),
-            source: self.source.or_else(|| outer.source.clone()),
-            subject: self.subject.or_else(|| outer.subject.clone()),
-            time: self.time.or(outer.time),
-            attributes: self.attributes.inside(&outer.attributes),
-            trace: self.trace.or_else(|| outer.trace.clone()),
-            fingerprint: self.fingerprint.or(outer.fingerprint),
-        }
-    }
 }
 
 impl Message {
@@ -180,26 +137,75 @@ impl Message {
     }
 
     /// Returns the message with this content in place of what it had, which was an envelope, and what that said; of what it did not
-    /// say, what an outer envelope said is kept. The body stays.
+    /// say, what an outer envelope said is kept. The body stays. Give the content a [name](Self::with_content_name).
     #[must_use]
-    pub fn opened(mut self, content: impl Into<Vec<u8>>, event: Event) -> Self {
-        let event = match self.event() {
-            Some(outer) => event.inside(outer),
-            None => event,
-        };
-        self.inner = Some(Arc::new(Inner { content: content.into(), event: Some(event) }));
-        self
+    pub fn opened(self, content: impl Into<Vec<u8>>, event: Event) -> Self {
+        let event = event.inside_of(self.event());
+        self.holding(content.into(), Some(event))
     }
 
-    /// Returns the message with this content in place of what it had, which was packed. What its envelopes say stays, and the body.
+    /// Returns the message with this content in place of what it had, which was packed. What its envelopes say stays, and the body. Give
+    /// the content a [name](Self::with_content_name).
     #[must_use]
     pub fn unpacked(mut self, content: impl Into<Vec<u8>>) -> Self {
         let event = self.inner.take().and_then(|inner| match Arc::try_unwrap(inner) {
             Ok(inner) => inner.event,
             Err(shared) => shared.event.clone(),
         });
-        self.inner = Some(Arc::new(Inner { content: content.into(), event }));
+        self.holding(content.into(), event)
+    }
+
+    fn holding(mut self, content: Vec<u8>, event: Option<Event>) -> Self {
+        self.inner = Some(Arc::new(Content::new(content, event)));
         self
+    }
+
+    /// Returns the message, of whose content this event is said, too.
+    pub(crate) fn said(mut self, event: Event) -> Self {
+        let event = event.inside_of(self.event());
+        let body = || Arc::new(Content::of_body(&self.delivered.body));
+        let inner = self.inner.get_or_insert_with(body);
+        Arc::make_mut(inner).event = Some(event);
+        self
+    }
+
+    /// Returns the message, whose content errors call so from now on: `the decoded Base64`. It was opened or unpacked, and can be looked
+    /// at as a whole, so errors say where in it they are. The body is called the body.
+    #[must_use]
+    pub fn with_content_name(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.named(name.into(), true)
+    }
+
+    /// Returns the message, whose content errors call so, as a part of a JSON text: `the detail of the EventBridge envelope`. They give no line,
+    /// column or byte of it, which nobody sees cut out; a JSON path they give.
+    #[must_use]
+    pub fn with_part_name(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.named(name.into(), false)
+    }
+
+    fn named(mut self, name: Cow<'static, str>, has_places: bool) -> Self {
+        if let Some(inner) = &mut self.inner {
+            Arc::make_mut(inner).set_name(name, has_places);
+        }
+        self
+    }
+
+    /// Returns what errors call the [`content`](Self::content): `the body`, or what the innermost envelope calls what it holds.
+    #[must_use]
+    pub fn content_name(&self) -> &str {
+        self.inner.as_ref().map_or(BODY, |inner| &inner.name)
+    }
+
+    /// Returns the rejection of a message whose content has this fault, by the content's name: `the decoded Base64 is not UTF-8 (from byte 3
+    /// on)`.
+    pub fn rejection(&self, fault: impl Into<Fault>) -> Rejection {
+        content::rejection(self.inner.as_deref(), None, fault.into())
+    }
+
+    /// Returns the rejection of a message whose content is this envelope and has this fault: `the SNS envelope has no message`. Where it
+    /// is not the body, it says in what it is: `the SNS envelope in the decoded Base64 has no message`.
+    pub fn rejection_as(&self, envelope: &str, fault: impl Into<Fault>) -> Rejection {
+        content::rejection(self.inner.as_deref(), Some(envelope), fault.into())
     }
 
     /// Returns the id that the queue gave it.
@@ -225,7 +231,7 @@ impl Message {
     /// Returns what is decoded: what the innermost envelope holds, or the body if there is none.
     #[must_use]
     pub fn content(&self) -> &[u8] {
-        self.inner.as_ref().map_or(self.delivered.body.as_bytes(), |inner| &inner.content)
+        self.inner.as_ref().map_or(self.delivered.body.as_bytes(), |inner| &inner.bytes)
     }
 
     /// Returns what its envelopes say; `None` if it has none.
@@ -314,12 +320,6 @@ impl fmt::Debug for Message {
     }
 }
 
-impl fmt::Debug for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("time", &self.time).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,6 +340,31 @@ mod tests {
         assert_eq!((opened.content(), message.clone().unpacked("inner").event()), (&b"inner"[..], None));
         event.trace = Some("inner".to_owned());
         assert_eq!(message.opened("inner", event).trace(), Some("inner"));
+    }
+
+    #[test]
+    fn a_rejection_says_in_which_layer_the_fault_is_and_where_if_that_can_be_seen() {
+        let body = Message::new("m", "body").unwrap();
+        let whole = body.clone().unpacked("whole").with_content_name("the decoded Base64");
+        let part = whole.clone().opened("part", Event::default()).with_part_name("the `detail` of the envelope");
+        let again = part.clone().said(Event { id: Some("e#1".to_owned()), ..Event::default() });
+        let unnamed = body.clone().opened("inner", Event::default());
+        for (message, content, envelope) in [
+            (body.clone(), "the body is wrong (at byte 7)", "the envelope is wrong (at byte 7)"),
+            (body.said(Event::default()), "the body is wrong (at byte 7)", "the envelope is wrong (at byte 7)"),
+            (
+                whole,
+                "the decoded Base64 is wrong (at byte 7)",
+                "the envelope in the decoded Base64 is wrong (at byte 7)",
+            ),
+            (part, "the `detail` of the envelope is wrong", "the envelope in the `detail` of the envelope is wrong"),
+            (again, "the `detail` of the envelope is wrong", "the envelope in the `detail` of the envelope is wrong"),
+            (unnamed, "what the envelope holds is wrong", "the envelope in what the envelope holds is wrong"),
+        ] {
+            let fault = Fault::new("is wrong").at("at byte 7");
+            let said = [message.rejection(fault.clone()), message.rejection_as("the envelope", fault)];
+            assert_eq!(said.map(|rejection| rejection.to_string()), [content, envelope]);
+        }
     }
 
     #[test]

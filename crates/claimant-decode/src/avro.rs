@@ -130,9 +130,9 @@ impl Writer {
 }
 
 impl<T: DeserializeOwned> Decoder<T> for Avro {
-    fn decode(&self, content: &[u8], _: &Message) -> Result<T, Rejection> {
+    fn decode(&self, content: &[u8], message: &Message) -> Result<T, Rejection> {
         let Some(writer) = self.writers.iter().find(|writer| content.starts_with(&writer.header)) else {
-            return Err(Rejection::new("the content begins with the header of no Avro schema that is known here"));
+            return Err(message.rejection("begins with the header of no Avro schema that is known here"));
         };
         let header = writer.header.len();
         let mut cursor = Cursor::new(&writer.shape, &content[header..], self.values_max);
@@ -147,7 +147,8 @@ impl<T: DeserializeOwned> Decoder<T> for Avro {
                 Fault::Shape(fault) => format!("has the wrong shape at path {}", shape_fault(fault, error.path())),
             },
         };
-        Err(Rejection::new(format!("the content {fault} (at byte {})", header + cursor.at())))
+        let place = format!("at byte {}", header + cursor.at());
+        Err(message.rejection(claimant_core::Fault::new(fault).at(place)))
     }
 }
 
@@ -336,7 +337,7 @@ pub(crate) mod tests {
             assert!(said.contains(wanted) && !said.contains("secret"), "{}: {said}", content.escape_ascii());
         }
         let said = decode::<Item>(&Avro::datum(V1).unwrap(), b"\x0csecret").unwrap_err();
-        assert_eq!(said, "the content has the wrong shape at path .: field `quantity` is missing (at byte 7)");
+        assert_eq!(said, "the body has the wrong shape at path .: field `quantity` is missing (at byte 7)");
         #[derive(Debug, Deserialize)]
         #[allow(dead_code, reason = "only its shape matters")]
         struct Numbered {

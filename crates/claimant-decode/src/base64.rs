@@ -3,7 +3,7 @@
 use base64::alphabet::{self, Alphabet};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::{DecodeError, Engine as _};
-use claimant_core::{Envelope, Message, Rejection};
+use claimant_core::{Envelope, Fault, Message, Rejection};
 
 static STANDARD: GeneralPurpose = engine(&alphabet::STANDARD);
 static URL_SAFE: GeneralPurpose = engine(&alphabet::URL_SAFE);
@@ -13,8 +13,8 @@ const fn engine(alphabet: &Alphabet) -> GeneralPurpose {
     GeneralPurpose::new(alphabet, config)
 }
 
-/// Opens contents in Base64 (RFC 4648), with or without padding. White space at the end does not count; line breaks within are
-/// rejected, as is all else that is not of the alphabet.
+/// Opens contents in Base64 (RFC 4648), with or without padding. Line breaks do not count, nor does white space at the end; all else that is
+/// not of the alphabet is rejected.
 ///
 /// ```
 /// # use claimant_core as claimant;
@@ -44,25 +44,37 @@ impl Base64 {
         Self { url_safe: true }
     }
 
-    fn decode(self, content: &[u8]) -> Result<Vec<u8>, Rejection> {
+    fn decode(self, content: &[u8]) -> Result<Vec<u8>, Fault> {
         let (engine, alphabet) =
             if self.url_safe { (&URL_SAFE, "the alphabet for URLs") } else { (&STANDARD, "the standard alphabet") };
-        engine.decode(content.trim_ascii_end()).map_err(|error| {
+        let content = content.trim_ascii_end();
+        let is_line_break = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let decoded = match engine.decode(content) {
+            // As encoders for mails break lines, and some others where nothing else is asked for.
+            Err(_) if content.iter().any(is_line_break) => {
+                engine.decode(content.iter().copied().filter(|byte| !is_line_break(byte)).collect::<Vec<_>>())
+            }
+            decoded => decoded,
+        };
+        decoded.map_err(|error| {
+            let fault = format!("is not Base64 of {alphabet}");
             // Its own text quotes the byte.
-            let fault = match error {
-                DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => format!("at byte {at}"),
-                DecodeError::InvalidLength(_) => "its length is not one".to_owned(),
-                DecodeError::InvalidPadding => "its padding is not one".to_owned(),
-            };
-            Rejection::new(format!("the content is not Base64 of {alphabet}: {fault}"))
+            match error {
+                DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => {
+                    let place = content.iter().enumerate().filter(|(_, byte)| !is_line_break(byte)).nth(at);
+                    Fault::new(fault).at(format!("at byte {}", place.map_or(at, |(place, _)| place)))
+                }
+                DecodeError::InvalidLength(_) => Fault::new(fault + ": its length is not one"),
+                DecodeError::InvalidPadding => Fault::new(fault + ": its padding is not one"),
+            }
         })
     }
 }
 
 impl Envelope for Base64 {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let content = self.decode(message.content())?;
-        Ok(vec![message.unpacked(content)])
+        let content = self.decode(message.content()).map_err(|fault| message.rejection(fault))?;
+        Ok(vec![message.unpacked(content).with_content_name("the decoded Base64")])
     }
 }
 
@@ -75,15 +87,17 @@ mod tests {
     #[test]
     fn base64_is_decoded_with_and_without_padding() {
         let [standard, url_safe] = [Base64::standard(), Base64::url_safe()];
-        let rows: [Row<'_>; 13] = [
+        let rows: [Row<'_>; 15] = [
             (standard, b"", Ok(b"")),
             (standard, b"+/8=", Ok(b"\xfb\xff")),
             (standard, b"+/8", Ok(b"\xfb\xff")),
             (standard, b"+/8=\r\n", Ok(b"\xfb\xff")),
             (url_safe, b"-_8", Ok(b"\xfb\xff")),
-            (standard, b"-_8", Err("of the standard alphabet: at byte 0")),
-            (url_safe, b"+/8=", Err("of the alphabet for URLs: at byte 0")),
-            (standard, b"AAAA\nAAAA", Err("at byte 4")),
+            (standard, b"-_8", Err("is not Base64 of the standard alphabet (at byte 0)")),
+            (url_safe, b"+/8=", Err("is not Base64 of the alphabet for URLs (at byte 0)")),
+            (standard, b"AAAA\nAAAA", Ok(&[0; 6])),
+            (standard, b"AA\r\nA=\n", Ok(&[0; 2])),
+            (standard, b"AAAA\r\nAA!A", Err("at byte 8")),
             (standard, b"{\"secret\":1}", Err("at byte 0")),
             (standard, b"AAAAA", Err("its length is not one")),
             (standard, b"AA=", Ok(b"\0")),
@@ -91,7 +105,7 @@ mod tests {
             (standard, b"AA\xff\xff", Err("at byte 2")),
         ];
         for (base64, content, wanted) in rows {
-            let decoded = base64.decode(content).map_err(|rejection| rejection.to_string());
+            let decoded = base64.decode(content).map_err(|fault| fault.to_string());
             match (&decoded, wanted) {
                 (Ok(bytes), Ok(wanted)) => assert_eq!(bytes, wanted),
                 (Err(said), Err(wanted)) => assert!(said.contains(wanted) && !said.contains("secret"), "{said}"),

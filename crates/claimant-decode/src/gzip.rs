@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read};
 
-use claimant_core::{Envelope, Message, Rejection};
+use claimant_core::{Envelope, Fault, Message, Rejection};
 use flate2::bufread::MultiGzDecoder;
 
 /// To how much a content is unpacked at most, unless set: eight times what a queue takes.
@@ -53,7 +53,7 @@ impl Gzip {
         Self { max_bytes: bytes.min(UNPACKED_MAX_BYTES) }
     }
 
-    fn unpack(self, content: &[u8]) -> Result<Vec<u8>, Rejection> {
+    fn unpack(self, content: &[u8]) -> Result<Vec<u8>, Fault> {
         let mut packed = MultiGzDecoder::new(content);
         let mut unpacked = Vec::with_capacity(content.len().saturating_mul(RATIO_EXPECTED).min(self.max_bytes));
         // One byte more than the limit tells a content that reaches it from one that exceeds it.
@@ -61,12 +61,10 @@ impl Gzip {
         // Its own text can quote the header.
         let at = content.len() - packed.get_mut().fill_buf().map_or(0, <[u8]>::len);
         if unpacked.len() > self.max_bytes {
-            return Err(Rejection::new(format!(
-                "the content unpacks to more than {} bytes, which is the limit that is set for it (at byte {at})",
-                self.max_bytes
-            )));
+            let fault = format!("unpacks to more than {} bytes, which is the limit that is set for it", self.max_bytes);
+            return Err(Fault::new(fault).at(format!("at byte {at}")));
         }
-        read.map_err(|_| Rejection::new(format!("the content is not gzip, is cut off or damaged (at byte {at})")))?;
+        read.map_err(|_| Fault::new("is not gzip, is cut off or damaged").at(format!("at byte {at}")))?;
         // It is kept while its batch is worked on, and grew by doubling.
         unpacked.shrink_to_fit();
         Ok(unpacked)
@@ -81,8 +79,8 @@ impl Default for Gzip {
 
 impl Envelope for Gzip {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let content = self.unpack(message.content())?;
-        Ok(vec![message.unpacked(content)])
+        let content = self.unpack(message.content()).map_err(|fault| message.rejection(fault))?;
+        Ok(vec![message.unpacked(content).with_content_name("the unpacked gzip")])
     }
 }
 
@@ -119,10 +117,10 @@ pub(crate) mod tests {
             (good[..good.len() - 1].to_vec(), Err("cut off or damaged")),
             (damaged, Err("cut off or damaged")),
             ([&good[..], b"secret"].concat(), Err("cut off or damaged")),
-            (b"{\"secret\":1}".to_vec(), Err("the content is not gzip")),
+            (b"{\"secret\":1}".to_vec(), Err("is not gzip")),
         ];
         for (content, wanted) in rows {
-            let unpacked = gzip.unpack(&content).map_err(|rejection| rejection.to_string());
+            let unpacked = gzip.unpack(&content).map_err(|fault| fault.to_string());
             match (&unpacked, wanted) {
                 (Ok(bytes), Ok(wanted)) => assert_eq!(bytes, wanted),
                 (Err(said), Err(wanted)) => assert!(said.contains(wanted) && !said.contains("secret"), "{said}"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use claimant_core::{Decoder, Message, Rejection};
+use claimant_core::{Decoder, Fault, Message, Rejection};
 
 /// The most levels of fields that an error shows.
 const PATH_MAX: usize = 8;
@@ -44,11 +44,12 @@ const PATH_MAX: usize = 8;
 pub struct Protobuf;
 
 impl<T: prost::Message + Default> Decoder<T> for Protobuf {
-    fn decode(&self, content: &[u8], _: &Message) -> Result<T, Rejection> {
+    fn decode(&self, content: &[u8], message: &Message) -> Result<T, Rejection> {
         let mut rest = content;
         T::decode(&mut rest).map_err(|error| {
             let (at, path) = (content.len() - rest.len(), field_path(&error));
-            Rejection::new(format!("the content is not the Protobuf message that is expected{path} (at byte {at})"))
+            let fault = Fault::new(format!("is not the Protobuf message that is expected{path}"));
+            message.rejection(fault.at(format!("at byte {at}")))
         })
     }
 }

@@ -58,8 +58,8 @@ async fn what_counts_is_what_was_unpacked() {
         "Completed",
         "the attribute `page` is missing",
         "the attribute `page` is a Binary, and not a String or a Number",
-        "the content is not gzip",
-        "the body is not UTF-8 (from byte 0 on)",
+        "the decoded Base64 is not gzip, is cut off or damaged (at byte ",
+        "the unpacked gzip is not UTF-8 (from byte 0 on)",
     ];
     for (outcome, wanted) in outcomes.iter().zip(wanted) {
         assert!(outcome.contains(wanted) && !outcome.contains("secret"), "{outcome}, not {wanted}");

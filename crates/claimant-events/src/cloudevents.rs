@@ -1,18 +1,23 @@
 //! CloudEvents: the JSON format, structured mode.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
 
-use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection};
-use serde::Deserialize;
+use claimant_core::{AttributeValue, Envelope, Event, Fault, Message, Rejection};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::values;
 
-const WORD: &str = "CloudEvents envelope";
+const WORD: &str = "the CloudEvents envelope";
 
 /// What the format itself defines; all other members are extensions.
 const DEFINED: [&str; 9] =
     ["specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"];
+
+/// What errors call it.
+const DATA_NAME: &str = "the `data` of the CloudEvents envelope";
 
 /// What `data` is instead, where it is binary.
 const DATA_BASE64: &str = "data_base64";
@@ -36,10 +41,54 @@ const DATA_BASE64: &str = "data_base64";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CloudEvents;
 
-/// The members of the envelope.
-struct Members<'a>(BTreeMap<String, &'a RawValue>);
+/// The members of the envelope that a message's content is.
+struct Members<'a> {
+    message: &'a Message,
+    all: Once<'a>,
+}
+
+/// The members of an object that has none of them twice: which of two counts depends on who reads it, and the key is made of them.
+struct Once<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Once<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OnceVisitor)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Once<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once<'de>, A::Error> {
+        let mut all = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            match all.entry(name) {
+                Entry::Vacant(place) => place.insert(value),
+                // What is shown of it is a plain name at most.
+                Entry::Occupied(twice) => {
+                    return Err(A::Error::custom(format_args!("duplicate field `{}`", twice.key())));
+                }
+            };
+        }
+        Ok(Once(all))
+    }
+}
 
 impl<'a> Members<'a> {
+    fn of(message: &'a Message) -> Result<Self, Rejection> {
+        Ok(Self { message, all: values::read(message, WORD)? })
+    }
+
+    fn rejection(&self, fault: impl Into<Fault>) -> Rejection {
+        self.message.rejection_as(WORD, fault)
+    }
+
     /// Returns a member as text; `None` if it is not there, or null.
     fn text(&self, name: &str) -> Result<Option<String>, Rejection> {
         self.read(name).map(Option::flatten)
@@ -47,26 +96,31 @@ impl<'a> Members<'a> {
 
     fn required(&self, name: &str) -> Result<String, Rejection> {
         let text = self.text(name)?.filter(|text| !text.is_empty());
-        text.ok_or_else(|| Rejection::new(format!("the {WORD} has no `{name}`")))
+        text.ok_or_else(|| self.rejection(format!("has no `{name}`")))
     }
 
     fn read<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Rejection> {
-        let Some(raw) = self.0.get(name) else { return Ok(None) };
-        values::read(&format!("`{name}` of the {WORD}"), raw.get().as_bytes()).map(Some)
+        let Some(raw) = self.all.0.get(name) else { return Ok(None) };
+        values::read_part(self.message, &format!("the `{name}` of {WORD}"), raw).map(Some)
     }
 
-    fn content(&self) -> Result<Vec<u8>, Rejection> {
+    /// Returns the message with what the envelope holds, whose event this is.
+    fn opened(&self, event: Event) -> Result<Message, Rejection> {
         let kind = self.text("datacontenttype")?;
-        match (self.0.get("data"), self.text(DATA_BASE64)?) {
-            (Some(_), Some(_)) => Err(Rejection::new(format!("the {WORD} has both `data` and `{DATA_BASE64}`"))),
-            (None, Some(encoded)) => values::base64(&encoded)
-                .ok_or_else(|| Rejection::new(format!("`{DATA_BASE64}` of the {WORD} is not Base64"))),
-            (Some(data), None) if data.get().starts_with('"') && !kind.as_deref().is_none_or(is_json) => {
-                Ok(self.required_text("data")?.into_bytes())
+        let opened = |content: Vec<u8>| self.message.clone().opened(content, event);
+        Ok(match (self.all.0.get("data"), self.text(DATA_BASE64)?) {
+            (Some(_), Some(_)) => return Err(self.rejection(format!("has both `data` and `{DATA_BASE64}`"))),
+            (None, Some(encoded)) => {
+                let no_base64 = || self.rejection(format!("has a `{DATA_BASE64}` that is not Base64"));
+                opened(values::base64(&encoded).ok_or_else(no_base64)?)
+                    .with_content_name("the decoded `data_base64` of the CloudEvents envelope")
             }
-            (Some(data), None) => Ok(data.get().as_bytes().to_vec()),
-            (None, None) => Ok(b"null".to_vec()),
-        }
+            (Some(data), None) if data.get().starts_with('"') && !kind.as_deref().is_none_or(is_json) => {
+                opened(self.required_text("data")?.into_bytes()).with_content_name(DATA_NAME)
+            }
+            (Some(data), None) => opened(data.get().as_bytes().to_vec()).with_part_name(DATA_NAME),
+            (None, None) => opened(b"null".to_vec()).with_part_name(DATA_NAME),
+        })
     }
 
     fn required_text(&self, name: &str) -> Result<String, Rejection> {
@@ -94,29 +148,27 @@ fn extension(raw: &RawValue) -> Option<AttributeValue> {
 
 impl Envelope for CloudEvents {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let members = Members(values::read(WORD, message.content())?);
+        let members = Members::of(&message)?;
         if members.required("specversion")? != "1.0" {
-            return Err(Rejection::new(format!("the {WORD} has a `specversion` that is not 1.0")));
+            return Err(members.rejection("has a `specversion` that is not 1.0"));
         }
         let (id, source) = (members.required("id")?, members.required("source")?);
         // The key is both with a space between: two events would be one.
         if source.contains(' ') {
-            return Err(Rejection::new(format!(
-                "the `source` of the {WORD} contains a space, which a URI reference does not"
-            )));
+            return Err(members.rejection("has a `source` that contains a space, which a URI reference does not"));
         }
-        let extensions = members.0.iter().filter(|(name, _)| !DEFINED.contains(&name.as_str()) && *name != DATA_BASE64);
+        let is_extension = |name: &str| !DEFINED.contains(&name) && name != DATA_BASE64;
+        let extensions = members.all.0.iter().filter(|(name, _)| is_extension(name));
         let extensions = extensions.filter_map(|(name, raw)| Some((name.as_str(), Ok(extension(raw)?))));
         let mut event = Event::default();
-        event.attributes = values::attributes(WORD, extensions)?;
+        event.attributes = values::attributes(&message, WORD, extensions)?;
         event.trace = values::trace_of(&event.attributes);
-        event.id = values::id(WORD, format!("{source} {id}"))?;
+        event.id = values::id(&message, WORD, format!("{source} {id}"))?;
         event.source = Some(source);
         event.kind = Some(members.required("type")?);
         event.subject = members.text("subject")?;
         event.time = values::time(members.text("time")?.as_deref());
-        let content = members.content()?;
-        Ok(vec![message.opened(content, event)])
+        Ok(vec![members.opened(event)?])
     }
 }
 
@@ -212,16 +264,23 @@ mod tests {
             (json!({ "id": "" }), "no `id`"),
             (json!({ "id": "secret".repeat(340) }), "an id of 2051 bytes; at most 2048"),
             (json!({ "source": null }), "no `source`"),
-            (json!({ "source": "secret shop" }), "the `source` of the CloudEvents envelope contains a space"),
+            (json!({ "source": "secret shop" }), "the CloudEvents envelope has a `source` that contains a space"),
             (json!({ "type": { "secret": 1 } }), "the `type` of the CloudEvents envelope has the wrong shape"),
             (json!({ "data_base64": "AQI=" }), "both `data` and `data_base64`"),
             (
                 json!({ "data": null, "data_base64": "secret!" }),
-                "`data_base64` of the CloudEvents envelope is not Base64",
+                "the CloudEvents envelope has a `data_base64` that is not Base64",
             ),
         ] {
             let rejection = open(&with(changes)).unwrap_err().to_string();
             assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");
+        }
+        for name in ["id", "source", "data", "secret@", "x"] {
+            let twice =
+                cloud_event().to_string().replacen('{', &format!(r#"{{"{name}":"secret","{name}":"secret","#), 1);
+            let rejection = CloudEvents.open(Message::new("m", twice).unwrap()).unwrap_err().to_string();
+            let shown = name.replace("secret@", "*");
+            assert!(rejection.contains(&format!("field `{shown}` is there twice")), "{rejection}");
         }
         let many: serde_json::Map<_, _> = (0..150).map(|n| (format!("x{n}"), json!("secret"))).collect();
         let rejection = open(&with(Value::Object(many))).unwrap_err().to_string();

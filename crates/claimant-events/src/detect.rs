@@ -54,7 +54,7 @@ impl Envelope for Detect {
 }
 
 fn open(message: Message, depth: usize) -> Result<Vec<Message>, Rejection> {
-    let Some(envelope) = envelope_of(message.content())? else { return Ok(vec![message]) };
+    let Some(envelope) = envelope_of(&message)? else { return Ok(vec![message]) };
     if depth == NESTING_MAX {
         return Err(Rejection::new(format!("envelopes are nested deeper than {NESTING_MAX}")));
     }
@@ -94,8 +94,8 @@ const ENVELOPES: [(&dyn Envelope, &[&str]); 5] = [
 ///
 /// # Errors
 /// When it is an envelope, and one of the marks is there twice: what it is depends on who reads it. Payloads may have such fields twice.
-fn envelope_of(content: &[u8]) -> Result<Option<&'static dyn Envelope>, Rejection> {
-    let text = std::str::from_utf8(content).ok().filter(|text| text.trim_start().starts_with('{'));
+fn envelope_of(message: &Message) -> Result<Option<&'static dyn Envelope>, Rejection> {
+    let text = std::str::from_utf8(message.content()).ok().filter(|text| text.trim_start().starts_with('{'));
     let Some(text) = text else { return Ok(None) };
     let (mut seen, mut fits, mut twice) = ([false; MARKS.len()], [false; MARKS.len()], None);
     let read = each_field(text, |name, value| {
@@ -114,7 +114,7 @@ fn envelope_of(content: &[u8]) -> Result<Option<&'static dyn Envelope>, Rejectio
     let envelope = ENVELOPES.iter().find(|(_, marks)| marks.iter().all(has)).map(|(envelope, _)| *envelope);
     match twice {
         Some(mark) if envelope.is_some() => {
-            Err(Rejection::new(format!("the body is an envelope, and its field `{mark}` is there twice")))
+            Err(message.rejection(format!("is an envelope, and its field `{mark}` is there twice")))
         }
         _ => Ok(envelope),
     }
@@ -300,6 +300,10 @@ mod tests {
             (json!({ "Type": "Notification", "TopicArn": "secret" }), "field `MessageId` is missing"),
             (json!({ "detail-type": "secret", "source": 7, "detail": {} }), "EventBridge envelope"),
             (json!({ "Records": [record("a"), { "secret": 1 }] }), "record 2 of 2"),
+            (
+                sns(&json!({ "specversion": "secret", "type": "t", "source": "s" })),
+                "the CloudEvents envelope in the `Message` of the SNS envelope has a `specversion`",
+            ),
             (json!({ "specversion": "secret", "type": "t", "source": "s" }), "not 1.0"),
             (five, "nested deeper than 4"),
             (bomb, "nested deeper than 4"),

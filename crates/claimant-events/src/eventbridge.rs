@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::values;
 
-const WORD: &str = "EventBridge envelope";
+const WORD: &str = "the EventBridge envelope";
 
 /// The envelope of EventBridge: its `detail` is what is decoded, as it was put.
 ///
@@ -42,13 +42,13 @@ struct Put<'a> {
 
 impl Envelope for EventBridge {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let put: Put<'_> = values::read(WORD, message.content())?;
+        let put: Put<'_> = values::read(&message, WORD)?;
         let mut event = Event::default();
         event.time = values::time(put.time.as_deref());
-        event.id = values::id(WORD, put.id)?;
+        event.id = values::id(&message, WORD, put.id)?;
         (event.kind, event.source) = (Some(put.detail_type), Some(put.source));
         let detail = put.detail.get().to_owned();
-        Ok(vec![message.opened(detail, event)])
+        Ok(vec![message.opened(detail, event).with_part_name("the `detail` of the EventBridge envelope")])
     }
 }
 

@@ -39,9 +39,9 @@ pub fn of_message(message: &Message, max_bytes: usize) -> Result<Option<Pointer>
     let Some(pointer) = parse(message.content())? else {
         return match size {
             None => Ok(None),
-            Some((name, _)) => Err(Rejection::new(format!(
-                "the message has the attribute {name}, and its body is no pointer to a payload"
-            ))),
+            Some((name, _)) => {
+                Err(message.rejection(format!("is no pointer to a payload, and the message has the attribute {name}")))
+            }
         };
     };
     if let Some((name, size)) = size {

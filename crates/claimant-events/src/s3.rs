@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::{RECORDS_MAX, values};
 
-const WORD: &str = "S3 notification";
+const WORD: &str = "the S3 notification";
 
 /// The notification of S3: each of its records is an event of its own, and the message is done when all are. Its payload is an
 /// [`S3Record`], or any other type that decodes from a record.
@@ -44,7 +44,7 @@ pub struct S3;
 #[serde(try_from = "Record")]
 #[non_exhaustive]
 pub struct S3Record {
-    /// What happened: `ObjectCreated:Put`.
+    /// What happened: `ObjectCreated:Put`. A prefix `s3:`, with which some kinds come, is left out.
     pub event_name: String,
     /// When it happened.
     pub time: Option<Timestamp>,
@@ -87,8 +87,7 @@ impl S3Record {
     /// Returns whether its kind happens to one version once. The sequencer does not tell: restores have one, too, and all events of a version's
     /// replication have that of its creation.
     fn is_once(&self) -> bool {
-        let kind = self.event_name.strip_prefix("s3:").unwrap_or(&self.event_name);
-        kind.starts_with("ObjectCreated:") || kind.starts_with("ObjectRemoved:")
+        self.event_name.starts_with("ObjectCreated:") || self.event_name.starts_with("ObjectRemoved:")
     }
 
     /// Two notifications of one event can differ in what is not compared here, such as the id of a request.
@@ -176,7 +175,7 @@ impl TryFrom<Record> for S3Record {
         // A bucket whose versioning is suspended calls every version `null`.
         let version_id = object.version_id.filter(|version| !version.is_empty() && version != "null");
         Ok(Self {
-            event_name,
+            event_name: event_name.strip_prefix("s3:").map_or(event_name.clone(), str::to_owned),
             time: values::time(event_time.as_deref()),
             region: aws_region,
             bucket: bucket.name,
@@ -233,32 +232,32 @@ impl<'de> Visitor<'de> for RecordsVisitor {
 
 impl Envelope for S3 {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let notification: Notification<'_> = values::read(WORD, message.content())?;
+        let notification: Notification<'_> = values::read(&message, WORD)?;
         let records = match (notification.records, notification.event.as_deref()) {
             (None, Some("s3:TestEvent")) => return Ok(Vec::new()),
             (Some(records), None) if records.count > 0 => records,
-            _ => return Err(Rejection::new("the S3 notification has no records, and is no s3:TestEvent")),
+            _ => return Err(message.rejection_as(WORD, "has no records, and is no s3:TestEvent")),
         };
         let Records { first: records, count } = records;
         if count > RECORDS_MAX {
-            return Err(Rejection::new(format!(
-                "the S3 notification has {count} records; at most {RECORDS_MAX} are allowed"
-            )));
+            let fault = format!("has {count} records; at most {RECORDS_MAX} are allowed");
+            return Err(message.rejection_as(WORD, fault));
         }
         let opened = records.into_iter().enumerate().map(|(index, record)| {
-            let word = format!("record {} of {count} of the S3 notification", index + 1);
-            let wire: Record = values::read(&word, record.get().as_bytes())?;
-            let read = S3Record::try_from(wire).map_err(|why| Rejection::new(format!("{word} {why}")))?;
-            Ok(message.clone().opened(record.get(), event_of(&word, read)?))
+            let word = format!("record {} of {count} of {WORD}", index + 1);
+            let wire: Record = values::read_part(&message, &word, record)?;
+            let read = S3Record::try_from(wire).map_err(|why| message.rejection_as(&word, why))?;
+            let event = event_of(&message, &word, read)?;
+            Ok(message.clone().opened(record.get(), event).with_part_name(word))
         });
         opened.collect()
     }
 }
 
 /// Errors call the record by this word.
-fn event_of(word: &str, record: S3Record) -> Result<Event, Rejection> {
+fn event_of(message: &Message, word: &str, record: S3Record) -> Result<Event, Rejection> {
     let mut event = Event::default();
-    event.id = record.id().map_or(Ok(None), |id| values::id(word, id))?;
+    event.id = record.id().map_or(Ok(None), |id| values::id(message, word, id))?;
     event.fingerprint = Some(record.fingerprint());
     event.time = record.time;
     (event.kind, event.source, event.subject) = (Some(record.event_name), Some(record.bucket), Some(record.key));
@@ -319,6 +318,16 @@ mod tests {
             format!("{read:?}"),
             r#"S3Record { event_name: "ObjectCreated:Put", bucket: "amzn-s3-demo-bucket", .. }"#
         );
+    }
+
+    #[test]
+    fn a_kind_has_one_spelling() {
+        let mut record = record("a");
+        record["eventName"] = json!("s3:ObjectRestore:Completed");
+        let opened = open(&json!({ "Records": [record] })).unwrap();
+        let read: S3Record = serde_json::from_slice(opened[0].content()).unwrap();
+        assert_eq!(opened[0].event().unwrap().kind.as_deref(), Some("ObjectRestore:Completed"));
+        assert_eq!(read.event_name, "ObjectRestore:Completed");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::values;
 
-const WORD: &str = "SNS envelope";
+const WORD: &str = "the SNS envelope";
 
 /// The envelope that SNS puts around what was published to a topic. With raw message delivery there is none: then nothing is to be
 /// opened, and the topic's message attributes are the message's own.
@@ -56,34 +56,40 @@ struct Attribute {
 
 impl Envelope for Sns {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let notification: Notification = values::read(WORD, message.content())?;
+        let notification: Notification = values::read(&message, WORD)?;
         match notification.r#type.as_str() {
             "Notification" => {}
             "SubscriptionConfirmation" => {
-                return Err(Rejection::new(
-                    "the SNS envelope asks to confirm a subscription: open its SubscribeURL, or subscribe the queue by its owner",
+                return Err(message.rejection_as(
+                    WORD,
+                    "asks to confirm a subscription: open its SubscribeURL, or subscribe the queue by its owner",
                 ));
             }
             "UnsubscribeConfirmation" => {
-                return Err(Rejection::new("the SNS envelope says that the queue was unsubscribed from its topic"));
+                return Err(message.rejection_as(WORD, "says that the queue was unsubscribed from its topic"));
             }
-            _ => return Err(Rejection::new("the SNS envelope has a Type that is none of SNS")),
+            _ => return Err(message.rejection_as(WORD, "has a Type that is none of SNS")),
         }
         let attributes = notification.message_attributes.unwrap_or_default();
+        let read = attributes.iter().map(|(name, one)| {
+            let wrong = |why| message.rejection_as(&format!("a message attribute of {WORD}"), why);
+            (name.as_str(), one.read().map_err(wrong))
+        });
         let mut event = Event::default();
-        event.attributes = values::attributes(WORD, attributes.iter().map(|(name, one)| (name.as_str(), one.read())))?;
+        event.attributes = values::attributes(&message, WORD, read)?;
         event.trace = values::trace_of(&event.attributes);
-        event.id = values::id(WORD, notification.message_id)?;
+        event.id = values::id(&message, WORD, notification.message_id)?;
         event.source = Some(notification.topic_arn);
         event.subject = notification.subject;
         event.time = values::time(notification.timestamp.as_deref());
-        Ok(vec![message.opened(notification.message, event)])
+        let opened = message.opened(notification.message, event);
+        Ok(vec![opened.with_content_name("the `Message` of the SNS envelope")])
     }
 }
 
 impl Attribute {
-    fn read(&self) -> Result<AttributeValue, Rejection> {
-        let wrong = |why: &str| Rejection::new(format!("a message attribute of the SNS envelope {why}"));
+    /// Returns its value, or what is wrong with it.
+    fn read(&self) -> Result<AttributeValue, &'static str> {
         let (basic, label) = match self.r#type.split_once('.') {
             Some((basic, label)) => (basic, Some(label)),
             None => (self.r#type.as_str(), None),
@@ -93,11 +99,11 @@ impl Attribute {
             "Number" if self.value.parse::<f64>().is_ok_and(f64::is_finite) => {
                 AttributeValue::number(self.value.as_str())
             }
-            "Number" => return Err(wrong("has the type Number, and is none")),
-            "Binary" => AttributeValue::bytes(
-                values::base64(&self.value).ok_or_else(|| wrong("has the type Binary, and is not Base64"))?,
-            ),
-            _ => return Err(wrong("has a type that is none of String, Number and Binary")),
+            "Number" => return Err("has the type Number, and is none"),
+            "Binary" => {
+                AttributeValue::bytes(values::base64(&self.value).ok_or("has the type Binary, and is not Base64")?)
+            }
+            _ => return Err("has a type that is none of String, Number and Binary"),
         };
         Ok(match label {
             Some(label) => value.with_label(label),

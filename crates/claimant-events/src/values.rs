@@ -2,29 +2,37 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use claimant_core::decode::read_json;
+use claimant_core::decode::{read_json, text};
 use claimant_core::key::KEY_MAX_BYTES;
-use claimant_core::{AttributeValue, Attributes, Rejection, Timestamp, trace};
+use claimant_core::{AttributeValue, Attributes, Message, Rejection, Timestamp, trace};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::ATTRIBUTES_MAX;
 
-/// Reads an envelope, which errors call by this word.
-pub(crate) fn read<'a, T: Deserialize<'a>>(word: &str, content: &'a [u8]) -> Result<T, Rejection> {
-    let text = std::str::from_utf8(content)
-        .map_err(|e| Rejection::new(format!("the {word} is not UTF-8 (from byte {} on)", e.valid_up_to())))?;
-    Ok(read_json(word, text)?)
+/// Reads the envelope that a message's content is, which errors call by this word.
+pub(crate) fn read<'a, T: Deserialize<'a>>(message: &'a Message, word: &str) -> Result<T, Rejection> {
+    text(message.content()).and_then(read_json).map_err(|fault| message.rejection_as(word, fault))
+}
+
+/// Reads a part of the envelope, which errors call by this word. Nobody sees it cut out: they give no line of it.
+pub(crate) fn read_part<'a, T: Deserialize<'a>>(
+    message: &Message,
+    word: &str,
+    part: &'a RawValue,
+) -> Result<T, Rejection> {
+    read_json(part.get()).map_err(|fault| message.rejection_as(word, fault.without_place()))
 }
 
 /// Checks the id of what an envelope carries: each event in it can have a copy of it. An empty one, or a longer one, could be no key.
-pub(crate) fn id(word: &str, id: String) -> Result<Option<String>, Rejection> {
+pub(crate) fn id(message: &Message, word: &str, id: String) -> Result<Option<String>, Rejection> {
     match id.len() {
-        0 => Err(Rejection::new(format!("the {word} has an empty id"))),
+        0 => Err(message.rejection_as(word, "has an empty id")),
         1..=KEY_MAX_BYTES => Ok(Some(id)),
         bytes => {
-            Err(Rejection::new(format!("the {word} has an id of {bytes} bytes; at most {KEY_MAX_BYTES} are allowed")))
+            Err(message.rejection_as(word, format!("has an id of {bytes} bytes; at most {KEY_MAX_BYTES} are allowed")))
         }
     }
 }
@@ -47,6 +55,7 @@ pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
 
 /// Collects an envelope's attributes. More than are allowed are counted and not kept.
 pub(crate) fn attributes<'a>(
+    message: &Message,
     word: &str,
     mut all: impl Iterator<Item = (&'a str, Result<AttributeValue, Rejection>)>,
 ) -> Result<Attributes, Rejection> {
@@ -56,10 +65,10 @@ pub(crate) fn attributes<'a>(
     }
     match all.count() {
         0 => Ok(attributes),
-        more => Err(Rejection::new(format!(
-            "the {word} has {} attributes; at most {ATTRIBUTES_MAX} are allowed",
-            ATTRIBUTES_MAX + more
-        ))),
+        more => {
+            let count = ATTRIBUTES_MAX + more;
+            Err(message.rejection_as(word, format!("has {count} attributes; at most {ATTRIBUTES_MAX} are allowed")))
+        }
     }
 }
 

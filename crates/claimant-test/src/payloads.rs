@@ -142,8 +142,11 @@ mod tests {
             (pointer(&"k".repeat(1_025), 3), Some("s3Key of the pointer to the payload is not a text")),
             (TestMessage::text(body.replace(']', ", 7]")), Some("is not a class and an object")),
             // As long as no pointer is: a payload, whose attribute says otherwise.
-            (with(&format!("{body}{}", " ".repeat(8_192)), number(3)), Some("its body is no pointer")),
-            (with("{}", number(3)), Some("ExtendedPayloadSize, and its body is no pointer")),
+            (with(&format!("{body}{}", " ".repeat(8_192)), number(3)), Some("the body is no pointer")),
+            (
+                with("{}", number(3)),
+                Some("the body is no pointer to a payload, and the message has the attribute ExtendedPayloadSize"),
+            ),
             (with(&body, AttributeValue::text("three")), Some("ExtendedPayloadSize is no number")),
         ] {
             let payloads = MemoryPayloads::new("payloads").with("small", "\"s\"").with("large", "\"ten bytes.\"");

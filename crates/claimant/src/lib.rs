@@ -79,6 +79,8 @@ pub use claimant_core::envelope::Envelope;
 #[doc(inline)]
 pub use claimant_core::error::{Error, ErrorKind};
 #[doc(inline)]
+pub use claimant_core::event::Event;
+#[doc(inline)]
 pub use claimant_core::failure::{FailureKind, HandlerError, Terminal};
 #[doc(inline)]
 pub use claimant_core::fingerprint::Fingerprint;
@@ -87,9 +89,9 @@ pub use claimant_core::handler::{Handler, TransactionalHandler};
 #[doc(inline)]
 pub use claimant_core::key::{InvalidValue, Key};
 #[doc(inline)]
-pub use claimant_core::message::{Event, Message};
+pub use claimant_core::message::Message;
 #[doc(inline)]
-pub use claimant_core::rejection::Rejection;
+pub use claimant_core::rejection::{Fault, Rejection};
 #[doc(inline)]
 pub use claimant_core::routes::{Consumers, Routes, Values};
 #[doc(inline)]

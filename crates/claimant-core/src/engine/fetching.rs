@@ -16,6 +16,9 @@ use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
 use crate::reader::{Located, Reader};
 use crate::rejection::Rejection;
 
+/// What errors call a payload that was fetched.
+const PAYLOAD: &str = "the payload that the message points to";
+
 /// Why a message's content is not there to be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unread {
@@ -90,7 +93,8 @@ pub(crate) async fn fetched(
     let contents: Vec<_> = stream::iter(fetches).buffer_unordered(source.concurrency().max(1)).collect().await;
     for (index, content) in contents {
         let fetched = &mut all[index];
-        fetched.content = content.map(|content| vec![fetched.message.clone().unpacked(content)]);
+        let with = |payload: Vec<u8>| fetched.message.clone().unpacked(payload).with_content_name(PAYLOAD);
+        fetched.content = content.map(|content| vec![with(content)]);
     }
     all
 }

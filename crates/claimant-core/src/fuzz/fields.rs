@@ -4,6 +4,7 @@ use claimant_testkit::fuzz::{corpus, hold, json, spoilt};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::message::Message;
 use crate::routes::{Unreadable, read_field};
 
 /// The longest that is said: a path of these tests, and a place.
@@ -29,7 +30,8 @@ fn expected(value: &Value, path: &[String]) -> Result<Option<String>, ()> {
 
 /// Reads a field of any bytes: it returns, and says nothing of them.
 fn check(content: &[u8], path: &[String]) -> Result<Option<String>, String> {
-    read_field(content, path).map_err(|unreadable| {
+    let message = Message::new("m", "").expect("the id is one").unpacked(content).with_content_name("the content");
+    read_field(&message, path).map_err(|unreadable| {
         let (Unreadable::NoValue(rejection) | Unreadable::Ambiguous(rejection)) = unreadable;
         let said = rejection.to_string();
         let plain = |c: char| c.is_ascii_alphanumeric() || " -_.,()`".contains(c);

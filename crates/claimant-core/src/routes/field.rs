@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::rejection::Rejection;
+use crate::decode::{json_place, no_json};
+use crate::message::Message;
+use crate::rejection::{Fault, Rejection};
 
 /// Why a message has no value by which it can be routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +33,9 @@ enum Found {
 ///
 /// # Errors
 /// When the content is not JSON, the field is there twice, or it is none of these. The error names the path, and quotes nothing.
-pub(crate) fn read(content: &[u8], path: &[String]) -> Result<Option<String>, Unreadable> {
+pub(crate) fn read(message: &Message, path: &[String]) -> Result<Option<String>, Unreadable> {
     let shown = path.join(".");
+    let content = message.content();
     let mut json = serde_json::Deserializer::from_slice(content);
     let found = At(path).deserialize(&mut json).and_then(|found| json.end().map(|()| found));
     match found {
@@ -42,11 +45,10 @@ pub(crate) fn read(content: &[u8], path: &[String]) -> Result<Option<String>, Un
             Err(Unreadable::NoValue(Rejection::new(format!("the field `{shown}` is not a text or a whole number"))))
         }
         Ok(Found::Twice) => Err(Unreadable::Ambiguous(Rejection::new(format!("the field `{shown}` is there twice")))),
-        Err(error) => Err(Unreadable::NoValue(Rejection::new(format!(
-            "the body is not JSON in which a field `{shown}` can be found (line {} column {})",
-            error.line(),
-            error.column()
-        )))),
+        Err(error) => Err(Unreadable::NoValue(message.rejection(no_json(content).unwrap_or_else(|| {
+            let fault = Fault::new(format!("is not JSON in which a field `{shown}` can be found"));
+            json_place(fault, &error)
+        })))),
     }
 }
 
@@ -153,11 +155,11 @@ mod tests {
             (r#"{"type":"secret""#, "type", Err("not JSON in which a field `type`")),
             (r#"{"type":"secret"} secret"#, "type", Err("not JSON")),
             ("secret", "type", Err("not JSON")),
-            ("", "type", Err("not JSON")),
+            ("", "type", Err("is empty")),
         ];
         for (content, path, wanted) in cases {
             let path: Vec<_> = path.split('.').map(str::to_owned).collect();
-            match (read(content.as_bytes(), &path), wanted) {
+            match (read(&Message::new("m", *content).unwrap(), &path), wanted) {
                 (Ok(found), Ok(wanted)) => assert_eq!(found.as_deref(), *wanted, "{content}"),
                 (Err(unreadable), Err(wanted)) => {
                     assert_eq!(matches!(unreadable, Unreadable::Ambiguous(_)), wanted.contains("twice"), "{content}");
@@ -168,6 +170,9 @@ mod tests {
                 (found, _) => panic!("{content}: {found:?}"),
             }
         }
-        assert!(read(b"{\"type\":\"\xff\"}", &["type".to_owned()]).is_err());
+        let message =
+            Message::new("m", "").unwrap().unpacked(b"{\"type\":\"\xff\"}").with_content_name("the decoded Base64");
+        let Err(Unreadable::NoValue(rejection)) = read(&message, &["type".to_owned()]) else { panic!("not UTF-8") };
+        assert!(rejection.to_string().starts_with("the decoded Base64 is not JSON"), "{rejection}");
     }
 }

@@ -30,7 +30,7 @@ impl Selector {
                 },
             },
             Self::Kind => Ok(message.event().and_then(|event| event.kind.as_deref()).map(Cow::Borrowed)),
-            Self::Field(path) => Ok(field::read(message.content(), path)?.map(Cow::Owned)),
+            Self::Field(path) => Ok(field::read(message, path)?.map(Cow::Owned)),
             Self::Queue => Ok(message.source_arn().map(Cow::Borrowed)),
             Self::Rule(rule) => Ok(rule(message).map(Cow::Owned)),
         }

@@ -238,10 +238,10 @@ mod tests {
     use super::*;
     use crate::attributes::AttributeValue;
     use crate::consumer::Consumer;
+    use crate::event::Event;
     use crate::limit::Limit;
     use crate::limits::{EVENTS_MAX, UNPACKED_BATCH_MAX_BYTES};
     use crate::memory::MemoryStore;
-    use crate::message::Event;
 
     fn consumer(name: &str) -> Consumer<u64> {
         Consumer::new(name, MemoryStore::new(), |_: u64, _| async { Ok(()) })

@@ -229,7 +229,7 @@ async fn a_payload_that_cannot_be_fetched_stops_its_own_message_only() {
         "letter:5:it is gone",
         "letter:6:nothing may be fetched from there",
         "letter:7:finding where the payload is panicked",
-        "letter:8:the body is not valid JSON",
+        "letter:8:the payload that the message points to is not valid JSON",
     ] {
         assert!(logged.contains(letter), "{letter} in {logged}");
     }

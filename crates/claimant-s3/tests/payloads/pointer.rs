@@ -96,7 +96,11 @@ fn pointers_that_lie_say_what_is_wrong_and_quote_nothing() {
         (class(r#",{"s3BucketName":"","s3Key":"secret"}"#), vec![], "s3BucketName of the pointer"),
         (class(r#",{"s3BucketName":"secret","s3Key":7}"#), vec![], "s3Key of the pointer"),
         (class(&format!(r#",{{"s3BucketName":"secret","s3Key":"{key}"}}"#)), vec![], "s3Key of the pointer"),
-        ("{\"secret\":1}".to_owned(), number(1), "attribute ExtendedPayloadSize, and its body is no pointer"),
+        (
+            "{\"secret\":1}".to_owned(),
+            number(1),
+            "the body is no pointer to a payload, and the message has the attribute ExtendedPayloadSize",
+        ),
         (good.clone(), number(1_001), "has 1001 bytes, and at most 1000"),
         (good.clone(), number(u64::MAX), "has 18446744073709551615 bytes"),
         (
