@@ -138,7 +138,7 @@ async fn a_missing_message_id_fails_the_invocation() {
     let event = sample("missing-message-id.json");
     let answer = stage.invoke(&event).await;
     let Invocation::FunctionError { message, .. } = answer else { panic!("{answer:?}") };
-    assert!(message.contains("no usable messageId"), "{message}");
+    assert!(message.contains("has no messageId"), "{message}");
     assert!(mails(&mailbox).is_empty(), "nothing of a batch that fails as a whole is worked on");
     stage.stop().await;
 }
