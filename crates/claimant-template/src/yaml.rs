@@ -2,11 +2,13 @@
 //!
 //! Scalars stay as they are written, since CloudFormation makes text of them all: an account `012345678901` keeps its
 //! zero. CloudFormation's functions have the same form whether they are written short (`!Ref X`) or long (`Ref: X`).
+//! What AWS takes though YAML 1.2 does not is read, too: see [`DASH`]; within brackets and quotes, lines may be indented less.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Tag};
 
 /// Collections within collections at most, those that an alias stands for included.
 const DEPTH_MAX: usize = 100;
@@ -39,8 +41,8 @@ pub enum Kind {
     Call(Rc<str>, Rc<Node>),
 }
 
-/// Why a text is no YAML.
-#[derive(Debug)]
+/// What cannot be read, or cannot be written out, and why.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// Counted from 1.
     pub line: usize,
@@ -105,10 +107,10 @@ impl Node {
 /// # Errors
 /// When the text is no YAML, a key is no text or is there twice, or there are more values or levels than any template has.
 pub fn parse(text: &str) -> Result<Node, Unreadable> {
-    let joined = with_surrogates_joined(text);
+    let text = with_dashes_as_texts(text);
     let mut tree = Tree::default();
-    for event in Parser::new_from_str(&joined) {
-        let (event, span) = event.map_err(|e| Unreadable { line: e.marker().line(), what: e.info().to_owned() })?;
+    for event in Parser::new_from_str(&text) {
+        let (event, span) = event.map_err(|e| Unreadable { line: e.marker().line(), what: e.info() })?;
         let line = span.start.line();
         match event {
             Event::DocumentEnd => break,
@@ -169,7 +171,7 @@ impl Tree {
     fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), String> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let node = scalar(&text, style, tag.as_deref(), line);
+                let node = scalar(text, style, tag.as_deref(), line);
                 let extent = Extent { values: 1, depth: 0 };
                 self.keep(anchor, &node, extent);
                 self.put(node, extent)
@@ -179,8 +181,8 @@ impl Tree {
                 let (node, extent) = (node.clone().at(line), *extent);
                 self.put(node, extent)
             }
-            Event::SequenceStart(anchor, tag) => self.open(line, anchor, tag.as_deref(), Content::List(Vec::new())),
-            Event::MappingStart(anchor, tag) => {
+            Event::SequenceStart(_, anchor, tag) => self.open(line, anchor, tag.as_deref(), Content::List(Vec::new())),
+            Event::MappingStart(_, anchor, tag) => {
                 self.open(line, anchor, tag.as_deref(), Content::Map(Entries::default(), None))
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
@@ -245,7 +247,7 @@ impl Tree {
                 Some((name, line)) => match entries.known(&name) {
                     // What was merged in is from further up.
                     Some(merged) if merged.line < open.line => *merged = node.at(line),
-                    Some(_) => return Err(format!("the key `{name}` is there twice: remove one")),
+                    Some(_) => return Err(format!("the key `{}` is there twice: remove one", name.escape_debug())),
                     None => entries.add(name, node.at(line)),
                 },
                 None => {
@@ -261,15 +263,15 @@ impl Tree {
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, line: usize) -> Node {
-    let is_null = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null" | "NULL");
-    let kind = if is_null && tag.is_none() { Kind::Null } else { Kind::Text(text.into()) };
+fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, line: usize) -> Node {
+    let is_null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
+    let kind = if is_null && tag.is_none() { Kind::Null } else { Kind::Text(written(text)) };
     called(tag.and_then(function), Node { line, kind })
 }
 
 /// The function that a tag names; YAML's own tags, such as `!!str`, name none.
 fn function(tag: &Tag) -> Option<Rc<str>> {
-    (tag.handle == "!" && !tag.suffix.is_empty()).then(|| tag.suffix.as_str().into())
+    (tag.handle() == "!" && !tag.suffix().is_empty()).then(|| tag.suffix().into())
 }
 
 fn called(function: Option<Rc<str>>, argument: Node) -> Node {
@@ -290,27 +292,33 @@ fn map(line: usize, entries: Vec<(Rc<str>, Node)>) -> Node {
     Node { line, kind: Kind::Map(entries.into()) }
 }
 
-/// JSON writes characters beyond the first plane as two escapes, which YAML does not know.
-fn with_surrogates_joined(text: &str) -> std::borrow::Cow<'_, str> {
-    let escape = |at: usize| {
-        let hex = text.get(at..at + 6)?.strip_prefix("\\u")?;
-        u16::from_str_radix(hex, 16).ok()
+/// Stands for a `-` that is a text of its own within brackets, as in `!Join [-, [a, b]]`: YAML 1.2 wants quotes there, and AWS, whose
+/// parsers are of YAML 1.1, does not. No template has this character, the last one for private use.
+const DASH: char = '\u{10fffd}';
+
+/// Puts the stand-in for each `-` that may be such a text: behind it is what ends one within brackets.
+fn with_dashes_as_texts(text: &str) -> Cow<'_, str> {
+    let is_text = |at: &usize| {
+        let before = text[..*at].chars().next_back().is_some_and(|c| c.is_whitespace() || matches!(c, '[' | '{' | ','));
+        before && text[at + 1..].starts_with([',', '[', ']', '{', '}'])
     };
-    let mut joined = String::new();
+    let mut result = String::new();
     let mut copied = 0;
-    for (at, _) in text.match_indices("\\u") {
-        let pair = [escape(at), escape(at + 6)].map(Option::unwrap_or_default);
-        if let Some(Ok(character)) = char::decode_utf16(pair).next().filter(|_| (0xd800..0xdc00).contains(&pair[0])) {
-            joined.push_str(&text[copied..at]);
-            joined.push(character);
-            copied = at + 12;
-        }
+    for (at, _) in text.match_indices('-').filter(|(at, _)| is_text(at)) {
+        result.push_str(&text[copied..at]);
+        result.push(DASH);
+        copied = at + 1;
     }
     if copied == 0 {
         return text.into();
     }
-    joined.push_str(&text[copied..]);
-    joined.into()
+    result.push_str(&text[copied..]);
+    result.into()
+}
+
+/// The text as it is written.
+fn written(text: Cow<'_, str>) -> Rc<str> {
+    if text.contains(DASH) { text.replace(DASH, "-").into() } else { text.into() }
 }
 
 #[cfg(test)]

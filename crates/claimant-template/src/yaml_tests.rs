@@ -29,6 +29,13 @@ fn values_know_their_lines_and_functions_have_one_form() {
         ),
         ("A: !!str 3\nB: ''\nC: 'null'", "{A=3@1 B=@2 C=null@3}@1"),
         ("", "null@1"),
+        // YAML 1.2 does not have these; CloudFormation and SAM CLI take them.
+        (
+            "A: !Join [-, [a, -]]\nB: {x: -}\nC: |\n  [-, b]\nD: \"[-, \\u002d]\"",
+            "{A=Join([-@1 [a@1 -@1]@1]@1)@1 B={x=-@2}@2 C=[-, b]\n@3 D=[-, -]@5}@1",
+        ),
+        ("A:\n  B: {\n  x: 1,\n  y: [\n  z\n  ]\n  }\n  C: 2", "{A={B={x=1@3 y=[z@5]@4}@2 C=2@8}@1}@1"),
+        ("A:\n  B: \"{\n    x\n  }\"\n  C: '\n  y'", "{A={B={ x }@2 C= y@5}@1}@1"),
     ];
     for (text, expected) in table {
         let node = parse(text).unwrap_or_else(|e| panic!("{text}: {} in line {}", e.what, e.line));
@@ -51,7 +58,7 @@ fn many_keys_are_read_at_once() {
 
 #[test]
 fn what_cannot_be_read_has_its_line() {
-    let deep = "[".repeat(DEPTH_MAX + 1);
+    let deep = "[".repeat(DEPTH_MAX + 1) + &"]".repeat(DEPTH_MAX + 1);
     for (text, line, what) in [
         ("A: 1\nA: 2", 2, "`A` is there twice"),
         ("A: 1\n[x]: 2", 2, "no text"),
