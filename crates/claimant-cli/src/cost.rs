@@ -1,6 +1,6 @@
 //! `claimant cost`: what a deployment costs a month.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use claimant_core::Error;
 use claimant_cost::{Choice, Guarantee, Load, Prices, Store, Traffic, Work};
@@ -50,8 +50,8 @@ pub(crate) struct Cost {
 
 #[derive(Debug, clap::Args)]
 struct DeploymentOptions {
-    /// The template
-    #[arg(long, value_name = "FILE", default_value = "template.yaml")]
+    /// The template; where there is no template.yaml, template.yml or template.json
+    #[arg(long, value_name = "FILE", default_value = claimant_template::name_in(Path::new("")))]
     template: PathBuf,
 
     /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times
@@ -239,7 +239,8 @@ pub(crate) fn run(options: &Cost) -> Result<Ended, Error> {
     let read = claimant_doctor::read(template, &known);
     let (system, not_looked_at) = read.map_err(|e| Error::invalid(e.to_string()))?;
     for what in not_looked_at {
-        output::note(format!("not looked at: {what}"));
+        // A template can hold anything, also what would steer a terminal.
+        output::note(format!("not looked at: {}", what.replace(char::is_control, "\u{fffd}")));
     }
     let (load, choice) = (load(options), choice(options));
     let of_template = |e: String| Error::invalid(format!("{}: {e}", template.display()));

@@ -1,7 +1,7 @@
 //! What a template says of each function, with defaults in place of what it does not.
 
 use claimant_doctor::fact::Fact;
-use claimant_doctor::model::{Function, Mapping, POLLERS_DEFAULT, System};
+use claimant_doctor::model::{Function, Link, Mapping, POLLERS_DEFAULT, System};
 
 use crate::noting::Noting;
 use crate::records::{Records, records};
@@ -92,6 +92,15 @@ pub fn deployed(system: &System) -> Vec<Deployed> {
         Some(one(system, function, mapping, is_one_of_several))
     };
     system.mappings.iter().filter(|one| is_there(one)).filter_map(of).collect()
+}
+
+/// Returns the functions of which a mapping is disabled.
+pub(crate) fn disabled(system: &System) -> Vec<String> {
+    let disabled = system.mappings.iter().filter(|mapping| !may_be_there(mapping));
+    let mut names: Vec<_> =
+        disabled.map(|mapping| mapping.function.known().map_or(&*mapping.place.id, Link::text)).collect();
+    names.dedup();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Returns what may be there and is not among those: functions under a condition that is not known, and mappings whose function is

@@ -4,6 +4,7 @@ use crate::batches::{Batches, Requests};
 use crate::deployed::Deployed;
 use crate::load::{Load, Traffic};
 use crate::plan::{Guarantee, Store};
+use crate::records::{Records, Tables};
 use crate::units::Units;
 
 /// Invocations at once: what an account has at first, and what one event source mapping works up to.
@@ -89,6 +90,14 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
             if store == Store::OnDemand {
                 let then = "throttled at first: set warm throughput";
                 add(NEW_TABLE, writes, NEW_TABLE_WRITES, then);
+                if let Records::Tables(Tables { most_writes: Some(most), .. }) = deployed.records {
+                    add(
+                        "write units a second, as set",
+                        writes,
+                        most,
+                        "throttled: a higher MaxWriteRequestUnits, or none",
+                    );
+                }
             }
             add("write units a second, of a table", writes, TABLE_WRITES, "throttled: a higher quota, several tables");
         }

@@ -22,6 +22,8 @@ pub struct Tables {
     pub names: Vec<String>,
     /// How all of them are paid.
     pub store: Store,
+    /// Write units a second that all of them take at most, if they are on demand with a maximum.
+    pub most_writes: Option<f64>,
     /// Whether they have point-in-time recovery.
     pub recovery: bool,
     /// In how many Regions each is.
@@ -58,7 +60,15 @@ pub(crate) fn records(system: &System, function: &Function, is_shared: bool, not
     let Some(first) = found.first() else {
         noting.note("its table: on demand, with point-in-time recovery, in one Region");
         let store = Store::OnDemand;
-        return Records::Tables(Tables { names, store, recovery: true, replicas: 1.0, infrequent: false, moving });
+        return Records::Tables(Tables {
+            names,
+            store,
+            most_writes: None,
+            recovery: true,
+            replicas: 1.0,
+            infrequent: false,
+            moving,
+        });
     };
     let id = &first.place.id;
     if found.len() < names.len() || found.iter().any(|other| !are_alike(first, other)) {
@@ -75,7 +85,11 @@ pub(crate) fn records(system: &System, function: &Function, is_shared: bool, not
             "the capacity of {id}, and what another BillingMode saves: all of it for this one, though others use it"
         ));
     }
+    let mut most = || noting.or_unset("MaxWriteRequestUnits", &first.capacity.most_write_units);
+    let most = if store == Store::OnDemand { most() } else { None };
     Records::Tables(Tables {
+        // OK because these are small numbers.
+        most_writes: most.map(|most| most as f64 * names.len().max(1) as f64),
         names,
         store,
         recovery: noting.or("point-in-time recovery", &first.recovery, false),
@@ -88,7 +102,7 @@ pub(crate) fn records(system: &System, function: &Function, is_shared: bool, not
 fn are_alike(one: &Table, other: &Table) -> bool {
     let capacity = |table: &Table| {
         let capacity = &table.capacity;
-        (capacity.provisioned, capacity.fixed, capacity.units)
+        (capacity.provisioned, capacity.fixed, capacity.units, capacity.most_write_units)
     };
     let (replicas, infrequent) = (one.replicas == other.replicas, one.infrequent == other.infrequent);
     capacity(one) == capacity(other) && one.recovery == other.recovery && replicas && infrequent

@@ -5,7 +5,7 @@ use claimant_doctor::model::System;
 use crate::advice::{Advice, METRICS_OFF, advice};
 use crate::batches;
 use crate::bill::{CAPACITY, FunctionBill, INSTANCE, Line, OF_METRICS, OF_SCALING, bill, shared, store_of, take_free};
-use crate::deployed::{Deployed, deployed, left_out};
+use crate::deployed::{Deployed, deployed, disabled, left_out};
 use crate::limits::{Limit, limits, never_enough, scaling_s};
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
@@ -97,8 +97,14 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     let left_out = (!left_out.is_empty())
         .then(|| format!("{}: its function, or whether it is there, is not known (--parameter)", left_out.join(", ")));
     if found.is_empty() {
-        let but = left_out.map(|left_out| format!("; {left_out}")).unwrap_or_default();
-        return Err(format!("it has no function that reads a queue{but}"));
+        let disabled = disabled(system);
+        let disabled = (!disabled.is_empty()).then(|| format!("{}: the mapping is disabled", disabled.join(", ")));
+        let reasons: Vec<_> = left_out.into_iter().chain(disabled).collect();
+        return Err(if reasons.is_empty() {
+            "it has no function that reads a queue".to_owned()
+        } else {
+            format!("none of its functions is known to read a queue; {}", reasons.join("; "))
+        });
     }
     if let Some(missing) = choice.functions.iter().find(|name| !found.iter().any(|one| one.is(name))) {
         let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();

@@ -87,6 +87,11 @@ pub(crate) fn found(level: Level, what: impl Into<String>, fix: impl Into<String
     Some(Some(Found { level, what: what.into(), fix: fix.into() }))
 }
 
+/// The answer for something that may not be asked: what would be found is not known then.
+pub(crate) fn perhaps(answer: Answer) -> Answer {
+    answer.filter(Option::is_none)
+}
+
 /// The answer to several questions about one place: the worst that is found, else that something is not known, else that it is fine.
 pub(crate) fn worst(answers: impl IntoIterator<Item = Answer>) -> Answer {
     let rank = |answer: &Answer| match answer {

@@ -8,6 +8,7 @@
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
 //! | `link` | what a value leads to |
+//! | `place` | where something stands |
 //! | `access` | keys and policies of queues and tables |
 //! | `alarm` | alarms on queues |
 //! | `environment` | a function's variables |
@@ -31,6 +32,7 @@ mod history;
 mod link;
 pub mod model;
 mod output;
+mod place;
 pub mod rights;
 mod template;
 

@@ -1,18 +1,14 @@
 //! What the checks look at: queues, mappings, functions, tables, alarms, whether a template or an account describes them.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 pub use crate::access::{Access, Key};
 pub use crate::alarm::{Alarm, Watching};
 pub use crate::environment::{Environment, Server};
 use crate::fact::Fact;
 pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
 pub use crate::link::Link;
+pub use crate::place::Place;
+pub(crate) use crate::place::WITHIN;
 use crate::rights::{ON_TABLES, QueuePolicy, Rights};
-
-/// Between the logical id of a nested stack and the ids within it.
-pub(crate) const WITHIN: char = '>';
 
 /// Pollers at least and at most of a mapping with provisioned ones, unless set.
 pub const POLLERS_DEFAULT: (u64, u64) = (2, 200);
@@ -49,21 +45,6 @@ pub struct Home {
     pub region: Fact<String>,
     /// Its account.
     pub account: Fact<String>,
-}
-
-/// Where something stands, and which checks its owner has answered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The template's path; none in an account.
-    pub file: Option<Arc<str>>,
-    /// Counted from 1; 0 in an account.
-    pub line: usize,
-    /// A logical id, with those of the stacks it is nested in; in an account its name.
-    pub id: Arc<str>,
-    /// The checks that are accepted here, by their names, and why.
-    pub accepted: Arc<BTreeMap<String, String>>,
-    /// Whether it is certain to be there: no condition of it is unknown.
-    pub certain: bool,
 }
 
 /// A queue.
@@ -176,6 +157,8 @@ pub struct Batch {
     pub window_s: Fact<u64>,
     /// Whether those that failed are reported: `ReportBatchItemFailures`.
     pub reports: Fact<bool>,
+    /// Whether the mapping is one that SAM makes of a topic's event, of which only the size can be set.
+    pub of_topic: bool,
 }
 
 /// How far a mapping scales.
@@ -221,6 +204,8 @@ pub struct Capacity {
     pub fixed: Fact<bool>,
     /// Read and write units a second that it is given where it is provisioned; not looked at in an account.
     pub units: Fact<(u64, u64)>,
+    /// Write units a second that it takes at most where it is on demand, if it has such a maximum.
+    pub most_write_units: Fact<Option<u64>>,
     /// Write units a second that it is warm for, if known.
     pub warm_write_units: Fact<u64>,
     /// Whether Contributor Insights are on.
@@ -255,9 +240,22 @@ impl System {
         self.mappings.iter().filter(|mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id)))
     }
 
-    /// Returns the mappings of a queue that are certain to be there.
+    /// Returns the mappings of a queue, certain to be there or not.
     pub fn readers<'a>(&'a self, queue: &'a Link) -> impl Iterator<Item = &'a Mapping> {
-        self.mappings.iter().filter(|mapping| mapping.place.certain && mapping.queue.known() == Some(queue))
+        self.mappings.iter().filter(move |mapping| mapping.queue.known() == Some(queue))
+    }
+
+    /// Returns whether a mapping reads the queue, unknown where it is not certain to be there with the queue.
+    pub fn is_read(&self, queue: &Queue) -> Fact<bool> {
+        let link = Link::Here(queue.place.id.to_string());
+        let mut is_read = Fact::Known(false);
+        for mapping in self.readers(&link) {
+            if mapping.place.is_there_with(&queue.place) {
+                return Fact::Known(true);
+            }
+            is_read = Fact::Unknown;
+        }
+        is_read
     }
 
     /// Returns the functions that use the table as their lock table.

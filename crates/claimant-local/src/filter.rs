@@ -3,6 +3,8 @@
 //! Of an SQS message only the body can be filtered by. A pattern for fields of the body fits only a body that is a JSON
 //! object or list; a pattern for the body as a text fits only one that is not. What fits no filter is deleted.
 
+use std::net::IpAddr;
+
 use serde_json::{Map, Number, Value, json};
 
 /// One compiled pattern of a mapping's `FilterCriteria`.
@@ -39,6 +41,8 @@ enum Rule {
     Suffix(String),
     AnythingBut(Vec<Rule>),
     Numeric(Vec<(Comparison, Number)>),
+    /// A network, and the bits that its addresses have in common.
+    Cidr(IpAddr, u8),
     Exists(bool),
 }
 
@@ -121,6 +125,10 @@ impl Rule {
                     .iter()
                     .all(|(comparison, bound)| bound.as_f64().is_some_and(|bound| comparison.holds(found, bound)))
             }),
+            Self::Cidr(network, bits) => {
+                let address = value.as_str().and_then(|text| text.parse().ok());
+                address.is_some_and(|address| is_in(address, *network, *bits))
+            }
             Self::Exists(wanted) => *wanted != value.is_object(),
         }
     }
@@ -198,8 +206,25 @@ fn rule(value: &Value) -> Result<Rule, String> {
         "equals-ignore-case" => Ok(Rule::EqualsIgnoreCase(text()?.to_lowercase())),
         "exists" => operand.as_bool().map(Rule::Exists).ok_or_else(|| "`exists` takes true or false".to_owned()),
         "numeric" => numeric(operand),
+        // Not in Lambda's documentation, but in the samples of AWS.
+        "cidr" => cidr(&text()?).ok_or_else(|| "`cidr` takes a network: \"10.0.0.0/24\"".to_owned()),
         "anything-but" => anything_but(operand).map(Rule::AnythingBut),
-        other => Err(format!("uses `{other}`, which Lambda's filters do not have")),
+        other => Err(format!("uses `{other}`, which is not among the operators of Lambda's filters")),
+    }
+}
+
+fn cidr(network: &str) -> Option<Rule> {
+    let (address, bits) = network.split_once('/')?;
+    let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
+    (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some(Rule::Cidr(address, bits))
+}
+
+fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    let shifted = |address: u128, all: u8| address.checked_shr(u32::from(all - bits)).unwrap_or(0);
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => shifted(u32::from(a).into(), 32) == shifted(u32::from(b).into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => shifted(a.into(), 128) == shifted(b.into(), 128),
+        _ => false,
     }
 }
 
@@ -255,7 +280,7 @@ mod tests {
 
     #[test]
     fn patterns_fit_as_lambda_has_it() {
-        let table: [(&str, &[&str], &[&str]); 20] = [
+        let table: [(&str, &[&str], &[&str]); 22] = [
             (
                 r#"{"body": {"kind": ["order", "offer"]}}"#,
                 &[r#"{"kind": "order", "x": 1}"#, r#"{"kind": "offer"}"#],
@@ -319,6 +344,16 @@ mod tests {
                 &["Result: 1", "ok"],
                 &["result", r#"{"a": "ok"}"#, r#"["ok"]"#],
             ),
+            (
+                r#"{"body": {"a": [{"cidr": "10.1.0.0/22"}]}}"#,
+                &[r#"{"a": "10.1.3.255"}"#],
+                &[r#"{"a": "10.1.4.0"}"#, r#"{"a": "::10.1.3.255"}"#, r#"{"a": "x"}"#, r#"{"a": 1}"#],
+            ),
+            (
+                r#"{"body": {"a": [{"cidr": "2001:db8::/33"}, {"cidr": "9.9.9.9/0"}]}}"#,
+                &[r#"{"a": "2001:db8:7fff::1"}"#, r#"{"a": "1.2.3.4"}"#],
+                &[r#"{"a": "2001:db8:8000::"}"#],
+            ),
             ("{}", &["anything", "{}"], &[]),
         ];
         for (pattern, passing, failing) in table {
@@ -357,6 +392,7 @@ mod tests {
             (r#"{"body": {"$or": [{"a": [1]}]}}"#, "`$or` takes"),
             (r#"{"body": {"$or": {"a": [1]}}}"#, "`$or` takes"),
             (r#"{"body": {"a": [{"exists": "no"}]}}"#, "`exists` takes"),
+            (r#"{"body": {"a": [{"cidr": "10.0.0.0/33"}]}}"#, "`cidr` takes a network"),
         ];
         for (pattern, expected) in table {
             let error = Filter::new(&serde_json::from_str(pattern).expect("JSON")).expect_err(pattern);

@@ -179,6 +179,7 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
             size: found["BatchSize"].as_u64().into(),
             window_s: Fact::Known(found["MaximumBatchingWindowInSeconds"].as_u64().unwrap_or(0)),
             reports: Fact::Known(reports),
+            of_topic: false,
         },
         scaling: Scaling {
             concurrency: Fact::Known(found["ScalingConfig"]["MaximumConcurrency"].as_u64()),

@@ -72,6 +72,8 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool
             // Whether something scales it is another service's knowledge.
             fixed: if is_fixed { Fact::Unknown } else { Fact::Known(false) },
             units: Fact::Unknown,
+            // None is left out, or -1.
+            most_write_units: Fact::Known(found["OnDemandThroughput"]["MaxWriteRequestUnits"].as_u64()),
             warm_write_units: found["WarmThroughput"]["WriteUnitsPerSecond"].as_u64().into(),
             insights: insights.map(|answer| text(&answer, "ContributorInsightsStatus") == Some("ENABLED")).into(),
         },

@@ -27,7 +27,7 @@ pub(super) const CHECKS: [Check; 14] = [
         title: "The lock table is on demand or scales, and is warm for the peak",
         why: "Each fresh message takes two write units. Claims that are throttled are tried again, and in the end their \
               messages come back.",
-        fine: "Where the provisioned capacity is above the greatest peak.",
+        fine: "Where the provisioned capacity, or the maximum, is above the greatest peak.",
         source: "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html",
     },
     Check {

@@ -5,7 +5,7 @@ use super::pair::{Pair, home};
 use super::rights::DEAD_LETTER_QUEUE;
 use crate::alarm::{DEAD_LETTERS, WAITING};
 use crate::fact::Fact;
-use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::finding::{Answer, FINE, Level, Report, found, perhaps};
 use crate::model::{Alarm, Function, History, Link, Queue, System};
 
 const SENT: &str = "NumberOfMessagesSent";
@@ -18,8 +18,10 @@ pub(super) fn check(system: &System, report: &mut Report) {
         // A template sees its own alarms only.
         let level = if queue.place.file.is_none() { Level::Warning } else { Level::Note };
         let link = Link::Here(queue.place.id.to_string());
-        if system.readers(&link).next().is_some() {
-            report.answer(30, &queue.place, has_alarm(system, queue, &WAITING, level));
+        match system.is_read(queue) {
+            Fact::Known(true) => report.answer(30, &queue.place, has_alarm(system, queue, &WAITING, level)),
+            Fact::Known(false) => {}
+            Fact::Unknown => report.answer(30, &queue.place, perhaps(has_alarm(system, queue, &WAITING, level))),
         }
         let is_target = system.queues.iter().any(|other| {
             let redrive = other.redrive.known().and_then(Option::as_ref);

@@ -4,7 +4,7 @@ use super::fix;
 use super::pair::Pair;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
-use crate::model::{Function, Link};
+use crate::model::{Function, Link, Mapping};
 
 /// As AWS advises.
 const TIMES: u64 = 6;
@@ -83,7 +83,7 @@ pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
             return found(
                 Level::Error,
                 "no ReportBatchItemFailures: claimant answers with the messages that failed, and Lambda deletes them",
-                "FunctionResponseTypes: [ReportBatchItemFailures]",
+                fix::report(pair.mapping),
             );
         }
         match *pair.mapping.batch.size.known()? {
@@ -96,7 +96,7 @@ pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
                     "batches of up to {batch} messages, and no ReportBatchItemFailures: one message that fails brings back, or \
                      takes with it, all of its batch"
                 ),
-                "FunctionResponseTypes: [ReportBatchItemFailures], once the function answers with batchItemFailures",
+                format!("{}, once the function answers with batchItemFailures", fix::report(pair.mapping)),
             ),
         }
     };
@@ -167,12 +167,17 @@ pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
         let elsewhere = pair.system.mappings_elsewhere.iter();
         let elsewhere = elsewhere.filter(|other| other.queue.known().is_some_and(|link| link.text() == queue.text()));
         let others = pair.system.readers(queue).chain(elsewhere);
-        let others: Vec<_> =
-            others.filter(|other| mapping.place.certain && other.place.id != mapping.place.id).collect();
-        let enabled = others.iter().filter(|other| other.enabled.known() == Some(&true));
+        // One that is disabled takes nothing, whether it is there or not.
+        let others = others.filter(|other| other.place.id != mapping.place.id && other.enabled.known() != Some(&false));
+        let others: Vec<_> = others.collect();
+        let takes = |other: &&&Mapping| {
+            let is_there = other.place.is_there_with(&mapping.place) && mapping.place.is_there_with(&other.place);
+            is_there && other.enabled.known().is_some()
+        };
+        let enabled = others.iter().filter(takes);
         let enabled: Vec<_> = enabled.map(|other| other.function.known().map_or("?", Link::text)).collect();
         if enabled.is_empty() {
-            return others.iter().all(|other| other.enabled.known().is_some()).then_some(None);
+            return others.is_empty().then_some(None);
         }
         found(
             Level::Warning,

@@ -2,7 +2,8 @@
 
 use super::pair::{Pair, home};
 use super::scaling;
-use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::fact::Fact;
+use crate::finding::{Answer, FINE, Level, Report, found, perhaps};
 use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
 
 /// Throttling, deaths and outages use up receives.
@@ -22,18 +23,19 @@ const DAY_S: u64 = 86_400;
 
 pub(super) fn check(system: &System, report: &mut Report) {
     for queue in &system.queues {
-        let is_read = system.readers(&Link::Here(queue.place.id.to_string())).next().is_some();
-        if is_read {
-            report.answer(5, &queue.place, has_one(system, queue));
+        let is_read = system.is_read(queue);
+        let where_read = |answer| if is_read == Fact::Known(true) { answer } else { perhaps(answer) };
+        if is_read != Fact::Known(false) {
+            report.answer(5, &queue.place, where_read(has_one(system, queue)));
         }
         let redrive = match &queue.redrive {
-            crate::fact::Fact::Known(None) => continue,
-            crate::fact::Fact::Known(Some(redrive)) => Some(redrive),
-            crate::fact::Fact::Unknown => None,
+            Fact::Known(None) => continue,
+            Fact::Known(Some(redrive)) => Some(redrive),
+            Fact::Unknown => None,
         };
         let of = |check: fn(&System, &Queue, &Redrive) -> Answer| check(system, queue, redrive?);
-        if is_read {
-            report.answer(4, &queue.place, of(receives));
+        if is_read != Fact::Known(false) {
+            report.answer(4, &queue.place, where_read(of(receives)));
         }
         report.answer(6, &queue.place, of(retention));
         report.answer(7, &queue.place, of(kind));

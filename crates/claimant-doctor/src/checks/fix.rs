@@ -18,6 +18,16 @@ pub(super) fn enable(mapping: &Mapping) -> String {
     }
 }
 
+/// What has a mapping report the messages that failed.
+pub(super) fn report(mapping: &Mapping) -> &'static str {
+    if mapping.batch.of_topic {
+        "in place of SqsSubscription, which has no FunctionResponseTypes, an AWS::SNS::Subscription of the queue, and an SQS event with \
+         FunctionResponseTypes: [ReportBatchItemFailures]"
+    } else {
+        "FunctionResponseTypes: [ReportBatchItemFailures]"
+    }
+}
+
 fn last_part(arn: &str) -> &str {
     arn.rsplit(':').next().unwrap_or_default()
 }

@@ -109,6 +109,21 @@ fn capacity(table: &Table, seen: Option<&TableHistory>) -> Answer {
             );
         }
     }
+    if let Some(most) = *table.capacity.most_write_units.known()?
+        && !*table.capacity.provisioned.known()?
+    {
+        #[allow(clippy::cast_precision_loss, reason = "write units a second are far below 2^52")]
+        if seen.is_some_and(|seen| seen.write_units_per_minute_max / 60.0 < most as f64) {
+            return FINE;
+        }
+        return found(
+            Level::Warning,
+            format!(
+                "it takes {most} write units a second at most, though it is on demand: two for each message, and no more"
+            ),
+            "a MaxWriteRequestUnits above the greatest peak, or none",
+        );
+    }
     if *table.capacity.fixed.known()? {
         return found(
             Level::Warning,

@@ -1,5 +1,6 @@
 //! The event source mappings of a template, from queues.
 
+use super::events::source;
 use super::functions::FUNCTION;
 use super::part::Part;
 use super::queues::QUEUE;
@@ -8,6 +9,9 @@ use crate::fact::Fact;
 use crate::model::{Batch, Link, Mapping, POLLERS_DEFAULT, Place, Scaling};
 
 const BATCH_SIZE: u64 = 10;
+
+/// How SAM goes on in the id of a topic's mapping.
+const OF_TOPIC: &str = "EventSourceMapping";
 
 const ALIASES: &[&str] = &["AWS::Lambda::Alias", "AWS::Lambda::Version"];
 
@@ -30,12 +34,13 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
     for function in resources.of(FUNCTION) {
         let events = function.properties().at("Events").entries();
         for (name, event) in events.known().into_iter().flatten() {
-            if event.at("Type").literal() == Fact::Known(Some("SQS".to_owned())) {
-                let properties = event.at("Properties");
-                let place = Place { id: format!("{}{name}", function.id).into(), ..function.place_at(event.line()) };
-                let queue = resources.link(&properties.at("Queue"), QUEUE);
-                found.push(mapping(place, queue, Fact::Known(Link::Here(function.id.to_string())), &properties));
-            }
+            let Fact::Known(Some(source)) = source(event) else { continue };
+            let id = format!("{}{name}{}", function.id, if source.of_topic { OF_TOPIC } else { "" });
+            let place = Place { id: id.into(), ..function.place_at(event.line()) };
+            let queue = resources.link(&source.queue, QUEUE);
+            let of_event = mapping(place, queue, Fact::Known(Link::Here(function.id.to_string())), &source.properties);
+            let batch = Batch { of_topic: source.of_topic, ..of_event.batch };
+            found.push(Mapping { batch, ..of_event });
         }
     }
     for resource in resources.of(&["AWS::Lambda::EventSourceMapping"]) {
@@ -51,7 +56,7 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
     found
 }
 
-/// Events of functions that can be queues, and cannot be read.
+/// Queues of functions that are not described here, and events that can be queues, and cannot be read.
 pub(super) fn unread(resources: &Resources<'_>) -> Vec<String> {
     let mut unread = Vec::new();
     for function in resources.of(FUNCTION) {
@@ -61,8 +66,17 @@ pub(super) fn unread(resources: &Resources<'_>) -> Vec<String> {
         match function.properties().at("Events").entries() {
             Fact::Unknown => note(format!("the Events of {}", function.id)),
             Fact::Known(events) => {
-                let unknown = events.iter().filter(|(_, event)| event.at("Type").literal() == Fact::Unknown);
-                unknown.for_each(|(name, _)| note(format!("the event {name} of {}", function.id)));
+                for (name, event) in &events {
+                    match source(event) {
+                        Fact::Unknown => note(format!("the event {name} of {}", function.id)),
+                        Fact::Known(Some(source))
+                            if source.of_topic && source.queue.is_given() == Fact::Known(false) =>
+                        {
+                            note(format!("the queue that SAM makes for the event {name} of {}", function.id));
+                        }
+                        Fact::Known(_) => {}
+                    }
+                }
             }
         }
     }
@@ -130,6 +144,7 @@ fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, proper
             size: properties.at("BatchSize").number_or(BATCH_SIZE),
             window_s: properties.at("MaximumBatchingWindowInSeconds").number_or(0),
             reports: reports.into(),
+            of_topic: false,
         },
         scaling: Scaling {
             concurrency: properties.under(&["ScalingConfig", "MaximumConcurrency"]).number(),

@@ -10,9 +10,11 @@
 //! | `globals` | what SAM makes of a function's properties and of those that are global |
 //! | `keys`, `policies` | keys of KMS, and what policies say |
 //! | `database` | where the URL of a database leads |
+//! | `events` | what of a function's events is a mapping |
 //! | `queues`, `functions`, `mappings`, `tables`, `roles`, `watching` | what the model has of each |
 
 mod database;
+mod events;
 mod functions;
 mod globals;
 mod keys;
@@ -60,12 +62,13 @@ fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<St
     let nested::Read { scopes, mut not_looked_at } = read;
     let is_whole = not_looked_at.is_empty();
     let resources = Resources::new(&scopes);
-    not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
     let mappings = mappings::mappings(&resources);
     not_looked_at.extend(mappings::unread(&resources));
     if mappings.is_empty() {
-        not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue", path.display()));
+        let but = if not_looked_at.is_empty() { "" } else { ", but for what is not known here" };
+        not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue{but}", path.display()));
     }
+    not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
     let roles = roles::Roles::new(&resources, is_whole);
     let alarms = watching::alarms(&resources);
     let system = System {

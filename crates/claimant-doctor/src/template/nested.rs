@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use claimant_template::{Node, TEXT_BYTES_MAX};
+use claimant_template::{LOOP, Node, TEXT_BYTES_MAX};
 
 use super::options::{Error, Options};
 use super::part::Part;
@@ -60,8 +60,11 @@ pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
 /// Reads what the template at this index includes.
 fn include(read: &mut Read, index: usize) {
     let including = &read.scopes[index];
-    let mut found: Vec<_> = macros(including).into_iter().map(Err).collect();
+    let mut found: Vec<_> = macros(including).into_iter().chain(including.loops_left.clone()).map(Err).collect();
     for (id, node) in including.root.get("Resources").map_or(&[][..], Node::entries) {
+        if id.starts_with(LOOP) {
+            continue;
+        }
         if id.starts_with("Fn::") {
             found.push(Err(format!("{}:{}: {id}, which is not written out here", including.file, node.line)));
             continue;
@@ -129,7 +132,13 @@ fn scope(
     let mut text = String::new();
     // One byte more tells a template that is too long; a device that never ends is one, too.
     let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text));
-    read.map_err(|e| Error(format!("cannot read the template {place}: {e}: check that it exists and may be read")))?;
+    read.map_err(|e| {
+        let fix = match e.kind() {
+            ErrorKind::InvalidData => "save it as UTF-8",
+            _ => "check that it exists and may be read",
+        };
+        Error(format!("cannot read the template {place}: {e}: {fix}"))
+    })?;
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error(format!(
             "{place} has more than {TEXT_BYTES_MAX} bytes, which CloudFormation refuses: split it"
@@ -142,5 +151,11 @@ fn scope(
             "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"
         )));
     }
-    Ok(Scope { file: place.into(), prefix, certain, root, parameters, pseudo, steps: Cell::new(0) })
+    let (loops_left, steps) = (Vec::new(), Cell::new(0));
+    let mut scope = Scope { file: place.into(), prefix, certain, root, loops_left, parameters, pseudo, steps };
+    let items_of = |list: &Node| scope.texts(list).ok_or_else(|| "its list is not known here".to_owned());
+    let (root, left) = claimant_template::written_out(&scope.root, items_of);
+    scope.loops_left = left.iter().map(|one| format!("{}:{}: {}", scope.file, one.line, one.what)).collect();
+    scope.root = root;
+    Ok(scope)
 }

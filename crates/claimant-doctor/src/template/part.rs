@@ -2,13 +2,18 @@
 
 use std::rc::Rc;
 
-use claimant_template::{Kind, Node};
+use claimant_template::{Kind, LOOP, Node};
 
 use super::scope::Scope;
 use crate::fact::Fact;
 
 /// What stands for entries that only AWS knows, beside others.
 pub(super) const MACRO: &str = "Fn::Transform";
+
+/// Whether there are entries that a macro adds, or a loop that cannot be written out.
+fn has_unknown_entries(node: &Node) -> bool {
+    node.entries().iter().any(|(key, _)| &**key == MACRO || key.starts_with(LOOP))
+}
 
 /// A value of a template.
 #[derive(Clone)]
@@ -31,15 +36,29 @@ impl<'s> Part<'s> {
         self.node.known().map_or(0, |node| node.line)
     }
 
-    /// What stands under `key`; nothing if there is none of either. What a macro may add is unknown.
+    /// What stands under `key`; nothing if there is none of either. What a macro or a loop may add is unknown.
     pub(super) fn at(&self, key: &str) -> Self {
         let unknown = Self { scope: self.scope, node: Fact::Unknown };
         let Fact::Known(node) = &self.node else { return unknown };
         match node.get(key) {
             Some(node) => Self::new(self.scope, node),
-            None if node.get(MACRO).is_some() => unknown,
+            None if has_unknown_entries(node) => unknown,
             None => Self::nothing(self.scope),
         }
+    }
+
+    /// Of a mapping, this entry alone; no entry of anything else.
+    pub(super) fn only(&self, key: &str) -> Self {
+        let kept = |node: &Node| {
+            let entries = node.entries().iter().filter(|(name, _)| &**name == key || has_unknown_entries(node));
+            Node { line: node.line, kind: Kind::Map(entries.cloned().collect()) }
+        };
+        Self { scope: self.scope, node: self.node.known().map(kept).into() }
+    }
+
+    /// Whether this is a mapping.
+    pub(super) fn is_map(&self) -> Fact<bool> {
+        self.node.known().map(Node::is_map).into()
     }
 
     /// As [`at`](Self::at), along a path.
@@ -125,7 +144,7 @@ impl<'s> Part<'s> {
     pub(super) fn entries(&self) -> Fact<Vec<(Rc<str>, Part<'s>)>> {
         let Fact::Known(node) = &self.node else { return Fact::Unknown };
         match &node.kind {
-            _ if node.get(MACRO).is_some() => Fact::Unknown,
+            _ if has_unknown_entries(node) => Fact::Unknown,
             Kind::Null | Kind::Map(_) => {
                 let entries = node.entries().iter();
                 Fact::Known(entries.map(|(key, value)| (Rc::clone(key), Self::new(self.scope, value))).collect())

@@ -38,6 +38,8 @@ pub(super) struct Resource<'s> {
     pub(super) kind: String,
     pub(super) node: &'s Node,
     pub(super) certain: bool,
+    /// Its condition, if that is not known.
+    condition: Option<Arc<str>>,
 }
 
 /// All resources that may be there.
@@ -69,14 +71,8 @@ impl<'s> Resource<'s> {
             id: Arc::clone(&self.id),
             accepted: Arc::new(self.accepted()),
             certain: self.certain,
+            condition: self.condition.clone(),
         }
-    }
-
-    /// Whether this is certain to be there where the other one is: always, or under the same condition of the same stack.
-    pub(super) fn is_there_with(&self, other: &Self) -> bool {
-        let condition = self.node.get("Condition");
-        let has_same = || condition.is_none_or(|own| other.node.get("Condition").is_some_and(|of| of.kind == own.kind));
-        self.certain || std::ptr::eq(self.scope, other.scope) && has_same()
     }
 
     fn accepted(&self) -> BTreeMap<String, String> {
@@ -88,13 +84,14 @@ impl<'s> Resource<'s> {
 
     /// Accepted findings that no check can have, or that have no reason.
     pub(super) fn wrongly_accepted(&self) -> Vec<String> {
-        let given = self.part().under(&["Metadata", METADATA]).entries();
-        let given = given.known().map_or(0, Vec::len);
-        if given == self.accepted().len() {
+        let given = self.part().under(&["Metadata", METADATA]);
+        // A text, a list, or what a macro adds counts for nothing as a whole.
+        let count = given.entries().known().map_or(usize::from(given.is_given() != Fact::Known(false)), Vec::len);
+        if count == self.accepted().len() {
             return Vec::new();
         }
         vec![format!(
-            "{}:{}: {}: Metadata.{METADATA} has an entry that counts for nothing: write the name of a check and the reason \
+            "{}:{}: {}: Metadata.{METADATA} has an entry that counts for nothing: write the name of a check, a colon and the reason \
              why its finding is as it should be",
             self.scope.file, self.node.line, self.id
         )]
@@ -114,7 +111,8 @@ impl<'s> Resources<'s> {
                 }
                 let id: Arc<str> = format!("{}{id}", scope.prefix).into();
                 let certain = scope.certain && holds.is_some();
-                let resource = Resource { scope, id: Arc::clone(&id), kind: kind.to_owned(), node, certain };
+                let condition = condition.filter(|_| holds.is_none()).map(Arc::from);
+                let resource = Resource { scope, id: Arc::clone(&id), kind: kind.to_owned(), node, certain, condition };
                 found.note_name(&resource);
                 found.kinds.insert(id, kind.to_owned());
                 found.all.push(resource);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::events::source;
 use super::part::Part;
 use super::policies;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources, hole, reference};
-use crate::fact::Fact;
+use crate::fact::{self, Fact};
 use crate::model::Link;
 use crate::rights::{Rights, Statement, Target};
 
@@ -106,7 +107,7 @@ impl<'r, 's> Roles<'r, 's> {
             match self.resources.link(&part, &["AWS::IAM::Role"]) {
                 Fact::Known(Some(link)) => {
                     let role = self.resources.get(link.text());
-                    let certain = role.is_some_and(|role| policy.is_there_with(role));
+                    let certain = role.is_some_and(|role| policy.place().is_there_with(&role.place()));
                     self.attached.entry(link.text().to_owned()).or_default().extend(there(certain));
                 }
                 // A role that SAM makes, or one from elsewhere.
@@ -150,15 +151,15 @@ impl<'r, 's> Roles<'r, 's> {
 
     fn made_by_sam(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
         let mut statements = self.whatever_else(properties);
-        // SAM attaches it to the role of a function with an SQS event.
-        let events = function.properties().at("Events").entries();
-        let is_sqs = |part: &Part<'_>| part.at("Type").literal() == Fact::Known(Some("SQS".to_owned()));
-        match events {
-            Fact::Known(events) if events.iter().any(|(_, event)| is_sqs(event)) => {
-                statements.extend(of_aws(KNOWN[0].0))
-            }
-            Fact::Known(_) => {}
-            Fact::Unknown => statements.push(Statement::unreadable()),
+        // SAM attaches it to the role of a function with an event that reads a queue.
+        let events = function.properties().at("Events").entries().map(|events| {
+            let each = events.iter().map(|(_, event)| source(event).known().map(Option::is_none));
+            fact::all(each).map(|none| !none)
+        });
+        match events.known().copied().flatten() {
+            Some(true) => statements.extend(of_aws(KNOWN[0].0)),
+            Some(false) => {}
+            None => statements.push(Statement::unreadable()),
         }
         // What it gives a role for asynchronous invocations.
         let destination = |when| properties.under(&["EventInvokeConfig", "DestinationConfig", when]);

@@ -34,7 +34,10 @@ pub(super) struct Scope {
     pub(super) prefix: String,
     /// Whether those stacks are certain to be there: no condition of theirs is unknown.
     pub(super) certain: bool,
+    /// With its loops written out.
     pub(super) root: Node,
+    /// The loops that cannot be, and why.
+    pub(super) loops_left: Vec<String>,
     /// Those that are given; the others have their defaults.
     pub(super) parameters: BTreeMap<String, Fact<Node>>,
     /// `Region` and [`ACCOUNT`], if given.
@@ -184,6 +187,14 @@ impl Scope {
     fn items<'n>(&self, list: &'n Node, depth: u32) -> impl Iterator<Item = (&'n Node, Fact<Node>)> {
         let values = list.items().iter().map(move |item| (item, self.evaluate(item, depth)));
         values.filter(|(_, value)| value.known().is_none_or(|value| value.kind != Kind::Null))
+    }
+
+    /// The texts of a list, if all of them are known.
+    pub(super) fn texts(&self, list: &Node) -> Option<Vec<String>> {
+        let list = self.evaluate(list, 0);
+        let list = list.known().filter(|list| matches!(list.kind, Kind::List(_)))?;
+        let texts = self.items(list, 0).map(|(_, item)| Some(text_in(&item)).filter(|text| !text.contains("${")));
+        texts.collect()
     }
 
     fn split(&self, argument: &Node, depth: u32) -> Option<Node> {

@@ -12,6 +12,9 @@ pub(super) const TABLE: &[&str] =
 /// What a target scales that scales a table's writes.
 const OF_WRITES: &str = "dynamodb:table:WriteCapacityUnits";
 
+/// What has the maximum of a table, and of a global one, that is on demand.
+const MAXIMUM: [&str; 2] = ["OnDemandThroughput", "WriteOnDemandThroughputSettings"];
+
 const PARAMETER_GROUPS: &[&str] = &["AWS::RDS::DBParameterGroup", "AWS::RDS::DBClusterParameterGroup"];
 
 pub(super) fn tables(resources: &Resources<'_>) -> Vec<Table> {
@@ -53,7 +56,11 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
                 != Fact::Known(true),
             key: key_of(resources, resource, &replicas),
         },
-        capacity: Capacity { units: units(&properties.at("ProvisionedThroughput")), ..capacity(provisioned, scales) },
+        capacity: Capacity {
+            units: units(&properties.at("ProvisionedThroughput")),
+            most_write_units: most(&properties.under(&[MAXIMUM[usize::from(is_global)], "MaxWriteRequestUnits"])),
+            ..capacity(provisioned, scales)
+        },
         eventual_replicas: if is_global { eventual(&properties) } else { Fact::Known(false) },
         infrequent: infrequent(&replicas),
         replicas: number_of(&replicas),
@@ -161,6 +168,11 @@ fn capacity(provisioned: Fact<bool>, scales: Fact<bool>) -> Capacity {
 fn units(throughput: &Part<'_>) -> Fact<(u64, u64)> {
     let of = |name| throughput.at(name).number().known().copied().flatten();
     of("ReadCapacityUnits").zip(of("WriteCapacityUnits")).into()
+}
+
+/// A maximum; -1 takes one away.
+fn most(units: &Part<'_>) -> Fact<Option<u64>> {
+    if units.text_is("-1", "") == Fact::Known(true) { Fact::Known(None) } else { units.number() }
 }
 
 /// Whether a target of this template scales the table's writes.

@@ -304,6 +304,12 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
             Warning,
             "5000 write units a second, and it is warm for 4000",
         ),
+        (
+            one("DescribeTable/Table/OnDemandThroughput".to_owned(), json!({"MaxWriteRequestUnits": 90})),
+            26,
+            Warning,
+            "90 write units a second at most",
+        ),
         (one("DescribeTable/Table/Replicas".to_owned(), json!([{"RegionName": "us-east-1"}])), 27, Warning, "replicas"),
         (
             one("SimulatePrincipalPolicy".to_owned(), json!(["dynamodb:BatchGetItem"])),

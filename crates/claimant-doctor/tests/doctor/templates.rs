@@ -400,6 +400,12 @@ const CASES: &[Case] = &[
         "in one of its Regions at least, it has no point-in-time recovery, and is deleted with its stack",
     ),
     (
+        &[("BillingMode:", "OnDemandThroughput: {MaxWriteRequestUnits: 10}\n      BillingMode:")],
+        26,
+        Warning,
+        "10 write units a second at most",
+    ),
+    (
         &[("BillingMode: PAY_PER_REQUEST", "ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 5}")],
         26,
         Warning,
@@ -1355,8 +1361,8 @@ fn a_finding_is_accepted_with_a_reason_and_only_so() {
     };
     let report = with("Metadata: {claimant-doctor: {fifo-dead-letters: each order stands alone}}");
     assert!(report.findings.is_empty() && report.accepted[0].reason == "each order stands alone", "{report:#?}");
-    for wrong in ["fifo-dead-letters: ''", "no-such-check: a reason"] {
-        let report = with(&format!("Metadata: {{claimant-doctor: {{{wrong}}}}}"));
+    for wrong in ["{fifo-dead-letters: ''}", "{no-such-check: a reason}", "fifo-dead-letters", "[fifo-dead-letters]"] {
+        let report = with(&format!("Metadata: {{claimant-doctor: {wrong}}}"));
         assert_eq!(found(&report), [(9, Note)], "{wrong}");
         assert!(report.not_looked_at[0].contains("has an entry that counts for nothing"), "{report:#?}");
     }
@@ -1542,6 +1548,8 @@ fn unreadable_templates_are_errors_with_what_to_do() {
     };
     assert!(error("a: [").contains("t.yaml:"), "the line");
     assert!(error("A: b").contains("no `Resources`"));
+    fs::write(&path, b"# M\xfcnchen").unwrap();
+    assert!(read(&path, &Options::default()).unwrap_err().to_string().contains("save it as UTF-8"));
     assert!(
         read(Path::new("/none/there"), &Options::default()).unwrap_err().to_string().contains("check that it exists")
     );

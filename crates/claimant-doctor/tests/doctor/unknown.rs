@@ -306,3 +306,98 @@ fn a_table_scales_by_a_target_of_its_own() {
         assert_eq!(tally(&report, 26), expected, "{properties}: {report:#?}");
     }
 }
+
+/// SAM makes a mapping of a topic's event that has a queue before the function.
+#[test]
+fn a_queue_between_a_topic_and_a_function_is_looked_at() {
+    let with = |subscription: &str| {
+        let template = format!(
+            "
+Parameters: {{Any: {{Type: String}}}}
+Resources:
+  Orders: {{Type: AWS::SQS::Queue, Properties: {{VisibilityTimeout: 10}}}}
+  Work:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 60
+      Events: {{In: {{Type: SNS, Properties: {{Topic: !Ref Any, SqsSubscription: {subscription}}}}}}}
+"
+        );
+        examine(&template, &Options::default())
+    };
+    let report = with("{QueueArn: !GetAtt Orders.Arn, QueueUrl: !Ref Orders, BatchSize: 3, Enabled: false}");
+    assert!([1, 3, 5].iter().all(|check| has(&report, *check)), "{report:#?}");
+    assert_eq!(
+        (tally(&report, 16), tally(&report, 18)),
+        ((1, 0, 0), (1, 0, 0)),
+        "SAM enables it, and may read: {report:#?}"
+    );
+    let reports = report.findings.iter().find(|finding| finding.check.number == 3).unwrap();
+    assert!(
+        reports.place.id.as_ref() == "WorkInEventSourceMapping" && reports.what.contains("of up to 3"),
+        "{reports:?}"
+    );
+    assert!(reports.fix.contains("in place of SqsSubscription"), "{reports:?}");
+    assert!(report.not_looked_at.is_empty(), "{report:#?}");
+    for (subscription, says) in [
+        ("true", "the queue that SAM makes for the event In of Work"),
+        ("!Ref Any", "the event In of Work, not known here"),
+        ("false", "no event source mapping from a queue"),
+    ] {
+        let report = with(subscription);
+        assert!(report.not_looked_at.iter().any(|line| line.contains(says)), "{subscription}: {report:#?}");
+        assert_eq!(tally(&report, 1), if subscription == "true" { (0, 0, 1) } else { (0, 0, 0) }, "{report:#?}");
+    }
+}
+
+/// What is under one condition is there together; of what is not, it is not known whether the queue is read.
+#[test]
+fn what_may_not_be_there_is_looked_at_with_what_is_there_then() {
+    let second = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    # second
+    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: other}
+  Orders:";
+    let all_under = [
+        ("  Orders: {", "  Orders: {Condition: IsAny, "),
+        ("  Mapping:\n", "  Mapping:\n    Condition: IsAny\n"),
+        ("# second", "Condition: IsAny"),
+    ];
+    let dead = "VisibilityTimeout: 10, RedrivePolicy: {deadLetterTargetArn: 'arn:x', maxReceiveCount: 1}";
+    for (changes, expected) in [
+        // Checks 4, 5, 16 and 30.
+        (&all_under[..], [(0, 1, 0), (1, 0, 0), (0, 2, 0), (0, 1, 0)]),
+        (&all_under[1..2], [(0, 1, 0), (1, 0, 0), (0, 0, 2), (0, 1, 0)]),
+        (&all_under[1..], [(0, 0, 1), (1, 0, 0), (0, 2, 0), (0, 0, 1)]),
+        (&[all_under[1], ("# second", "Condition: Other")], [(0, 0, 1), (1, 0, 0), (0, 0, 2), (0, 0, 1)]),
+    ] {
+        let first = [
+            ("  Orders:", second),
+            ("VisibilityTimeout: 10", dead),
+            ("{IsAny:", "{Other: !Equals [!Ref Any, y], IsAny:"),
+        ];
+        let report = read(&[&first[..], changes].concat());
+        assert_eq!([4, 5, 16, 30].map(|check| tally(&report, check)), expected, "{changes:?}: {report:#?}");
+    }
+    let report = read(&[all_under[1]]);
+    assert_eq!([5, 30].map(|check| tally(&report, check)), [(0, 0, 1); 2], "{report:#?}");
+}
+
+#[test]
+fn loops_are_written_out_where_their_lists_are_known() {
+    let with = |list: &str| {
+        let loops = format!("  Fn::ForEach::Queues:\n    - N\n    - {list}\n    - Orders${{N}}: {{Type: AWS::SQS::Queue}}\n  Fn::ForEach::Mappings:
+    - N\n    - {list}
+    - Mapping${{N}}:
+        Type: AWS::Lambda::EventSourceMapping
+        Properties: {{EventSourceArn: {{'Fn::GetAtt': [!Sub 'Orders${{N}}', Arn]}}, FunctionName: !Ref Work}}\n");
+        let (start, _) = PLAIN.split_once("  Mapping:").unwrap();
+        examine(&(start.to_owned() + &loops), &Options::default())
+    };
+    let report = with("[A, B]");
+    assert_eq!((tally(&report, 1), report.not_looked_at.len()), ((0, 2, 0), 0), "{report:#?}");
+    let report = with("!Ref Any");
+    let [queues, mappings, none] = &*report.not_looked_at else { panic!("{report:#?}") };
+    assert!(queues.contains(":9: Fn::ForEach::Queues: its list is not known here"), "{queues}");
+    assert!(mappings.contains("Fn::ForEach::Mappings") && none.ends_with("but for what is not known here"), "{none}");
+}

@@ -1,4 +1,4 @@
-//! SQS events of functions, and event source mappings that are resources of their own.
+//! SQS events of functions, queues between topics and functions, and event source mappings that are resources of their own.
 
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ const PROPERTIES: [&str; 9] = [
 /// Properties without anything to see of them here.
 const SILENT: [&str; 3] = ["KmsKeyArn", "MetricsConfig", "Tags"];
 
+/// What SAM takes of a topic's queue.
+const OF_TOPIC: [&str; 4] = ["QueueArn", "QueueUrl", "QueuePolicyLogicalId", "BatchSize"];
+
 /// What follows where only AWS knows the queue.
 const NOT_READ: &str = "no messages of it are read";
 
@@ -53,19 +56,42 @@ pub(super) fn sqs_event(function_id: &str, event_id: &str, event: &Section<'_>) 
         return None;
     }
     let kind = event.section("Type").required_text("say what it is, such as SQS")?;
-    if kind != "SQS" {
-        event.not_run(&format!("{kind} event"), "only SQS events are run");
-        return None;
-    }
     let properties = event.section("Properties");
-    let queue = properties.section("Queue");
-    mapping(&format!("{function_id}{event_id}"), event.line(), &queue, &properties)
+    if kind == "SQS" {
+        let queue = properties.section("Queue");
+        return mapping(&format!("{function_id}{event_id}"), event.line(), &queue, &properties);
+    }
+    let subscription = properties.section("SqsSubscription");
+    let is_made = subscription.plain_text().map(|text| text.eq_ignore_ascii_case("true"));
+    match is_made {
+        None if kind == "SNS" && subscription.is_given() => {
+            event.not_run("SNS event", "no messages come from its topic; its queue is read");
+            subscription.note_others(&[&OF_TOPIC]);
+            let (queue, size) = (subscription.section("QueueArn"), subscription.only("BatchSize"));
+            mapping(&format!("{function_id}{event_id}EventSourceMapping"), event.line(), &queue, &size)
+        }
+        Some(true) if kind == "SNS" => {
+            event.not_run(
+                "SNS event",
+                "neither its topic nor the queue that SAM makes is run; a queue of the template is",
+            );
+            None
+        }
+        _ => {
+            event.not_run(&format!("{kind} event"), "only SQS events are run, and SNS events with an SqsSubscription");
+            None
+        }
+    }
 }
 
 /// The names of the queues that a function's SQS events read.
 pub(super) fn queues_read(function: &Section<'_>) -> Vec<String> {
     let events = function.section("Events").entries().into_iter();
-    let arns = events.filter_map(|(_, event)| event.section("Properties").section("Queue").text());
+    let arns = events.flat_map(|(_, event)| {
+        let properties = event.section("Properties");
+        [properties.section("Queue"), properties.section("SqsSubscription").section("QueueArn")]
+    });
+    let arns = arns.filter_map(|queue| queue.text());
     arns.filter_map(|arn| arn::local_queue_name(&arn).map(str::to_owned)).collect()
 }
 

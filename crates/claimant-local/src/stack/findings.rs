@@ -14,14 +14,19 @@ pub(super) struct Findings {
     not_run: RefCell<BTreeMap<(usize, String), NotRun>>,
 }
 
+/// What is shown of a text: a template can hold anything, also what would steer a terminal.
+fn shown(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 impl Findings {
     pub(super) fn fault(&self, line: usize, fault: String) {
-        self.faults.borrow_mut().insert((line, fault));
+        self.faults.borrow_mut().insert((line, shown(&fault)));
     }
 
     /// `what` is a logical id or a path, `kind` its type.
     pub(super) fn not_run(&self, line: usize, what: &str, kind: &str, why: impl Into<String>) {
-        let found = NotRun { what: what.to_owned(), kind: kind.to_owned(), line, why: why.into() };
+        let found = NotRun { what: shown(what), kind: shown(kind), line, why: shown(&why.into()) };
         self.not_run.borrow_mut().insert((line, format!("{what} {}", found.why)), found);
     }
 

@@ -10,7 +10,6 @@
 //! | `template` | the template and its parameters |
 //! | `findings` | what is wrong with a template, and what of it is not run |
 //! | `section` | a place in the template: values with functions evaluated, every fault recorded with its place |
-//! | `loops` | `Fn::ForEach` |
 //! | `evaluate` | CloudFormation's functions |
 //! | `resolve` | what resources are called here: names, URLs and ARNs |
 //! | `parameters` | what the values of parameters must be |
@@ -27,7 +26,6 @@ mod evaluate;
 mod events;
 mod findings;
 mod functions;
-mod loops;
 mod not_run;
 mod parameters;
 mod queues;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use claimant_template::TEXT_BYTES_MAX;
@@ -10,7 +10,7 @@ use claimant_template::TEXT_BYTES_MAX;
 use super::findings::Findings;
 use super::spec::Stack;
 use super::template::Template;
-use super::{conditions, functions, loops, not_run, parameters, queues, relations, resources, yaml};
+use super::{conditions, functions, not_run, parameters, queues, relations, resources, yaml};
 use crate::Error;
 
 impl Stack {
@@ -26,10 +26,11 @@ impl Stack {
         // One byte more tells a template that is too long; a device that never ends is one, too.
         let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut yaml));
         read.map_err(|e| {
-            Error::new(format!(
-                "cannot read the template {place}: check that the path exists and may be read, or name another one"
-            ))
-            .caused_by(e)
+            let fix = match e.kind() {
+                ErrorKind::InvalidData => "save it as UTF-8",
+                _ => "check that the path exists and may be read, or name another one",
+            };
+            Error::new(format!("cannot read the template {place}: {fix}")).caused_by(e)
         })?;
         Self::read(&place, &yaml, parameters)
     }
@@ -58,7 +59,10 @@ impl Stack {
             )));
         }
         let findings = Findings::default();
-        let template = loops::written_out(Template::new(root, parameters, &findings));
+        let mut template = Template::new(root, parameters, &findings);
+        let (root, left) = yaml::written_out(&template.root, |items| template.texts(items));
+        left.into_iter().for_each(|one| findings.fault(one.line, one.what));
+        template.root = root;
         parameters::check(&template);
         let mut stack = Self {
             queues: queues::queues(&template),

@@ -16,6 +16,9 @@ enum Kind {
     Bucket,
 }
 
+/// The shortest name that DynamoDB takes.
+const TABLE_NAME_LENGTH_MIN: usize = 3;
+
 /// How SAM goes on, after a function's id, in the ids of what it makes of it; with the id of an event for what it makes of that.
 const MADE_OF_FUNCTION: [&str; 6] = ["Role", "Version", "Alias", "Url", "DeploymentGroup", "EventInvokeConfig"];
 
@@ -196,6 +199,8 @@ impl Template<'_> {
             Kind::Queue if fifo => format!("{}{FIFO_SUFFIX}", tail(NAME_LENGTH_MAX - FIFO_SUFFIX.len())),
             Kind::Queue => tail(NAME_LENGTH_MAX).to_owned(),
             Kind::Bucket => id.to_ascii_lowercase(),
+            // As AWS puts the stack's name in front; alone it is too short for a name.
+            Kind::Table if id.len() < TABLE_NAME_LENGTH_MIN => format!("local-{id}"),
             _ => id.to_owned(),
         }
     }

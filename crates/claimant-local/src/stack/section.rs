@@ -149,6 +149,15 @@ impl<'t> Section<'t> {
         Section { template: self.template, path: format!("{}.{key}", self.path), line, node }
     }
 
+    /// This section with only one of its entries.
+    pub(super) fn only(&self, key: &str) -> Self {
+        let node = self.value().map(|mut node| {
+            node.kind = Kind::Map(node.entries().iter().filter(|(name, _)| &**name == key).cloned().collect());
+            node
+        });
+        Self { node, ..self.clone() }
+    }
+
     /// What a text of JSON holds, at this line and those after it, and anything else as it is. Another text is a fault, and counts as absent.
     pub(super) fn unpacked(self) -> Self {
         let text = self.value().and_then(|value| value.as_text().map(str::to_owned));

@@ -221,6 +221,7 @@ fn faults_name_resource_property_and_fix() {
         &["Confirm.Properties.FunctionName: must be 1 to 64 letters"],
     );
     check("  Plain:", "  Plain-1:", &["Plain-1: is no logical id"]);
+    check("  Plain:", "  \"Pl\\e[31m\\nain\":", &["Pl\u{fffd}[31m\u{fffd}ain: is no logical id"]);
     check(
         "MemorySize: 256",
         "LoggingConfig: {ApplicationLogLevel: LOUD}",
@@ -283,6 +284,13 @@ fn a_queue_with_a_long_id_is_called_by_its_end() {
     assert!(failed.name.ends_with("NestedAB12") && failed.name.len() == 80, "{}", failed.name);
     assert!(steps.name.ends_with("NestedCD34.fifo") && steps.name.len() == 80, "{}", steps.name);
     assert_eq!(orders.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue), Some(&failed.name));
+}
+
+/// On AWS, the stack's name is in front.
+#[test]
+fn a_table_with_a_short_id_has_a_longer_name() {
+    let stack = Stack::parse("Resources: {Db: {Type: AWS::Serverless::SimpleTable}}", &parameters(&[])).expect("sound");
+    assert_eq!(stack.tables[0].name, "local-Db");
 }
 
 #[test]

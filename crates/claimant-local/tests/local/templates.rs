@@ -347,6 +347,40 @@ Resources:
 }
 
 #[test]
+fn a_queue_between_a_topic_and_a_function_is_read() {
+    let with = |subscription: &str| {
+        format!(
+            "
+Resources:
+  Orders: {{Type: AWS::SQS::Queue}}
+  Work:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Events: {{In: {{Type: SNS, Properties: {{Topic: arn, SqsSubscription: {subscription}}}}}}}
+"
+        )
+    };
+    let named = "SNS event Work.Properties.Events.In (t.yaml:8): ";
+    let object = "{QueueArn: !GetAtt Orders.Arn, QueueUrl: !Ref Orders, BatchSize: 3, Enabled: false}";
+    let stack = check(
+        &with(object),
+        &["Orders"],
+        &["Work < Orders"],
+        &[
+            &format!("{named}no messages come from its topic; its queue is read"),
+            "property Work.Properties.Events.In.Properties.SqsSubscription.Enabled (t.yaml:8): has no effect",
+        ],
+    );
+    let mapping = &stack.functions[0].mappings[0];
+    assert_eq!((&*mapping.logical_id, mapping.batch_size, mapping.enabled), ("WorkInEventSourceMapping", 3, true));
+    let of_true = format!("{named}neither its topic nor the queue that SAM makes is run; a queue of the template is");
+    check(&with("true"), &["Orders"], &["Work < "], &[&of_true]);
+    let of_false = format!("{named}only SQS events are run, and SNS events with an SqsSubscription");
+    check(&with("false"), &["Orders"], &["Work < "], &[&of_false]);
+}
+
+#[test]
 fn events_and_queues_from_elsewhere_are_named() {
     let template = "
 Resources:

@@ -78,6 +78,19 @@ fn capacity_that_does_not_scale_is_what_is_paid_and_a_limit() {
     assert!(limit(&bill(&most, &million), "write units a second, provisioned").1 > 3.6e19);
 }
 
+#[test]
+fn a_maximum_of_a_table_on_demand_is_a_limit() {
+    let with = |kind: &str, maximum: &str| {
+        let properties = format!("BillingMode: PAY_PER_REQUEST, {maximum}");
+        bill(&with_table(ONE, kind, &properties), &["--per-day", "1000000"])
+    };
+    for (kind, name) in [("Table", "OnDemandThroughput"), ("GlobalTable", "WriteOnDemandThroughputSettings")] {
+        let found = with(kind, &format!("{name}: {{MaxWriteRequestUnits: 10}}"));
+        assert!((limit(&found, "write units a second, as set").1 - 10.0).abs() < 1e-6, "{found}");
+    }
+    assert!(!has(&with("Table", "OnDemandThroughput: {MaxWriteRequestUnits: -1}"), "limits", "as set"));
+}
+
 /// Each Region of a global table takes all writes, and keeps all records.
 #[test]
 fn replicas_are_paid_for_each() {

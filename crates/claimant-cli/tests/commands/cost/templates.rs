@@ -317,3 +317,20 @@ fn what_the_template_leaves_to_a_parameter_is_assumed_and_said() {
     };
     assert_eq!([ONE, &off].map(changes), [true, false]);
 }
+
+#[test]
+fn why_no_function_is_known_to_read_a_queue_is_said() {
+    let none = "none of its functions is known to read a queue; A: ";
+    for (from, to, says) in [
+        ("!GetAtt Q.Arn}", "!GetAtt Q.Arn, Enabled: false}", format!("{none}the mapping is disabled")),
+        (
+            "    Type: AWS::Serverless",
+            "    Condition: No\n    Type: AWS::Serverless",
+            format!("{none}its function, or whether"),
+        ),
+    ] {
+        let template = file("none.yaml", &ONE.replace(from, to));
+        let output = cost(&["--template", &template, "--per-day", "1"]);
+        assert!(text(&output.stderr).contains(&says), "{to}: {}", text(&output.stderr));
+    }
+}

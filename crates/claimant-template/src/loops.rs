@@ -2,11 +2,10 @@
 
 use std::rc::Rc;
 
-use super::template::Template;
-use super::yaml::{Kind, Node};
+use crate::yaml::{Kind, Node, Unreadable};
 
 /// What a loop's key begins with, before its name.
-const LOOP: &str = "Fn::ForEach::";
+pub const LOOP: &str = "Fn::ForEach::";
 
 /// Values that loops write out, at most: a loop within a loop within a loop is quickly a flood.
 const VALUES_MAX: usize = 100_000;
@@ -14,27 +13,37 @@ const VALUES_MAX: usize = 100_000;
 /// The longest item: it is written wherever its variable stands.
 const ITEM_MAX_BYTES: usize = 1_024;
 
-/// Returns the template with its loops written out; a loop that cannot be is a fault.
-pub(super) fn written_out(mut template: Template<'_>) -> Template<'_> {
-    template.root = Loops { template: &template, values: 0 }.expand(&template.root);
-    template
+/// Returns the template with its loops written out, and why some are not: those stand as they are. `items_of` evaluates a loop's list.
+pub fn written_out(root: &Node, items_of: impl Fn(&Node) -> Result<Vec<String>, String>) -> (Node, Vec<Unreadable>) {
+    let mut loops = Loops { items_of, values: 0, left: Vec::new() };
+    let root = loops.expand(root);
+    // One within another is left as often as that one goes round.
+    loops.left.dedup();
+    (root, loops.left)
 }
 
-struct Loops<'a> {
-    template: &'a Template<'a>,
+struct Loops<F> {
+    items_of: F,
     values: usize,
+    left: Vec<Unreadable>,
 }
 
-impl Loops<'_> {
+impl<F: Fn(&Node) -> Result<Vec<String>, String>> Loops<F> {
     fn expand(&mut self, node: &Node) -> Node {
         let kind = match &node.kind {
             Kind::Map(entries) => {
                 let mut written_out = Vec::new();
                 for (key, value) in entries.iter() {
-                    if key.starts_with(LOOP) {
-                        written_out.extend(self.entries_of(key, value));
-                    } else {
+                    if !key.starts_with(LOOP) {
                         written_out.push((Rc::clone(key), self.expand(value)));
+                        continue;
+                    }
+                    match self.entries_of(value) {
+                        Ok(entries) => written_out.extend(entries),
+                        Err(what) => {
+                            self.left.push(Unreadable { line: value.line, what: format!("{key}: {what}") });
+                            written_out.push((Rc::clone(key), value.clone()));
+                        }
                     }
                 }
                 Kind::Map(written_out.into())
@@ -46,31 +55,24 @@ impl Loops<'_> {
         Node { line: node.line, kind }
     }
 
-    fn entries_of(&mut self, key: &str, value: &Node) -> Vec<(Rc<str>, Node)> {
-        let fault = |what: &str| {
-            self.template.findings.fault(value.line, format!("{key}: {what}"));
-            Vec::new()
-        };
+    fn entries_of(&mut self, value: &Node) -> Result<Vec<(Rc<str>, Node)>, String> {
         let [variable, items, body] = value.items() else {
-            return fault("takes a name, a list and a mapping: write [Name, [a, b], {\"Queue${Name}\": …}]");
+            return Err("takes a name, a list and a mapping: write [Name, [a, b], {\"Queue${Name}\": …}]".to_owned());
         };
-        let Some(variable) = variable.as_text() else { return fault("its first item must be a name") };
-        let items = match self.template.texts(items) {
-            Ok(items) => items,
-            Err(why) => return fault(&why),
-        };
+        let variable = variable.as_text().ok_or("its first item must be a name")?;
+        let items = (self.items_of)(items)?;
         if items.iter().any(|item| item.len() > ITEM_MAX_BYTES) {
-            return fault(&format!("has an item of more than {ITEM_MAX_BYTES} bytes"));
+            return Err(format!("has an item of more than {ITEM_MAX_BYTES} bytes"));
         }
         let mut written_out = Vec::new();
         for item in &items {
             if self.values > VALUES_MAX {
-                return fault(&format!("more than {VALUES_MAX} values would be written out by this template's loops"));
+                return Err(format!("more than {VALUES_MAX} values would be written out by this template's loops"));
             }
             let body = with(body, variable, item, &mut self.values);
             written_out.extend(self.expand(&body).entries().iter().cloned());
         }
-        written_out
+        Ok(written_out)
     }
 }
 
