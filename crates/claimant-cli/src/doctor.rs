@@ -1,6 +1,6 @@
 //! `claimant doctor`: what is wrong with a template, or with what is deployed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_doctor::account::{Aws, Scope, examine};
@@ -32,8 +32,9 @@ const WIDTH: usize = 100;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Doctor {
-    /// The template; may be given several times. Nested stacks that it names by a path are read with it
-    #[arg(long = "template", value_name = "FILE", default_value = "template.yaml", conflicts_with_all = ["stack", "functions"])]
+    /// The template; where there is no template.yaml, template.yml or template.json; may be given several times. Nested stacks that it names by a path are read with it
+    #[arg(long = "template", value_name = "FILE", default_value = claimant_template::name_in(Path::new("")),
+          conflicts_with_all = ["stack", "functions"])]
     templates: Vec<PathBuf>,
 
     /// A value for a parameter of the templates, or env:VARIABLE, which holds it; may be given several times

@@ -120,6 +120,24 @@ fn what_is_missing_is_named_with_its_fix() {
     }
 }
 
+/// As SAM CLI takes them.
+#[test]
+fn a_template_that_is_not_named_has_the_first_of_sams_names() {
+    let stage = Path::new(env!("CARGO_TARGET_TMPDIR")).join("names");
+    // An earlier run may have left it.
+    let _ = std::fs::remove_dir_all(&stage);
+    std::fs::create_dir_all(&stage).expect("the target directory can be written");
+    for name in ["template.json", "template.yml", "template.yaml"] {
+        std::fs::write(stage.join(name), TEMPLATE).expect("its directory is there");
+        for command in [&["doctor"][..], &["cost", "--per-day", "1"], &["local"]] {
+            let mut run = Command::new(env!("CARGO_BIN_EXE_claimant"));
+            let output = run.args(command).args(["--parameter", "No=x"]).current_dir(&stage).output();
+            let errors = text(&output.expect("the command runs").stderr);
+            assert!(errors.starts_with(&format!("error: {name} ")), "{command:?}: {errors}");
+        }
+    }
+}
+
 /// As a person sees a template of another project: what runs, what waits, and what is not run, each before `Ready`.
 #[test]
 fn what_is_not_run_and_what_is_waited_for_is_told() {
