@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Likely, Renewal, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MessageId, Meter, OwnerToken, RecordId,
-    Renewed, Settled, Status, Store, StoreErrorKind, Timestamp, TransactionSlot,
+    BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Filter, Fingerprint, Key, MessageId, Meter, OwnerToken,
+    RecordId, Records as _, Renewed, Settled, Status, Store, StoreErrorKind, Timestamp, TransactionSlot,
 };
 use claimant_dynamodb::{AttributeNames, LockTable, Tables, Transaction};
 use claimant_testkit::clock::TEST_EPOCH;
@@ -86,6 +86,7 @@ async fn check_all(dynamodb: DynamoDb) {
     a_claim_that_lands_late_takes_nothing(&dynamodb).await;
     lost_settlements_are_resolved(&dynamodb).await;
     a_table_in_trouble_is_left_alone(&dynamodb).await;
+    an_empty_success_is_none(&dynamodb).await;
     a_single_completion_commits(&dynamodb).await;
     an_old_failure_is_not_written_again(&dynamodb).await;
     a_record_that_ttl_deleted_has_no_owner(&dynamodb).await;
@@ -486,7 +487,7 @@ async fn a_table_in_trouble_is_left_alone(dynamodb: &DynamoDb) {
     let stores: [(&str, &dyn Store); 3] =
         [("plain", &table), ("transactions", &transactions), ("optimistic", &optimistic)];
     for (store_name, store) in stores {
-        for (loss, most) in [(Request, 2), (Loss::Instead(400, TOO_MANY), 1)] {
+        for (loss, most) in [(Request, 2), (Loss::Instead(400, TOO_MANY), 1), (Loss::Instead(200, "{}"), 2)] {
             for settlement in [ending(done()), failed()] {
                 let name = format!("{store_name} {loss:?} {:?}", settlement.ending.status());
                 let request = request(&name, 0);
@@ -501,6 +502,59 @@ async fn a_table_in_trouble_is_left_alone(dynamodb: &DynamoDb) {
                 assert!(matches!(store.settle(claim, &settlement, call()).await, Settled::Done), "{name}");
             }
         }
+    }
+}
+
+fn everything() -> Filter {
+    Filter { states: Vec::new(), consumer: None, written_before: None, now: at(0), skew: Duration::ZERO }
+}
+
+/// As what answers in the place of DynamoDB says: a gateway, a stub, a page that tells that all is well.
+async fn an_empty_success_is_none(dynamodb: &DynamoDb) {
+    let (table, wire) = wired(dynamodb, "empty-success").await;
+    let (optimistic, transactions) = (table.clone().optimistic_transactions(), table.clone().transactions());
+    let stores: [&dyn Store; 3] = [&table, &transactions, &optimistic];
+    let mut claims = vec![granted(&table, "a", 0).await, granted(&table, "b", 0).await];
+    let fresh = ["c", "d"].map(|key| request(key, 0));
+    for answer in ["", "{}"] {
+        wire.all(Some(Loss::Instead(200, answer)));
+        let mut errors = Vec::new();
+        for store in stores {
+            errors.push(store.claim(&again("c", 0), call()).await.unwrap_err());
+        }
+        errors.push(table.claim(&fresh[0], call()).await.unwrap_err());
+        errors.extend(table.claim_all(&fresh, call()).await.into_iter().map(Result::unwrap_err));
+        let renewal = Renewal { lease_until: at(9_000), now: at(10), policy: request("k", 0).policy };
+        errors.push(table.renew(&mut claims[0], renewal, call()).await.unwrap_err());
+        errors.push(table.get(&fresh[0].id, call()).await.unwrap_err());
+        errors.push(table.size(call()).await.unwrap_err());
+        errors.push(table.list(&everything(), &table.cursors(1, call()).await.unwrap()[0], call()).await.unwrap_err());
+        for error in errors {
+            assert!(error.kind() == StoreErrorKind::Unreachable, "{answer:?}: {error}");
+            assert!(error.to_string().contains("what answered is not DynamoDB: a success without "), "{error}");
+        }
+        let together = claims.into_iter().map(|claim| (claim, ending(done()))).collect();
+        claims = table
+            .settle_all(together, call())
+            .await
+            .into_iter()
+            .map(|settled| match settled {
+                Settled::Unknown { claim: Some(claim), .. } => claim,
+                settled => panic!("{answer:?}: {settled:?}"),
+            })
+            .collect();
+        wire.all(None);
+        assert_eq!(table.get(&fresh[0].id, call()).await.unwrap(), None, "{answer:?}");
+    }
+    // The record tells that the write did not arrive, which is then sent again.
+    for (claim, losses) in claims.into_iter().zip([1, 3]) {
+        let id = claim.id.clone();
+        wire.script(&vec![Loss::Instead(200, ""); losses]);
+        let settled = table.settle(claim, &ending(done()), call()).await;
+        wire.forget_script();
+        let status = table.get(&id, call()).await.unwrap().unwrap().status;
+        assert_eq!(status == Status::Completed, matches!(settled, Settled::Done), "{settled:?}");
+        assert_eq!(status == Status::Completed, losses == 1);
     }
 }
 

@@ -100,7 +100,8 @@ const THROTTLED: Loss = Loss::Instead(
     r#"{"Successful":[],"Failed":[{"Id":"0","SenderFault":true,"Code":"KMS.ThrottlingException"}]}"#,
 );
 const UNAVAILABLE: Loss = Loss::Instead(503, r#"{"__type":"com.amazonaws.sqs#ServiceUnavailable"}"#);
-const SILENT_ANSWER: Loss = Loss::Instead(200, r#"{"Successful":[],"Failed":[]}"#);
+/// It names one message without an id, and no other.
+const SILENT_ANSWER: Loss = Loss::Instead(200, r#"{"Successful":[{"Id":"0","MD5OfMessageBody":"d"}],"Failed":[]}"#);
 
 const CASES: &[Case] = &[
     Case {

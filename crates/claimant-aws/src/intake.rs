@@ -123,6 +123,14 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
     serde_json::from_slice(&answer.body).map_err(|e| Error::new("AWS sent a malformed response").caused_by(e))
 }
 
+/// Returns whether an answer names what was made or changed, as AWS does: one that does not is of something else.
+fn confirmed(answer: &Value, by: &str) -> Result<(), Error> {
+    match answer[by].as_str() {
+        Some(name) if !name.is_empty() => Ok(()),
+        _ => Err(Error::new(format!("what answered is not AWS: a success without {by}"))),
+    }
+}
+
 impl<'a> Mapping<'a> {
     /// Returns the mapping of this function and this queue, by their ARNs. A schedule switches it on in the name of `role`, by its ARN:
     /// `scheduler.amazonaws.com` may assume it, and it has `lambda:UpdateEventSourceMapping`. Does no request.
@@ -155,7 +163,7 @@ impl<'a> Mapping<'a> {
         let path = format!("/schedules/{}{at_s}", names_of(id));
         let answer = self.api.ask(Service::SCHEDULER, "POST", path, body).await?;
         match answer.code.as_str() {
-            _ if answer.is_good() => Ok(()),
+            _ if answer.is_good() => confirmed(&read::<Value>(&answer)?, "ScheduleArn"),
             // One of this name switches the same on at the same time.
             "ConflictException" => Ok(()),
             "ValidationException" => Err(Error::new(format!(
@@ -199,7 +207,7 @@ impl<'a> Mapping<'a> {
         };
         let answer = self.api.ask_at(Service::LAMBDA, ("PUT", path, body), now).await?;
         if answer.is_good() {
-            return Ok(());
+            return confirmed(&read::<Value>(&answer)?, "UUID");
         }
         let error = answer.error("the event source mapping cannot be changed", "lambda:UpdateEventSourceMapping");
         Err(if is_in_use(&answer) { error.of_kind(ErrorKind::Unavailable) } else { error })

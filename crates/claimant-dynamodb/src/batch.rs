@@ -18,7 +18,7 @@ use claimant_core::{
 };
 use futures_util::future::join_all;
 
-use crate::error::{is_about_key, is_denied, lacks_key, refused_all, store_error};
+use crate::error::{is_about_key, is_denied, lacks_key, no_success, refused_all, store_error};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 
@@ -147,6 +147,8 @@ impl LockTable {
         }
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let read = match budget.send(Box::pin(request.send())).await {
+            // An answer without them is not DynamoDB's.
+            Ok(Ok(read)) if read.responses.is_none() => return HashMap::new(),
             Ok(Ok(read)) => read,
             Ok(Err(error)) => {
                 if is_denied(&error) {
@@ -284,9 +286,10 @@ impl LockTable {
         }
         let mut outcomes: Vec<Statement> = output.responses().iter().map(|r| self.outcome(r)).collect();
         // DynamoDB answers each statement; if an endpoint does not, it is not known whether the rest applied.
-        let missing =
-            || Statement::Failed(StoreErrorKind::Other, "the endpoint left a statement without an answer".into());
-        outcomes.resize_with(count, missing);
+        outcomes.resize_with(count, || {
+            let error = no_success("BatchExecuteStatement", self.name(), "an answer to each statement");
+            Statement::Failed(error.kind(), error.to_string())
+        });
         outcomes
     }
 

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
 };
 use claimant_core::{AnyTransaction, Budget, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
 
-use crate::error::{is_about_key, lacks_key, store_error};
+use crate::error::{consumed_by_all, is_about_key, lacks_key, store_error};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 use crate::transaction::{Transaction, Write, tables};
@@ -120,11 +120,13 @@ impl LockTable {
         let request = self.requests.client.transact_write_items().set_transact_items(Some(items));
         let request = request.client_request_token(token).return_consumed_capacity(ReturnConsumedCapacity::Total);
         let error = match budget.send(Box::pin(request.send())).await {
-            Ok(Ok(output)) => {
-                let units = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
-                budget.meter().units(units, 0.0);
-                return Try::Applied;
-            }
+            Ok(Ok(output)) => match consumed_by_all(&table, &output) {
+                Ok(units) => {
+                    budget.meter().units(units, 0.0);
+                    return Try::Applied;
+                }
+                Err(error) => return Try::NoAnswer(error),
+            },
             Ok(Err(error)) => error,
             Err(error) => return Try::NoAnswer(error),
         };

@@ -3,7 +3,8 @@
 use std::error::Error as StdError;
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodb::types::{BatchStatementErrorCodeEnum as Code, BatchStatementResponse};
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsOutput;
+use aws_sdk_dynamodb::types::{BatchStatementErrorCodeEnum as Code, BatchStatementResponse, ConsumedCapacity};
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
@@ -36,6 +37,30 @@ where
     );
     let fixes = Fixes { missing, denied: denied(operation, table) };
     described(&format!("{operation} on table {table:?}"), &fixes, error)
+}
+
+/// Returns the error of a call that was answered with a success which is not DynamoDB's, since it lacks this: what has no body reads as an
+/// answer without anything in it. It is not known what became of the request.
+pub(crate) fn no_success(operation: &'static str, table: &str, lacks: &str) -> StoreError {
+    let why = not_of_dynamodb(&format!("a success without {lacks}"));
+    StoreError::new(StoreErrorKind::Unreachable, format!("{operation} on table {table:?} failed: {why}"))
+}
+
+/// Returns the units that a success names. Every request asks for them, and DynamoDB names them in each success.
+pub(crate) fn consumed(
+    operation: &'static str,
+    table: &str,
+    capacity: Option<&ConsumedCapacity>,
+) -> Result<f64, StoreError> {
+    let capacity = capacity.ok_or_else(|| no_success(operation, table, "ConsumedCapacity"))?;
+    Ok(capacity.capacity_units().unwrap_or_default())
+}
+
+/// Returns the units that the success of a transaction names for all its tables.
+pub(crate) fn consumed_by_all(table: &str, output: &TransactWriteItemsOutput) -> Result<f64, StoreError> {
+    let capacity = output.consumed_capacity.as_ref();
+    let capacity = capacity.ok_or_else(|| no_success("TransactWriteItems", table, "ConsumedCapacity"))?;
+    Ok(capacity.iter().filter_map(ConsumedCapacity::capacity_units).sum())
 }
 
 /// Returns whether the caller may not send this request. One that may, and may not use the key of the table, is told the same code.
@@ -116,8 +141,11 @@ where
         SdkError::ServiceError(service) => {
             let (metadata, status) = (service.err().meta(), service.raw().status());
             let Some(code) = metadata.code() else {
-                let kind = if status.is_server_error() { StoreErrorKind::Unreachable } else { StoreErrorKind::Other };
-                return StoreError::new(kind, format!("{what} failed: {}", not_of_dynamodb(status.as_u16())));
+                // A success that cannot be read may be the spoilt answer to a request that was carried out.
+                let is_unknown = status.is_server_error() || status.is_success() || status.as_u16() == 429;
+                let kind = if is_unknown { StoreErrorKind::Unreachable } else { StoreErrorKind::Other };
+                let why = not_of_dynamodb(&format!("status {}, without an error code", status.as_u16()));
+                return StoreError::new(kind, format!("{what} failed: {why}"));
             };
             let (kind, fix) = match classify(code, fixes) {
                 (StoreErrorKind::Denied, _) if lacks_key(metadata.message()) => {
@@ -137,18 +165,16 @@ where
             StoreErrorKind::Unreachable,
             format!("{}. Are the region, the endpoint, the network and the credentials right?", Chain(error)),
         ),
-        // The response broke off, or is malformed.
+        // The response broke off.
         SdkError::ResponseError(_) => (StoreErrorKind::Unreachable, Chain(error).to_string()),
         _ => (StoreErrorKind::Other, Chain(error).to_string()),
     };
     StoreError::new(kind, format!("{what} failed: {why}"))
 }
 
-/// Says what came with this HTTP status, where DynamoDB's errors have a code and it has none.
-fn not_of_dynamodb(status: u16) -> String {
-    format!(
-        "what answered is not DynamoDB: status {status}, without an error code. Is the endpoint right, or is there a proxy in front of it?"
-    )
+/// Says what came that DynamoDB does not send.
+fn not_of_dynamodb(came: &str) -> String {
+    format!("what answered is not DynamoDB: {came}. Is the endpoint right, or is there a proxy in front of it?")
 }
 
 fn classify(code: &str, fixes: &Fixes) -> (StoreErrorKind, String) {
@@ -252,9 +278,13 @@ mod tests {
     /// As a proxy answers, or a page that asks to be signed in at.
     #[test]
     fn what_has_no_error_code_is_said_not_to_be_dynamodbs() {
-        for (status, kind) in
-            [(503, StoreErrorKind::Unreachable), (403, StoreErrorKind::Other), (200, StoreErrorKind::Other)]
-        {
+        for (status, kind) in [
+            (503, StoreErrorKind::Unreachable),
+            (429, StoreErrorKind::Unreachable),
+            (200, StoreErrorKind::Unreachable),
+            (302, StoreErrorKind::Other),
+            (403, StoreErrorKind::Other),
+        ] {
             let error = GetItemError::unhandled("unexpected token '<'");
             let answer = HttpResponse::new(status.try_into().unwrap(), "<html>".into());
             let error = store_error("GetItem", "locks", &SdkError::service_error(error, answer));

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 
 use crate::batch::READ_MAX;
 use crate::commit::{TransactionCanceled, as_update, canceled};
-use crate::error::{error_before, error_moving};
+use crate::error::{consumed_by_all, error_before, error_moving};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 
@@ -121,11 +121,13 @@ impl LockTable {
         let request = self.requests.client.transact_write_items().set_transact_items(Some(items.into()));
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let error = match budget.send(Box::pin(request.send())).await? {
-            Ok(output) => {
-                let units = output.consumed_capacity().iter().filter_map(|c| c.capacity_units()).sum();
-                budget.meter().units(units, 0.0);
-                return Ok(Moved::Done);
-            }
+            Ok(output) => match consumed_by_all(self.requests.tables.of(id), &output) {
+                Ok(units) => {
+                    budget.meter().units(units, 0.0);
+                    return Ok(Moved::Done);
+                }
+                Err(error) => return Ok(Moved::Again(error)),
+            },
             Err(error) => error,
         };
         if let Some(TransactionCanceled(reasons)) = canceled(&error) {

@@ -12,7 +12,7 @@ use claimant_core::{
     StoreErrorKind,
 };
 
-use crate::error::store_error;
+use crate::error::{consumed, no_success, store_error};
 use crate::item::{self, number, text, time};
 use crate::names::AttributeNames;
 use crate::requests::Requests;
@@ -146,8 +146,7 @@ impl LockTable {
         let scan = self.requests.scan(filter, &position).customize().config_override(patient);
         let read = budget.send(scan.send()).await?;
         let read: ScanOutput = read.map_err(|e| store_error("Scan", position.table, &e))?;
-        let units = read.consumed_capacity().and_then(|c| c.capacity_units());
-        budget.meter().units(0.0, units.unwrap_or_default());
+        budget.meter().units(0.0, consumed("Scan", position.table, read.consumed_capacity())?);
         let next = match read.last_evaluated_key().and_then(|key| key.get(&names.id)) {
             Some(AttributeValue::S(id)) => Some(position.cursor(id)),
             _ => None,
@@ -175,10 +174,10 @@ impl LockTable {
         let described = budget.send(client.describe_table().table_name(table).send()).await?;
         let described = described.map_err(|e| store_error("DescribeTable", table, &e))?;
         // A list of another table would find nothing, which says that all is well.
-        described.table().map_or(Ok(()), |described| is_lock_table(table, described, &names.id))?;
+        let described = described.table().ok_or_else(|| no_success("DescribeTable", table, "a table"))?;
+        is_lock_table(table, described, &names.id)?;
         let count = |of: Option<i64>| of.and_then(|n| u64::try_from(n).ok()).unwrap_or_default();
-        let bytes = count(described.table().and_then(|t| t.table_size_bytes()));
-        let records = count(described.table().and_then(|t| t.item_count()));
+        let (bytes, records) = (count(described.table_size_bytes()), count(described.item_count()));
         Ok(Size { records, bytes, read_units: Some(bytes.div_ceil(BYTES_PER_READ_UNIT)) })
     }
 }

@@ -20,7 +20,7 @@ use claimant_core::{
     StoreError, Variables,
 };
 
-use crate::error::{is_denied, store_error};
+use crate::error::{consumed, is_denied, store_error};
 use crate::item::{self, Item};
 use crate::names::AttributeNames;
 use crate::permitted::Permitted;
@@ -213,7 +213,8 @@ impl LockTable {
     ) -> Result<Written, StoreError> {
         let error = match sent {
             Ok((capacity, attributes)) => {
-                budget.meter().units(capacity.and_then(|c| c.capacity_units).unwrap_or_default(), 0.0);
+                let units = consumed(operation, self.requests.tables.of(id), capacity.as_ref())?;
+                budget.meter().units(units, 0.0);
                 return Ok(Written::Applied(attributes));
             }
             Err(error) => error,
@@ -247,8 +248,7 @@ impl LockTable {
             .consistent_read(true)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
         let read = budget.send(Box::pin(request.send())).await?.map_err(|e| described("GetItem", table, &e))?;
-        let units = read.consumed_capacity().and_then(|c| c.capacity_units());
-        budget.meter().units(0.0, units.unwrap_or_default());
+        budget.meter().units(0.0, consumed("GetItem", table, read.consumed_capacity())?);
         read.item().map(|i| item::record(i, names)).transpose()
     }
 

@@ -22,7 +22,7 @@ pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<Try
     let unnamed = || TryResult::Again(unknown("SQS's answer does not name the message"));
     let mut outcomes: Vec<_> = (0..count).map(|_| unnamed()).collect();
     let index = |id: &str| id.parse::<usize>().ok().filter(|n| *n < count);
-    for sent in output.successful() {
+    for sent in output.successful().iter().filter(|sent| !sent.message_id().is_empty()) {
         if let Some(n) = index(sent.id()) {
             let sequence_number = sent.sequence_number().map(str::to_owned);
             outcomes[n] = TryResult::Sent(Sent { message_id: sent.message_id().to_owned(), sequence_number });

@@ -192,6 +192,12 @@ impl Scheduler {
             .action_after_completion(ActionAfterCompletion::Delete)
             .target(target(asked).map_err(incomplete)?);
         match request(name, || create.clone().send()).await {
+            // What answers in the place of the service names none.
+            Ok(created) if created.schedule_arn().is_empty() => Err(SendError::new(
+                SendErrorKind::Unknown,
+                "what answered is not EventBridge Scheduler: a success without a schedule's ARN. Is the endpoint right, or is there a \
+                 proxy in front of it?",
+            )),
             Ok(_) => Ok(Scheduled::Created),
             Err(Fault::Conflict) => self.compare(name, asked, after).await,
             Err(fault) => Err(fault.error("the schedule group does not exist: create it, or leave it out")),

@@ -162,7 +162,10 @@ impl S3Payloads {
         let (bucket, key) = (&self.buckets[0], uuid::Uuid::new_v4().to_string());
         let put = self.client.put_object().bucket(bucket).key(&key).set_expected_bucket_owner(self.owner.clone());
         let put = put.body(ByteStream::from(payload.to_vec())).send().await;
-        put.map_err(|error| answers::not_done("take the payload", "s3:PutObject", &error))?;
+        let put = put.map_err(|error| answers::not_done("take the payload", "s3:PutObject", &error))?;
+        if put.e_tag().is_none() {
+            return Err(Error::new(answers::NOT_S3).of_kind(ErrorKind::Unavailable));
+        }
         let size = AttributeValue::number(payload.len());
         Ok(Written::new(extended::message_body(bucket, &key), extended::SIZE_ATTRIBUTE, size))
     }
@@ -177,6 +180,9 @@ impl S3Payloads {
         let too_large = || FetchError::Rejected(extended::too_large(length, self.payload_max_bytes));
         let bytes =
             usize::try_from(length).ok().filter(|bytes| *bytes <= self.payload_max_bytes).ok_or_else(too_large)?;
+        if object.e_tag().is_none() {
+            return Err(unavailable(answers::NOT_S3.to_owned()));
+        }
         room.take(bytes).await?;
         let mut payload = Vec::with_capacity(bytes);
         while let Some(chunk) = object.body.next().await {

@@ -2,7 +2,7 @@
 
 use aws_sdk_sesv2::Client;
 use aws_sdk_sesv2::error::{BuildError, ProvideErrorMetadata, SdkError};
-use aws_sdk_sesv2::operation::send_email::SendEmailError;
+use aws_sdk_sesv2::operation::send_email::{SendEmailError, SendEmailOutput};
 use aws_sdk_sesv2::types::{Body, Content, Destination, EmailContent, Message, MessageHeader};
 use claimant::aws::Later;
 use claimant::{Context, Handler, HandlerError, Terminal};
@@ -52,7 +52,7 @@ impl Mailer {
             .content(EmailContent::builder().simple(message).build())
             .send()
             .await;
-        sent.map(drop).map_err(|e| failure(&e))
+        confirmed(&sent.map_err(|e| failure(&e))?)
     }
 }
 
@@ -97,6 +97,14 @@ fn header_value(key: &str) -> String {
 
 fn amount(cents: u64, currency: &str) -> String {
     format!("{}.{:02} {currency}", cents / 100, cents % 100)
+}
+
+/// Returns whether SES has taken the mail: it names each that it takes. What answers in its place, such as a proxy, does not.
+fn confirmed(sent: &SendEmailOutput) -> Result<(), HandlerError> {
+    match sent.message_id() {
+        Some(id) if !id.is_empty() => Ok(()),
+        _ => Err(HandlerError::retry("the mail was not confirmed: what answered is not SES")),
+    }
 }
 
 /// What SES answered: its code only, since its texts can quote addresses.
@@ -150,6 +158,14 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains(code) && !text.contains("ada") && error.kind() == FailureKind::Retry, "{text}");
             assert_eq!(text.contains("ses:SendEmail on the identity and on its configuration set"), named, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mail_that_ses_does_not_name_is_not_sent() {
+        for (id, sent) in [(Some("a"), true), (Some(""), false), (None, false)] {
+            let answer = SendEmailOutput::builder().set_message_id(id.map(str::to_owned)).build();
+            assert_eq!(confirmed(&answer).is_ok(), sent, "{id:?}");
         }
     }
 

@@ -175,7 +175,7 @@ fn serve(world: &World, asked: &Asked) -> Answer {
             let name = asked.path.trim_start_matches("/schedules/").to_owned();
             let at_s: u64 = name.rsplit('-').next().and_then(|at| at.parse().ok()).unwrap_or_default();
             if world.mutant == Some(Mutant::ReturnsUnconfirmed) {
-                return (200, "", json!({}));
+                return (200, "", json!({ "ScheduleArn": "none" }));
             }
             // What is planned for the past comes at once.
             // OK because the remainder is less than a minute.
@@ -183,7 +183,7 @@ fn serve(world: &World, asked: &Asked) -> Answer {
             let at = (at_s * 1_000).saturating_sub(BEGIN_MS).max(now) + late;
             state.intake.schedules.insert(name, at);
             note(&mut state, "return planned");
-            (200, "", json!({}))
+            (200, "", json!({ "ScheduleArn": "arn" }))
         }
         what => {
             state.intake.off = what == "switch off";

@@ -151,14 +151,24 @@ async fn an_endpoint_that_lies_or_is_silent_costs_neither_time_nor_memory() {
     }
     for answer in [
         "",
-        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfive!",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfive!\r\n",
+        "HTTP/1.1 200 OK\r\nETag: a\r\nContent-Length: 10\r\n\r\nfive!",
+        "HTTP/1.1 200 OK\r\nETag: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfive!\r\n",
     ] {
         let source = says(answer).await.timeout(soon);
         let said = said(source.fetch(&at(BUCKET, "k"), &room, LONG).await);
         assert!(said.starts_with("unavailable"), "{said}");
         assert_eq!(source.remove(&at(BUCKET, "k"), soon).await, Confirmation::Unconfirmed);
     }
+}
+
+/// As a page that says that all is well: neither a payload of nothing, nor one that was taken.
+#[tokio::test]
+async fn an_empty_success_is_not_of_s3() {
+    let source = says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let said = said(source.fetch(&at(BUCKET, "k"), &Room::new(1_000), LONG).await);
+    assert!(said.starts_with("unavailable: what answered is not S3"), "{said}");
+    let error = source.write(b"a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 
 #[tokio::test]

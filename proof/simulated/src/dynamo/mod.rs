@@ -125,7 +125,11 @@ impl Dynamo {
             return throttled(throttle);
         }
         let item = self.item(table, id);
-        ok(item.map_or_else(|| json!({}), |item| json!({ "Item": item })))
+        let capacity = capacity(table);
+        ok(match item {
+            None => json!({ "ConsumedCapacity": capacity }),
+            Some(item) => json!({ "ConsumedCapacity": capacity, "Item": item }),
+        })
     }
 
     fn get_batch(&self, admission: &mut impl Admission, request: &Value) -> Answer {
@@ -195,7 +199,7 @@ impl Dynamo {
         match checked {
             Ok(change) => {
                 self.apply(&change);
-                let mut body = json!({});
+                let mut body = json!({ "ConsumedCapacity": capacity(&change.table) });
                 if let (Some("ALL_OLD"), Some(before)) = (request["ReturnValues"].as_str(), &change.before) {
                     body["Attributes"] = json!(before);
                 }
@@ -249,7 +253,7 @@ impl Dynamo {
     fn transact(&mut self, request: &Value) -> Result<Answer, Unknown> {
         let (token, items) = (text(&request["ClientRequestToken"]), &request["TransactItems"]);
         match self.tokens.get(token) {
-            Some(earlier) if earlier == items => return Ok(ok(json!({}))),
+            Some(earlier) if earlier == items => return Ok(ok(json!({ "ConsumedCapacity": [] }))),
             Some(_) => {
                 let body = error("IdempotentParameterMismatchException", "the token names another transaction");
                 return Ok(Answer { status: 400, body, changes: Vec::new() });
@@ -286,7 +290,7 @@ impl Dynamo {
         }
         changes.iter().for_each(|change| self.apply(change));
         self.tokens.insert(token.to_owned(), items.clone());
-        Ok(Answer { changes, ..ok(json!({})) })
+        Ok(Answer { changes, ..ok(json!({ "ConsumedCapacity": [] })) })
     }
 }
 
@@ -302,6 +306,11 @@ fn may_write(request: &Value, item: &Item) -> Result<bool, Unknown> {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// What a success says of capacity: that there is some, by which it is known for DynamoDB's. Units are not simulated.
+fn capacity(table: &str) -> Value {
+    json!({ "TableName": table })
 }
 
 fn ok(body: Value) -> Answer {
