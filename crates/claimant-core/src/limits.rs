@@ -56,6 +56,10 @@ pub(crate) const STORE_RETRY_BASE_MS: u64 = 50;
 /// most 50 times.
 pub(crate) const STORE_RETRY_MAX_MS: u64 = 1_000;
 
+/// How long a completion that the store refuses is tried again: a role that is being changed, or a table's key, is in order again within
+/// seconds. Where a permission is really missing, invocations last so much longer.
+pub(crate) const REFUSED_RETRY_MAX_MS: u64 = 10_000;
+
 /// The longest that one call to a store is given, its tries included: no invocation lasts longer.
 pub const STORE_BUDGET_MAX_MS: u64 = LEASE_MAX_MS;
 

@@ -253,6 +253,11 @@ impl StoreErrorKind {
     pub(crate) const fn may_pass(self) -> bool {
         self.is_transient() || matches!(self, Self::Other)
     }
+
+    /// Returns whether a completion that met it is tried again for a while: what is not permitted, or not there, can be so within seconds.
+    pub(crate) const fn may_be_put_right(self) -> bool {
+        matches!(self, Self::Denied | Self::Misconfigured)
+    }
 }
 
 /// Why a store gave no answer. `Display` says what failed and how to fix it, and does not repeat its source.

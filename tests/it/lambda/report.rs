@@ -63,7 +63,7 @@ async fn a_direct_event_whose_work_is_not_done_is_an_error() {
         ("f", "ok", None, Some("busy")),
     ] {
         if let Some(call) = fault {
-            world.store.fail_next(call, Fault::Applied(StoreErrorKind::Denied));
+            world.store.fail_next(call, Fault::Applied(StoreErrorKind::Corrupt));
         }
         let event = serde_json::value::to_raw_value(&json!({ "id": id, "do": action })).unwrap();
         let deadline = SystemClock.now().plus(Duration::from_secs(60)).as_millis();

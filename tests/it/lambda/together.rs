@@ -67,7 +67,7 @@ async fn a_store_that_does_not_answer_fails_its_messages_alone() {
     let service = world.service(&[]);
     let bodies = [body("a", "ok"), body("b", "ok")];
     let batch = world.batch(QUEUE, bodies.map(NewMessage::new).to_vec()).await;
-    world.store.fail_next(Call::Settle, Fault::Applied(StoreErrorKind::Denied));
+    world.store.fail_next(Call::Settle, Fault::Applied(StoreErrorKind::Corrupt));
     let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
     assert_eq!(failures(&response).len(), 1);
     let record = world.metrics.lock().unwrap().pop().unwrap();

@@ -19,10 +19,13 @@ use crate::clock::Timestamp;
 use crate::error::Chain;
 use crate::invocation_time::time_until;
 use crate::key::MessageId;
-use crate::limits::{SETTLE_LINGER_MS, STORE_BATCH_MAX};
+use crate::limits::{REFUSED_RETRY_MAX_MS, SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::protocol::Settlement;
 use crate::spans::{Step, StepSpan};
 use crate::store::{Settled, StoreError};
+
+/// How long a completion is tried again that the store refuses.
+const REFUSED_MAX: Duration = Duration::from_millis(REFUSED_RETRY_MAX_MS);
 
 /// What came of the settlement of a claim.
 pub(crate) struct SettleResult {
@@ -39,6 +42,8 @@ pub(crate) struct Pending {
     pub(super) attempt: u32,
     pub(super) lease_end: Timestamp,
     settlement: Settlement,
+    /// Since when the store refuses it.
+    refused_since: Option<Instant>,
 }
 
 impl Pending {
@@ -49,6 +54,16 @@ impl Pending {
 
     pub(crate) fn message_id(&self) -> &MessageId {
         self.work.delivery.message.id()
+    }
+
+    /// Returns whether it is tried again after this error.
+    fn goes_on(&mut self, error: &StoreError) -> bool {
+        if error.kind().may_pass() {
+            return true;
+        }
+        // Of anything else that is not written, nothing is lost: it is run again all the same, or was never run.
+        let is_one = self.then.is_completion() && error.kind().may_be_put_right();
+        is_one && self.refused_since.get_or_insert_with(Instant::now).elapsed() < REFUSED_MAX
     }
 
     /// Returns what came of it, after this long.
@@ -171,16 +186,16 @@ impl<'a> Settling<'a> {
         })
     }
 
-    /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due:
-    /// what was done and not written would be done again.
+    /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due, and a completion
+    /// that was refused for a shorter time: what was done and not written would be done again.
     fn answered(&mut self, answers: Vec<SettleResult>, tries: u32, took: Duration) -> Vec<SettleResult> {
         self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unknown) = (Vec::with_capacity(answers.len()), Vec::new());
-        for SettleResult { pending, settled } in answers {
+        for SettleResult { mut pending, settled } in answers {
             match settled {
-                Settled::Unknown { claim: Some(claim), error } if error.kind().may_pass() => {
+                Settled::Unknown { claim: Some(claim), error } if pending.goes_on(&error) => {
                     unknown.push((claim, pending, error));
                 }
                 settled => results.push(SettleResult { pending, settled }),
@@ -198,7 +213,7 @@ impl<'a> Settling<'a> {
             return give_up(unknown);
         };
         if tries == 1 {
-            tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unknown.len(), error = %Chain(error), "whether claims were settled is not known: they are tried again until the report is due");
+            tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unknown.len(), error = %Chain(error), "whether claims were settled is not known: they are tried again, at most until the report is due");
         }
         self.in_flight += unknown.len();
         self.unanswered += unknown.len();
@@ -218,7 +233,7 @@ pub(crate) fn prepare(cx: BatchContext<'_>, unsettled: Unsettled, now: Timestamp
     let Unsettled { claimed: Claimed { work, claim, permits }, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
-    (claim, Pending { work, permits, then, attempt, lease_end, settlement })
+    (claim, Pending { work, permits, then, attempt, lease_end, settlement, refused_since: None })
 }
 
 fn give_up(unknown: Vec<(Claim, Pending, StoreError)>) -> Vec<SettleResult> {

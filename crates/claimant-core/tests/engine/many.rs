@@ -289,7 +289,7 @@ async fn what_cannot_be_settled_is_not_run() {
 /// What became of the first of two messages with the same work is said of the second, too: a success only where it is done (F17).
 #[tokio::test(start_paused = true)]
 async fn the_later_message_of_the_same_work_is_done_only_where_the_first_is() {
-    use StoreErrorKind::Denied;
+    use StoreErrorKind::{Corrupt, Denied};
     let rows = [
         ("ok", None, "completed duplicate"),
         ("value", None, "completed duplicate"),
@@ -301,8 +301,9 @@ async fn the_later_message_of_the_same_work_is_done_only_where_the_first_is() {
         ("hang", None, "cancelled cancelled"),
         ("robbed", None, "lease_lost lease_lost"),
         ("ok", Some((Faulty::Claim, Fault::NotApplied(Denied))), "store_failed store_failed"),
-        ("ok", Some((Faulty::Settle, Fault::NotApplied(Denied))), "settle_unknown settle_unknown"),
-        ("ok", Some((Faulty::Settle, Fault::Applied(Denied))), "settle_unknown settle_unknown"),
+        ("ok", Some((Faulty::Settle, Fault::NotApplied(Denied))), "completed duplicate"),
+        ("ok", Some((Faulty::Settle, Fault::NotApplied(Corrupt))), "settle_unknown settle_unknown"),
+        ("ok", Some((Faulty::Settle, Fault::Applied(Corrupt))), "settle_unknown settle_unknown"),
         ("ok", Some((Faulty::Settle, Fault::Aborts)), "retry retry"),
         ("ok", Some((Faulty::Settle, Fault::Refuses)), "duplicate duplicate"),
     ];

@@ -17,10 +17,10 @@ pub(super) const UNREACHABLE: Fault = NotApplied(StoreErrorKind::Unreachable);
 pub(super) const THROTTLED: Fault = NotApplied(StoreErrorKind::Throttled);
 
 /// What no other try can fix: it is said at once.
-pub(super) const REFUSED: Fault = NotApplied(StoreErrorKind::Denied);
+pub(super) const REFUSED: Fault = NotApplied(StoreErrorKind::Corrupt);
 
 /// The call applies, and whoever made it is gone.
-pub(super) const KILLED: Fault = Applied(StoreErrorKind::Denied);
+pub(super) const KILLED: Fault = Applied(StoreErrorKind::Corrupt);
 
 /// Longer than any invocation here, and its lease.
 pub(super) const LONG_S: u64 = 2_000;
