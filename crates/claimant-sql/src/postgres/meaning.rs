@@ -15,14 +15,17 @@ pub fn explain(operation: &str, error: &sqlx::Error, table: &Table) -> StoreErro
 
 impl ErrorCodes for Postgres {
     fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
-        meaning(answer, table)
+        meaning(&answer.code().unwrap_or_default(), answer.message(), table)
     }
 }
 
-fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
+/// What is told of a statement that is not there, or is another client's: on another connection it can succeed, so completions are tried again.
+const POOLED: &str = ": a pooler gives each transaction another connection; use one that keeps a client's connection, such as PgBouncer in \
+    session mode, or the server itself";
+
+fn meaning(code: &str, message: &str, table: &Table) -> Meaning {
     let migrate = || format!(": {}", table.migrate());
-    let code = answer.code().unwrap_or_default();
-    match &*code {
+    match code {
         "40001" | "40P01" | "55P03" => Meaning::contended(),
         "57014" => Meaning::of(Unreachable, ": the statement took too long"),
         "25006" => Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer"),
@@ -32,15 +35,16 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
         "25P03" => Meaning::of(Unreachable, ": the transaction was idle for too long"),
         "3D000" | "3F000" => Meaning::of(Misconfigured, ". Create it, or name the one that exists"),
         "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
+        // One that another client has prepared, with other parameters.
+        "08P01" if message.contains("bind message supplies") => Meaning::of(Other, POOLED),
+        "42804" if message.contains("binary data has array element type") => Meaning::of(Other, POOLED),
         // Undefined table, column and type; operators and values of types that do not fit.
         "42P01" | "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, migrate()),
-        // A prepared statement that is there already, or is not there. On another connection it can succeed, so completions are
-        // tried again.
-        "42P05" | "26000" => Meaning::of(
-            Other,
-            ": a pooler gives each transaction another connection; use one that keeps a client's connection, such as PgBouncer in \
-             session mode, or the server itself",
-        ),
+        // A prepared statement that is there already, or is not there.
+        "42P05" | "26000" => Meaning::of(Other, POOLED),
+        "08P01" if message.contains("unsupported startup parameter") => {
+            Meaning::of(Misconfigured, ": a pooler refuses it; add it to PgBouncer's ignore_startup_parameters")
+        }
         "54000" => Meaning::of(TooLarge, "").without_message(),
         _ => match code.get(..2).unwrap_or_default() {
             "28" => Meaning::of(Denied, ". Are user and password right, and may the user connect from here?"),
@@ -49,5 +53,41 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
             "22" | "23" | "42" => Meaning::of(Misconfigured, migrate()).without_message(),
             _ => Meaning::of(Other, "").without_message(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::RECORDS;
+
+    #[test]
+    fn what_a_pooler_does_is_told() {
+        for (code, message, kind, told) in [
+            ("08P01", "unsupported startup parameter: extra_float_digits", Misconfigured, "ignore_startup_parameters"),
+            (
+                "08P01",
+                "bind message supplies 3 parameters, but prepared statement \"a\" requires 2",
+                Other,
+                "session mode",
+            ),
+            (
+                "42804",
+                "binary data has array element type 25 (text) instead of expected 17 (bytea)",
+                Other,
+                "session mode",
+            ),
+            ("42P05", "prepared statement \"a\" already exists", Other, "session mode"),
+            ("42804", "column \"a\" is of type bytea but expression is of type text", Misconfigured, "migrate()"),
+            ("08P01", "invalid message format", Unreachable, ""),
+        ] {
+            let meaning = meaning(code, message, &RECORDS);
+            assert_eq!(meaning.kind, kind, "{message}");
+            assert!(
+                meaning.fix.contains(told) && (meaning.fix.is_empty() == told.is_empty()),
+                "{message}: {}",
+                meaning.fix
+            );
+        }
     }
 }

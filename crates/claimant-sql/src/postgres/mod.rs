@@ -62,7 +62,8 @@ impl PostgresStore {
             None => options.application_name("claimant"),
         };
         // Statements have no values in them, but they are internal to claimant.
-        let options = options.disable_statement_logging();
+        // PgBouncer refuses the parameter that sqlx sends for floats in text, which are none of claimant's.
+        let options = options.disable_statement_logging().extra_float_digits(None);
         Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))
     }
 
@@ -134,4 +135,17 @@ pub async fn migrate(pool: &PgPool, migrations: &Migrations) -> Result<(), Store
     connection.execute(short).await.map_err(|e| migrations.failed(e))?;
     migrations.run::<Postgres>(&migrations.migrator(), &mut connection).await?;
     connection.close().await.map_err(|e| migrations.failed(e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PgBouncer refuses every connection that sends it, unless it is set to ignore it.
+    #[tokio::test]
+    async fn a_connection_asks_for_no_digits_of_floats() {
+        let store = PostgresStore::connect("postgres://u:p@localhost/d", 1).await.unwrap();
+        let options = format!("{:?}", store.pool().connect_options());
+        assert!(options.contains("extra_float_digits: None"), "{options}");
+    }
 }
