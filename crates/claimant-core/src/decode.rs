@@ -156,13 +156,13 @@ const KNOWN: [(&str, &str); 3] = [
 
 /// Returns where a value has another shape than its type, and how, from what serde says of it: for decoders.
 ///
-/// serde's own texts quote the value, so they are not passed on; its "missing field" names only a field of the type.
+/// serde's own texts quote the value, so they are not passed on; its "missing field" and "duplicate field" name only fields of the type.
 #[doc(hidden)]
 #[must_use]
 pub fn shape_fault(error: &str, path: &serde_path_to_error::Path) -> String {
     let named = |start: &str, fault: &str| {
         let field = error.strip_prefix(start).and_then(|rest| rest.split('`').next());
-        field.map(|field| format!("field `{}` is {fault}", if is_plain(field) { field } else { "*" }))
+        field.map(|field| format!("field `{field}` is {fault}"))
     };
     let known = || KNOWN.iter().find(|(start, _)| error.starts_with(start)).map(|(_, fault)| (*fault).to_owned());
     let fault = named("missing field `", "missing")
@@ -172,13 +172,11 @@ pub fn shape_fault(error: &str, path: &serde_path_to_error::Path) -> String {
     format!("{}: {fault}", field_path(path))
 }
 
-/// Returns whether a name may be shown: others can be a map's key, which is data.
-fn is_plain(name: &str) -> bool {
-    name.len() <= FIELD_MAX_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-}
-
-/// Returns a JSON path of fields and indexes. A segment that is not a plain name is hidden.
+/// Returns a JSON path of fields and indexes. A segment that is not a plain name is hidden: it can be a map's key, which is data.
 fn field_path(path: &serde_path_to_error::Path) -> String {
+    let is_plain = |name: &str| {
+        name.len() <= FIELD_MAX_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
     let mut shown = String::new();
     for segment in path {
         let name = match segment {
@@ -281,7 +279,11 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Strict {}
+    #[allow(dead_code, reason = "only its shape matters")]
+    struct Strict {
+        #[serde(rename = "@größe")]
+        size: u32,
+    }
 
     #[derive(Debug, Deserialize)]
     #[serde(tag = "type")]
@@ -314,6 +316,8 @@ mod tests {
                 r#"{"Strict":{"more":"secret"}}"#,
                 "at JSON path Strict.more: its type has no such field (line 1 column 17)",
             ),
+            (r#"{"Strict":{}}"#, "at JSON path Strict: field `@größe` is missing"),
+            (r#"{"Strict":{"@größe":1,"@größe":2}}"#, "at JSON path Strict: field `@größe` is there twice"),
             (r#"{"Tagged":{"type":"secret"}}"#, "at JSON path Tagged.type: the value names none of the variants"),
             (r#"{"Tagged":{"type":"Placed","lines":["secret"]}}"#, "Tagged: the value has the wrong type or form"),
             (r#"{"Tagged":{"type":"Placed"}}"#, "at JSON path Tagged: field `lines` is missing"),

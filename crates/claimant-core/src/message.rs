@@ -170,14 +170,15 @@ impl Message {
     }
 
     /// Returns the message, whose content errors call so from now on: `the decoded Base64`. It was opened or unpacked, and can be looked
-    /// at as a whole, so errors say where in it they are. The body is called the body.
+    /// at as a whole, so errors say where in it they are. The body is called the body. The name goes into logs and dead letters: put nothing of
+    /// the message into it.
     #[must_use]
     pub fn with_content_name(self, name: impl Into<Cow<'static, str>>) -> Self {
         self.named(name.into(), true)
     }
 
     /// Returns the message, whose content errors call so, as a part of a JSON text: `the detail of the EventBridge envelope`. They give no line,
-    /// column or byte of it, which nobody sees cut out; a JSON path they give.
+    /// column or byte of it, which nobody sees cut out; a JSON path they give. Put nothing of the message into the name.
     #[must_use]
     pub fn with_part_name(self, name: impl Into<Cow<'static, str>>) -> Self {
         self.named(name.into(), false)

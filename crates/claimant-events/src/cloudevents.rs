@@ -70,9 +70,10 @@ impl<'de> Visitor<'de> for OnceVisitor {
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
             match all.entry(name) {
                 Entry::Vacant(place) => place.insert(value),
-                // What is shown of it is a plain name at most.
+                // The name of an extension is data.
                 Entry::Occupied(twice) => {
-                    return Err(A::Error::custom(format_args!("duplicate field `{}`", twice.key())));
+                    let name = if is_extension(twice.key()) { "*" } else { twice.key() };
+                    return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
                 }
             };
         }
@@ -134,6 +135,10 @@ fn is_json(kind: &str) -> bool {
     kind.ends_with("/json") || kind.ends_with("+json")
 }
 
+fn is_extension(name: &str) -> bool {
+    !DEFINED.contains(&name) && name != DATA_BASE64
+}
+
 /// Returns an extension as an attribute; `None` if it is of no type that extensions have. Lists and objects are not read: a tree of them
 /// can take a hundred times their size.
 fn extension(raw: &RawValue) -> Option<AttributeValue> {
@@ -157,7 +162,6 @@ impl Envelope for CloudEvents {
         if source.contains(' ') {
             return Err(members.rejection("has a `source` that contains a space, which a URI reference does not"));
         }
-        let is_extension = |name: &str| !DEFINED.contains(&name) && name != DATA_BASE64;
         let extensions = members.all.0.iter().filter(|(name, _)| is_extension(name));
         let extensions = extensions.filter_map(|(name, raw)| Some((name.as_str(), Ok(extension(raw)?))));
         let mut event = Event::default();
@@ -275,12 +279,18 @@ mod tests {
             let rejection = open(&with(changes)).unwrap_err().to_string();
             assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");
         }
-        for name in ["id", "source", "data", "secret@", "x"] {
+        for (name, shown) in [
+            ("id", "id"),
+            ("datacontenttype", "datacontenttype"),
+            ("data_base64", "data_base64"),
+            ("secret", "*"),
+            ("secret`@", "*"),
+        ] {
             let twice =
                 cloud_event().to_string().replacen('{', &format!(r#"{{"{name}":"secret","{name}":"secret","#), 1);
             let rejection = CloudEvents.open(Message::new("m", twice).unwrap()).unwrap_err().to_string();
-            let shown = name.replace("secret@", "*");
             assert!(rejection.contains(&format!("field `{shown}` is there twice")), "{rejection}");
+            assert!(!rejection.contains("secret"), "{rejection}");
         }
         let many: serde_json::Map<_, _> = (0..150).map(|n| (format!("x{n}"), json!("secret"))).collect();
         let rejection = open(&with(Value::Object(many))).unwrap_err().to_string();
