@@ -44,7 +44,7 @@ pub struct S3;
 #[serde(try_from = "Record")]
 #[non_exhaustive]
 pub struct S3Record {
-    /// What happened: `ObjectCreated:Put`. A prefix `s3:`, with which some kinds come, is left out.
+    /// What happened: `ObjectCreated:Put`. Some kinds come with `s3:` in front.
     pub event_name: String,
     /// When it happened.
     pub time: Option<Timestamp>,
@@ -87,7 +87,12 @@ impl S3Record {
     /// Returns whether its kind happens to one version once. The sequencer does not tell: restores have one, too, and all events of a version's
     /// replication have that of its creation.
     fn is_once(&self) -> bool {
-        self.event_name.starts_with("ObjectCreated:") || self.event_name.starts_with("ObjectRemoved:")
+        self.kind().starts_with("ObjectCreated:") || self.kind().starts_with("ObjectRemoved:")
+    }
+
+    /// Returns its kind, which has one spelling. In the fingerprint the name stays as it came: records of a store hold it.
+    fn kind(&self) -> &str {
+        self.event_name.strip_prefix("s3:").unwrap_or(&self.event_name)
     }
 
     /// Two notifications of one event can differ in what is not compared here, such as the id of a request.
@@ -175,7 +180,7 @@ impl TryFrom<Record> for S3Record {
         // A bucket whose versioning is suspended calls every version `null`.
         let version_id = object.version_id.filter(|version| !version.is_empty() && version != "null");
         Ok(Self {
-            event_name: event_name.strip_prefix("s3:").map_or(event_name.clone(), str::to_owned),
+            event_name,
             time: values::time(event_time.as_deref()),
             region: aws_region,
             bucket: bucket.name,
@@ -260,7 +265,8 @@ fn event_of(message: &Message, word: &str, record: S3Record) -> Result<Event, Re
     event.id = record.id().map_or(Ok(None), |id| values::id(message, word, id))?;
     event.fingerprint = Some(record.fingerprint());
     event.time = record.time;
-    (event.kind, event.source, event.subject) = (Some(record.event_name), Some(record.bucket), Some(record.key));
+    event.kind = Some(record.kind().to_owned());
+    (event.source, event.subject) = (Some(record.bucket), Some(record.key));
     Ok(event)
 }
 
@@ -321,13 +327,17 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_one_spelling() {
+    fn a_kind_has_one_spelling_and_the_fingerprint_that_of_the_record() {
         let mut record = record("a");
         record["eventName"] = json!("s3:ObjectRestore:Completed");
         let opened = open(&json!({ "Records": [record] })).unwrap();
+        let event = opened[0].event().unwrap();
         let read: S3Record = serde_json::from_slice(opened[0].content()).unwrap();
-        assert_eq!(opened[0].event().unwrap().kind.as_deref(), Some("ObjectRestore:Completed"));
-        assert_eq!(read.event_name, "ObjectRestore:Completed");
+        assert_eq!(event.kind.as_deref(), Some("ObjectRestore:Completed"));
+        assert_eq!(read.event_name, "s3:ObjectRestore:Completed");
+        let S3Record { event_name, bucket, key, version_id, sequencer, size, etag, .. } = read;
+        let happened = json!([event_name, bucket, key, version_id, sequencer, size, etag]);
+        assert_eq!(event.fingerprint, Some(Fingerprint::of_json(&happened)));
     }
 
     #[test]
