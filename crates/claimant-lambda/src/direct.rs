@@ -5,12 +5,12 @@ use std::fmt;
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use claimant_core::{Error, Outcome, Report};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::event::QUEUES;
-use crate::wire;
+use crate::wire::{self, Lenient};
 
 /// What an event is.
 pub(crate) enum Incoming {
@@ -20,42 +20,53 @@ pub(crate) enum Incoming {
     Payload(Box<RawValue>),
 }
 
-/// Returns what an event is: a batch of a queue if it has a list of `Records` that are of SQS, or name no source and have a message id.
-/// Without one record it is none: SQS calls no function for nothing, and a caller's payload would be answered as done.
+/// Returns what an event is: a batch of a queue if it has a list of `Records` one of which is of SQS; or none of which names a source, and one
+/// has a message id. Others in such a list fail the batch, in which one message at least could be lost. Without one record it is none: SQS calls
+/// no function for nothing, and a caller's payload would be answered as done.
 ///
 /// # Errors
 /// When it is such a batch, and a record has the wrong shape.
 pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
     #[derive(Deserialize)]
-    struct Shape {
-        #[serde(rename = "Records")]
-        records: Vec<Record>,
+    struct Shape<'a> {
+        #[serde(rename = "Records", borrow)]
+        records: Vec<&'a RawValue>,
     }
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
     struct Record {
         #[serde(rename = "eventSource", alias = "EventSource")]
-        source: Option<String>,
-        #[serde(rename = "messageId")]
-        id: Option<IgnoredAny>,
+        source: Option<Lenient<String>>,
+        #[serde(rename = "messageId", default, deserialize_with = "is_there")]
+        has_id: bool,
     }
-    let from_queue = |record: &Record| match &record.source {
-        Some(source) => source == QUEUES,
-        None => record.id.is_some(),
-    };
-    match serde_json::from_str::<Shape>(event.get()) {
-        Ok(shape) if !shape.records.is_empty() && shape.records.iter().all(from_queue) => {
-            let batch = serde_json::from_str::<wire::Event>(event.get());
-            batch.map(|batch| Incoming::Batch(batch.into())).map_err(|e| malformed(&e))
+    let Ok(Shape { records }) = serde_json::from_str(event.get()) else { return Ok(Incoming::Payload(event)) };
+    let (mut of_queue, mut of_another, mut has_id) = (false, false, false);
+    for record in records {
+        let record: Record = serde_json::from_str(record.get()).unwrap_or_default();
+        has_id |= record.has_id;
+        match record.source.map(Lenient::read) {
+            Some(Some(source)) if source == QUEUES => of_queue = true,
+            Some(_) => of_another = true,
+            None => {}
         }
-        _ => Ok(Incoming::Payload(event)),
     }
+    if !of_queue && (of_another || !has_id) {
+        return Ok(Incoming::Payload(event));
+    }
+    let batch = serde_json::from_str::<wire::Event>(event.get());
+    batch.map(|batch| Incoming::Batch(batch.into())).map_err(|e| malformed(&e))
+}
+
+/// Returns that a field is there, also where it is null.
+fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
 /// Says where a batch is malformed, and not what stands there: what the decoder says can quote the event.
 fn malformed(error: &serde_json::Error) -> Error {
     Error::invalid(format!(
         "the event has Records, and one of them is not as SQS writes it (line {}, column {}): `claimant_test::event` makes one for tests; \
-         if it is a payload of your own, give one of its Records an `eventSource` other than `aws:sqs`, or the list another name",
+         if it is a payload of your own, give its Records an `eventSource` other than `aws:sqs`, or the list another name",
         error.line(),
         error.column()
     ))
@@ -161,6 +172,14 @@ mod tests {
             (r#"{"Records":[{"eventSource":"aws:s3"}]}"#, None),
             (r#"{"Records":[{"id":1}]}"#, None),
             (r#"{"Records":[{"eventSource":"aws:sqs"}]}"#, Some(1)),
+            // What fails the batch, since it has no id.
+            (r#"{"Records":[{"messageId":"m","eventSource":"aws:sqs"},{"body":"b"}]}"#, Some(2)),
+            (r#"{"Records":[{"messageId":"m"},{"body":"b"}]}"#, Some(2)),
+            (r#"{"Records":[{"messageId":null,"body":"b"}]}"#, Some(1)),
+            (r#"{"Records":[{"messageId":"m","eventSource":"aws:sqs"},{"eventSource":"aws:s3"}]}"#, Some(2)),
+            (r#"{"Records":[{"messageId":"m"},{"eventSource":"aws:s3"}]}"#, None),
+            (r#"{"Records":[{"messageId":"m","eventSource":7}]}"#, None),
+            (r#"{"Records":[7]}"#, None),
             (r#"{"Records":[{"EventSource":"aws:sns"}]}"#, None),
             (r#"{"Records":7}"#, None),
             (r#"{"order_id":"ord-1"}"#, None),
@@ -176,10 +195,15 @@ mod tests {
             };
             assert_eq!(found, records, "{event}");
         }
-        let malformed = read(serde_json::from_str(r#"{"Records":[{"messageId":"m","attributes":"secret"}]}"#).unwrap());
-        let error = malformed.map(drop).unwrap_err();
-        let (said, cause) = (error.to_string(), StdError::source(&error));
-        assert!(said.contains("(line 1, column ") && said.contains("eventSource") && cause.is_none(), "{said}");
-        assert!(!said.contains("secret"), "{said}");
+        for malformed in [
+            r#"{"Records":[{"messageId":"m","attributes":"secret"}]}"#,
+            r#"{"Records":[{"messageId":"m"},"secret"]}"#,
+            r#"{"Records":[{"eventSource":"aws:sqs"},{"eventSource":7}]}"#,
+        ] {
+            let error = read(serde_json::from_str(malformed).unwrap()).map(drop).unwrap_err();
+            let (said, cause) = (error.to_string(), StdError::source(&error));
+            assert!(said.contains("(line 1, column ") && said.contains("eventSource") && cause.is_none(), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
     }
 }

@@ -27,7 +27,7 @@
 //! The copy has the body, the group, all of the message's own attributes, `claimant-error`, `claimant-outcome` and `claimant-message-id`, and as
 //! far as SQS's limits of ten attributes and 1 MiB allow, `claimant-record`, `claimant-first-message-id` (after a redrive, or where it was
 //! sent again) and `claimant-redrives` (after a redrive), then `claimant-consumer` (in the place of the record where there is none), and `claimant-attempt`. Where the first of
-//! these are more than SQS takes, there is no copy. SQS does not know which queue such a copy came from, so a redrive needs an explicit destination. The queue has to be in the
+//! these are more than SQS takes, or one of the message's own has no value of its type, there is no copy. SQS does not know which queue such a copy came from, so a redrive needs an explicit destination. The queue has to be in the
 //! function's Region. A copy can be sent twice, if SQS's response or the deletion is lost.
 
 #[cfg(test)]
@@ -58,3 +58,4 @@ pub use logging::init as init_logs;
 pub use run::{run, run_with_direct_events};
 pub use service::Service;
 pub use settings::Settings;
+pub use wire::QueueBatch;

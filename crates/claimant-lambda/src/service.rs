@@ -46,7 +46,7 @@ const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 /// #     pub mod memory { pub use claimant_core::MemoryStore; }
 /// #     pub fn variables() -> claimant_core::Variables { claimant_core::Variables::from_env() }
 /// # }
-/// use claimant::lambda::{Service, Settings, SqsEvent};
+/// use claimant::lambda::{QueueBatch, Service, Settings};
 /// use lambda_runtime::{Error, LambdaEvent, service_fn};
 /// # use claimant::{Consumer, Context, HandlerError, memory::MemoryStore};
 /// # async fn confirm(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
@@ -56,13 +56,13 @@ const INVOCATION_MAX: Duration = Duration::from_millis(LEASE_MAX_MS);
 ///     let settings = Settings::from_variables(claimant::variables())?;
 ///     # let table = MemoryStore::new();
 ///     let service = &Service::new(&settings, Consumer::new("order-confirmation", table, confirm)).await?;
-///     lambda_runtime::run(service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+///     lambda_runtime::run(service_fn(move |event: LambdaEvent<QueueBatch>| async move {
 ///         // Handlers that never return have blocked too many threads for good: Lambda starts a fresh process.
 ///         if service.are_threads_exhausted() {
 ///             std::process::exit(1);
 ///         }
-///         let LambdaEvent { payload, context } = event;
-///         Ok::<_, Error>(service.invoke(payload, context.deadline, &context.invoked_function_arn).await?)
+///         let LambdaEvent { payload: QueueBatch(batch), context } = event;
+///         Ok::<_, Error>(service.invoke(batch, context.deadline, &context.invoked_function_arn).await?)
 ///     }))
 ///     .await
 /// }
@@ -314,8 +314,9 @@ fn check_panics(abort: bool) -> Result<(), Error> {
     }
     Err(Error::invalid(
         "this program was built with `panic = \"abort\"`: one handler that panics would end the process, and with it the work on all other \
-         messages. Write `panic = \"unwind\"` under [profile.release] of the workspace's Cargo.toml, and build it again: where nothing is \
-         written, `cargo lambda build --release` takes \"abort\"",
+         messages. Write `panic = \"unwind\"` under the profile that it is built with ([profile.release] for a function) in the workspace's \
+         Cargo.toml, and build it again without CARGO_PROFILE_RELEASE_PANIC or the like: where nothing is written, \
+         `cargo lambda build --release` takes \"abort\"",
     ))
 }
 
@@ -332,7 +333,10 @@ mod tests {
         check_panics(cfg!(panic = "abort")).unwrap();
         let error = check_panics(true).unwrap_err();
         let says = error.to_string();
-        assert!(error.kind() == ErrorKind::Invalid && says.contains("`panic = \"unwind\"` under [profile"), "{says}");
+        assert!(
+            error.kind() == ErrorKind::Invalid && says.contains("`panic = \"unwind\"` under the profile"),
+            "{says}"
+        );
     }
 
     /// Alone on the runtime's one thread, as in a function of one's own. In a process of its own, since it sets up logs.

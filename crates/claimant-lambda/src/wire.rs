@@ -1,18 +1,26 @@
 //! The event as JSON: a batch of a queue, in which an attribute that does not read is no fault of the batch.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use aws_lambda_events::encodings::Base64Data;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage, SqsMessageAttribute};
-use serde::de::{Error as _, IgnoredAny};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 const NO_BATCH: &str = "the event is not a batch of an SQS queue, or has a record that is not as SQS writes it. `claimant_test::event` makes \
                         one for tests; a function that is sent its payloads without a queue runs by \
                         `claimant::lambda::run_with_direct_events`";
 
-/// A batch of a queue, where nothing else is taken.
-pub(crate) struct QueueBatch(pub(crate) SqsEvent);
+/// The batch of a queue, as [`run`](crate::run) reads it: a message attribute that does not read is no fault of the batch; and of what is no
+/// batch, the error quotes nothing and says how the function is to be run. For functions that call the Lambda runtime themselves.
+pub struct QueueBatch(pub SqsEvent);
+
+impl fmt::Debug for QueueBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a batch of {} records", self.0.records.len())
+    }
+}
 
 impl<'de> Deserialize<'de> for QueueBatch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -25,8 +33,13 @@ impl<'de> Deserialize<'de> for QueueBatch {
 #[derive(Deserialize)]
 pub(crate) struct Event {
     #[serde(rename = "Records")]
-    records: Vec<Record>,
+    records: Vec<Read>,
 }
+
+/// A record, converted as soon as it is read: there are never two lists of them.
+#[derive(Deserialize)]
+#[serde(from = "Record")]
+struct Read(SqsMessage);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,13 +47,38 @@ struct Record {
     message_id: Option<String>,
     receipt_handle: Option<String>,
     body: Option<String>,
-    attributes: Option<HashMap<String, Lenient<String>>>,
-    message_attributes: Option<HashMap<String, Option<Attribute>>>,
+    attributes: Option<Texts>,
+    message_attributes: Option<HashMap<String, Lenient<Attribute>>>,
     /// SNS writes it with a capital letter.
     #[serde(alias = "EventSource")]
     event_source: Option<String>,
     #[serde(rename = "eventSourceARN")]
     event_source_arn: Option<String>,
+}
+
+/// A map, of which those values are read that are texts.
+#[derive(Default)]
+struct Texts(HashMap<String, String>);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Texts::default())
+    }
+}
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        while let Some((name, value)) = map.next_entry::<_, Lenient<_>>()? {
+            self.0.extend(value.read().map(|text| (name, text)));
+        }
+        Ok(self)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -54,13 +92,13 @@ struct Attribute {
 /// What is as good as not there if it is not of its type.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Lenient<T> {
+pub(crate) enum Lenient<T> {
     Read(T),
     Other(IgnoredAny),
 }
 
 impl<T> Lenient<T> {
-    fn read(self) -> Option<T> {
+    pub(crate) fn read(self) -> Option<T> {
         match self {
             Self::Read(value) => Some(value),
             Self::Other(_) => None,
@@ -71,24 +109,23 @@ impl<T> Lenient<T> {
 impl From<Event> for SqsEvent {
     fn from(event: Event) -> Self {
         let mut batch = Self::default();
-        batch.records = event.records.into_iter().map(SqsMessage::from).collect();
+        batch.records = event.records.into_iter().map(|Read(message)| message).collect();
         batch
     }
 }
 
-impl From<Record> for SqsMessage {
+impl From<Record> for Read {
     fn from(record: Record) -> Self {
-        let mut message = Self::default();
+        let mut message = SqsMessage::default();
         message.message_id = record.message_id;
         message.receipt_handle = record.receipt_handle;
         message.body = record.body;
-        let system = record.attributes.unwrap_or_default().into_iter();
-        message.attributes = system.filter_map(|(name, value)| Some((name, value.read()?))).collect();
+        message.attributes = record.attributes.unwrap_or_default().0;
         let own = record.message_attributes.unwrap_or_default().into_iter();
-        message.message_attributes = own.map(|(name, one)| (name, one.unwrap_or_default().into())).collect();
+        message.message_attributes = own.map(|(name, one)| (name, one.read().unwrap_or_default().into())).collect();
         message.event_source = record.event_source;
         message.event_source_arn = record.event_source_arn;
-        message
+        Self(message)
     }
 }
 
@@ -125,6 +162,8 @@ mod tests {
             (json!({ "dataType": "Number", "stringValue": 100 }), None),
             (json!({ "dataType": 7, "stringValue": "100" }), None),
             (json!(null), None),
+            (json!("100"), None),
+            (json!([100]), None),
         ] {
             let system = json!({ "ApproximateReceiveCount": 1, "MessageGroupId": "g" });
             let bad = json!({ "messageId": "m-1", "attributes": system, "messageAttributes": { "n": attribute } });
