@@ -15,8 +15,9 @@ const OURS_MIN: usize = 3;
 const ERROR_MAX_BYTES: usize = 1_024;
 
 /// Returns the attributes of a copy of a message that had these, and their size: what every copy has of claimant's, all of the message's own, and as
-/// many more of claimant's as fit. `None` where the first two do not fit into so many bytes or into the number that SQS allows: the
-/// original is deleted once there is a copy, and without one of its own attributes it may have no route or no key ever after.
+/// many more of claimant's as fit. `None` where the first two do not fit into so many bytes or into the number that SQS allows, or where one of
+/// the message's own cannot be copied: the original is deleted once there is a copy, and without one of its own attributes it may have no route
+/// or no key ever after.
 pub(crate) fn attributes<'a>(
     dead_letter: &DeadLetter,
     received: &'a Attributes,
@@ -24,8 +25,9 @@ pub(crate) fn attributes<'a>(
 ) -> Option<(Vec<(&'a str, MessageAttributeValue)>, usize)> {
     let mut ours = our_attributes(dead_letter, received);
     let mut attributes: Vec<(&str, _)> = ours.by_ref().take(OURS_MIN).collect();
-    let theirs = received.iter().filter(|(name, _)| !is_own(name));
-    attributes.extend(theirs.filter_map(|(name, value)| Some((name, copied(value)?))));
+    for (name, value) in received.iter().filter(|(name, _)| !is_own(name)) {
+        attributes.push((name, copied(value)?));
+    }
     let mut size = attributes.iter().map(|(name, value)| bytes(name, value)).sum();
     if attributes.len() > ATTRIBUTES_MAX || size > most_bytes {
         return None;

@@ -177,8 +177,8 @@ impl<'a> SqsQueue<'a> {
             tracing::warn!(
                 message_id = dead_letter.message_id.as_str(),
                 "a message was not copied to the dead-letter queue: with claimant's attributes and all of its own it would be larger than \
-                 the 1 MiB that SQS takes, or have more than the ten attributes. It stays in its queue, whose redrive policy, if it has \
-                 one, moves it as it is"
+                 the 1 MiB that SQS takes, or have more than the ten attributes, or one of its own has no value of its type. It stays in \
+                 its queue, whose redrive policy, if it has one, moves it as it is"
             );
             return None;
         };

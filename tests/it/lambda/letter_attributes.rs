@@ -105,6 +105,21 @@ async fn a_copy_has_all_attributes_of_its_own_or_is_not_made() {
     }
 }
 
+/// SQS sends none such, and its imitations do.
+#[tokio::test]
+async fn a_message_with_an_attribute_that_no_copy_can_have_stays_in_its_queue() {
+    let world = World::start(&["dead"]).await;
+    let url = world.sqs.queue_url("dead");
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &url), ("CLAIMANT_VISIBILITY", "off")]);
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "no use"))]).await;
+    let mut event = world.event(QUEUE, &batch);
+    event.records[0].message_attributes.entry("tenant".to_owned()).or_default();
+    let logs = Logs::record();
+    let response = invoke(&service, event).await.unwrap();
+    assert_eq!(failures(&response), [batch[0].message_id.as_str()]);
+    assert!(world.wire.take_requests().is_empty() && logs.text().contains("has no value of its type"));
+}
+
 #[tokio::test]
 async fn the_trail_to_the_producers_message_outlasts_redrives() {
     let redriven = [("claimant-message-id", "first"), ("claimant-outcome", "rejected"), (SENT_AGAIN_OF, "second")];
