@@ -15,7 +15,7 @@ use futures_util::StreamExt as _;
 use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::done::Done;
-use crate::fields::{BODY, FIELDS_MAX, Fields, shown, too_many};
+use crate::fields::{BODY, FIELDS_MAX, Fields, VERSION, shown, too_many};
 use crate::ui::nav::Tab;
 
 /// The most bytes of a form: a message is 1 MiB at most, and of it every line end is escaped as two bytes, which are six.
@@ -29,7 +29,7 @@ const JSON: &str = "application/json";
 
 /// The fields of a form that change where its page is drawn again, while the form stays the same: when that was, what its button does
 /// then, and which version of a record it means.
-const DRAWN_ANEW: [&str; 3] = ["until", "enabled", "version"];
+const DRAWN_ANEW: [&str; 3] = ["until", "enabled", VERSION];
 
 /// A request to do something: a form, or a JSON object with the same fields.
 pub(crate) struct Act {

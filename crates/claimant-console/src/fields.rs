@@ -17,6 +17,9 @@ const NAME_SHOWN: usize = 32;
 /// The field of a body: one value, to its last byte.
 pub(crate) const BODY: &str = "body";
 
+/// The field of a form that says which version of the record its page showed: an act means that one.
+pub(crate) const VERSION: &str = "version";
+
 /// Names and values in the order in which they came. A name may come several times, and without a value: `null` and `[]` of JSON.
 #[derive(Clone, Default, Hash)]
 pub(crate) struct Fields(Vec<(String, Option<String>)>);

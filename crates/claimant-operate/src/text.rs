@@ -22,22 +22,32 @@ pub const fn misleads(c: char) -> bool {
     )
 }
 
-/// Returns a key as it is shown: white space that is no single space between two words is escaped. A page, and an eye, take `a `, `a  b` and
-/// a key with a tab for other keys.
+/// Returns whether a terminal does not print a character as it is: it controls the terminal, or [misleads]; it joins characters, of which a
+/// terminal draws no emoji; or it is a mark of annotations.
 #[must_use]
-pub fn shown_key(key: &str) -> Cow<'_, str> {
-    let (mut shown, mut last, mut chars) = (String::new(), None, key.chars().peekable());
-    while let Some(c) = chars.next() {
-        let is_word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace());
-        let is_plain = !c.is_whitespace() || (c == ' ' && is_word(last) && is_word(chars.peek().copied()));
-        if is_plain {
-            shown.push(c)
-        } else {
-            shown.extend(c.escape_unicode())
-        }
-        last = Some(c);
+pub fn harms(c: char) -> bool {
+    c.is_control() || misleads(c) || matches!(c, '\u{200c}'..='\u{200d}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// Returns a key as a shell takes it, such as `$'a\tb'`, where it is not seen what it is made of: no other key is shown so. Where all of it is
+/// seen it stays as it is, unless it begins as such a form does. No command can be given one with a NUL.
+#[must_use]
+pub fn typed(key: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| harms(c) || (c.is_whitespace() && c != ' ');
+    let is_seen = key.trim() == key && !key.contains("  ") && !key.contains(is_hidden);
+    if is_seen && !key.starts_with("$'") {
+        return Cow::Borrowed(key);
     }
-    if shown == key { Cow::Borrowed(key) } else { Cow::Owned(shown) }
+    let escaped = |c: char| match c {
+        '\\' | '\'' | '\t' | '\n' | '\r' => c.escape_default().to_string(),
+        // A shell ends the text at `\x00`, and would take another key.
+        '\0' => r"\u{0}".to_owned(),
+        c if !is_hidden(c) => c.to_string(),
+        '\0'..='\x7f' => format!("\\x{:02x}", u32::from(c)),
+        '\u{80}'..='\u{ffff}' => format!("\\u{:04x}", u32::from(c)),
+        c => format!("\\U{:08x}", u32::from(c)),
+    };
+    Cow::Owned(format!("$'{}'", key.chars().map(escaped).collect::<String>()))
 }
 
 /// Returns whether two texts have the same lines, however these end: with CR LF, CR or LF. A browser knows one end only, and what is
@@ -52,18 +62,25 @@ pub fn has_same_lines(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Each is shown as no other is, and a shell that is given it so takes it.
     #[test]
-    fn white_space_that_is_not_seen_is_shown() {
-        for (key, wanted) in [
-            ("order#a b", "order#a b"),
-            ("order#a ", r"order#a\u{20}"),
-            (" order#a", r"\u{20}order#a"),
-            ("order#a  b", r"order#a\u{20}\u{20}b"),
-            ("order#a\tb\n", r"order#a\u{9}b\u{a}"),
-            ("order#a\u{a0}b", r"order#a\u{a0}b"),
+    fn keys_are_shown_as_they_are_typed() {
+        for (key, shown) in [
+            ("c#Grüße, it's 東京", "c#Grüße, it's 東京"),
+            ("c#a b", "c#a b"),
+            ("c#a\tb", r"$'c#a\tb'"),
+            (r"c#a\tb", r"c#a\tb"),
+            ("c#it's\\\n", r"$'c#it\'s\\\n'"),
+            ("c# ", "$'c# '"),
+            (" c#a", "$' c#a'"),
+            ("c#a  b", "$'c#a  b'"),
+            ("c#a\u{a0}b\u{202e}\u{e0001}\x1bc", r"$'c#a\u00a0b\u202e\U000e0001\x1bc'"),
+            ("c#a\0b", r"$'c#a\u{0}b'"),
+            (r"c#a\u{0}b", r"c#a\u{0}b"),
+            ("$'a '", r"$'$\'a \''"),
             ("", ""),
         ] {
-            assert_eq!(shown_key(key), wanted);
+            assert_eq!(typed(key), shown);
         }
     }
 }

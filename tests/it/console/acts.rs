@@ -124,9 +124,9 @@ async fn acts_on_a_key_change_its_record_and_what_comes_next() {
     let path = "/keys/order%2Dconfirmation%23reset";
     stage.open(&page, path);
     page.choose("select[name=act]", "resolve");
-    page.eval("document.querySelector('[name=version]').setAttribute('form', 'none')");
+    // When it is sent: until then the page can be drawn again.
     page.eval(
-        "document.forms['act-on-it'].insertAdjacentHTML('beforeend', '<input name=version value=another/FAILED>')",
+        "document.forms['act-on-it'].addEventListener('formdata', sent => sent.formData.set('version', '9/another/FAILED'))",
     );
     let said = stage.act(&page, "text=Do it");
     assert!(said.contains("has gone on since it was looked at"), "{said}");

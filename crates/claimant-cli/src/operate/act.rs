@@ -3,16 +3,17 @@
 use claimant_core::error::Chain;
 use claimant_core::protocol::Act;
 use claimant_core::{ConsumerName, Error, Record, RecordId};
-use claimant_operate::keys::{Acted, Keys, Order, Version, operator};
+use claimant_operate::keys::{Acted, Beside, Keys, Order, Version, operator};
 use claimant_operate::open::{OpenStore, find};
 use claimant_operate::pauses::{self, Pause};
 use claimant_operate::target::Place;
+use claimant_operate::text::typed;
 use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
-use super::table::{harmless, typed};
+use super::table::harmless;
 use super::{confirm, parse};
 use crate::exit::Ended;
 use crate::output::{say, say_json};
@@ -202,7 +203,7 @@ async fn question(order: &Order, store: &OpenStore) -> Result<Question, Error> {
     };
     let (id, inspected) = (typed(order.id.as_str()), store.keys.inspect(&order.id).await?);
     let asks =
-        pauses::breaker(order.id.as_str()).map_or_else(|| asks(order.act, order.force), |_| "Close it".to_owned());
+        Beside::of(&order.id).map_or_else(|| asks(order.act, order.force), |beside| beside.asks(order.act).to_owned());
     let question = format!("{id}: {} {asks}?", inspected.headline());
     Ok(Question::Ask(question, before))
 }
@@ -230,7 +231,7 @@ impl Outcome {
 
     fn in_words(&self, act: Act) -> String {
         match &self.came {
-            Came::Acted(acted) => acted.in_words(act),
+            Came::Acted(acted) => acted.in_words(act, &self.id),
             Came::Declined => "left as it is".to_owned(),
             Came::Failed(error) => format!("failed, and nothing was written: {}", Chain(error)),
         }

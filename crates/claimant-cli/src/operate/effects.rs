@@ -2,6 +2,7 @@
 
 use claimant_core::Error;
 use claimant_operate::effects::Effects;
+use claimant_operate::text::typed;
 use serde_json::json;
 
 use super::options::{OutputOptions, TargetOptions};
@@ -64,7 +65,7 @@ fn print(effects: &Effects) {
     for kind in &effects.kinds {
         for repeated in &kind.repeated {
             let what = harmless(&repeated.what.join("; "));
-            say(format!("{} of {}: {} times: {what}", kind.name, harmless(&repeated.key), repeated.times));
+            say(format!("{} of {}: {} times: {what}", kind.name, typed(&repeated.key), repeated.times));
         }
         if let Some(problem) = &kind.problem {
             say(format!("{}: not known: {}", kind.name, harmless(problem)));

@@ -7,12 +7,13 @@ use claimant_core::{ConsumerName, Error, State};
 use claimant_operate::keys::{Found, Listed, Query, record_json, span};
 use claimant_operate::open::OpenStore;
 use claimant_operate::pauses::{self, Pause};
+use claimant_operate::text::typed;
 use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
-use super::table::{Fit, Table, age, harmless, typed};
+use super::table::{Fit, Table, age, harmless};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
@@ -181,7 +182,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
             for Found { id, record, state } in &listed.found {
                 let error = record.error.clone().unwrap_or_default();
                 table.row([
-                    typed(id.as_str()),
+                    typed(id.as_str()).into_owned(),
                     state.to_string(),
                     age(record.updated_at),
                     record.attempts.to_string(),

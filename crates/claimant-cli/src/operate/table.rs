@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use claimant_core::{Clock as _, SystemClock, Timestamp};
 use claimant_operate::keys::span;
-use claimant_operate::text::misleads;
+use claimant_operate::text::harms;
 use unicode_width::UnicodeWidthChar as _;
 
 /// Between two columns.
@@ -169,29 +169,6 @@ pub(crate) fn harmless(text: &str) -> String {
     shown
 }
 
-fn harms(c: char) -> bool {
-    // Joiners and marks of annotations, too: a terminal draws no emoji of them.
-    c.is_control() || misleads(c) || matches!(c, '\u{200c}'..='\u{200d}' | '\u{fff9}'..='\u{fffb}')
-}
-
-/// Returns a key as a shell takes it, such as `$'a\tb'`, where it is not seen what it is made of: no other key is shown as it is. Where all of
-/// it is seen it stays as it is. No command can be given one with a NUL.
-pub(crate) fn typed(key: &str) -> String {
-    let is_hidden = |c: char| harms(c) || (c.is_whitespace() && c != ' ');
-    let is_seen = key.trim() == key && !key.contains("  ") && !key.contains(is_hidden);
-    if is_seen || key.contains('\0') {
-        return harmless(key);
-    }
-    let escaped = |c: char| match c {
-        '\\' | '\'' | '\t' | '\n' | '\r' => c.escape_default().to_string(),
-        c if !is_hidden(c) => c.to_string(),
-        '\0'..='\x7f' => format!("\\x{:02x}", u32::from(c)),
-        '\u{80}'..='\u{ffff}' => format!("\\u{:04x}", u32::from(c)),
-        c => format!("\\U{:08x}", u32::from(c)),
-    };
-    format!("$'{}'", key.chars().map(escaped).collect::<String>())
-}
-
 /// The columns of the terminal that is written to, if it is one.
 pub(crate) fn terminal_width(written_to: impl AsFd) -> Option<usize> {
     if !written_to.as_fd().is_terminal() {
@@ -287,22 +264,5 @@ mod tests {
         assert_eq!(harmless("a\x1b[31mb\r\n\u{202e}c"), "a\\u{1b}[31mb\\r\\n\\u{202e}c");
         assert_eq!(harmless("Grüße, 東京"), "Grüße, 東京");
         assert_eq!(harmless("a\u{61c}b\u{180e}"), "a\\u{61c}b\\u{180e}");
-    }
-
-    /// Each is shown as no other is, and a shell that is given it so takes it.
-    #[test]
-    fn keys_are_shown_as_they_are_typed() {
-        for (key, shown) in [
-            ("c#Grüße, it's 東京", "c#Grüße, it's 東京"),
-            ("c#a\tb", r"$'c#a\tb'"),
-            (r"c#a\tb", r"c#a\tb"),
-            ("c#it's\\\n", r"$'c#it\'s\\\n'"),
-            ("c# ", "$'c# '"),
-            ("c#a  b", "$'c#a  b'"),
-            ("c#a\u{a0}b\u{202e}\u{e0001}\x1bc", r"$'c#a\u00a0b\u202e\U000e0001\x1bc'"),
-            ("c#a\0b", r"c#a\u{0}b"),
-        ] {
-            assert_eq!(typed(key), shown);
-        }
     }
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use claimant_operate::effects::{Effect, Effects, Kind};
-use claimant_operate::text::shown_key;
+use claimant_operate::text::typed;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -142,5 +142,5 @@ fn key(key: &str) -> Markup {
     if key.is_empty() {
         return html! { span .soft.small { "no key" } };
     }
-    html! { a .id href={ "/messages?text=" (text::encoded(key)) } { (shown_key(key)) } }
+    html! { a .id href={ "/messages?text=" (text::encoded(key)) } { (typed(key)) } }
 }

@@ -9,7 +9,7 @@ use claimant_core::{Error, RecordId};
 use claimant_operate::keys::{Inspection, Order, Version, operator, record_lines};
 use claimant_operate::open::find;
 use claimant_operate::pauses::{Pause, breaker, paused_by};
-use claimant_operate::text::shown_key;
+use claimant_operate::text::typed;
 use maud::{Markup, html};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -19,6 +19,7 @@ use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::{Console, FORM};
 use crate::done::Done;
+use crate::fields::VERSION;
 use crate::ui::badge::{Tone, badge};
 use crate::ui::nav::Tab;
 use crate::ui::state::of_record;
@@ -26,9 +27,6 @@ use crate::ui::table::{self, Column, table};
 use crate::ui::{form, text};
 
 const NEXT: [Column; 3] = [table::text("What comes"), table::text("Outcome"), table::text("What becomes of it")];
-/// The field of a form that says which version of the record its page showed: an act means that one.
-pub(crate) const VERSION: &str = "version";
-
 /// The form that acts on the key. The version that it means is in the live part, beside what that says.
 const ACT_FORM: &str = "act-on-it";
 
@@ -97,7 +95,7 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         dry_run: act.fields.flag("dry_run")?,
     };
     let acted = store.keys.act_on(&order, shown.as_ref()).await?;
-    let (mut says, see) = (format!("{}: {}", shown_key(key), acted.in_words(on_key)), text::path("/keys/", key));
+    let (mut says, see) = (format!("{}: {}", typed(key), acted.in_words(on_key, &id)), text::path("/keys/", key));
     let mut value = acted.to_json(&id);
     if let Some(breaker) = breaker(id.as_str()) {
         let (paused, not_known) = paused_by(console.place(), &[breaker]).await;
@@ -113,6 +111,15 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
 impl Key {
     fn version(&self) -> Version {
         Version::of(self.inspection.record.as_ref())
+    }
+
+    /// Draws what its record says of something. The record of a breaker or of a limit names a consumer in the place of a message.
+    fn value_of(&self, what: &str, value: &str) -> Markup {
+        if what == "message" && self.inspection.is_of_work() {
+            text::message(value)
+        } else {
+            html! { (value) }
+        }
     }
 }
 
@@ -132,7 +139,7 @@ impl Page for Key {
     const TAB: Tab = Tab::Keys;
 
     fn title(&self) -> String {
-        shown_key(self.inspection.id.as_str()).into_owned()
+        typed(self.inspection.id.as_str()).into_owned()
     }
 
     fn live(&self) -> Markup {
@@ -155,7 +162,7 @@ impl Page for Key {
             @if let Some(record) = record {
                 section .card {
                     h2 { "Record" }
-                    dl .cells { @for (what, value) in record_lines(record, *now) { div { dt { (what) } dd { (value_of(what, &value)) } } } }
+                    dl .cells { @for (what, value) in record_lines(record, *now) { div { dt { (what) } dd { (self.value_of(what, &value)) } } } }
                 }
             }
             section {
@@ -214,14 +221,6 @@ impl Page for Key {
                 }
             }
         }
-    }
-}
-
-fn value_of(what: &str, value: &str) -> Markup {
-    if what == "message" {
-        text::message(value)
-    } else {
-        html! { (value) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use claimant_core::{Clock as _, SystemClock, Timestamp};
 use claimant_local::time_of_day_at;
-use claimant_operate::text::shown_key;
+use claimant_operate::text::typed;
 use maud::{Markup, html};
 
 use crate::timeline::words::{clock, short};
@@ -33,7 +33,7 @@ pub(crate) fn message(id: &str) -> Markup {
 
 /// Draws a key as a link to its page.
 pub(crate) fn key(key: &str) -> Markup {
-    html! { a .id href=(path("/keys/", key)) { (shown_key(key)) } }
+    html! { a .id href=(path("/keys/", key)) { (typed(key)) } }
 }
 
 /// Returns the path of a thing under a prefix that ends in a slash: whatever its name has, it is one part of the path.

@@ -39,9 +39,9 @@ impl Version {
     /// Returns that of a record, or of none.
     #[must_use]
     pub fn of(record: Option<&Record>) -> Self {
-        Self(
-            record.map_or_else(|| "absent".to_owned(), |record| format!("{}/{}", record.owner.as_str(), record.status)),
-        )
+        // Each claim and act has a fence of its own; where fences began anew, the owner tells. All of its token would let a reader settle.
+        let version = |record: &Record| format!("{}/{}/{}", record.fence, record.owner.prefix(), record.status);
+        Self(record.map_or_else(|| "absent".to_owned(), version))
     }
 
     /// Returns it as text.
@@ -133,7 +133,11 @@ impl Keys {
                 match came_of(after.fence, &owner, seen.as_ref()) {
                     Attempt::Applied => return Ok(Acted::Done { before, after }),
                     Attempt::Unknown => return Ok(Acted::Superseded(seen.map(Box::new))),
-                    Attempt::DidNotApply => {}
+                    Attempt::DidNotApply => {
+                        if let Some(error) = failed.take_if(|error| !error.kind().is_transient()) {
+                            return unanswered(error, is_lost);
+                        }
+                    }
                 }
             }
             if round == ROUNDS_MAX {
@@ -158,9 +162,10 @@ impl Keys {
                 Ok(Replaced::Done) => return Ok(Acted::Done { before, after }),
                 Ok(Replaced::Changed) => failed = None,
                 Err(error) => {
-                    // What was seen not to have applied can still be under way, unless it was refused.
-                    is_lost |= matches!(error.kind(), StoreErrorKind::Unreachable | StoreErrorKind::Other);
-                    if !error.kind().is_transient() {
+                    // What was seen not to have applied can still be under way, unless it was answered. What an answer meant that is not known is
+                    // seen.
+                    is_lost |= error.kind() == StoreErrorKind::Unreachable;
+                    if !error.kind().is_transient() && error.kind() != StoreErrorKind::Other {
                         return unanswered(error, is_lost);
                     }
                     failed = Some(error);

@@ -1,7 +1,5 @@
 //! One record, in words.
 
-use claimant_core::breaker::BREAKER_CONSUMER;
-use claimant_core::limit::LIMIT_CONSUMER;
 use claimant_core::protocol::{
     Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, OperateDecision, OperateRefusal, Refusal,
     decide,
@@ -10,6 +8,7 @@ use claimant_core::{Error, Fingerprint, MessageId, OwnerToken, Record, RecordId,
 
 use super::access::Keys;
 use super::act::Order;
+use super::beside::Beside;
 
 /// What is known of a key.
 #[derive(Debug, Clone)]
@@ -54,7 +53,8 @@ impl Inspection {
     /// Returns the key's state in one sentence.
     #[must_use]
     pub fn headline(&self) -> String {
-        if self.id.consumer() == BREAKER_CONSUMER {
+        let beside = Beside::of(&self.id);
+        if beside == Some(Beside::Breaker) {
             return self.of_breaker();
         }
         let (Some(record), Some(state)) = (&self.record, self.state) else {
@@ -62,8 +62,8 @@ impl Inspection {
         };
         let ago = |time: Timestamp| span(self.now.since(time).as_secs());
         let run = record.attempts;
-        if self.id.consumer() == LIMIT_CONSUMER {
-            return self.of_limit(record, state);
+        if beside.is_some() {
+            return self.of_limit(record, (beside == Some(Beside::Slot), state));
         }
         match state {
             State::Running => format!(
@@ -97,7 +97,7 @@ impl Inspection {
     /// Returns whether it is of work: it is not what processes share a breaker or a limit by, which needs no one in any state.
     #[must_use]
     pub fn is_of_work(&self) -> bool {
-        ![BREAKER_CONSUMER, LIMIT_CONSUMER].contains(&self.id.consumer())
+        Beside::of(&self.id).is_none()
     }
 
     /// Returns the headline of a breaker.
@@ -119,15 +119,17 @@ impl Inspection {
     }
 
     /// Returns the headline of a limit, or of one of its slots.
-    fn of_limit(&self, record: &Record, state: State) -> String {
-        match state {
-            State::Completed => "What an operator has set for this limit: see claimant limit.".into(),
-            State::Running => format!(
+    fn of_limit(&self, record: &Record, (is_slot, state): (bool, State)) -> String {
+        match (is_slot, state) {
+            (false, State::Completed) => "What an operator has set for this limit: see claimant limit.".into(),
+            (false, _) => "A limit that is as the functions set it.".into(),
+            (true, State::Completed) => "A slot of a limit that no process can take, since it counts as done.".into(),
+            (true, State::Running) => format!(
                 "A slot of a limit, held by {}; its lease ends in {} unless it is renewed.",
                 record.message_id,
                 span(record.lease_until.since(self.now).as_secs())
             ),
-            _ => "A slot of a limit that no process holds, or a limit that is as the functions set it.".into(),
+            (true, _) => "A slot of a limit that no process holds.".into(),
         }
     }
 }
@@ -142,10 +144,10 @@ impl Keys {
         let (now, skew) = self.now();
         let owner = OwnerToken::draw()?;
         let state = record.as_ref().map(|record| State::of(record, now, skew));
-        let next = match id.consumer() {
-            BREAKER_CONSUMER => vec![behind_breaker(state)],
-            LIMIT_CONSUMER => vec![behind_limit()],
-            _ => forecasts(self, id, record.as_ref(), &owner)?,
+        let next = match Beside::of(id) {
+            Some(Beside::Breaker) => vec![behind_breaker(state)],
+            Some(Beside::Limit | Beside::Slot) => vec![behind_limit()],
+            None => forecasts(self, id, record.as_ref(), &owner)?,
         };
         let acts = Act::ALL.map(|act| self.possible(id, act, &owner, record.as_ref())).into();
         Ok(Inspection { id: id.clone(), record, state, now, next, acts })
@@ -155,23 +157,24 @@ impl Keys {
         let order = Order { id: id.clone(), act, by: String::new(), why: String::new(), force: false, dry_run: true };
         let decision = self.decision(&order, owner, seen);
         let writes = matches!(decision, OperateDecision::Write(_));
+        let beside = Beside::of(id);
         let says = match decision {
-            OperateDecision::Write(_) if id.consumer() == BREAKER_CONSUMER => "the breaker is closed".into(),
-            OperateDecision::Write(_) => match act {
-                Act::Release => "the work may run again".into(),
-                Act::Reset => "the work may run again, and its attempts are counted from 0".into(),
-                Act::Forget => "the next message runs as if there had been none before".into(),
-                Act::Resolve => "counts as done: its messages are duplicates from now on".into(),
+            OperateDecision::Write(_) => match (beside, act) {
+                (Some(beside), _) => beside.becomes(act).into(),
+                (None, Act::Release) => "the work may run again".into(),
+                (None, Act::Reset) => "the work may run again, and its attempts are counted from 0".into(),
+                (None, Act::Forget) => "the next message runs as if there had been none before".into(),
+                (None, Act::Resolve) => "counts as done: its messages are duplicates from now on".into(),
             },
             OperateDecision::NothingToDo | OperateDecision::AlreadyWritten => "nothing to do: it is so already".into(),
             OperateDecision::Refuse(OperateRefusal::Absent) => "nothing to do: there is no record of it".into(),
-            OperateDecision::Refuse(OperateRefusal::Live { until }) if id.consumer() == BREAKER_CONSUMER => {
-                format!("refused until {}, unless it is forced: the breaker is open", until.to_utc())
+            OperateDecision::Refuse(OperateRefusal::Live { until }) => match beside {
+                Some(beside) => format!("refused until {}, unless it is forced: {}", until.to_utc(), beside.is_live()),
+                None => format!("refused until {}: an owner works on it", until.to_utc()),
+            },
+            OperateDecision::Refuse(OperateRefusal::Completed) => {
+                format!("refused: {}", beside.map_or("it is done", Beside::is_completed))
             }
-            OperateDecision::Refuse(OperateRefusal::Live { until }) => {
-                format!("refused until {}: an owner works on it", until.to_utc())
-            }
-            OperateDecision::Refuse(OperateRefusal::Completed) => "refused: it is done".into(),
         };
         Possible { act, writes, says }
     }

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use super::access::Keys;
+use crate::text::typed;
 
 /// The most records that one list returns.
 pub const LIST_MAX: usize = 100_000;
@@ -36,7 +37,8 @@ pub struct Query {
     pub consumer: Option<ConsumerName>,
     /// Last written at least so long ago.
     pub older_than: Option<Duration>,
-    /// With this text in the record's id, its error, its note, or the id of the message that claimed it last, if set.
+    /// With this text in the record's id, also as it is [shown](crate::text::typed), its error, its note, or the id of the message that claimed
+    /// it last, if set.
     pub text: Option<String>,
     /// How many at most; at most [`LIST_MAX`].
     pub limit: usize,
@@ -256,7 +258,7 @@ fn sorted(found: BTreeMap<RecordId, Record>, filter: &Filter) -> Vec<Found> {
 
 fn mentions(id: &RecordId, record: &Record, text: &str) -> bool {
     let texts = [Some(id.as_str()), record.error.as_deref(), record.note.as_deref(), Some(record.message_id.as_str())];
-    texts.into_iter().flatten().any(|has| has.contains(text))
+    texts.into_iter().flatten().any(|has| has.contains(text)) || typed(id.as_str()).contains(text)
 }
 
 fn megabytes(bytes: u64) -> String {

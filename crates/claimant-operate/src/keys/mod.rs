@@ -7,10 +7,12 @@
 //! | `list` | records by state, consumer, age and text; what asking costs |
 //! | `limit` | what a limit allows, who has its slots |
 //! | `act` | release, reset, forget, resolve: guarded as the runtime's writes are |
+//! | `beside` | records that are not of work: of a breaker, of a limit |
 //! | `shown` | all of these as text for people and as JSON |
 
 mod access;
 mod act;
+mod beside;
 mod inspect;
 mod limit;
 mod list;
@@ -18,6 +20,7 @@ mod shown;
 
 pub use access::{Keys, operator};
 pub use act::{Acted, Order, Version};
+pub use beside::Beside;
 pub use inspect::{Forecast, Inspection, Possible, span};
 pub use limit::{LimitOrder, LimitSet, LimitState, SlotState};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query, ReadOn};

@@ -5,6 +5,7 @@ use claimant_core::{Record, RecordId, State, Timestamp};
 use serde_json::{Value, json};
 
 use super::act::Acted;
+use super::beside::Beside;
 use super::inspect::{Inspection, span};
 
 /// Returns a record as JSON, without its result, which can be what customers got.
@@ -80,27 +81,38 @@ impl Acted {
         matches!(self, Self::Done { .. } | Self::WouldWrite { .. } | Self::NothingToDo(_))
     }
 
-    /// Returns what came of the act, in a sentence that follows the record's id.
+    /// Returns what came of the act on the record of this id, in a sentence that follows the id.
     #[must_use]
-    pub fn in_words(&self, act: Act) -> String {
-        let became = |after: &Record| match act {
-            Act::Release => "may run again".to_owned(),
-            Act::Reset => "may run again, its attempts counted from 0".to_owned(),
-            Act::Forget => "forgotten: its next message runs as new".to_owned(),
-            Act::Resolve => format!("counts as done (fence {})", after.fence.get()),
+    pub fn in_words(&self, act: Act, id: &RecordId) -> String {
+        let beside = Beside::of(id);
+        let became = |after: &Record| match (beside, act) {
+            (Some(beside), _) => beside.becomes(act).to_owned(),
+            (None, Act::Release) => "may run again".to_owned(),
+            (None, Act::Reset) => "may run again, its attempts counted from 0".to_owned(),
+            (None, Act::Forget) => "forgotten: its next message runs as new".to_owned(),
+            (None, Act::Resolve) => format!("counts as done (fence {})", after.fence.get()),
         };
         match self {
             Self::Done { before, after } => format!("was {}; {}.", before.status, became(after)),
             Self::WouldWrite { before, after } => format!("would change: is {}; {}.", before.status, became(after)),
             Self::NothingToDo(record) => format!("nothing to do: it is {} already.", record.status),
+            Self::Refused { why: OperateRefusal::Absent, .. } if beside.is_some() => {
+                "refused: there is no record of it, or its window is over.".to_owned()
+            }
             Self::Refused { why: OperateRefusal::Absent, .. } => {
                 "refused: there is no record of it, or its window is over; its next message runs as it is.".to_owned()
             }
-            Self::Refused { why: OperateRefusal::Live { until }, .. } => format!(
-                "refused: an owner works on it until {} at least. Wait, or force it: its work can then run twice.",
-                until.to_utc()
-            ),
+            Self::Refused { why: OperateRefusal::Live { until }, .. } => match beside {
+                Some(beside) => {
+                    format!("refused: {}, until {} at least. Wait, or force it.", beside.is_live(), until.to_utc())
+                }
+                None => format!(
+                    "refused: an owner works on it until {} at least. Wait, or force it: its work can then run twice.",
+                    until.to_utc()
+                ),
+            },
             Self::Refused { why: OperateRefusal::Completed, .. } => match act {
+                _ if beside.is_some() => format!("refused: {}.", beside.map_or("", Beside::is_completed)),
                 Act::Forget => "refused: it is done. If forced, its next message does the work again.".to_owned(),
                 _ => "refused: it is done. To have its work done again, force it to be forgotten.".to_owned(),
             },

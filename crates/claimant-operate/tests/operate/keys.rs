@@ -135,6 +135,48 @@ async fn the_record_of_a_breaker_is_explained_as_one_and_listed_until_it_is_clos
     assert_eq!(desk.list(&[]).await, Vec::<String>::new());
 }
 
+/// No work of theirs runs again, or is done.
+#[tokio::test(start_paused = true)]
+async fn an_act_on_the_record_of_a_breaker_or_a_limit_is_not_of_work() {
+    let (mail, slot, limit) = ("claimant-breaker#mail", "claimant-rate#ses/0", "claimant-rate#ses");
+    for (key, act, force, says, headline) in [
+        (mail, Act::Release, false, "refused: the breaker is open, until ", "The breaker is open"),
+        (mail, Act::Resolve, true, "was IN_PROGRESS; the breaker is closed.", "The breaker is closed."),
+        (slot, Act::Release, false, "refused: a process holds the slot, until ", "A slot of a limit, held by m;"),
+        (slot, Act::Release, true, "was IN_PROGRESS; the slot is free.", "A slot of a limit that no process holds."),
+        (
+            slot,
+            Act::Resolve,
+            true,
+            "was IN_PROGRESS; no process can take the slot ",
+            "A slot of a limit that no process can",
+        ),
+        (
+            limit,
+            Act::Release,
+            true,
+            "was IN_PROGRESS; the limit is as the functions set it.",
+            "A limit that is as the ",
+        ),
+    ] {
+        let desk = desk();
+        let _claim = desk.claim(key).await;
+        let acted = desk.keys.act(&Order { force, ..order(key, act) }).await.unwrap();
+        let (said, seen) = (acted.in_words(act, &id(key)), desk.keys.inspect(&id(key)).await.unwrap());
+        assert!(said.starts_with(says) && seen.headline().starts_with(headline), "{said} {}", seen.headline());
+        for said in seen.acts.iter().map(|possible| &possible.says).chain([&said]) {
+            assert!(!["work", "message", "owner", "duplicate"].iter().any(|word| said.contains(word)), "{key}: {said}");
+        }
+    }
+    // What an operator has set.
+    let desk = desk();
+    let allowed = Some(Allowed { calls: Some(20), ..Allowed::default() });
+    let set = LimitOrder { name: "ses".into(), before: None, allowed, by: "ada".into(), why: String::new() };
+    desk.keys.set_limit(&set).await.unwrap();
+    let refused = desk.keys.act(&order(limit, Act::Forget)).await.unwrap().in_words(Act::Forget, &id(limit));
+    assert!(refused.contains("an operator has set the limit: claimant limit NAME --as-set"), "{refused}");
+}
+
 /// As where a colleague acts, or its owner goes on, while a question stands.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_about_the_record_that_was_asked_about() {
@@ -146,7 +188,7 @@ async fn an_answer_is_about_the_record_that_was_asked_about() {
     desk.ended("k", Ending::Failed { error: error() }).await;
     let acted = desk.keys.act_on(&order("k", Act::Resolve), Some(&Version::of(Some(&before)))).await.unwrap();
     assert_eq!(
-        acted.in_words(Act::Resolve),
+        acted.in_words(Act::Resolve, &id("k")),
         "left as it is: the key has gone on since it was looked at, and is FAILED now."
     );
     assert_eq!((acted.is_done(), desk.list(&[State::Failed]).await), (false, vec!["k failed".to_owned()]));
@@ -164,6 +206,9 @@ async fn an_answer_is_about_the_record_that_was_asked_about() {
         desk.keys.act_on(&again, Some(&Version::of(Some(&before)))).await.unwrap(),
         Acted::WouldWrite { .. }
     ));
+    // A page shows it, and settles nothing with it.
+    let shown = Version::of(Some(&before));
+    assert!(!shown.as_str().contains(before.owner.as_str()) && shown.as_str().ends_with("/IN_PROGRESS"), "{shown:?}");
     desk.settle(claim, Ending::Completed { result: None }).await;
     assert!(matches!(
         desk.keys.act_on(&forced, Some(&Version::of(Some(&before)))).await.unwrap(),
@@ -299,6 +344,10 @@ enum Fault {
     Unreachable,
     Denied,
     Throttled,
+    /// It applies, or does not, with an answer that is not known.
+    Strange {
+        is_done: bool,
+    },
     /// It is the first claim that is throttled.
     ClaimThrottled,
 }
@@ -309,6 +358,10 @@ struct Faulty {
     fault: Fault,
     writes: AtomicU32,
     notes: Mutex<Vec<Option<String>>>,
+}
+
+fn strange() -> StoreError {
+    StoreError::new(StoreErrorKind::Other, "strange")
 }
 
 fn lost() -> StoreError {
@@ -330,6 +383,7 @@ impl Records for Faulty {
                 Fault::Unreachable => return Err(lost()),
                 Fault::Throttled => return Err(StoreError::new(StoreErrorKind::Throttled, "too many requests")),
                 Fault::Denied => return Err(StoreError::new(StoreErrorKind::Denied, "no")),
+                Fault::Strange { is_done: false } => return Err(strange()),
                 Fault::CompletedBefore if first => {
                     self.desk.ended(id.key().unwrap(), Ending::Completed { result: None }).await;
                 }
@@ -340,7 +394,11 @@ impl Records for Faulty {
                 let _claim = self.desk.claim(id.key().unwrap()).await;
             }
             let lose = matches!(self.fault, Fault::AnswerLost | Fault::AnswerLostAndClaimed);
-            if first && lose { Err(lost()) } else { replaced }
+            match self.fault {
+                Fault::Strange { .. } => Err(strange()),
+                _ if first && lose => Err(lost()),
+                _ => replaced,
+            }
         })
     }
 
@@ -393,6 +451,8 @@ async fn an_act_whose_answer_is_lost_is_neither_done_twice_nor_reported_wrongly(
         (Fault::Unreachable, "unknown: no answer", 6),
         (Fault::Throttled, "too many requests", 6),
         (Fault::Denied, "no", 1),
+        (Fault::Strange { is_done: true }, "done", 1),
+        (Fault::Strange { is_done: false }, "strange", 1),
     ] {
         let desk = Arc::new(desk());
         let _dead = desk.claim("k").await;

@@ -2,6 +2,7 @@
 
 use claimant_core::{Error, Timestamp};
 use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
+use claimant_operate::text::typed;
 use serde_json::json;
 
 use super::seen::{Seen, end};
@@ -9,7 +10,7 @@ use super::which::{self, Watch, Which, age};
 use crate::exit::Ended;
 use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions};
-use crate::operate::table::{Fit, Table, harmless, typed};
+use crate::operate::table::{Fit, Table, harmless};
 use crate::output::{note, say, say_json};
 
 /// Letters that are listed unless more are asked for.
@@ -246,7 +247,7 @@ fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, St
         ("consumer", why.consumer.clone()),
         ("outcome", why.outcome.clone()),
         ("error", why.error.clone()),
-        ("record", why.record.as_deref().map(typed)),
+        ("record", why.record.as_deref().map(|record| typed(record).into_owned())),
         ("run", why.attempt.map(|attempt| attempt.to_string())),
         ("earlier ids", (!letter.earlier_ids.is_empty()).then(|| letter.earlier_ids.join(", "))),
         ("sent back", (letter.redrives > 0).then(|| format!("{} times", letter.redrives))),
