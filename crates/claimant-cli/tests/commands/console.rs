@@ -411,7 +411,45 @@ fn what_may_be_deleted_is_not_said_to_be_here() {
     assert!(said.contains(path) && saved.contains("aaaa0000-0000-4000-8000-000000000001"), "{said}: {saved}");
     std::fs::remove_file(path).unwrap();
     let (said, _) = act("/dead/redrive");
-    assert!(said.contains("it was sent to orders, and it is not known"), "{said}");
+    assert!(said.contains("It was sent to orders, and it is not known"), "{said}");
+    console.stop();
+}
+
+/// Answers as [`shop`] does, but refuses to delete, and to show again.
+fn kept_and_hidden(request: &str) -> (u16, String) {
+    let is_refused = ["DeleteMessageBatch", "ChangeMessageVisibilityBatch"];
+    match is_refused.iter().any(|operation| request.contains(&format!("AmazonSQS.{operation}"))) {
+        true => (403, json!({"__type": "AccessDeniedException", "message": "not you"}).to_string()),
+        false => shop(request),
+    }
+}
+
+/// Nor is it to be edited again, which would send it twice.
+#[test]
+fn what_was_sent_and_not_deleted_is_not_said_to_be_not_sent() {
+    let server = Server::start(kept_and_hidden);
+    let console = Running::start(&server, &["--allow-writes"]);
+    let cause = format!("/dead/{}?queue=orders-dead", console.first_cause());
+    let group = cause.split(['/', '?']).nth(2).unwrap();
+    let (_, read) = console.ask("GET", &format!("{cause}&read=true"), "application/json", "");
+    let read: Value = serde_json::from_str(&read).unwrap();
+    let id = read["letters"][0]["message_id"].as_str().unwrap_or_else(|| panic!("{read}"));
+    let form = format!("queue=orders-dead&group={group}&id={id}&body=x");
+    let head = format!("POST /dead/redrive HTTP/1.1\r\nhost: {}\r\naccept: text/html", console.url);
+    let (head, _) = console.answer(&head, &form);
+    let place = head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap_or_else(|| panic!("{head}"));
+    let page = console.page(place);
+    let said = "0 dead letters sent back. 1 was sent, and may be in both queues: that it was deleted is not confirmed. \
+                It was sent to orders, and it was not deleted: ";
+    assert!(page.contains(said) && !page.contains("1 letter was not: "), "{page}");
+    assert!(!place.contains("edit="), "{place}");
+    // What stays hidden is told wherever it was read.
+    let hidden = "hidden for two minutes, also from the next look";
+    assert!(page.contains(&format!("2 letters that were read stay {hidden}")), "{page}");
+    for page in ["/dead?read=true".to_owned(), format!("{cause}&read=true"), format!("/messages/{REJECTED}?read=true")]
+    {
+        assert!(console.page(&page).contains(hidden), "{page}");
+    }
     console.stop();
 }
 
@@ -740,6 +778,12 @@ fn letters_of_a_cause_are_read_where_that_was_asked_for() {
     ] {
         assert!(page.contains(said), "{said} is not in {page}");
     }
+
+    // What may be no id at all is not said to be gone.
+    let page = console.page("/messages/48213377?read=true");
+    let said = "A letter whose id begins with 48213377 is not among the dead letters: 2 letters";
+    assert!(page.contains(said) && page.contains("If it is a key: “Look for its key” finds it."), "{page}");
+    assert!(!page.contains("Where it is now is not known"), "{page}");
 
     // What an act does not find may have been moved on; and it leads to a page that does not read.
     let head = format!("POST /dead/redrive HTTP/1.1\r\nhost: {}\r\naccept: text/html", console.url);

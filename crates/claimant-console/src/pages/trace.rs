@@ -27,6 +27,10 @@ use crate::ui::{steps, text};
 const NOT_KNOWN: &str = "Where it is now is not known: SQS shows a message only to who receives it, and this console receives none from the \
     queues that functions read.";
 
+/// What is said in its place of what may be no id.
+const OR_A_KEY: &str =
+    "This is looked for as the beginning of a message's id. If it is a key: “Look for its key” finds it.";
+
 /// Why no line is read.
 const NOT_WHOLE: &str = "Log lines are searched for by a whole id, and this is the beginning of one.";
 
@@ -70,7 +74,7 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
     let id = id_of(&id).ok_or_else(|| Error::invalid(format!("“{id}” {NO_ID}")))?;
     let was_read = ask.query.flag("read")?;
     let looked = if was_read { Looked::among_all(console, &id).await } else { Looked::default() };
-    let mut says = if was_read { looked.says(console) } else { Vec::new() };
+    let mut says = if was_read { looked.says(console, &id) } else { Vec::new() };
     let letter = looked.letter;
     let id = letter.as_ref().map_or(id, |letter| letter.id.clone());
     let known = match is_whole(&id) {
@@ -84,7 +88,7 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
         says.push(format!("By what {function} logged of its last receive, it is {outcome}, at {at}."));
     }
     if letter.is_none() {
-        says.push(NOT_KNOWN.to_owned());
+        says.push(if is_whole(&id) { NOT_KNOWN } else { OR_A_KEY }.to_owned());
     }
     let outcome = outcome.map(|(_, outcome)| outcome.to_owned());
     let mut records: Vec<_> = letter.iter().filter_map(|letter| letter.record.clone()).collect();
@@ -159,6 +163,7 @@ impl Looked {
         self.unseen.cut |= page.unseen.cut;
         self.unseen.hidden += page.unseen.hidden;
         self.unseen.delayed += page.unseen.delayed;
+        self.unseen.stay_hidden += page.unseen.stay_hidden;
         self.letter = page.letters.first().map(|letter| Letter {
             id: letter.id_that_begins(id).unwrap_or(id).to_owned(),
             message_id: letter.message_id.clone(),
@@ -173,21 +178,30 @@ impl Looked {
         Ok(())
     }
 
-    fn says(&self, console: &Console) -> Vec<String> {
+    fn says(&self, console: &Console, id: &str) -> Vec<String> {
         if let Some(letter) = &self.letter {
-            return vec![format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause)];
+            let is_in = format!("It is in the dead-letter queue {}: {}.", letter.queue, letter.cause);
+            return [is_in].into_iter().chain(self.unseen.stay_hidden_in_words()).collect();
         }
         let queues = console.place().dead_letter_queues().len();
         let which = if self.not_read.is_empty() { "the dead letters" } else { "those that were read" };
         let looked_at = text::counted(self.looked_at as u64, "letter was", "letters were");
-        let absent = || format!("It is not among {which}: {looked_at} looked at.");
+        let it = if is_whole(id) { "It".to_owned() } else { format!("A letter whose id begins with {id}") };
+        let absent = || format!("{it} is not among {which}: {looked_at} looked at.");
         let first = match queues {
             0 => Some(NO_DEAD_LETTERS.to_owned()),
             _ if self.looked_at == 0 && self.not_read.len() == queues => None,
-            _ => Some(dead::not_among(self.looked_at, self.unseen).unwrap_or_else(absent)),
+            _ => Some(dead::not_among(&it, self.looked_at, self.unseen).unwrap_or_else(absent)),
         };
         let left_out = console.place().left_out.iter().map(|one| timeline::words::sentence(one));
-        first.into_iter().chain(self.not_read.clone()).chain(self.moved_on.clone()).chain(left_out).collect()
+        let stay_hidden = self.unseen.stay_hidden_in_words();
+        first
+            .into_iter()
+            .chain(stay_hidden)
+            .chain(self.not_read.clone())
+            .chain(self.moved_on.clone())
+            .chain(left_out)
+            .collect()
     }
 }
 

@@ -83,6 +83,9 @@ const SHORT: usize = 8;
 /// The characters of an id of SQS: a UUID.
 const WHOLE: usize = 36;
 
+/// Where its dashes are.
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+
 /// Returns the id shortened to what tells it from others on a page.
 pub(crate) fn short(id: &str) -> &str {
     &id[..id.floor_char_boundary(SHORT)]
@@ -92,7 +95,8 @@ pub(crate) fn short(id: &str) -> &str {
 /// neither.
 pub(crate) fn id_of(typed: &str) -> Option<String> {
     let id = typed.trim().trim_matches(['"', '\'']).to_lowercase();
-    let is_id = (SHORT..=WHOLE).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    let fits = |(at, b): (usize, u8)| if DASHES.contains(&at) { b == b'-' } else { b.is_ascii_hexdigit() };
+    let is_id = (SHORT..=WHOLE).contains(&id.len()) && id.bytes().enumerate().all(fits);
     is_id.then_some(id)
 }
 
@@ -140,11 +144,15 @@ mod tests {
             assert_eq!(id_of(typed).as_deref(), Some(id), "{typed}");
         }
         assert_eq!(
-            ["64BFF167", "64bff167-00", "64bff16", "payment#declined-1", "deadletters", ""]
+            ["64BFF167", "64bff167-00", "64bff167-", "64bff16", "payment#declined-1", "deadletters", ""]
                 .map(id_of)
                 .map(|id| id.is_some()),
-            [true, true, false, false, false, false]
+            [true, true, true, false, false, false, false]
         );
+        // Keys of digits, and dates.
+        for typed in ["482133770", "2026-11-22", &"a".repeat(32), "--------", "64bff167-0000-4000-8000-00000000000-"] {
+            assert_eq!(id_of(typed), None, "{typed}");
+        }
         assert_eq!((short("1234567890"), short("äöü"), sentence("Why?")), ("12345678", "äöü", "Why?".to_owned()));
     }
 }

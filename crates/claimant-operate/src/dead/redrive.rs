@@ -1,6 +1,7 @@
 //! Sending dead letters back.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::ControlFlow;
 
 use claimant_aws::sqs::MESSAGE_MAX_BYTES;
 use claimant_core::Error;
@@ -9,7 +10,7 @@ use super::letter::{DeadLetter, Origin};
 use super::outgoing::{self, Edit, Outgoing};
 use super::pace::Pace;
 use super::queue::{DeadLetterQueue, REQUEST_MAX, is_fifo};
-use super::report::{Bounds, Observer, Report};
+use super::report::{Bounds, Observer, Progress, Report};
 use super::selection::Selection;
 use super::walk::{Walk, delete, finish};
 use crate::aws::{is_refusal, name_of_arn};
@@ -53,8 +54,8 @@ impl DeadLetterQueue {
         };
         let result = async {
             while let Some(letters) = walk.next().await? {
-                redrive.page(&mut walk, letters).await;
-                if observer(redrive.report.progress).is_break() && !walk.is_over() {
+                let is_ended = redrive.page(&mut walk, letters, observer).await.is_break();
+                if is_ended || (observer(redrive.report.progress).is_break() && !walk.is_over()) {
                     redrive.report.unseen.cut = true;
                     break;
                 }
@@ -68,6 +69,9 @@ impl DeadLetterQueue {
 
 /// Why a letter stays whose group has one in front of it that stayed.
 const BEHIND: &str = "an earlier letter of its group was not sent back";
+
+/// Why a letter stays that was read so long ago that others may be shown it.
+const LATE: &str = "it was not sent, since SQS was slow and shows it to others soon: try again";
 
 /// Requests to one queue refused as a whole, one after the other, after which none is sent to it: one can be refused because of a letter, and
 /// what is refused of all of these is refused of the next, as where a permission is missing.
@@ -89,8 +93,13 @@ struct Redrive<'a> {
 }
 
 impl Redrive<'_> {
-    /// Sends back one page of letters.
-    async fn page(&mut self, walk: &mut Walk<'_>, mut letters: Vec<DeadLetter>) {
+    /// Sends back one page of letters, unless the observer ends it between two requests.
+    async fn page(
+        &mut self,
+        walk: &mut Walk<'_>,
+        mut letters: Vec<DeadLetter>,
+        observer: &mut (dyn FnMut(Progress) -> ControlFlow<()> + Send),
+    ) -> ControlFlow<()> {
         self.report.progress.looked_at = walk.looked_at();
         self.report.progress.selected += letters.len();
         if self.edit.is_for_one() {
@@ -116,16 +125,21 @@ impl Redrive<'_> {
                 }
             }
         }
+        let mut is_first = true;
         for (url, copies) in queues {
             let mut held_back = HashSet::new();
             for request in requests(copies, self.pace.batch(REQUEST_MAX)) {
                 if walk.refused.is_some() {
-                    return;
+                    return ControlFlow::Continue(());
+                }
+                if !std::mem::take(&mut is_first) {
+                    observer(self.report.progress)?;
                 }
                 self.send(walk, &url, request, &mut held_back).await;
             }
             self.held_back.extend(held_back.into_iter().map(|group| (Some(url.clone()), group)));
         }
+        ControlFlow::Continue(())
     }
 
     /// Leaves one letter of those with this id, since another body is for one: that whose id it is here. Where several only had it
@@ -171,10 +185,11 @@ impl Redrive<'_> {
         if request.is_empty() {
             return;
         }
-        if let Some((REFUSED_MAX.., why)) = self.refused.get(url) {
+        let refused = self.refused.get(url).filter(|(times, _)| *times >= REFUSED_MAX).map(|(_, why)| why.as_str());
+        if let Some(why) = refused.or(walk.is_late().then_some(LATE)) {
             for (copy, letter) in request {
                 held_back.extend(copy.group);
-                self.report.problem(&letter, why.as_str(), false);
+                self.report.problem(&letter, why, false);
             }
             return;
         }

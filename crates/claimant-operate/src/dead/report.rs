@@ -109,7 +109,8 @@ impl Unseen {
             many => format!("{many} letters that were read stay"),
         };
         Some(format!(
-            "{letters} hidden for two minutes, also from the next command: SQS did not take the request to show what was read again. Do these              credentials have sqs:ChangeMessageVisibility?"
+            "{letters} hidden for two minutes, also from the next look: SQS did not take the request to show what was read again. \
+             Do these credentials have sqs:ChangeMessageVisibility?"
         ))
     }
 
@@ -233,23 +234,32 @@ impl Report {
         self.problems.truncate(PROBLEMS_MAX);
         self.problem_ids.extend(look.problem_ids);
         self.missing = look.missing;
+        // Of an act that ended early, that counts, and not where its look ended.
+        self.unseen.limited |= look.unseen.limited && !self.unseen.cut;
         self.unseen.cut |= look.unseen.cut;
-        self.unseen.limited |= look.unseen.limited;
         self.unseen.hidden = self.unseen.hidden.max(look.unseen.hidden);
         self.unseen.delayed = self.unseen.delayed.max(look.unseen.delayed);
+        self.unseen.stay_hidden = self.unseen.stay_hidden.max(look.unseen.stay_hidden);
         self
     }
 
     /// Says how many letters were sent and may be here, too, where there are some.
     #[must_use]
     pub fn copied_in_words(&self) -> Option<String> {
-        match self.progress.copied {
-            0 => None,
-            1 => Some("1 other was sent, and may be in both queues: that it was deleted is not confirmed.".to_owned()),
-            many => Some(format!(
-                "{many} others were sent, and may be in both queues: that they were deleted is not confirmed."
-            )),
-        }
+        let (letters, they) = match (self.progress.copied, self.progress.done) {
+            (0, _) => return None,
+            (1, 0) => ("1 was".to_owned(), "it was"),
+            (1, _) => ("1 other was".to_owned(), "it was"),
+            (many, 0) => (format!("{many} were"), "they were"),
+            (many, _) => (format!("{many} others were"), "they were"),
+        };
+        Some(format!("{letters} sent, and may be in both queues: that {they} deleted is not confirmed."))
+    }
+
+    /// Returns how many of the letters with problems were not sent, as far as that is known.
+    #[must_use]
+    pub const fn stayed(&self) -> usize {
+        self.problem_count.saturating_sub(self.progress.copied)
     }
 
     fn add(&mut self, problem: Problem) {
@@ -339,5 +349,19 @@ mod tests {
             assert!(report((false, 0, 0), false, came_back).came_back_in_words().unwrap().starts_with(says));
         }
         assert_eq!(report((false, 0, 0), false, 0).came_back_in_words(), None);
+    }
+
+    /// The look before the question was limited, and met ten letters that stay hidden.
+    #[test]
+    fn an_act_that_was_ended_is_not_said_to_have_reached_the_limit_of_its_look() {
+        let report = |cut, limited, stay_hidden| Report {
+            unseen: Unseen { cut, limited, hidden: 0, delayed: 0, stay_hidden },
+            ..Report::default()
+        };
+        for (is_ended, says) in [(true, MORE), (false, MORE_LIMITED)] {
+            let came = report(is_ended, false, 0).after(report(true, true, 10));
+            assert_eq!(came.more_in_words(false, None).as_deref(), Some(says));
+            assert_eq!(came.to_json()["stay_hidden"], 10);
+        }
     }
 }

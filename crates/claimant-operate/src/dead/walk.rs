@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as System};
 use claimant_core::Error;
+use tokio::time::Instant;
 
 use super::letter::DeadLetter;
-use super::queue::{DeadLetterQueue, REQUEST_MAX};
+use super::queue::{DeadLetterQueue, HIDE_S, REQUEST_MAX};
 use super::report::{Report, Unseen};
 use super::selection::Selection;
 
@@ -19,6 +20,10 @@ const PAGE_MAX: usize = 80;
 
 /// How long the last receive waits for a letter: asking for a second or more asks all of SQS's servers.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// How long after it was read a letter is sent on: for three quarters of the time in which others are not shown it. A request has its answer
+/// within 20 s, or none.
+const SENDS_FOR: Duration = Duration::from_millis(750).saturating_mul(HIDE_S.unsigned_abs());
 
 /// Rounds without a new letter after which there is none.
 const QUIET_ROUNDS: usize = 5;
@@ -49,6 +54,8 @@ pub(super) struct Walk<'a> {
 #[derive(Default)]
 struct Tally {
     looked_at: usize,
+    /// When the letters of the last look were asked for.
+    read_at: Option<Instant>,
     /// Of a FIFO queue: the letters of message groups of which a receive may not have shown all. It shows ten letters, those of one group
     /// together, and none that is behind one that is hidden.
     in_front: HashSet<String>,
@@ -95,6 +102,7 @@ impl<'a> Walk<'a> {
             let count = if quiet == 0 { self.page } else { REQUEST_MAX };
             // Without a condition nothing is read that is not wanted.
             let count = if self.selection.is_everything() { count.min(self.left) } else { count };
+            self.tally.read_at = Some(Instant::now());
             let messages = self.queue.receive(count, wait).await.inspect_err(|_| self.tally.gave_up = true)?;
             self.note_cut(&messages, count);
             let nothing = messages.is_empty();
@@ -194,6 +202,11 @@ impl<'a> Walk<'a> {
         self.tally.looked_at
     }
 
+    /// Returns whether the letters of the last look are soon shown to everyone again.
+    pub(super) fn is_late(&self) -> bool {
+        self.tally.read_at.is_some_and(|read_at| read_at.elapsed() >= SENDS_FOR)
+    }
+
     /// Returns the receipt handle of a letter that it has read.
     pub(super) fn receipt(&self, message_id: &str) -> Option<&String> {
         self.held.get(message_id)
@@ -219,9 +232,12 @@ impl<'a> Walk<'a> {
 
 /// Shows what is left again, whatever happened, and says what a walk to the end of the queue has not met.
 pub(super) async fn finish(walk: Walk<'_>, mut report: Report, is_look: bool) -> Report {
-    let was_cut = report.unseen.cut || walk.was_cut();
+    let is_ended = report.unseen.cut;
+    let was_cut = is_ended || walk.was_cut();
     if was_cut || !(walk.is_over() || walk.is_all_found()) {
         report.unseen = walk.unseen(is_look, was_cut).await;
+        // As many as were asked for were met, and not all of them were acted on.
+        report.unseen.limited &= !is_ended;
     }
     report.progress.looked_at = walk.looked_at();
     report.came_back = walk.tally.came_back;

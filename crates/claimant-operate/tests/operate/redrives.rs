@@ -1,5 +1,9 @@
 //! Sending back.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
 use claimant_operate::dead::{Edit, FieldPath};
 
 use super::*;
@@ -300,4 +304,41 @@ async fn what_comes_back_at_once_is_not_sent_again() {
     assert_eq!((report.progress.done, report.problem_count), (30, 0));
     assert_eq!(report.came_back, 30);
     assert_eq!(local.depth("dead"), (30, 0));
+}
+
+/// Has so much time pass at once.
+fn pass(time: Duration) {
+    tokio::time::pause();
+    assert!(pin!(tokio::time::advance(time)).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    tokio::time::resume();
+}
+
+/// What was read long ago is shown to others, who send it, too; and who ends an act does not wait for all that was read.
+#[tokio::test]
+async fn what_was_read_is_sent_while_it_is_hidden_and_nobody_ends_the_act() {
+    let thirty = Bounds { limit: 30, ..ALL };
+    for (after_the_first, is_ended, problems) in [(Duration::from_secs(100), false, 20), (Duration::ZERO, true, 0)] {
+        let local = Local::start().await;
+        for n in 0..30 {
+            local.copied("dead", "no", &n.to_string(), "");
+        }
+        let mut calls = 0;
+        let mut observer = |_: Progress| {
+            calls += 1;
+            if calls == 1 {
+                pass(after_the_first);
+            }
+            if is_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let queue = local.open("dead").await;
+        let report = queue.redrive(&Selection::default(), None, &Edit::None, thirty, &mut observer).await.unwrap();
+        assert_eq!(
+            (report.progress.done, report.problem_count, report.unseen.limited),
+            (10, problems, !is_ended),
+            "{report:?}"
+        );
+        let is_slow = |why: &str| why.starts_with("it was not sent, since SQS was slow");
+        assert!(report.problems.iter().all(|problem| is_slow(&problem.why) && problem.copied == Some(false)));
+        assert_eq!((local.depth("dead"), local.depth("orders")), ((20, 0), (10, 0)));
+    }
 }

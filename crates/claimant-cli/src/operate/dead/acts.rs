@@ -257,8 +257,8 @@ impl Acts {
         for problem in report.problems.iter().take(SHOWN_MAX) {
             say(format!("  {}: {}", harmless(&problem.message_id), harmless(&problem.why)));
         }
-        if report.problem_count > 0 {
-            say(format!("{} stayed, for reasons such as these.", report.problem_count));
+        if report.stayed() > 0 {
+            say(format!("{} stayed, for reasons such as these.", report.stayed()));
         }
         if let Some(said) = report.came_back_in_words() {
             say(said);

@@ -13,6 +13,7 @@ use crate::act::Act;
 use crate::console::{Console, DRAFT};
 use crate::done::Done;
 use crate::fields::{BODY, Fields};
+use crate::timeline::words::sentence;
 use crate::ui::nav::Tab;
 use crate::ui::text;
 
@@ -82,8 +83,8 @@ async fn redriven(console: &Console, act: &Act) -> Result<Done, Error> {
     if report.parked > 0 {
         said.push_str(" Parked work runs again only once its key is released.");
     }
-    // A letter that is still here is edited on.
-    let kept = report.progress.done == 0 && report.problem_count > 0;
+    // A letter that is still here, and was not sent, is edited on.
+    let kept = report.progress.done == 0 && report.stayed() > 0;
     let see = if kept { form(console, fields) } else { see(fields) };
     Ok(done(console, see, said, (&dead, &report, bounds.dry_run.then_some(&selection.ids.named))))
 }
@@ -151,12 +152,14 @@ fn done(
     mut said: String,
     (dead, report, looked_for): (&DeadLetterQueue, &Report, Option<&BTreeSet<String>>),
 ) -> Done {
-    if let Some(problem) = report.problems.first() {
-        said.push_str(&format!(
-            " {} not: {}",
-            text::counted(report.problem_count as u64, "letter was", "letters were"),
-            problem.why
-        ));
+    let why = |copied: bool| report.problems.iter().find(|problem| (problem.copied == Some(true)) == copied);
+    if let Some(problem) = why(false) {
+        let letters = text::counted(report.stayed() as u64, "letter was", "letters were");
+        said.push_str(&format!(" {letters} not: {}", problem.why));
+    }
+    if let Some(copied) = report.copied_in_words() {
+        let why = why(true).map_or_else(String::new, |problem| format!(" {}", sentence(&problem.why)));
+        said.push_str(&format!(" {copied}{why}"));
     }
     if let Some(why) = &report.failed {
         said.push_str(&format!(" It ended early: {why}."));
@@ -166,7 +169,8 @@ fn done(
         Some(_) => Some("The console was stopped: there may be more of them, which stayed.".to_owned()),
         None => more,
     };
-    for sentence in report.came_back_in_words().into_iter().chain(more) {
+    let stay_hidden = report.unseen.stay_hidden_in_words();
+    for sentence in report.came_back_in_words().into_iter().chain(more).chain(stay_hidden) {
         said.push_str(&format!(" {sentence}"));
     }
     if !report.missing.is_empty() {

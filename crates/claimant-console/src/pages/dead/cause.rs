@@ -158,10 +158,16 @@ impl Cause {
             @if let Some(not_shown) = unseen.not_shown_in_words() {
                 p .soft { (not_shown) ". Some may be of this cause, and none is among those that are shown." }
             }
+            (self.stay_hidden())
             @if let Some(next) = next {
                 p { a rel="next" href={ (letters::path(&self.group, &self.queue)) "&" (AFTER) "=" (next) } { "Later letters" } }
             }
         }
+    }
+
+    /// Says how many letters stay hidden that were read, also from an act that follows.
+    fn stay_hidden(&self) -> Markup {
+        html! { @if let Some(stay_hidden) = self.found.unseen.stay_hidden_in_words() { p .soft { (stay_hidden) } } }
     }
 
     /// Whether an act on all names each letter, so that it hits no other: what something else hides now was not shown. A page that is drawn
@@ -254,6 +260,7 @@ impl Cause {
         let to = none.into_iter().chain(others.map(|queue| (queue.as_str(), queue.as_str())));
         html! {
             (letters::careful(self.moves_on.after))
+            (self.stay_hidden())
             (facts(letter))
             form .edit.card method="post" action=(REDRIVE) {
                 @if let Some(drawn) = &self.drawn { (form::hidden(&self.one(letter, drawn))) }

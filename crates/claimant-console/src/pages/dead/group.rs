@@ -41,7 +41,7 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     if edited.is_some() && letters.is_empty() {
         let unseen = Unseen { cut: page.unseen.cut || page.next.is_some(), ..page.unseen };
         let gone = || format!("There is no such dead letter any more: it was {}.", letters::gone(&dead));
-        return Ok(Err(letters::not_among(page.looked_at, unseen).unwrap_or_else(gone)));
+        return Ok(Err(letters::not_among("It", page.looked_at, unseen).unwrap_or_else(gone)));
     }
     let draft = edited.and_then(|_| console.draft(&ask.query));
     if let (Some(draft), Some(letter)) = (&draft, letters.first_mut()) {

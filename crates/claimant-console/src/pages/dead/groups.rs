@@ -74,6 +74,8 @@ struct Shown {
     looked_at: usize,
     /// After how many receives SQS moves its letters on, where it has a dead-letter queue of its own.
     moves_on_after: Option<u32>,
+    /// Says how many of them stay hidden, since SQS did not show them again.
+    stay_hidden: Option<String>,
     /// Why it could not be looked at.
     problem: Option<String>,
 }
@@ -100,7 +102,7 @@ impl Shown {
             self.looked_at = looked_at;
             // SQS counts late.
             self.letters = self.letters.max(looked_at as u64);
-            read?;
+            self.stay_hidden = read?.unseen.stay_hidden_in_words();
         }
         Ok(())
     }
@@ -177,6 +179,7 @@ impl Dead {
                 h2 { (queue.name) }
                 @if let Some(problem) = &queue.problem { p .error role="alert" { (problem) } }
                 (letters::careful(queue.moves_on_after))
+                @if let Some(stay_hidden) = &queue.stay_hidden { p .soft { (stay_hidden) } }
                 @if queue.problem.is_none() || queue.looked_at > 0 {
                     p .soft.small {
                     (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))

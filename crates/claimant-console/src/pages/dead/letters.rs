@@ -235,15 +235,15 @@ pub(super) fn gone(dead: &DeadLetterQueue) -> String {
     }
 }
 
-/// Says that a letter is not among those that were looked at, where there may be others.
-pub(crate) fn not_among(looked_at: usize, unseen: Unseen) -> Option<String> {
+/// Says that what is looked for, such as `It`, is not among the letters that were looked at, where there may be others.
+pub(crate) fn not_among(it: &str, looked_at: usize, unseen: Unseen) -> Option<String> {
     let read = text::counted(looked_at as u64, "letter that was read", "letters that were read");
     if unseen.cut {
         return Some(format!(
-            "It is not among the {read}, and there may be more: claimant dead show finds it by its whole id."
+            "{it} is not among the {read}, and there may be more: claimant dead show finds it by its whole id."
         ));
     }
-    unseen.not_shown_in_words().map(|not_shown| format!("It is not among the {read}. {not_shown}. Try again."))
+    unseen.not_shown_in_words().map(|not_shown| format!("{it} is not among the {read}. {not_shown}. Try again."))
 }
 
 /// Returns after how many receives SQS moves letters on that a page reads; none where it reads them without a receive.
