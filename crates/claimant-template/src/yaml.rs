@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use granit_parser::{Event, Parser, ScalarStyle, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Tag, options};
 
 /// Collections within collections at most, those that an alias stands for included.
 const DEPTH_MAX: usize = 100;
@@ -42,7 +42,7 @@ pub enum Kind {
 }
 
 /// What cannot be read, or cannot be written out, and why.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unreadable {
     /// Counted from 1.
     pub line: usize,
@@ -109,7 +109,9 @@ impl Node {
 pub fn parse(text: &str) -> Result<Node, Unreadable> {
     let text = with_dashes_as_texts(text);
     let mut tree = Tree::default();
-    for event in Parser::new_from_str(&text) {
+    // Its default has changed with its versions.
+    let options = options! { strict_indentation: false };
+    for event in Parser::new_from_str_with_options(&text, options) {
         let (event, span) = event.map_err(|e| Unreadable { line: e.marker().line(), what: e.info() })?;
         let line = span.start.line();
         match event {

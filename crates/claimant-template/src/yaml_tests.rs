@@ -15,31 +15,30 @@ fn shown(node: &Node) -> String {
     format!("{kind}@{}", node.line)
 }
 
+/// Templates, and what is read.
+const READ: &[(&str, &str)] = &[
+    ("A: 012\nB:\n  C: ~\n", "{A=012@1 B={C=null@3}@2}@1"),
+    ("A: !Ref X\nB: {Ref: X}\nC:\n  Fn::Sub: y", "{A=Ref(X@1)@1 B=Ref(X@2)@2 C=Sub(y@4)@3}@1"),
+    ("!GetAtt [a, b]", "GetAtt([a@1 b@1]@1)@1"),
+    ("{\n\t\"A\": {\"Fn::If\": [\"C\", \"\\ud83d\\ude00\", true]}\n}", "{A=If([C@2 😀@2 true@2]@2)@2}@1"),
+    ("{Fn::ForEach::Q: [a]}", "{Fn::ForEach::Q=[a@1]@1}@1"),
+    ("A: &a {x: 1, y: 2}\nB:\n  <<: *a\n  y: 3\nC: *a", "{A={x=1@1 y=2@1}@1 B={x=1@1 y=3@4}@2 C={x=1@1 y=2@1}@5}@1"),
+    ("A: !!str 3\nB: ''\nC: 'null'", "{A=3@1 B=@2 C=null@3}@1"),
+    ("", "null@1"),
+    // YAML 1.2 does not have these; CloudFormation and SAM CLI take them.
+    (
+        "A: !Join [-, [a, -]]\nB: {x: -}\nC: |\n  [-, b]\nD: \"[-, \\u002d]\"",
+        "{A=Join([-@1 [a@1 -@1]@1]@1)@1 B={x=-@2}@2 C=[-, b]\n@3 D=[-, -]@5}@1",
+    ),
+    ("A:\n  B: {\n  x: 1,\n  y: [\n  z\n  ]\n  }\n  C: 2", "{A={B={x=1@3 y=[z@5]@4}@2 C=2@8}@1}@1"),
+    ("A:\n  B: \"{\n    x\n  }\"\n  C: '\n  y'", "{A={B={ x }@2 C= y@5}@1}@1"),
+];
+
 #[test]
 fn values_know_their_lines_and_functions_have_one_form() {
-    let table = [
-        ("A: 012\nB:\n  C: ~\n", "{A=012@1 B={C=null@3}@2}@1"),
-        ("A: !Ref X\nB: {Ref: X}\nC:\n  Fn::Sub: y", "{A=Ref(X@1)@1 B=Ref(X@2)@2 C=Sub(y@4)@3}@1"),
-        ("!GetAtt [a, b]", "GetAtt([a@1 b@1]@1)@1"),
-        ("{\n\t\"A\": {\"Fn::If\": [\"C\", \"\\ud83d\\ude00\", true]}\n}", "{A=If([C@2 😀@2 true@2]@2)@2}@1"),
-        ("{Fn::ForEach::Q: [a]}", "{Fn::ForEach::Q=[a@1]@1}@1"),
-        (
-            "A: &a {x: 1, y: 2}\nB:\n  <<: *a\n  y: 3\nC: *a",
-            "{A={x=1@1 y=2@1}@1 B={x=1@1 y=3@4}@2 C={x=1@1 y=2@1}@5}@1",
-        ),
-        ("A: !!str 3\nB: ''\nC: 'null'", "{A=3@1 B=@2 C=null@3}@1"),
-        ("", "null@1"),
-        // YAML 1.2 does not have these; CloudFormation and SAM CLI take them.
-        (
-            "A: !Join [-, [a, -]]\nB: {x: -}\nC: |\n  [-, b]\nD: \"[-, \\u002d]\"",
-            "{A=Join([-@1 [a@1 -@1]@1]@1)@1 B={x=-@2}@2 C=[-, b]\n@3 D=[-, -]@5}@1",
-        ),
-        ("A:\n  B: {\n  x: 1,\n  y: [\n  z\n  ]\n  }\n  C: 2", "{A={B={x=1@3 y=[z@5]@4}@2 C=2@8}@1}@1"),
-        ("A:\n  B: \"{\n    x\n  }\"\n  C: '\n  y'", "{A={B={ x }@2 C= y@5}@1}@1"),
-    ];
-    for (text, expected) in table {
+    for (text, expected) in READ {
         let node = parse(text).unwrap_or_else(|e| panic!("{text}: {} in line {}", e.what, e.line));
-        assert_eq!(shown(&node), expected, "{text}");
+        assert_eq!(shown(&node), *expected, "{text}");
     }
 }
 
@@ -70,5 +69,27 @@ fn what_cannot_be_read_has_its_line() {
     ] {
         let error = parse(text).expect_err(text);
         assert!(error.line >= line && error.what.contains(what), "{text}: {error:?}");
+    }
+}
+
+/// Whatever a template holds, it is read or refused: never a panic, never a loop without an end.
+#[test]
+fn what_is_a_little_wrong_is_read_or_refused() {
+    const PIECES: &[&str] = &[
+        "", "\n", "\n  ", "\t", "\r", " ", "-", "- ", ": ", ", ", "? ", "#", "[", "]", "{", "}", "'", "\"", "\\",
+        "&a ", "*a", "!", "!<", "|\n", ">-", "%", "---\n", "...\n", "<<: ", "\u{feff}", "\u{85}", "\0", "é", "😀",
+    ];
+    for (text, _) in READ {
+        for (at, c) in text.char_indices() {
+            // Put in, in place of a character, and in place of all that follows.
+            for rest in [&text[at..], &text[at + c.len_utf8()..], ""] {
+                for piece in PIECES {
+                    let text = format!("{}{piece}{rest}", &text[..at]);
+                    if let Err(error) = parse(&text) {
+                        assert!(error.line > 0 && !error.what.is_empty(), "{text:?}: {error:?}");
+                    }
+                }
+            }
+        }
     }
 }

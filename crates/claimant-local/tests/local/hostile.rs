@@ -34,6 +34,11 @@ fn what_would_be_endless_is_refused() {
     let many: String = (0..3_000)
         .map(|n| format!("        Q{n}${{X}}: {{Type: AWS::SQS::Queue, Properties: {{DelaySeconds: 1}}}}\n"))
         .collect();
+    let loop_of = |items: &str, text: &str| {
+        format!(
+            "{QUEUE}  Fn::ForEach::A:\n    - X\n    - [{items}]\n    - Q${{X}}: {{Type: AWS::SQS::Queue, Metadata: '{text}'}}\n"
+        )
+    };
     let table = [
         ("aliases of aliases", format!("{aliases}{QUEUE}"), "with those that aliases stand for"),
         (
@@ -79,6 +84,14 @@ fn what_would_be_endless_is_refused() {
             "a loop with a long body",
             format!("Resources:\n  Fn::ForEach::A:\n    - X\n    - [{items}]\n    -\n{many}"),
             "more than 100000 values",
+        ),
+        ("a loop with a long text", loop_of(&"a".repeat(1_000), &"${X}".repeat(200_000)), "more than 16777216 bytes"),
+        ("a loop around a long text", loop_of(&items, &long), "more than 16777216 bytes"),
+        // Each makes 250,000 times the form of logical ids.
+        (
+            "a loop whose item names it",
+            loop_of(&format!("'{}'", "&{X}".repeat(250)), &"${X}".repeat(1_000)),
+            "more than 16777216 bytes",
         ),
         ("a long template", format!("# {}\n{QUEUE}", "x".repeat(1_048_576)), "more than 1048576 bytes"),
     ];
