@@ -207,7 +207,8 @@ fn rule(value: &Value) -> Result<Rule, String> {
         "exists" => operand.as_bool().map(Rule::Exists).ok_or_else(|| "`exists` takes true or false".to_owned()),
         "numeric" => numeric(operand),
         // Not in Lambda's documentation, but in the samples of AWS.
-        "cidr" => cidr(&text()?).ok_or_else(|| "`cidr` takes a network: \"10.0.0.0/24\"".to_owned()),
+        "cidr" => cidr(&text()?)
+            .ok_or_else(|| "`cidr` takes a network: \"10.0.0.0/24\"; write a single address as a value".to_owned()),
         "anything-but" => anything_but(operand).map(Rule::AnythingBut),
         other => Err(format!("uses `{other}`, which is not among the operators of Lambda's filters")),
     }
@@ -216,7 +217,8 @@ fn rule(value: &Value) -> Result<Rule, String> {
 fn cidr(network: &str) -> Option<Rule> {
     let (address, bits) = network.split_once('/')?;
     let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
-    (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some(Rule::Cidr(address, bits))
+    // As AWS's `event-ruler`, which takes no network of one address.
+    (bits < if address.is_ipv4() { 32 } else { 128 }).then_some(Rule::Cidr(address, bits))
 }
 
 fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
@@ -392,7 +394,8 @@ mod tests {
             (r#"{"body": {"$or": [{"a": [1]}]}}"#, "`$or` takes"),
             (r#"{"body": {"$or": {"a": [1]}}}"#, "`$or` takes"),
             (r#"{"body": {"a": [{"exists": "no"}]}}"#, "`exists` takes"),
-            (r#"{"body": {"a": [{"cidr": "10.0.0.0/33"}]}}"#, "`cidr` takes a network"),
+            (r#"{"body": {"a": [{"cidr": "10.0.0.1/32"}]}}"#, "`cidr` takes a network"),
+            (r#"{"body": {"a": [{"cidr": "2001:db8::1/128"}]}}"#, "`cidr` takes a network"),
         ];
         for (pattern, expected) in table {
             let error = Filter::new(&serde_json::from_str(pattern).expect("JSON")).expect_err(pattern);

@@ -78,7 +78,8 @@ pub(super) fn sqs_event(function_id: &str, event_id: &str, event: &Section<'_>) 
             None
         }
         _ => {
-            event.not_run(&format!("{kind} event"), "only SQS events are run, and SNS events with an SqsSubscription");
+            let what = "only SQS events are run, and SNS events with the SqsSubscription of a queue";
+            event.not_run(&format!("{kind} event"), what);
             None
         }
     }

@@ -376,7 +376,7 @@ Resources:
     assert_eq!((&*mapping.logical_id, mapping.batch_size, mapping.enabled), ("WorkInEventSourceMapping", 3, true));
     let of_true = format!("{named}neither its topic nor the queue that SAM makes is run; a queue of the template is");
     check(&with("true"), &["Orders"], &["Work < "], &[&of_true]);
-    let of_false = format!("{named}only SQS events are run, and SNS events with an SqsSubscription");
+    let of_false = format!("{named}only SQS events are run, and SNS events with the SqsSubscription of a queue");
     check(&with("false"), &["Orders"], &["Work < "], &[&of_false]);
 }
 

@@ -20,7 +20,9 @@ pub(super) fn send(
 ) -> Result<BatchAnswer<SendAnswer>, Fault> {
     let queue = queue_name(&request.queue_url)?;
     check_entries(sqs, queue, request.entries.iter().map(|entry| entry.id.as_str()))?;
-    let message = |entry| messages::new_message("SendMessageBatch", entry, trace);
+    // For two faults of an entry AWS refuses the whole batch: this one, and below that of its group or deduplication.
+    request.entries.iter().try_for_each(|entry| messages::check_no_lists("SendMessageBatch", entry))?;
+    let message = |entry| messages::new_message(entry, trace);
     let entries: Vec<_> = request.entries.into_iter().map(|entry| (entry.id.clone(), message(entry))).collect();
     let sizes = entries.iter().filter_map(|(_, message)| message.as_ref().ok()).map(checks::size);
     let bytes: usize = sizes.sum();
@@ -33,7 +35,6 @@ pub(super) fn send(
     let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
     let attributes = &account.queue(queue)?.attributes;
     for message in entries.iter().filter_map(|(_, message)| message.as_ref().ok()) {
-        // The one kind of fault of an entry for which AWS refuses the whole batch.
         checks::group_and_deduplication(message, attributes)
             .map_err(|fault| Fault { code: Code::InvalidParameterValue, ..fault })?;
     }

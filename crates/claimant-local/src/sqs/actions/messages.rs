@@ -60,7 +60,8 @@ struct LookedAt {
 
 pub(super) fn send(sqs: &Sqs, request: SendRequest, trace: Option<&str>) -> Result<SendAnswer, Fault> {
     let queue = queue_name(&request.queue_url)?.to_owned();
-    let message = new_message("SendMessage", request, trace)?;
+    check_no_lists("SendMessage", &request)?;
+    let message = new_message(request, trace)?;
     let (mut account, now_ms) = (sqs.account(), sqs.now_ms());
     Ok(send_answer(String::new(), account.send(now_ms, &queue, message)?))
 }
@@ -76,8 +77,8 @@ pub(super) fn send_answer(id: String, sent: Sent) -> SendAnswer {
     }
 }
 
-/// The message of a request, or of an entry, of this action. Its own trace header beats that of the request.
-pub(super) fn new_message(action: &str, request: SendRequest, trace: Option<&str>) -> Result<NewMessage, Fault> {
+/// Refuses lists as attributes' values in a request, or an entry of one, of this action: always the request as a whole.
+pub(super) fn check_no_lists(action: &str, request: &SendRequest) -> Result<(), Fault> {
     let mut all = request.message_attributes.values().chain(request.message_system_attributes.values());
     if all.any(|attribute| !attribute.string_list_values.is_empty() || !attribute.binary_list_values.is_empty()) {
         return Err(Fault::new(
@@ -85,6 +86,11 @@ pub(super) fn new_message(action: &str, request: SendRequest, trace: Option<&str
             format!("Message attribute list values in {action} operation are not supported."),
         ));
     }
+    Ok(())
+}
+
+/// The message of a request, or of an entry. Its own trace header beats that of the request.
+pub(super) fn new_message(request: SendRequest, trace: Option<&str>) -> Result<NewMessage, Fault> {
     let attributes = request.message_attributes.into_iter();
     let attributes = attributes.map(|(name, attribute)| Ok((name.clone(), attribute_in(&name, attribute)?)));
     Ok(NewMessage {
