@@ -1,6 +1,7 @@
 //! Alarms on queues, and the metrics that they have to be on.
 
 use crate::link::Link;
+use crate::place::Place;
 
 /// Where SQS's metrics are.
 pub(crate) const SPACE: &str = "AWS/SQS";
@@ -19,14 +20,18 @@ pub struct Alarm {
     pub metric: String,
     /// What it is about: the values of its dimensions.
     pub of: Vec<Link>,
-    /// Whether it is certain to be there, to act, and to be about all of these.
+    /// Whether it is certain to act, and to be about all of these.
     pub certain: bool,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// Returns what an alarm by a query of Metrics Insights may be: an alarm on any of these queues, of each metric above that it names.
-pub(crate) fn by_query(query: &str, queues: &[Link]) -> Vec<Alarm> {
+pub(crate) fn by_query(query: &str, queues: &[Link], place: &Place) -> Vec<Alarm> {
     let named = WAITING.into_iter().filter(|metric| query.contains(SPACE) && query.contains(metric));
-    named.map(|metric| Alarm { metric: metric.to_owned(), of: queues.to_vec(), certain: false }).collect()
+    let alarm =
+        |metric: &str| Alarm { metric: metric.to_owned(), of: queues.to_vec(), certain: false, place: place.clone() };
+    named.map(alarm).collect()
 }
 
 /// What a template has of CloudWatch that is paid by the month.

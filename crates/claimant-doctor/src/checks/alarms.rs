@@ -53,7 +53,7 @@ fn has_alarm(system: &System, queue: &Queue, metrics: &[&str], level: Level) -> 
     let alarms = || system.alarms.known().into_iter().flatten().filter(of_queue);
     system.alarms.known()?;
     let watches = |alarm: &&Alarm| metrics.contains(&alarm.metric.as_str());
-    if alarms().filter(watches).any(|alarm| alarm.certain) {
+    if alarms().filter(watches).any(|alarm| alarm.certain && alarm.place.is_there_with(&queue.place)) {
         return FINE;
     }
     if alarms().any(|alarm| watches(&alarm)) {

@@ -65,8 +65,8 @@ fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<St
     let mappings = mappings::mappings(&resources);
     not_looked_at.extend(mappings::unread(&resources));
     if mappings.is_empty() {
-        let but = if not_looked_at.is_empty() { "" } else { ", but for what is not known here" };
-        not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue{but}", path.display()));
+        let known = if not_looked_at.is_empty() { "" } else { " that is known here" };
+        not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue{known}", path.display()));
     }
     not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
     let roles = roles::Roles::new(&resources, is_whole);

@@ -38,7 +38,7 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         properties.at("BillingMode").text_is("PROVISIONED", "PROVISIONED")
     };
     // A global table that is provisioned has to scale; others may by a target of this template.
-    let scales = if is_global { Fact::Known(true) } else { scales(resources, &resource.id) };
+    let scales = if is_global { Fact::Known(true) } else { scales(resources, resource) };
     let policy = resource.part().at("DeletionPolicy").literal();
     let retained = policy.map(|policy| matches!(policy.as_deref(), Some("Retain" | "RetainExceptOnCreate")));
     Table {
@@ -176,12 +176,12 @@ fn most(units: &Part<'_>) -> Fact<Option<u64>> {
 }
 
 /// Whether a target of this template scales the table's writes.
-fn scales(resources: &Resources<'_>, table: &str) -> Fact<bool> {
+fn scales(resources: &Resources<'_>, table: &Resource<'_>) -> Fact<bool> {
     let mut scales = Fact::Known(false);
     for target in resources.of(&["AWS::ApplicationAutoScaling::ScalableTarget"]) {
-        let is_it = is_target(resources, &target.properties(), table);
+        let is_it = is_target(resources, &target.properties(), &table.id);
         match is_it {
-            Fact::Known(true) if target.certain => return Fact::Known(true),
+            Fact::Known(true) if target.place().is_there_with(&table.place()) => return Fact::Known(true),
             Fact::Known(false) => {}
             _ => scales = Fact::Unknown,
         }

@@ -18,13 +18,13 @@ pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
         if acts == Fact::Known(false) {
             continue;
         }
-        let certain = resource.certain && acts == Fact::Known(true);
+        let (certain, place) = (acts == Fact::Known(true), resource.place());
         let metrics = properties.at("Metrics").items();
         let Fact::Known(metrics) = metrics else { return Fact::Unknown };
         // One metric, or several in an expression.
         for metric in &metrics {
             match metric.at("Expression").text() {
-                Fact::Known(Some(query)) if !query.contains(HOLE) => alarms.extend(by_query(&query, &queues)),
+                Fact::Known(Some(query)) if !query.contains(HOLE) => alarms.extend(by_query(&query, &queues, &place)),
                 Fact::Known(None) => {}
                 // It may be a query.
                 _ => return Fact::Unknown,
@@ -38,7 +38,7 @@ pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
                 Fact::Unknown => return Fact::Unknown,
             }
             match alarm(resources, &part) {
-                Some(alarm) => alarms.push(Alarm { certain, ..alarm }),
+                Some((metric, of)) => alarms.push(Alarm { metric, of, certain, place: place.clone() }),
                 None => return Fact::Unknown,
             }
         }
@@ -46,7 +46,8 @@ pub(super) fn alarms(resources: &Resources<'_>) -> Fact<Vec<Alarm>> {
     Fact::Known(alarms)
 }
 
-fn alarm(resources: &Resources<'_>, part: &Part<'_>) -> Option<Alarm> {
+/// The metric, and the queues that it is of.
+fn alarm(resources: &Resources<'_>, part: &Part<'_>) -> Option<(String, Vec<Link>)> {
     let metric = part.at("MetricName").literal().known()?.clone()?;
     let dimensions = part.at("Dimensions").items();
     let mut of = Vec::new();
@@ -55,7 +56,7 @@ fn alarm(resources: &Resources<'_>, part: &Part<'_>) -> Option<Alarm> {
             of.extend(resources.queue_named(&dimension.at("Value"), QUEUE).known()?.clone());
         }
     }
-    Some(Alarm { metric, of, certain: true })
+    Some((metric, of))
 }
 
 /// How many metrics are watched by alarms, and how many dashboards there are.

@@ -305,6 +305,14 @@ fn a_table_scales_by_a_target_of_its_own() {
         let report = read(&[("  Orders:", &own), ("CLAIMANT_TABLE: locks", "CLAIMANT_TABLE: !Ref Locks")]);
         assert_eq!(tally(&report, 26), expected, "{properties}: {report:#?}");
     }
+    // Under its table's condition, it is there with the table.
+    let both = ["AWS::DynamoDB::Table", "AWS::ApplicationAutoScaling::ScalableTarget"];
+    for (kinds, expected) in [(&both[..], (1, 0, 0)), (&both[1..], (0, 0, 1))] {
+        let own = target("{ServiceNamespace: dynamodb, ResourceId: !Sub 'table/${Locks}'}");
+        let own = kinds.iter().fold(own, |own, kind| own.replace(kind, &format!("{kind}\n    Condition: IsAny")));
+        let report = read(&[("  Orders:", &own), ("CLAIMANT_TABLE: locks", "CLAIMANT_TABLE: !Ref Locks")]);
+        assert_eq!(tally(&report, 26), expected, "{kinds:?}: {report:#?}");
+    }
 }
 
 /// SAM makes a mapping of a topic's event that has a queue before the function.
@@ -381,6 +389,16 @@ fn what_may_not_be_there_is_looked_at_with_what_is_there_then() {
     }
     let report = read(&[all_under[1]]);
     assert_eq!([5, 30].map(|check| tally(&report, check)), [(0, 0, 1); 2], "{report:#?}");
+    let alarm = "  Old:
+    Type: AWS::CloudWatch::Alarm
+    Condition: IsAny
+    Properties:
+      {Namespace: AWS/SQS, MetricName: ApproximateAgeOfOldestMessage, Dimensions: [{Name: QueueName, Value: !GetAtt Orders.QueueName}]}
+  Orders:";
+    for (changes, expected) in [(&all_under[..2], (1, 0, 0)), (&[], (0, 0, 1))] {
+        let report = read(&[&[("  Orders:", alarm)], changes].concat());
+        assert_eq!(tally(&report, 30), expected, "{changes:?}: {report:#?}");
+    }
 }
 
 #[test]
@@ -399,5 +417,10 @@ fn loops_are_written_out_where_their_lists_are_known() {
     let report = with("!Ref Any");
     let [queues, mappings, none] = &*report.not_looked_at else { panic!("{report:#?}") };
     assert!(queues.contains(":9: Fn::ForEach::Queues: its list is not known here"), "{queues}");
-    assert!(mappings.contains("Fn::ForEach::Mappings") && none.ends_with("but for what is not known here"), "{none}");
+    assert!(mappings.contains("Fn::ForEach::Mappings") && none.ends_with("a queue that is known here"), "{none}");
+    // Once, however often the one around them goes round.
+    let within = "  Fn::ForEach::A:\n    - A\n    - [x, y, z]\n    - Fn::ForEach::B: [B, !Ref Any, {}]\n      Fn::ForEach::C: [C, !Ref Any, {}]\n";
+    let report = examine(&(PLAIN.to_owned() + within), &Options::default());
+    let [b, c] = &*report.not_looked_at else { panic!("{report:#?}") };
+    assert!(b.contains("Fn::ForEach::B: its list") && c.contains("Fn::ForEach::C: its list"), "{b}, {c}");
 }
