@@ -232,7 +232,7 @@ pub(crate) struct WorkOptions {
 
 /// Write a new consumer: the function with its tests, its resources and alarms in the template, and a sample event.
 ///
-/// Inside a workspace with a template.yaml or template.yml, in this directory or above it, the consumer is added to that workspace.
+/// Inside a workspace with a template (template.yaml or template.yml), in this directory or above it, the consumer is added to that workspace.
 /// Elsewhere, or with --project, a small project is created in a new directory NAME.
 ///
 /// By default work is done at least once, under a lease, and the handler gets the message's key as an idempotency key for

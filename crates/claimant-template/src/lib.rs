@@ -14,9 +14,17 @@ pub use yaml::{Kind, Node, Unreadable, parse};
 /// What a template is called, the first choice first: as AWS SAM CLI looks for it.
 const NAMES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
 
-/// Returns the name of the template in a directory: `template.yaml`, where there is only another one of SAM's names, that.
+/// What a template is called where there is none yet.
+pub const NAME: &str = NAMES[0];
+
+/// Returns the name of the template in a directory, if there is one by any of SAM's names.
+pub fn found_in(directory: &std::path::Path) -> Option<&'static str> {
+    NAMES.into_iter().find(|name| directory.join(name).is_file())
+}
+
+/// Returns the name of the template in a directory, or what it would be called.
 pub fn name_in(directory: &std::path::Path) -> &'static str {
-    NAMES.into_iter().find(|name| directory.join(name).is_file()).unwrap_or(NAMES[0])
+    found_in(directory).unwrap_or(NAME)
 }
 
 /// The longest template, in bytes: CloudFormation takes none that is longer.

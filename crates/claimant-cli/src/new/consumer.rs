@@ -202,6 +202,13 @@ impl Consumer<'_> {
             plan.fault(format!("{file} cannot be read"));
             return;
         };
+        if file.ends_with(".json") {
+            plan.fault(format!(
+                "{file} is JSON, to which no lines can be added: write it as {}, or give --project",
+                claimant_template::NAME
+            ));
+            return;
+        }
         let mut is_free = false;
         match claimant_template::parse(&yaml) {
             Ok(template) => {

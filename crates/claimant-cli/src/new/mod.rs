@@ -29,9 +29,6 @@ pub(crate) use name::Name;
 use plan::Plan;
 use project::Source;
 
-/// What SAM takes for a template, the first before the second.
-const TEMPLATES: [&str; 2] = ["template.yaml", "template.yml"];
-
 /// Plans, and writes unless it is a dry run; says what was written and what to do next.
 pub(crate) fn run(options: &New) -> Result<(), Error> {
     let here = options.directory.canonicalize().map_err(|e| {
@@ -39,7 +36,7 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
     })?;
     let workspace = if options.project { None } else { workspace(&here) };
     let inside = workspace.is_some();
-    let template = workspace.as_ref().map_or(TEMPLATES[0], |(_, template)| template);
+    let template = workspace.as_ref().map_or(claimant_template::NAME, |(_, template)| template);
     let consumer = Consumer { name: &options.name, guarantee: options.guarantee(), fifo: options.fifo, template };
     if inside && (options.claimant_path.is_some() || options.claimant_git.is_some()) {
         return Err(Error::new(
@@ -96,8 +93,7 @@ fn new_project(here: &Path, consumer: &Consumer<'_>, options: &New) -> Result<Pl
 fn workspace(here: &Path) -> Option<(PathBuf, &'static str)> {
     let in_workspace = |directory: &Path| {
         let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
-        let mut templates = TEMPLATES.into_iter().filter(|template| directory.join(template).is_file());
-        let template = templates.next().filter(|_| insert::has_path(&manifest, "workspace"))?;
+        let template = claimant_template::found_in(directory).filter(|_| insert::has_path(&manifest, "workspace"))?;
         Some((directory.to_owned(), template))
     };
     here.ancestors().find_map(in_workspace)

@@ -217,7 +217,7 @@ fn a_workspace_is_one_by_its_template() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("has no `claimant` for the members: add it, or give --project"), "{errors}");
     assert_eq!(files(workspace.path()), before);
-    // SAM takes either name, and the first where both are there.
+    // SAM takes any of these names, and the first where several are there.
     fs::write(&manifest, text).unwrap();
     let [first, second] = ["template.yaml", "template.yml"].map(|name| workspace.path().join(name));
     fs::rename(&first, &second).unwrap();
@@ -229,6 +229,11 @@ fn a_workspace_is_one_by_its_template() {
     fs::copy(&second, &first).unwrap();
     let said = written(workspace.path(), "second", &["--dry-run"]);
     assert!(said.contains("changed  template.yaml"), "{said}");
+    fs::remove_file(&first).unwrap();
+    fs::rename(&second, workspace.path().join("template.json")).unwrap();
+    let output = claimant_new(workspace.path(), "second", &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("template.json is JSON, to which no lines can be added"), "{errors}");
 }
 
 #[test]
