@@ -20,11 +20,11 @@ use crate::error::Chain;
 use crate::invocation_time::time_until;
 use crate::key::MessageId;
 use crate::limits::{REFUSED_RETRY_MAX_MS, SETTLE_LINGER_MS, STORE_BATCH_MAX};
-use crate::protocol::Settlement;
+use crate::protocol::{Abandoned, Settlement};
 use crate::spans::{Step, StepSpan};
 use crate::store::{Settled, StoreError};
 
-/// How long a completion is tried again that the store refuses.
+/// How long what must not stay unwritten is tried again that the store refuses.
 const REFUSED_MAX: Duration = Duration::from_millis(REFUSED_RETRY_MAX_MS);
 
 /// What came of the settlement of a claim.
@@ -42,8 +42,6 @@ pub(crate) struct Pending {
     pub(super) attempt: u32,
     pub(super) lease_end: Timestamp,
     settlement: Settlement,
-    /// Since when the store refuses it.
-    refused_since: Option<Instant>,
 }
 
 impl Pending {
@@ -56,14 +54,10 @@ impl Pending {
         self.work.delivery.message.id()
     }
 
-    /// Returns whether it is tried again after this error.
-    fn goes_on(&mut self, error: &StoreError) -> bool {
-        if error.kind().may_pass() {
-            return true;
-        }
-        // Of anything else that is not written, nothing is lost: it is run again all the same, or was never run.
-        let is_one = self.then.is_completion() && error.kind().may_be_put_right();
-        is_one && self.refused_since.get_or_insert_with(Instant::now).elapsed() < REFUSED_MAX
+    /// Returns whether it must not stay unwritten: what was done would be done again, and what may not be would be parked, though it is known
+    /// what became of it. All else is run again, or was never run.
+    fn is_lasting(&self) -> bool {
+        self.then.is_completion() || self.settlement.policy.abandoned == Abandoned::Park
     }
 
     /// Returns what came of it, after this long.
@@ -102,6 +96,8 @@ pub(crate) struct Settling<'a> {
     /// Of those: how many went without an answer at least once.
     unanswered: usize,
     calls: FuturesUnordered<BoxFuture<'a, CallEnd>>,
+    /// Since when the store refuses them.
+    refused_since: Option<Instant>,
     /// The longest that a call took.
     longest: Duration,
 }
@@ -116,6 +112,7 @@ impl<'a> Settling<'a> {
             in_flight: 0,
             unanswered: 0,
             calls: FuturesUnordered::new(),
+            refused_since: None,
             longest: Duration::ZERO,
         }
     }
@@ -186,23 +183,37 @@ impl<'a> Settling<'a> {
         })
     }
 
-    /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due, and a completion
-    /// that was refused for a shorter time: what was done and not written would be done again.
+    /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due, and what was
+    /// refused and must not stay unwritten for a shorter time.
     fn answered(&mut self, answers: Vec<SettleResult>, tries: u32, took: Duration) -> Vec<SettleResult> {
         self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unknown) = (Vec::with_capacity(answers.len()), Vec::new());
-        for SettleResult { mut pending, settled } in answers {
+        for SettleResult { pending, settled } in answers {
             match settled {
-                Settled::Unknown { claim: Some(claim), error } if pending.goes_on(&error) => {
+                Settled::Unknown { claim: Some(claim), error } if self.goes_on(&pending, &error) => {
                     unknown.push((claim, pending, error));
                 }
-                settled => results.push(SettleResult { pending, settled }),
+                settled => {
+                    if matches!(settled, Settled::Done) {
+                        self.refused_since = None;
+                    }
+                    results.push(SettleResult { pending, settled });
+                }
             }
         }
         results.extend(self.try_again(unknown, tries));
         results
+    }
+
+    /// Returns whether a settlement is tried again after this error.
+    fn goes_on(&mut self, pending: &Pending, error: &StoreError) -> bool {
+        if error.kind().may_pass() {
+            return true;
+        }
+        let is_one = pending.is_lasting() && error.kind().may_be_put_right();
+        is_one && self.refused_since.get_or_insert_with(Instant::now).elapsed() < REFUSED_MAX
     }
 
     fn try_again(&mut self, unknown: Vec<(Claim, Pending, StoreError)>, tries: u32) -> Vec<SettleResult> {
@@ -233,7 +244,7 @@ pub(crate) fn prepare(cx: BatchContext<'_>, unsettled: Unsettled, now: Timestamp
     let Unsettled { claimed: Claimed { work, claim, permits }, ending, then } = unsettled;
     let settlement = Settlement { ending, now, policy: cx.policy() };
     let (attempt, lease_end) = (claim.attempt, claim.lease_until);
-    (claim, Pending { work, permits, then, attempt, lease_end, settlement, refused_since: None })
+    (claim, Pending { work, permits, then, attempt, lease_end, settlement })
 }
 
 fn give_up(unknown: Vec<(Claim, Pending, StoreError)>) -> Vec<SettleResult> {

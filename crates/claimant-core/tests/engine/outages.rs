@@ -8,8 +8,8 @@ use std::time::Duration;
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::protocol::Settlement;
 use claimant_core::{
-    BoxFuture, Call, Claim, Consumer, Engine, InvocationTime, MemoryStore, Message, NoQueue, RecordId, Report, Settled,
-    Store, StoreError, StoreErrorKind,
+    BoxFuture, Call, Claim, Consumer, Engine, HandlerError, InvocationTime, MemoryStore, Message, NoQueue, RecordId,
+    Report, Settled, Store, StoreError, StoreErrorKind,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{FaultyStore, MovableClock};
@@ -52,7 +52,7 @@ fn shop(count: usize, away: Duration, kind: StoreErrorKind, setting: fn(Consumer
             if sent.len() == count {
                 failing.away_for(away, kind);
             }
-            Ok(())
+            if work.action == "fail" { Err(HandlerError::retry("the mail server is away")) } else { Ok(()) }
         }
     };
     let consumer = Consumer::new("mails", store.clone(), handler).key(|w: &Work| &w.id);
@@ -78,7 +78,11 @@ impl Shop {
 }
 
 fn batch(receive_count: u32) -> Vec<Message> {
-    (0..5).map(|n| message(n, &format!("k{n} ok"), receive_count)).collect()
+    batch_of(5, "ok", receive_count)
+}
+
+fn batch_of(count: usize, action: &str, receive_count: u32) -> Vec<Message> {
+    (0..count).map(|n| message(n, &format!("k{n} {action}"), receive_count)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,6 +146,29 @@ async fn a_refused_completion_is_tried_again_for_a_while() {
     }
 }
 
+/// What may not run again would be parked, though its handler said that nothing was done; what may, runs again all the same.
+#[tokio::test(start_paused = true)]
+async fn a_refused_failure_is_tried_again_where_it_would_be_parked() {
+    let rerun: fn(Consumer<Work>) -> Consumer<Work> = |consumer| consumer;
+    for (setting, wanted, lasts_s) in
+        [(rerun, "settle_unknown", 0..=0), (|consumer: Consumer<Work>| consumer.at_most_once(), "retry", 7..=8)]
+    {
+        let shop = shop(5, Duration::from_secs(7), StoreErrorKind::Denied, setting);
+        let (start, batch) = (Instant::now(), batch_of(5, "fail", 1));
+        assert_eq!(words(&shop.deliver(&batch).await), [wanted; 5].join(" "));
+        assert!(lasts_s.contains(&start.elapsed().as_secs()), "{wanted}: {:?}", start.elapsed());
+    }
+}
+
+/// What waited behind the first refused completions has no ten seconds of its own.
+#[tokio::test(start_paused = true)]
+async fn a_batch_waits_once_for_a_store_that_refuses_its_completions() {
+    let start = Instant::now();
+    let (counts, mails) = sent_through(Stubborn(StoreErrorKind::Denied, |_| true), 100, WORK).await;
+    assert_eq!((counts["settle_unknown"], mails), (100, 100), "{counts:?}");
+    assert!((10..=15).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn claims_are_tried_again_while_a_handler_could_start() {
     for kind in KINDS {
@@ -195,7 +222,7 @@ async fn a_lane_waits_for_its_heads_settlement_and_others_do_not() {
 async fn while_nothing_can_be_settled_no_handler_is_started() {
     for batch_size in [100, 2_000] {
         for takes in [WORK, WORK * 10] {
-            let (counts, mails) = sent_through(Stubborn(|_| true), batch_size, takes).await;
+            let (counts, mails) = sent_through(Stubborn(StoreErrorKind::Throttled, |_| true), batch_size, takes).await;
             // Those that ran when a settlement went unanswered for the first time, and those that had ended just before.
             assert!((10..=20).contains(&mails) && counts["settle_unknown"] >= mails, "{mails} mails, {counts:?}");
             assert!(!counts.contains_key("completed"), "{counts:?}");
@@ -215,7 +242,8 @@ async fn what_waited_for_the_store_is_run_when_it_is_back() {
 /// L4: one settlement that the store does not take, of a hot key for example, takes up one slot and no more.
 #[tokio::test(start_paused = true)]
 async fn one_settlement_that_is_not_taken_holds_up_no_other_message() {
-    let (counts, mails) = sent_through(Stubborn(|id| id.as_str().ends_with("#k0")), 100, WORK).await;
+    let (counts, mails) =
+        sent_through(Stubborn(StoreErrorKind::Throttled, |id| id.as_str().ends_with("#k0")), 100, WORK).await;
     assert_eq!((counts["completed"], counts["settle_unknown"], mails), (99, 1, 100), "{counts:?}");
 }
 
@@ -241,8 +269,8 @@ async fn sent_through(store: Stubborn, messages: usize, takes: Duration) -> (BTr
     (report.counts().into_iter().filter(|(_, count)| *count > 0).collect(), mails.load(Ordering::Relaxed))
 }
 
-/// Which keys' settlements a store does not take.
-struct Stubborn(fn(&RecordId) -> bool);
+/// Which keys' settlements a store does not take, and how it says so.
+struct Stubborn(StoreErrorKind, fn(&RecordId) -> bool);
 
 struct StubbornStore {
     records: MemoryStore,
@@ -251,8 +279,8 @@ struct StubbornStore {
 
 impl Store for StubbornStore {
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
-        if (self.refuses.0)(&claim.id) {
-            let error = StoreError::new(StoreErrorKind::Throttled, "a hot key");
+        if (self.refuses.1)(&claim.id) {
+            let error = StoreError::new(self.refuses.0, "a hot key, or a missing permission");
             return Box::pin(std::future::ready(Settled::unknown(claim, error)));
         }
         self.records.settle(claim, settlement, call)
