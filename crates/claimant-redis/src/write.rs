@@ -15,8 +15,8 @@ use crate::fields::{self, Field};
 /// value; how many fields are set, and each with its value; the fields that are removed.
 ///
 /// The first claim of a key is refused to a user that could not end it: a script is not rolled back, and work is done by then. So it reads by
-/// `HGETALL`, which duplicates need, and from Redis 7 on it asks for all later rights before it writes. (A command that changes nothing,
-/// tried first, is no such question: after any write, the server lets a script exceed its memory.)
+/// `HGETALL`, which duplicates need, and `HGET`, which settlements need; and from Redis 7 on it asks for the rights to later writes before it
+/// writes. (A write that changes nothing, tried first, is no such question: after any write, the server lets a script exceed its memory.)
 const GUARDED_WRITE: &str = "\
 local key, at = KEYS[1], 2
 local function pairs_here()
@@ -25,14 +25,15 @@ local function pairs_here()
   return first, at - 1
 end
 local first, last = pairs_here()
-local holds = first <= last or #redis.call('HGETALL', key) == 0
+local shown = first > last and redis.call('HGETALL', key)
+local holds = not shown or #shown == 0 and not redis.call('HGET', key, '')
 for i = first, last, 2 do
   holds = holds and redis.call('HGET', key, ARGV[i]) == ARGV[i + 1]
 end
-if not holds then return redis.call('HGETALL', key) end
+if not holds then return shown or redis.call('HGETALL', key) end
 local may = redis.acl_check_cmd
-if may and not (may('HGET', key, '') and may('HDEL', key, '') and may('PEXPIRE', key, 0)) then
-  return redis.error_reply('NOPERM HGET, HDEL, PEXPIRE')
+if may and not (may('HDEL', key, '') and may('PEXPIRE', key, 0)) then
+  return redis.error_reply('NOPERM HDEL, PEXPIRE')
 end
 redis.call('HSET', key, unpack(ARGV, pairs_here()))
 if at <= #ARGV then redis.call('HDEL', key, unpack(ARGV, at)) end
