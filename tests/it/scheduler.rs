@@ -182,7 +182,7 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
     const ROLE: Loss = Loss::Instead(400, r#"{"__type":"ValidationException","Message":"secret"}"#);
     const LOST: [Loss; 2] = [Loss::Request, Loss::Answer];
     type Row<'a> = (&'a str, &'a [Loss], &'a str, usize, &'a str);
-    let rows: [Row<'_>; 19] = [
+    let rows: [Row<'_>; 20] = [
         ("an empty success", &[Loss::Instead(200, "")], "Unknown", 0, "Created"),
         ("lost requests", &[LOST[0]; 3], "Unknown", 0, "Created"),
         ("lost answers", &[LOST[1]; 3], "Unknown", 1, "AlreadyThere"),
@@ -199,6 +199,7 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
         ("no such group", &[NO_GROUP], "Refused", 0, "Created"),
         ("taken, and not to be looked at", &[TAKEN, DENIED], "Unknown", 0, "Created"),
         ("a lost answer, and not to be looked at", &[LOST[1], TAKEN, DENIED], "Unknown", 1, "AlreadyThere"),
+        ("a lost answer, and an empty look", &[LOST[1], TAKEN, Loss::Instead(200, "")], "Unknown", 1, "AlreadyThere"),
         ("taken, and gone", &[TAKEN], "Unknown", 0, "Created"),
         ("taken, and no answer", &[TAKEN, LOST[1], LOST[1], LOST[1]], "Unknown", 0, "Created"),
         ("taken, and too many", &[TAKEN, THROTTLED, THROTTLED, THROTTLED], "Unknown", 0, "Created"),

@@ -193,11 +193,7 @@ impl Scheduler {
             .target(target(asked).map_err(incomplete)?);
         match request(name, || create.clone().send()).await {
             // What answers in the place of the service names none.
-            Ok(created) if created.schedule_arn().is_empty() => Err(SendError::new(
-                SendErrorKind::Unknown,
-                "what answered is not EventBridge Scheduler: a success without a schedule's ARN. Is the endpoint right, or is there a \
-                 proxy in front of it?",
-            )),
+            Ok(created) if created.schedule_arn().is_empty() => Err(no_schedule()),
             Ok(_) => Ok(Scheduled::Created),
             Err(Fault::Conflict) => self.compare(name, asked, after).await,
             Err(fault) => Err(fault.error("the schedule group does not exist: create it, or leave it out")),
@@ -239,6 +235,9 @@ impl Scheduler {
                 error => error,
             },
         })?;
+        if there.arn().is_none() {
+            return Err(no_schedule());
+        }
         match of(&there).difference(asked, after) {
             None => Ok(Scheduled::AlreadyThere),
             Some(difference) => Err(SendError::new(
@@ -250,6 +249,13 @@ impl Scheduler {
             )),
         }
     }
+}
+
+/// Returns the error of a success that names no schedule.
+fn no_schedule() -> SendError {
+    let why = "what answered is not EventBridge Scheduler: a success without a schedule's ARN. Is the endpoint right, or is there a proxy \
+               in front of it?";
+    SendError::new(SendErrorKind::Unknown, why)
 }
 
 /// Returns what a schedule calls, in the form of a request.
