@@ -21,7 +21,7 @@
 //!
 //! `dynamodb:UpdateItem` and `dynamodb:GetItem` on each table. `dynamodb:PutItem` for claims of one new key that take less processor
 //! time; for many records in one request also `dynamodb:PartiQLInsert`, `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`, see
-//! [`LockTable::batched`]. What of these is denied is not sent again, and the answers are the same. On tables that records are moved from
+//! [`LockTable::batched`]. What of these is denied is not sent again (for many, for a minute), and the answers are the same. On tables that records are moved from
 //! `dynamodb:GetItem`, `BatchGetItem` and `DeleteItem`. For a transaction's own writes `PutItem`, `UpdateItem`, `DeleteItem` and `ConditionCheckItem` on
 //! their tables, as far as they are used. Operators need
 //! `dynamodb:UpdateItem`, `GetItem`, `Scan` and `DescribeTable`.

@@ -132,8 +132,8 @@ impl LockTable {
     }
 
     /// Sets whether many keys are claimed and settled in one request (default: yes). That needs `dynamodb:PartiQLInsert`,
-    /// `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`; without it, or where that is denied, each key has a request
-    /// of its own. The answers are the same. Tables of another account, and endpoints without PartiQL, need `false`.
+    /// `dynamodb:PartiQLUpdate` and `dynamodb:BatchGetItem`; without it, or for a minute where that is denied, each key has a
+    /// request of its own. The answers are the same. Tables of another account, and endpoints without PartiQL, need `false`.
     #[must_use]
     pub fn batched(mut self, batched: bool) -> Self {
         self.permitted = Arc::new(Permitted::new(batched));
