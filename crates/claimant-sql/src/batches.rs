@@ -191,5 +191,5 @@ fn aborted(completions: Completions, why: &str) -> Vec<Settled> {
 }
 
 fn unknown(completions: Completions, error: &SqlError) -> Vec<Settled> {
-    completions.into_iter().map(|(claim, _)| Settled::unknown(claim, error.clone())).collect()
+    completions.into_iter().map(|(claim, _)| error.clone().unsettled(claim)).collect()
 }

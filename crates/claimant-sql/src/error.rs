@@ -1,6 +1,6 @@
 //! Maps a database's errors to store errors.
 
-use claimant_core::{StoreError, StoreErrorKind};
+use claimant_core::{Claim, Settled, StoreError, StoreErrorKind};
 use sqlx::Database;
 use sqlx::error::DatabaseError;
 
@@ -19,6 +19,8 @@ pub(crate) struct SqlError {
     /// There is a record with this key already.
     #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "PostgreSQL has ON CONFLICT for it"))]
     pub(crate) duplicate: bool,
+    /// The login was refused: the password that a process has does not become right, and the server may count the tries and lock the user.
+    pub(crate) is_login: bool,
 }
 
 /// A table of claimant's, as errors about it name it.
@@ -92,7 +94,7 @@ impl Meaning {
 
 impl SqlError {
     pub(crate) fn new(kind: StoreErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), code: String::new(), contended: false, duplicate: false }
+        Self { kind, text: text.into(), code: String::new(), contended: false, duplicate: false, is_login: false }
     }
 
     /// Returns the error of `operation` on this table.
@@ -110,6 +112,7 @@ impl SqlError {
                     code,
                     contended: meaning.contended,
                     duplicate: answer.is_unique_violation(),
+                    is_login: false,
                 };
             }
             // rustls returns its own errors as invalid data.
@@ -138,6 +141,17 @@ impl SqlError {
     /// Returns the error of a commit of which it could not be found out whether it applied.
     pub(crate) fn in_doubt() -> Self {
         Self::new(StoreErrorKind::Unreachable, "no time was left to find out whether the commit applied")
+    }
+
+    /// Returns the error of a connection that could not be opened.
+    pub(crate) fn of_connecting<D: ErrorCodes>(error: &sqlx::Error) -> Self {
+        let error = Self::of::<D>("connecting to the database", error, &RECORDS);
+        Self { is_login: error.kind == StoreErrorKind::Denied, ..error }
+    }
+
+    /// Returns what is known of a settlement that met this. Without its claim, which the engine would settle again by another login.
+    pub(crate) fn unsettled(self, claim: Claim) -> Settled {
+        Settled::Unknown { claim: (!self.is_login).then_some(claim), error: self.into() }
     }
 
     /// Returns whether the server said it, on a connection that goes on.

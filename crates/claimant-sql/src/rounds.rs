@@ -199,7 +199,7 @@ pub(crate) async fn renew_on<D: Dialect>(
 }
 
 pub(crate) async fn settle<D: Dialect>(pool: &Pool<D>, ending: (Claim, Settlement), mut budget: Budget<'_>) -> Settled {
-    let mut unknown = StoreError::no_answer(budget.left());
+    let mut unknown = SqlError::new(StoreErrorKind::Unreachable, "no time was left to end the claim");
     for round in 0..ROUNDS_MAX {
         let decision = match Session::open(pool, budget).await {
             Ok(mut session) => settle_on(&mut session, &ending).await,
@@ -210,15 +210,15 @@ pub(crate) async fn settle<D: Dialect>(pool: &Pool<D>, ending: (Claim, Settlemen
             Ok(SettleDecision::Lost) => return Settled::Lost,
             Ok(SettleDecision::Write(_)) => {}
             // No retry fixes these, and they say that nothing was written.
-            Err(error) if error.is_final() => return Settled::unknown(ending.0, error),
+            Err(error) if error.is_final() => return error.unsettled(ending.0),
             // No answer: the next round finds the record as the lost write left it.
-            Err(error) => (unknown, budget) = (error.into(), budget.after_failure()),
+            Err(error) => (unknown, budget) = (error, budget.after_failure()),
         }
         if !wait(round, budget).await {
             break;
         }
     }
-    Settled::unknown(ending.0, unknown)
+    unknown.unsettled(ending.0)
 }
 
 /// Ends a claim on this connection; where its guard did not hold, the record says what that means.
@@ -258,8 +258,7 @@ pub(crate) async fn settle_all<D: Dialect>(
             Ok(count) if count == chunk.len() => return chunk.iter().map(|_| Settled::Done).collect(),
             // No claim would be settled, and each try could be counted as a failed login.
             Err(error) if error.kind == StoreErrorKind::Denied => {
-                let unknown = |(claim, _)| Settled::unknown(claim, error.clone());
-                return chunk.into_iter().map(unknown).collect();
+                return chunk.into_iter().map(|(claim, _)| error.clone().unsettled(claim)).collect();
             }
             _ => {}
         }

@@ -69,7 +69,7 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
             let mut connection = match timeout_at(budget.until(), pool.acquire()).await {
                 Ok(Ok(connection)) => connection,
                 Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => return Err(no_connection(pool, left)),
-                Ok(Err(error)) => return Err(SqlError::of::<D>("connecting to the database", &error, &RECORDS)),
+                Ok(Err(error)) => return Err(SqlError::of_connecting::<D>(&error)),
             };
             // Without time left no statement is sent on it: it goes back as it is.
             let untested = !budget.has_failed() || budget.left().is_zero();

@@ -220,7 +220,7 @@ async fn resolve_commit<D: Dialect>(
             break;
         }
     }
-    Settled::unknown(after::<D>(claim, grant, true), error)
+    error.unsettled(after::<D>(claim, grant, true))
 }
 
 /// Writes a record over the one that a claim had found, and returns the record that then exists, as far as the statement saw it.
@@ -270,5 +270,5 @@ async fn record_failure<D: Dialect>(
         }
     }
     // Its own transaction is over, so the lock's owner has claimed the key meanwhile, or keeps the whole table locked.
-    if unknown.contended { Settled::Lost } else { Settled::unknown(after::<D>(claim, grant, false), unknown) }
+    if unknown.contended { Settled::Lost } else { unknown.unsettled(after::<D>(claim, grant, false)) }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::protocol::Refusal;
 use claimant_core::{Call, ClaimAnswer, Meter, Settled};
-use sqlx::query;
+use sqlx::{query, query_scalar};
 
 use super::transactions::transactional;
 use super::world::{AnyStore, Database, Party, completed, granted, request, settle};
@@ -16,6 +16,8 @@ const POSTGRES: &[&str] = &[
     "default_transaction_read_only = on",
     "default_transaction_isolation = serializable",
     "default_transaction_deferrable = on",
+    // As PostgreSQL 11 has it.
+    "extra_float_digits = 0",
 ];
 const MARIADB: &[&str] = &[
     "completion_type = 'CHAIN'",
@@ -35,6 +37,8 @@ async fn write_effect(store: &AnyStore) {
         AnyStore::Postgres(store) => {
             let mut own = store.pool().begin().await.unwrap();
             query(EFFECT).execute(&mut *own).await.unwrap();
+            let digits = query_scalar("SELECT (0.1::float8 + 0.2)::text").fetch_one(&mut *own).await;
+            assert_eq!(digits.as_ref().map(String::as_str).unwrap(), "0.30000000000000004");
             own.commit().await.unwrap();
         }
         AnyStore::MySql(store) => {
@@ -80,6 +84,8 @@ async fn what_is_completed_is_committed_whatever_the_defaults_are() {
             // With one connection, what one leaves the other has.
             let store = database.store_at(&url, 1).await;
             let claim = granted(&store, "leased").await;
+            // Before the handler's own transaction would commit an open one.
+            assert_eq!(party.count("claimant_records").await, 1, "{what}");
             write_effect(&store).await;
             let settled = settle(&store, claim, LONG).await;
             assert!(matches!(settled, Settled::Done), "{what}: {settled:?}");

@@ -14,9 +14,11 @@ use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 /// The settings of each connection: a lock of another transaction, on a row or on the table, fails a statement, rather than block it until
 /// long after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
 /// gaps between them; a value that is too long is refused, never cut; and what has no transaction of its own commits, whatever the server's
-/// defaults are: also after another one's `COMMIT` on the connection, and after what the server ran first (`init_connect`).
-const SESSION: &str = "SET SESSION completion_type = 0, autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \
-                       sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
+/// defaults are: also after another one's `COMMIT` on the connection, and after what the server ran first (`init_connect`), which can have
+/// left a transaction open: it ends where autocommit goes from off to on. (With an expired password `SET` is taken and `COMMIT` is not: the
+/// first statement of a call then says what is wrong.)
+const SESSION: &str = "SET SESSION completion_type = 0, autocommit = 0, autocommit = 1, innodb_lock_wait_timeout = 1, \
+                       lock_wait_timeout = 1, sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
                        SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
 
 /// Makes migrations of one database wait for each other: null where there is none. Lock names are global to the server, and short.

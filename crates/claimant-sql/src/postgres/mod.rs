@@ -16,10 +16,10 @@ pub use statements::CLEAR;
 
 /// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
 /// after its caller has gone; each statement sees what was committed before it; a commit is answered when it outlasts a crash, also
-/// where a role's or a database's default is `off`; and a statement whose client is gone ends, as far as the server's version and
-/// platform can tell.
+/// where a role's or a database's default is `off`; floats in text, which are the handlers', have all their digits; and a statement whose
+/// client is gone ends, as far as the server's version and platform can tell.
 pub const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
-    SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
+    SET extra_float_digits = 2; SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'; \
     DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', false); \
     EXCEPTION WHEN OTHERS THEN NULL; END $$";
@@ -62,7 +62,7 @@ impl PostgresStore {
             None => options.application_name("claimant"),
         };
         // Statements have no values in them, but they are internal to claimant.
-        // PgBouncer refuses the parameter that sqlx sends for floats in text, which are none of claimant's.
+        // PgBouncer refuses the parameter by which sqlx asks for all digits of floats: a statement does, once it is connected.
         let options = options.disable_statement_logging().extra_float_digits(None);
         Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))
     }
