@@ -230,8 +230,8 @@ impl DeadLetterQueue {
         }
     }
 
-    /// Shows messages again, by their receipt handles. What fails is shown by SQS, after [`HIDE_S`]; returns how many those are whose
-    /// requests failed.
+    /// Shows messages again, by their receipt handles. What fails is shown by SQS, after [`HIDE_S`]; returns how many those are that no
+    /// answer names. A message whose own entry fails is not hidden any more, or gone.
     pub(super) async fn show(&self, receipts: &[String]) -> u64 {
         let entry = |(number, receipt): (usize, &String)| {
             let entry = ChangeEntry::builder().id(number.to_string()).receipt_handle(receipt).visibility_timeout(0);
@@ -239,12 +239,12 @@ impl DeadLetterQueue {
         };
         let mut failed = 0;
         for receipts in receipts.chunks(REQUESTS_MAX * REQUEST_MAX) {
-            let shown = receipts.chunks(REQUEST_MAX).map(|chunk| {
+            let shown = receipts.chunks(REQUEST_MAX).map(async |chunk| {
                 let entries = chunk.iter().enumerate().filter_map(entry).collect();
-                let request =
-                    self.client.change_message_visibility_batch().queue_url(&self.url).set_entries(Some(entries));
-                // A message whose own entry fails is not hidden any more, or gone.
-                async move { if request.send().await.is_ok() { 0 } else { chunk.len() as u64 } }
+                let request = self.client.change_message_visibility_batch().queue_url(&self.url);
+                let answer = request.set_entries(Some(entries)).send().await;
+                let named = answer.map_or(0, |answer| answer.successful().len() + answer.failed().len());
+                chunk.len().saturating_sub(named) as u64
             });
             failed += join_all(shown).await.into_iter().sum::<u64>();
         }

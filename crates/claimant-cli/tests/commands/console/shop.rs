@@ -115,7 +115,8 @@ fn sqs(request: &str) -> Option<Value> {
     if is("DeleteMessageBatch") && is_dead {
         return Some(json!({"Successful": [{"Id": "0"}], "Failed": []}));
     }
-    (is("ChangeMessageVisibilityBatch") && is_dead).then(|| json!({"Successful": [], "Failed": []}))
+    let shown = || (0..10).map(|n: u8| json!({"Id": n.to_string()})).collect::<Vec<_>>();
+    (is("ChangeMessageVisibilityBatch") && is_dead).then(|| json!({"Successful": shown(), "Failed": []}))
 }
 
 fn letters() -> Vec<Value> {
