@@ -90,7 +90,8 @@ pub enum Settled {
     /// Whether the ending was written could not be found out in the time given. Until it is, the message is not done.
     Unknown {
         /// The claim, to be settled again in the same way: a settlement that applied although its answer was lost is then
-        /// [`Done`](Self::Done). `None` where the call was given up that had it.
+        /// [`Done`](Self::Done). `None` where the call was given up that had it, or where
+        /// the store wants no other try, such as another login with a refused password.
         claim: Option<Claim>,
         /// Why. Where its kind [is transient](StoreErrorKind::is_transient) or [`Other`](StoreErrorKind::Other), the engine tries
         /// again to find out.
