@@ -88,7 +88,7 @@ impl BatchContext<'_> {
         }
         let message = &delivery.message;
         let (asked_s, window_s) = (asked.as_secs(), window.as_secs());
-        tracing::warn!(consumer = %self.name(), message_id = %message.id(), asked_s, window_s, has_schedules, payload_removed, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a time, a window that is a day longer than the delay, and a payload that is not removed with its message. It comes back earlier, unless it is dead-lettered after this receive");
+        tracing::warn!(consumer = %self.name(), message_id = %message.id(), asked_s, window_s, has_schedules, payload_removed, hidden_s = VISIBILITY_MAX_S, "its handler asks for a longer delay than a queue can hide a message for, and it is not sent again: that takes a schedule, a window that is a day longer than the delay, and a payload that is not removed with its message. It comes back earlier, unless it is dead-lettered after this receive");
         Duration::from_secs(VISIBILITY_MAX_S)
     }
 
