@@ -34,6 +34,12 @@ const IAM: [(&str, &str, &str); 8] = [
 const US_GOV: (&str, [&str; 2]) = ("aws-us-gov", ["lambda", "scheduler"]);
 const US_GOV_BOTH: &str = "monitoring";
 
+/// Says that what answered is not this service, by what came, and what is to be looked at.
+#[must_use]
+pub fn not_of(service: &str, came: &str) -> String {
+    format!("what answered is not {service}: {came}. Is the endpoint right, or is there a proxy in front of it?")
+}
+
 /// Returns the DNS suffix of a partition's endpoints.
 #[must_use]
 pub fn domain(partition: &str) -> &'static str {

@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use claimant_local::workload::COUNT_MAX;
@@ -135,7 +135,7 @@ if the cloud was stopped before it was ready.";
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Local {
     /// The SAM template; where there is no template.yaml, template.yml or template.json
-    #[arg(long, value_name = "FILE", default_value = claimant_template::name_in(Path::new("")))]
+    #[arg(long, value_name = "FILE", default_value = claimant_template::name_here())]
     pub(crate) template: PathBuf,
 
     /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times

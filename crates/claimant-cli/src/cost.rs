@@ -1,6 +1,6 @@
 //! `claimant cost`: what a deployment costs a month.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use claimant_core::Error;
 use claimant_cost::{Choice, Guarantee, Load, Prices, Store, Traffic, Work};
@@ -51,7 +51,7 @@ pub(crate) struct Cost {
 #[derive(Debug, clap::Args)]
 struct DeploymentOptions {
     /// The template; where there is no template.yaml, template.yml or template.json
-    #[arg(long, value_name = "FILE", default_value = claimant_template::name_in(Path::new("")))]
+    #[arg(long, value_name = "FILE", default_value = claimant_template::name_here())]
     template: PathBuf,
 
     /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times

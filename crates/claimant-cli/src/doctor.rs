@@ -1,6 +1,6 @@
 //! `claimant doctor`: what is wrong with a template, or with what is deployed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_doctor::account::{Aws, Scope, examine};
@@ -33,7 +33,7 @@ const WIDTH: usize = 100;
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Doctor {
     /// The template; where there is no template.yaml, template.yml or template.json; may be given several times. Nested stacks that it names by a path are read with it
-    #[arg(long = "template", value_name = "FILE", default_value = claimant_template::name_in(Path::new("")),
+    #[arg(long = "template", value_name = "FILE", default_value = claimant_template::name_here(),
           conflicts_with_all = ["stack", "functions"])]
     templates: Vec<PathBuf>,
 

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsOutput;
 use aws_sdk_dynamodb::types::{BatchStatementErrorCodeEnum as Code, BatchStatementResponse, ConsumedCapacity};
+use claimant_aws::endpoints::not_of;
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
@@ -42,7 +43,7 @@ where
 /// Returns the error of a call that was answered with a success which is not DynamoDB's, since it lacks this: what has no body reads as an
 /// answer without anything in it. It is not known what became of the request.
 pub(crate) fn no_success(operation: &'static str, table: &str, lacks: &str) -> StoreError {
-    let why = not_of_dynamodb(&format!("a success without {lacks}"));
+    let why = not_of("DynamoDB", &format!("a success without {lacks}"));
     StoreError::new(StoreErrorKind::Unreachable, format!("{operation} on table {table:?} failed: {why}"))
 }
 
@@ -144,7 +145,7 @@ where
                 // A success that cannot be read may be the spoilt answer to a request that was carried out.
                 let is_unknown = status.is_server_error() || status.is_success() || status.as_u16() == 429;
                 let kind = if is_unknown { StoreErrorKind::Unreachable } else { StoreErrorKind::Other };
-                let why = not_of_dynamodb(&format!("status {}, without an error code", status.as_u16()));
+                let why = not_of("DynamoDB", &format!("status {}, without an error code", status.as_u16()));
                 return StoreError::new(kind, format!("{what} failed: {why}"));
             };
             let (kind, fix) = match classify(code, fixes) {
@@ -170,11 +171,6 @@ where
         _ => (StoreErrorKind::Other, Chain(error).to_string()),
     };
     StoreError::new(kind, format!("{what} failed: {why}"))
-}
-
-/// Says what came that DynamoDB does not send.
-fn not_of_dynamodb(came: &str) -> String {
-    format!("what answered is not DynamoDB: {came}. Is the endpoint right, or is there a proxy in front of it?")
 }
 
 fn classify(code: &str, fixes: &Fixes) -> (StoreErrorKind, String) {

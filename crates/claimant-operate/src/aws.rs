@@ -2,6 +2,7 @@
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use claimant_aws::endpoints;
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
 
@@ -101,11 +102,8 @@ pub(crate) fn not_made(what: &str, why: &str) -> Error {
 
 /// Returns the error where the answer, with this HTTP status, has no error code, as all of this service's have.
 pub(crate) fn not_of(what: &str, service: &str, status: u16) -> Error {
-    Error::new(format!(
-        "{what}: what answered is not {service}: status {status}, without an error code. Is the endpoint right, or is there a proxy in \
-         front of it?"
-    ))
-    .of_kind(ErrorKind::Unavailable)
+    let why = endpoints::not_of(service, &format!("status {status}, without an error code"));
+    Error::new(format!("{what}: {why}")).of_kind(ErrorKind::Unavailable)
 }
 
 /// Returns the error where no answer came, or none that can be read.

@@ -7,6 +7,7 @@ use aws_sdk_scheduler::operation::get_schedule::GetScheduleOutput;
 use aws_sdk_scheduler::types::{
     ActionAfterCompletion, DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, ScheduleState, Target,
 };
+use claimant_aws::endpoints::not_of;
 use claimant_core::{Clock as _, Error, Key, Message, SystemClock, Timestamp, Variables};
 
 use crate::error::{SendError, SendErrorKind};
@@ -253,9 +254,7 @@ impl Scheduler {
 
 /// Returns the error of a success that names no schedule.
 fn no_schedule() -> SendError {
-    let why = "what answered is not EventBridge Scheduler: a success without a schedule's ARN. Is the endpoint right, or is there a proxy \
-               in front of it?";
-    SendError::new(SendErrorKind::Unknown, why)
+    SendError::new(SendErrorKind::Unknown, not_of("EventBridge Scheduler", "a success without a schedule's ARN"))
 }
 
 /// Returns what a schedule calls, in the form of a request.

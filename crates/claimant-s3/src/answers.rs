@@ -2,13 +2,15 @@
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
+use claimant_aws::endpoints::not_of;
 use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind, FetchError, Rejection};
 
-/// What an answer is that says no ETag of an object: S3 says one of each that it takes and gives.
-pub(crate) const NOT_S3: &str =
-    "what answered is not S3: a success without an ETag. Is the endpoint right, or is there a proxy in front of it?";
+/// Says what an answer is that has no ETag of an object: S3 says one of each that it takes and gives.
+pub(crate) fn no_etag() -> String {
+    not_of("S3", "a success without an ETag")
+}
 
 /// Returns why an object was not fetched. Only one that S3 says is not there is gone for good: a wrong permission, a wrong
 /// Region and a wrong bucket of one's own settings are put right while the messages wait.

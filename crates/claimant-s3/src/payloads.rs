@@ -164,7 +164,7 @@ impl S3Payloads {
         let put = put.body(ByteStream::from(payload.to_vec())).send().await;
         let put = put.map_err(|error| answers::not_done("take the payload", "s3:PutObject", &error))?;
         if put.e_tag().is_none() {
-            return Err(Error::new(answers::NOT_S3).of_kind(ErrorKind::Unavailable));
+            return Err(Error::new(answers::no_etag()).of_kind(ErrorKind::Unavailable));
         }
         let size = AttributeValue::number(payload.len());
         Ok(Written::new(extended::message_body(bucket, &key), extended::SIZE_ATTRIBUTE, size))
@@ -181,7 +181,7 @@ impl S3Payloads {
         let bytes =
             usize::try_from(length).ok().filter(|bytes| *bytes <= self.payload_max_bytes).ok_or_else(too_large)?;
         if object.e_tag().is_none() {
-            return Err(unavailable(answers::NOT_S3.to_owned()));
+            return Err(unavailable(answers::no_etag()));
         }
         room.take(bytes).await?;
         let mut payload = Vec::with_capacity(bytes);

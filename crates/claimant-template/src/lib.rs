@@ -22,9 +22,9 @@ pub fn found_in(directory: &std::path::Path) -> Option<&'static str> {
     NAMES.into_iter().find(|name| directory.join(name).is_file())
 }
 
-/// Returns the name of the template in a directory, or what it would be called.
-pub fn name_in(directory: &std::path::Path) -> &'static str {
-    found_in(directory).unwrap_or(NAME)
+/// Returns the name of the template in the working directory, or what it would be called.
+pub fn name_here() -> &'static str {
+    found_in(std::path::Path::new("")).unwrap_or(NAME)
 }
 
 /// The longest template, in bytes: CloudFormation takes none that is longer.

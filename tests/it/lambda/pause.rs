@@ -35,17 +35,7 @@ struct World {
 
 impl World {
     async fn start() -> Self {
-        let spec = MappingSpec {
-            logical_id: "Orders".to_owned(),
-            line: 1,
-            queue: "orders".to_owned(),
-            batch_size: 10,
-            window: Duration::ZERO,
-            filters: Vec::new(),
-            report_batch_item_failures: true,
-            maximum_concurrency: None,
-            enabled: true,
-        };
+        let spec = MappingSpec::new("Orders", "orders");
         let switch = MappingSwitch::new(&spec);
         let function = FunctionSpec {
             logical_id: "Orders".to_owned(),

@@ -181,17 +181,7 @@ mod tests {
         let logs = tempfile::NamedTempFile::new().unwrap();
         let writer = Arc::new(logs.reopen().unwrap());
         let _guard = tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(writer).finish());
-        let spec = MappingSpec {
-            logical_id: "ConfirmOrders".to_owned(),
-            line: 1,
-            queue: "orders".to_owned(),
-            batch_size: 10,
-            window: Duration::ZERO,
-            filters: Vec::new(),
-            report_batch_item_failures: true,
-            maximum_concurrency: None,
-            enabled: true,
-        };
+        let spec = MappingSpec::new("ConfirmOrders", "orders");
         let (sqs, journal) = (Sqs::new(), Journal::off());
         let (counters, held, failed) = Default::default();
         let source = Source { spec, sqs, counters, held, journal, failed };

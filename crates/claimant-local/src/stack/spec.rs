@@ -162,6 +162,24 @@ pub struct MappingSpec {
     pub enabled: bool,
 }
 
+impl MappingSpec {
+    /// Returns a mapping of this name from a queue, with Lambda's defaults, but for that it reports the messages that failed.
+    #[must_use]
+    pub fn new(logical_id: &str, queue: &str) -> Self {
+        Self {
+            logical_id: logical_id.to_owned(),
+            line: 1,
+            queue: queue.to_owned(),
+            batch_size: 10,
+            window: Duration::ZERO,
+            filters: Vec::new(),
+            report_batch_item_failures: true,
+            maximum_concurrency: None,
+            enabled: true,
+        }
+    }
+}
+
 /// Something in a template that AWS would run, or know, and the local cloud does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRun {

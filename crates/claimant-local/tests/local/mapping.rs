@@ -35,17 +35,7 @@ fn bench(queue: &str, bodies: &[&str], variables: &[(&str, &str)]) -> Bench {
         ..QueueSettings::default()
     };
     sqs.create_queue(queue, settings).unwrap();
-    let spec = MappingSpec {
-        logical_id: "ConfirmOrders".to_owned(),
-        line: 1,
-        queue: queue.to_owned(),
-        batch_size: 10,
-        window: Duration::ZERO,
-        filters: Vec::new(),
-        report_batch_item_failures: true,
-        maximum_concurrency: None,
-        enabled: true,
-    };
+    let spec = MappingSpec::new("ConfirmOrders", queue);
     let bench = Bench { dir, logs, function, sqs, spec };
     bodies.iter().for_each(|body| bench.send(body));
     bench
