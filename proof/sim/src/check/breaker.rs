@@ -138,10 +138,10 @@ fn after(
         (Event::Changed { after: Some(_), .. }, Knows::Open { half: true, .. }) if claims => {
             Knows::Probes { since: at, failed: false }
         }
-        // Whoever reads does not probe any more: it had no answer in time.
-        (Event::Answered { good: true, .. }, Knows::Open { since, .. } | Knows::Probes { since, .. })
-            if is_of(request, &[Kind::Read]) =>
-        {
+        // Whoever reads does not probe any more: it had no answer in time. One that was frozen before it asked to open it knows of
+        // it, too (seed 3008305).
+        (Event::Answered { good: true, .. }, _) if is_of(request, &[Kind::Read]) => {
+            let since = if let Knows::Open { since, .. } | Knows::Probes { since, .. } = knows { since } else { at };
             match read {
                 Some(record) if is_closed(record, by_its_clock(timeline, request, at)) => Knows::Nothing,
                 Some(record) => Knows::Open { since, half: is_over(record, at) },

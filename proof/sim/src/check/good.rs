@@ -69,15 +69,15 @@ fn is_undone(scenario: &Scenario) -> bool {
 /// What makes such a message look innocent again (an operator's act), and a receive that was lost to a `busy` key, count as one more; so do
 /// all of them where an operator may have moved them back from the dead-letter queue.
 /// One that was lost to a fault, or by the message itself, counts as two: it can be an attempt besides, and suspects run in the
-/// order of their attempts.
-fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
+/// order of their attempts. So does each attempt of its key before its first receive, by another message or before a redrive (seed 3002555).
+fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize, before: usize) -> bool {
     let aborts = |works: &[Work]| works.iter().any(|work| matches!(work, Work::Abort(_)));
     let acts = |fault: &&Fault| matches!(**fault, Fault::Operate { at_ms, key, .. } if at_ms < at && scenario.keys.get(key).is_some_and(|works| aborts(works)));
     let acts = scenario.faults.iter().filter(acts).count();
     let aborts = scenario.keys.iter().filter(|works| aborts(works)).count();
     let redrives =
         scenario.faults.iter().filter(|fault| matches!(fault, Fault::Redrive { at_ms } if *at_ms < at)).count();
-    let spent = if aborts > 0 { acts + busy + 2 * own + redrives * aborts } else { 0 };
+    let spent = if aborts > 0 { acts + busy + before + 2 * own + redrives * aborts } else { 0 };
     let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
     // Those that do not fit one after the other run a few at once.
     let takes = scenario.keys.iter().filter_map(|works| works.last()).map(|work| match work {
@@ -105,8 +105,8 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     let busy = count(Spent::Busy) + count(Spent::BusyFailing);
     let own = count(Spent::Itself) + count(Spent::Fate);
     let neighbours = count(Spent::Neighbour);
-    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(timeline.scenario, at, busy, own)
-    {
+    let bears = || is_bearable(timeline.scenario, at, busy, own, attempts_before(timeline, id));
+    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && bears() {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
     // What is called can be away for longer than the receives last: then each copy fails, or waits for one that does (seed 708084).
@@ -123,6 +123,18 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     {
         found.add("turn", at, format!("{id} is dead-lettered without a run, and {before} had its turn before it"));
     }
+}
+
+/// How often its keys had been tried when it was received for the first time.
+fn attempts_before(timeline: &Timeline<'_>, id: &str) -> usize {
+    let is_in = |invocation: &&Invocation| invocation.batch.iter().any(|delivered| delivered.id == id);
+    let (Some(first), Some(spec)) = (timeline.invocations.values().find(is_in), timeline.spec(id)) else { return 0 };
+    let record = |key| timeline.scenario.record_of(key, id);
+    let attempts = |key| {
+        let then = timeline.record_between(&record(key), first.began, first.began).next().flatten();
+        then.map_or(0, |record| record.attempts)
+    };
+    spec.works().map(attempts).max().unwrap_or(0) as usize
 }
 
 fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, id: &str) -> Spent {
