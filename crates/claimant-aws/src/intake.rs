@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use crate::endpoints::not_of;
 use crate::mapping::{EventSourceMapping, Mappings, PATH, is_in_use};
 use crate::signed::{Answer, Request, Service, encoded, send};
 
@@ -127,7 +128,7 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
 fn confirmed(answer: &Value, by: &str) -> Result<(), Error> {
     match answer[by].as_str() {
         Some(name) if !name.is_empty() => Ok(()),
-        _ => Err(Error::new(format!("what answered is not AWS: a success without {by}"))),
+        _ => Err(Error::new(not_of("AWS", &format!("a success without {by}")))),
     }
 }
 
