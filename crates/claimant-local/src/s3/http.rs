@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
 use super::buckets::{Condition, Fault, KEPT_MAX_BYTES, OBJECT_MAX_BYTES, Object, S3};
+use super::chunks::{self, CHECKSUM};
 use crate::arn::ACCOUNT_ID;
 use crate::clock::wall_clock_ms;
 use crate::{Error, endpoint};
@@ -30,7 +31,6 @@ const KEPT: [HeaderName; 6] = [
     header::EXPIRES,
 ];
 const KEPT_PREFIXES: [&str; 2] = ["x-amz-meta-", CHECKSUM];
-const CHECKSUM: &str = "x-amz-checksum-";
 
 /// The conditions that a put may have.
 const CONDITIONS_OF_PUT: [HeaderName; 2] = [header::IF_MATCH, header::IF_NONE_MATCH];
@@ -56,7 +56,7 @@ fn router(s3: S3) -> Router {
     Router::new()
         .route("/{bucket}/{*key}", any(of_object))
         .fallback(|method: Method| async move { not_here(&method, "whole buckets") })
-        .layer(DefaultBodyLimit::max(OBJECT_MAX_BYTES))
+        .layer(DefaultBodyLimit::max(OBJECT_MAX_BYTES + chunks::AROUND_MAX_BYTES))
         .with_state(s3)
 }
 
@@ -132,18 +132,20 @@ fn put(body: Result<Bytes, BytesRejection>, headers: &HeaderMap) -> Result<(Obje
         (Some(etag), None) if etag != "*" => Condition::Is(format!("\"{}\"", etag.trim_matches('"'))),
         _ => return Err(Box::new(not_here(&Method::PUT, "conditions other than If-Match: ETAG and If-None-Match: *"))),
     };
-    let too_large = format!("an object has at most {OBJECT_MAX_BYTES} bytes here");
-    let bytes = body.map_err(|_| Box::new(refusal(StatusCode::BAD_REQUEST, "EntityTooLarge", &too_large)))?;
-    Ok((object(bytes, headers)?, condition))
+    let refused = |code, why: &str| Box::new(refusal(StatusCode::BAD_REQUEST, code, why));
+    let too_large = || refused("EntityTooLarge", &format!("an object has at most {OBJECT_MAX_BYTES} bytes here"));
+    let (bytes, headers) = chunks::whole(body.map_err(|_| too_large())?, headers).ok_or_else(|| {
+        refused("IncompleteBody", "the body is not in the chunks of aws-chunked that its headers say")
+    })?;
+    if bytes.len() > OBJECT_MAX_BYTES {
+        return Err(too_large());
+    }
+    Ok((object(bytes, &headers)?, condition))
 }
 
 /// Returns an object whose digests are right.
 fn object(bytes: Bytes, headers: &HeaderMap) -> Result<Object, Box<Response>> {
-    let chunked = text(headers, "content-encoding").is_some_and(|encoding| encoding.contains("aws-chunked"));
     let sha256 = text(headers, "x-amz-content-sha256").unwrap_or_default();
-    if chunked || sha256.starts_with("STREAMING-") {
-        return Err(Box::new(not_here(&Method::PUT, "aws-chunked")));
-    }
     let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let digest = Sha256::digest(&bytes);
     if sha256.len() == 64 && sha256 != hex(&digest) {

@@ -100,3 +100,55 @@ async fn a_body_that_is_not_what_its_sha256_says_is_refused() {
         assert!(status == 200 || answer.contains("baddigest"), "{answer}");
     }
 }
+
+/// As the AWS SDK for Java sends all that it puts: in chunks, with its checksum behind them.
+#[tokio::test]
+async fn a_body_in_chunks_is_put_whole() {
+    const UNSIGNED: &str = "x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER\r\n";
+    const SIGNED: &str = "x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER\r\n";
+    const ENCODED: &str = "Content-Encoding: gzip, aws-chunked\r\n";
+    let of_ab = "x-amz-checksum-sha256:+44g/C5MPySMYMOb1lLzwTRymLuXe4tNWQO4UFViBgM=\r\n";
+    let of_other = "x-amz-checksum-sha256:ypeBEsobvcr6wjGzmiPcTaeG7/gUfE5yuYB3ha/uSLs=\r\n";
+    // (headers, the length that is said, what is sent, the status, the error, what is there afterwards)
+    for (headers, length, sent, status, error, there) in [
+        (UNSIGNED, "x", "1\r\nx\r\n0\r\n\r\n", 400, "incompletebody", ""),
+        (UNSIGNED, "1", "2\r\nx\r\n0\r\n\r\n", 400, "incompletebody", ""),
+        (UNSIGNED, "2", "1\r\nx\r\n0\r\n\r\n", 400, "incompletebody", ""),
+        (UNSIGNED, "1", "1\r\nx\r\n", 400, "incompletebody", ""),
+        (UNSIGNED, "1", "x", 400, "incompletebody", ""),
+        (UNSIGNED, "2", &format!("2\r\nab\r\n0\r\n{of_other}\r\n"), 400, "baddigest", ""),
+        (ENCODED, "1", "1\r\na\r\n0\r\n\r\n", 200, "", "a"),
+        (
+            SIGNED,
+            "17",
+            "10;chunk-signature=e\r\n0123456789\r\n\r\nx\n\r\n1;chunk-signature=f\r\ny\r\n0;chunk-signature=g\r\n\r\n",
+            200,
+            "",
+            "0123456789\r\n\r\nx\ny",
+        ),
+        (SIGNED, "0", "0;chunk-signature=e\r\n\r\n", 200, "", ""),
+        (
+            &format!("{SIGNED}{ENCODED}"),
+            "2",
+            &format!("2\r\nab\r\n0\r\n{of_ab}x-amz-trailer-signature:s\r\n\r\n"),
+            200,
+            "",
+            "ab",
+        ),
+    ] {
+        let headers = format!("{headers}x-amz-decoded-content-length: {length}\r\n");
+        let bucket = bucket().await;
+        let (found, answer) = bucket.ask("PUT", &headers, sent).await;
+        assert_eq!((found, bucket.body().as_str()), (status, there), "{sent}: {answer}");
+        assert!(answer.contains(error), "{sent}: {answer}");
+        let (_, kept) = bucket.ask("GET", "x-amz-checksum-mode: ENABLED\r\n", "").await;
+        let is_kept = |header: &str| kept.contains(&format!("\r\n{header}\r\n"));
+        assert_eq!(is_kept("content-encoding: gzip"), status == 200 && headers.contains("gzip"), "{sent}: {kept}");
+        assert_eq!(
+            kept.contains("x-amz-checksum-sha256: "),
+            status == 200 && sent.contains("sha256"),
+            "{sent}: {kept}"
+        );
+        assert!(!kept.contains("aws-chunked"), "{sent}: {kept}");
+    }
+}
