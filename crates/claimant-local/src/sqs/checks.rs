@@ -12,6 +12,8 @@ const MESSAGE_ATTRIBUTES_MAX: usize = 10;
 const ATTRIBUTE_NAME_LENGTH_MAX: usize = 256;
 const GROUP_ID_LENGTH_MAX: usize = 128;
 
+const WRONG_TYPE: &str = "The request includes a parameter that is not valid for this queue type.";
+
 /// Checks a message against the limits of SQS and the attributes of its queue.
 pub(super) fn message(new: &NewMessage, queue: &Attributes) -> Result<(), Fault> {
     if new.body.is_empty() {
@@ -83,18 +85,25 @@ pub(super) fn group_and_deduplication(new: &NewMessage, queue: &Attributes) -> R
     Ok(())
 }
 
+/// Checks the id by which a receive from a FIFO queue is known again.
+pub(super) fn attempt_id(id: &str, queue: &Attributes) -> Result<(), Fault> {
+    if !queue.settings.fifo {
+        return Err(Fault::invalid_parameter("ReceiveRequestAttemptId", WRONG_TYPE));
+    }
+    identifier("ReceiveRequestAttemptId", id)
+}
+
 fn fits_queue_type(new: &NewMessage, queue: &Attributes) -> Result<(), Fault> {
-    let wrong_type = "The request includes a parameter that is not valid for this queue type.";
     let settings = &queue.settings;
     if !settings.fifo {
         return match new.deduplication_id {
-            Some(_) => Err(Fault::invalid_parameter("MessageDeduplicationId", wrong_type)),
+            Some(_) => Err(Fault::invalid_parameter("MessageDeduplicationId", WRONG_TYPE)),
             None => Ok(()),
         };
     }
     group_and_deduplication(new, queue)?;
     if new.delay.is_some_and(|delay| !delay.is_zero()) {
-        return Err(Fault::invalid_parameter("DelaySeconds", wrong_type));
+        return Err(Fault::invalid_parameter("DelaySeconds", WRONG_TYPE));
     }
     Ok(())
 }

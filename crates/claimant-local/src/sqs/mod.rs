@@ -25,7 +25,6 @@
 //! | what | the error |
 //! | --- | --- |
 //! | `AddPermission`, `RemovePermission` | `UnsupportedOperation` |
-//! | `ReceiveRequestAttemptId` of `ReceiveMessage` | `UnsupportedOperation` |
 //! | the query protocol (XML) of SDKs before late 2023, and of the AWS CLI and the SDK for Python before mid 2024 | `AWS.SimpleQueueService.UnsupportedOperation`, in XML |
 //! | queues of another account or Region | `QueueDoesNotExist`, `InvalidAddress`, `InvalidParameterValue`, `ResourceNotFoundException` |
 //!
@@ -39,6 +38,7 @@
 //! | `FifoThroughputLimit`, and every other quota of requests | checked and shown; nothing is throttled |
 //! | the fairness of fair queues (`MessageGroupId` on a standard queue) | the group is kept and shown; messages come by age |
 //! | `DeleteMessage` on a standard queue with a receipt handle that is not the message's newest | as documented, it succeeds and deletes nothing; AWS says that it may delete |
+//! | `ReceiveRequestAttemptId` | checked, without effect: a receive that is repeated returns what is visible then, and what the first one took comes back after the visibility timeout |
 //! | order, duplicates and short polls of standard queues | in order, once, and no short poll misses a message; do not rely on it |
 //! | `RedriveAllowPolicy` | looked at when a queue names its dead-letter queue, not at each move |
 //! | changes of attributes, `PurgeQueue`, `DeleteQueue` | take effect at once; the minute until the next purge, or until the name is free, is kept |

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::super::checks;
 use super::super::fault::{Code, Fault};
 use super::super::md5;
 use super::super::message::{AttributeValue, MessageAttribute, NewMessage, Received, Sent};
@@ -147,10 +148,8 @@ pub(super) async fn receive(
     request: ReceiveRequest,
 ) -> Result<ReceiveAnswer, Fault> {
     let queue = queue_name(&request.queue_url)?;
-    if request.receive_request_attempt_id.is_some() {
-        return Err(Fault::not_imitated(
-            "ReceiveRequestAttemptId: leave it out, and receive again after the visibility timeout",
-        ));
+    if let Some(id) = &request.receive_request_attempt_id {
+        checks::attempt_id(id, &sqs.account().queue(queue)?.attributes)?;
     }
     let max = bounded("MaxNumberOfMessages", request.max_number_of_messages, 1..=RECEIVE_MAX)?;
     let max = usize::try_from(max.unwrap_or(1)).expect("a receive returns at most 10 messages");

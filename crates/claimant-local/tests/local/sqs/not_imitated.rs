@@ -15,16 +15,30 @@ async fn what_is_left_out_is_refused_by_its_name() {
     let (client, url) = (&local.client, local.url("orders"));
     let add = client.add_permission().queue_url(&url).label("l").aws_account_ids("111122223333").actions("*");
     let remove = client.remove_permission().queue_url(&url).label("l");
-    let attempt = client.receive_message().queue_url(local.url("orders.fifo")).receive_request_attempt_id("1");
-    for (told, name) in [
-        (unsupported(add.send().await), "AddPermission"),
-        (unsupported(remove.send().await), "RemovePermission"),
-        (unsupported(attempt.send().await), "ReceiveRequestAttemptId"),
-    ] {
+    for (told, name) in
+        [(unsupported(add.send().await), "AddPermission"), (unsupported(remove.send().await), "RemovePermission")]
+    {
         assert!(told.contains(name) && told.contains("does not imitate"), "{told}");
     }
     let elsewhere = url.replace("000000000000", "111122223333");
     refused(client.send_message().queue_url(elsewhere).message_body("a").send().await, |e| e.is_invalid_address());
+}
+
+/// Spring Cloud AWS names one in each receive from a FIFO queue.
+#[tokio::test]
+async fn the_id_of_a_receive_has_its_form_and_no_effect() {
+    let local = Local::start().await;
+    for (queue, id, accepted) in [
+        ("orders.fifo", "5759e988-bd86", true),
+        ("orders.fifo", "", false),
+        ("orders.fifo", "a b", false),
+        ("orders", "5759e988-bd86", false),
+    ] {
+        let receive = local.client.receive_message().queue_url(local.url(queue)).receive_request_attempt_id(id);
+        let received = receive.send().await;
+        let code = received.as_ref().err().and_then(ProvideErrorMetadata::code);
+        assert_eq!(code, (!accepted).then_some("InvalidParameterValue"), "{queue}: {id}");
+    }
 }
 
 #[tokio::test]
