@@ -44,8 +44,9 @@ pub(crate) fn queue_name(arn: &str) -> Option<&str> {
     }
 }
 
-/// Returns the function's name in a name or an ARN, without an alias or a version.
+/// Returns the function's name in a name, an ARN or the part of one that begins with its account, without an alias or a version.
 pub(crate) fn function_name(name_or_arn: &str) -> &str {
-    let rest = name_or_arn.strip_prefix(&of_function("")).unwrap_or(name_or_arn);
+    let begins = [of_function(""), format!("{ACCOUNT_ID}:function:")];
+    let rest = begins.iter().find_map(|begin| name_or_arn.strip_prefix(begin)).unwrap_or(name_or_arn);
     rest.split(':').next().unwrap_or(rest)
 }

@@ -255,7 +255,10 @@ Resources:
     let all = call(&address, "GET", mappings, "").await.1;
     let (id, arn) = (&all["EventSourceMappings"][0]["UUID"], &all["EventSourceMappings"][0]["FunctionArn"]);
     let path = format!("{mappings}/{}", id.as_str().unwrap());
-    for (function, status) in [(&json!("Worker"), 202), (arn, 202), (&json!("Worker2"), 400), (&json!(1), 400)] {
+    let partial = json!("000000000000:function:Worker:live");
+    for (function, status) in
+        [(&json!("Worker"), 202), (arn, 202), (&partial, 202), (&json!("Worker2"), 400), (&json!(1), 400)]
+    {
         let update = json!({"UUID": id, "FunctionName": function, "Enabled": false});
         let (answered, answer) = call(&address, "PUT", &path, &update.to_string()).await;
         assert_eq!(answered, status, "{function}: {answer}");
