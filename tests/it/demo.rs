@@ -2,6 +2,7 @@
 
 use claimant_local::cloud::CloudConfig;
 use claimant_local::journal::What;
+use claimant_local::sqs::NewMessage;
 use claimant_operate::demo;
 use claimant_operate::target::{Account, Target};
 use claimant_servers::repository;
@@ -18,6 +19,10 @@ async fn the_demonstration_shows_what_it_says() {
     let mut place = Target::Local(cloud.endpoints().control.clone()).open(&Account::default()).await.unwrap();
     let runs: Vec<_> = place.functions.iter().filter(|function| function.runs).map(|function| &function.name).collect();
     assert_eq!(runs, ["OrderConfirmationFunction", "PaymentFunction"]);
+    // Letters of earlier days: more than are read at once.
+    for _ in 0..2_001 {
+        cloud.sqs().send("OrderDeadLetterQueue", NewMessage::new("old")).unwrap();
+    }
     let mut chapters = Vec::new();
     demo::run(&place, &mut |chapter| chapters.push(chapter)).await.unwrap();
 

@@ -7,7 +7,7 @@ use claimant_core::{Clock as _, ConsumerName, Error, Record, Status, SystemClock
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use crate::dead::{Bounds, DeadLetterQueue, Edit, Selection};
+use crate::dead::{Bounds, DeadLetter, DeadLetterQueue, Edit, LOOKED_AT_MAX, Selection};
 use crate::faults::{FaultSpec, Faults};
 use crate::keys::Keys;
 use crate::send::{Batch, Sender, fresh_number};
@@ -23,9 +23,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long before the end of a dead owner's lease the copy comes.
 const BEFORE_THE_END: Duration = Duration::from_secs(1);
-
-/// Dead letters that are looked through.
-const LETTERS_MAX: usize = 2_000;
 
 /// A queue of the sample functions, and the consumer whose keys its messages have.
 struct Sample {
@@ -175,14 +172,13 @@ impl<'p> Demo<'p> {
         let dead = DeadLetterQueue::open_in(self.place, &queue.url).await?;
         let wait = Wait::default();
         let letter = loop {
-            let page = dead.page(&Selection::default(), None, LETTERS_MAX, LETTERS_MAX).await?;
-            if let Some(letter) = page.letters.into_iter().find(|letter| letter.earlier_ids.contains(&broken)) {
+            if let Some(letter) = of_id(&dead, &broken).await? {
                 break letter.message_id;
             }
             wait.for_it("the dead letter").await?;
         };
         let selection = Selection::ids([letter.clone()]);
-        let bounds = Bounds { limit: LETTERS_MAX, per_s: None, dry_run: false };
+        let bounds = Bounds { limit: 1, per_s: None, dry_run: false };
         let edit = Edit::Body(order(&number));
         let report = dead.redrive(&selection, None, &edit, bounds, &mut |_| ControlFlow::Continue(())).await?;
         let sent_back = report.done.into_iter().find_map(|done| done.new_id);
@@ -237,11 +233,16 @@ impl<'p> Demo<'p> {
     async fn gone(&self, queue: &Queue, id: &str) -> Result<(), Error> {
         let queue = DeadLetterQueue::open_in(self.place, &queue.url).await?;
         let wait = Wait::default();
-        while !queue.page(&Selection::ids([id]), None, 1, LETTERS_MAX).await?.letters.is_empty() {
+        while of_id(&queue, id).await?.is_some() {
             wait.for_it(&format!("message {id} to be deleted")).await?;
         }
         Ok(())
     }
+}
+
+/// The message that has this id, or had it before it was dead-lettered, however many others there are.
+async fn of_id(queue: &DeadLetterQueue, id: &str) -> Result<Option<DeadLetter>, Error> {
+    Ok(queue.page(&Selection::ids([id]), None, 1, LOOKED_AT_MAX).await?.letters.pop())
 }
 
 /// A wait for something, which is looked for again and again.
