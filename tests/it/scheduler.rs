@@ -5,8 +5,10 @@ use std::time::Duration;
 use aws_sdk_scheduler::Client;
 use aws_sdk_scheduler::config::retry::RetryConfig;
 use aws_sdk_scheduler::config::{BehaviorVersion, Credentials, Region};
-use aws_sdk_scheduler::types::ScheduleState::Enabled;
-use aws_sdk_scheduler::types::{FlexibleTimeWindow, FlexibleTimeWindowMode, Target};
+use aws_sdk_scheduler::types::builders::TargetBuilder;
+use aws_sdk_scheduler::types::{
+    DeadLetterConfig, FlexibleTimeWindow, FlexibleTimeWindowMode, ScheduleState, SqsParameters, Target,
+};
 use claimant::producer::{Cancelled, Outgoing, Scheduled, Scheduler, SendErrorKind};
 use claimant::{AttributeValue, Key, Timestamp, Variables};
 use claimant_local::scheduler::Scheduler as LocalScheduler;
@@ -26,6 +28,7 @@ const GOV_ROLE: &str = "arn:aws-us-gov:iam::000000000000:role/reminders";
 
 /// In the year 2100.
 const AT: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+const IN_2100: &str = "at(2100-01-01T00:00:00)";
 
 /// Queues, and a scheduler behind a wire.
 struct World {
@@ -60,6 +63,14 @@ impl World {
 
     fn scheduler(&self, queue: &str) -> Scheduler {
         Scheduler::new(self.client.clone(), self.sqs.queue_url(queue), ROLE)
+    }
+
+    /// Makes a schedule as others than claimant would.
+    async fn create(&self, name: &str, expression: &str, target: TargetBuilder) {
+        let window = FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off).build().unwrap();
+        let request = self.client.create_schedule().name(name).schedule_expression(expression);
+        let target = target.role_arn(ROLE).build().unwrap();
+        request.target(target).flexible_time_window(window).send().await.unwrap();
     }
 
     /// Lets the time come; returns the bodies in the queue then.
@@ -230,6 +241,23 @@ async fn what_cannot_be_sent_is_kept_in_the_dead_letter_queue() {
     let bodies = world.at(AT, DEAD);
     assert!(bodies.len() == 1 && bodies[0].contains("\"MessageBody\":\"body\""), "{bodies:?}");
     assert!(world.local.is_empty());
+    // By the example in EventBridge Scheduler's user guide ("Configuring a schedule's dead-letter queue").
+    let letter = world.sqs.receive(DEAD, 1, Duration::ZERO).await.unwrap().remove(0);
+    let wanted = [
+        ("ERROR_CODE", "AWS.SimpleQueueService.NonExistentQueue"),
+        ("ERROR_MESSAGE", "The specified queue does not exist: gone"),
+        ("EXECUTION_ID", ""),
+        ("IS_PAYLOAD_TRUNCATED", "false"),
+        ("RETRY_ATTEMPTS", "0"),
+        ("SCHEDULED_TIME", "2100-01-01T00:00:00Z"),
+        ("SCHEDULE_ARN", "arn:aws:scheduler:us-east-1:000000000000:schedule/default/"),
+        ("TARGET_ARN", "arn:aws:scheduler:::aws-sdk:sqs:sendMessage"),
+    ];
+    assert_eq!(letter.message_attributes.len(), wanted.len(), "{:?}", letter.message_attributes);
+    for ((name, attribute), (known_as, begins)) in letter.message_attributes.iter().zip(wanted) {
+        let value = str::from_utf8(attribute.value.as_bytes()).unwrap();
+        assert!(name == known_as && value.starts_with(begins) && attribute.data_type == "String", "{name}: {value}");
+    }
     // By then the log alone says which message was lost.
     let lost = "schedule=\"arn:aws:scheduler:us-east-1:000000000000:schedule/default/";
     assert_eq!(logs.text().matches(lost).count(), 2, "{}", logs.text());
@@ -273,10 +301,8 @@ async fn messages_are_scheduled_in_other_partitions() {
 async fn the_endpoint_sends_by_the_clock() {
     let world = World::start(RetryConfig::disabled()).await;
     let input = serde_json::json!({ "QueueUrl": world.sqs.queue_url(STANDARD), "MessageBody": "due" }).to_string();
-    let target = Target::builder().arn("arn:aws:scheduler:::aws-sdk:sqs:sendMessage").role_arn(ROLE).input(input);
-    let window = FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off).build().unwrap();
-    let request = world.client.create_schedule().name("due").schedule_expression("at(2000-01-01T00:00:00)");
-    request.target(target.build().unwrap()).flexible_time_window(window).send().await.unwrap();
+    let target = Target::builder().arn("arn:aws:scheduler:::aws-sdk:sqs:sendMessage").input(input);
+    world.create("due", "at(2000-01-01T00:00:00)", target).await;
     let received = world.sqs.receive(STANDARD, 1, Duration::from_secs(60)).await.unwrap();
     assert_eq!(received[0].body, "due");
     // One that does not delete itself stays, and sends once.
@@ -284,7 +310,43 @@ async fn the_endpoint_sends_by_the_clock() {
     assert_eq!((world.local.len(), world.sqs.messages(STANDARD).unwrap().len()), (1, 1));
     let shown = world.client.get_schedule().name("due").send().await.unwrap();
     let listed = world.client.list_schedules().send().await.unwrap();
-    assert_eq!((shown.state(), listed.schedules()[0].state()), (Some(&Enabled), Some(&Enabled)));
+    let enabled = Some(&ScheduleState::Enabled);
+    assert_eq!((shown.state(), listed.schedules()[0].state()), (enabled, enabled));
+}
+
+/// A queue as target, as the console and the CDK write it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_as_target_is_sent_the_input() {
+    let world = World::start(RetryConfig::disabled()).await;
+    let body = "no JSON, \"é\", at <aws.scheduler.scheduled-time>";
+    for (name, queue, group) in [("a", STANDARD, None), ("b", FIFO, Some("g"))] {
+        let group = group.map(|group| SqsParameters::builder().message_group_id(group).build());
+        let letters = DeadLetterConfig::builder().arn(world.sqs.queue_arn(DEAD)).build();
+        let target = Target::builder().arn(world.sqs.queue_arn(queue)).input(body);
+        world.create(name, IN_2100, target.set_sqs_parameters(group).dead_letter_config(letters)).await;
+    }
+    assert_eq!(world.at(AT, STANDARD), ["no JSON, \"é\", at 2100-01-01T00:00:00Z"]);
+    // It has no deduplication id of its own, and the queue makes none.
+    assert!(world.at(AT, FIFO).is_empty());
+    let letter: serde_json::Value = serde_json::from_str(&world.at(AT, DEAD).remove(0)).unwrap();
+    let url = world.sqs.queue_url(FIFO);
+    assert_eq!((&letter["QueueUrl"], &letter["MessageGroupId"]), (&url.into(), &"g".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_are_listed_page_by_page() {
+    let world = World::start(RetryConfig::disabled()).await;
+    for name in ["b-1", "a-2", "a-1", "a-3"] {
+        world.create(name, IN_2100, Target::builder().arn(world.sqs.queue_arn(STANDARD)).input("x")).await;
+    }
+    let list = |prefix: &str| world.client.list_schedules().name_prefix(prefix);
+    for (prefix, max, wanted) in [("", 3, vec![3, 1]), ("a-", 2, vec![2, 1]), ("", 4, vec![4]), ("c", 1, vec![0])] {
+        let pages = list(prefix).max_results(max).into_paginator().send().collect::<Result<Vec<_>, _>>().await.unwrap();
+        assert_eq!(pages.iter().map(|page| page.schedules().len()).collect::<Vec<_>>(), wanted, "{prefix} {max}");
+    }
+    assert!(list("").state(ScheduleState::Disabled).send().await.unwrap().schedules().is_empty());
+    let refused = list("").max_results(101).send().await.unwrap_err().into_service_error();
+    assert!(refused.is_validation_exception(), "{refused:?}");
 }
 
 /// What the local scheduler does not imitate is refused by name.
@@ -293,14 +355,15 @@ async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
     let world = World::start(RetryConfig::disabled()).await;
     const SEND: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
     let rows = [
-        ("a b", "at(2100-01-01T00:00:00)", SEND, "OFF", ROLE, "{}", "a name has"),
+        ("a b", IN_2100, SEND, "OFF", ROLE, "{}", "a name has"),
         ("n", "rate(5 minutes)", SEND, "OFF", ROLE, "{}", "in UTC only"),
         ("n", "at(2100-02-30T00:00:00)", SEND, "OFF", ROLE, "{}", "that there is"),
-        ("n", "at(2100-01-01T00:00:00)", "arn:aws:sqs:us-east-1:000000000000:q", "OFF", ROLE, "", "the target"),
-        ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", GOV_ROLE, "{}", "the targets arn:aws-us-gov:"),
-        ("n", "at(2100-01-01T00:00:00)", SEND, "FLEXIBLE", ROLE, "{}", "FlexibleTimeWindow"),
-        ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", "role", "{}", "RoleArn"),
-        ("n", "at(2100-01-01T00:00:00)", SEND, "OFF", ROLE, "{", "Input"),
+        ("n", IN_2100, "arn:aws:sqs:eu-west-1:000000000000:q", "OFF", ROLE, "x", "the target"),
+        ("n", IN_2100, "arn:aws:sqs:us-east-1:000000000000:q", "OFF", ROLE, "", "Target.Input, the message's body"),
+        ("n", IN_2100, SEND, "OFF", GOV_ROLE, "{}", "the targets arn:aws-us-gov:"),
+        ("n", IN_2100, SEND, "FLEXIBLE", ROLE, "{}", "FlexibleTimeWindow"),
+        ("n", IN_2100, SEND, "OFF", "role", "{}", "RoleArn"),
+        ("n", IN_2100, SEND, "OFF", ROLE, "{", "Input"),
     ];
     for (name, expression, target, mode, role, input, wanted) in rows {
         let target = Target::builder().arn(target).role_arn(role).input(input).build().unwrap();

@@ -23,6 +23,9 @@ const REQUEST_MAX_BYTES: usize = 6 * 262_144 + 65_536;
 /// Between two looks at what is due.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// The most schedules on a page, and how many it has unless the request says so.
+const PAGE_MAX: usize = 100;
+
 /// The group of schedules that name none.
 const DEFAULT_GROUP: &str = "default";
 
@@ -69,7 +72,7 @@ async fn create(
         Ok(Err(_)) | Err(_) => return invalid("the request is not JSON, or too long"),
     };
     let group = request["GroupName"].as_str().unwrap_or(DEFAULT_GROUP).to_owned();
-    let schedule = match Schedule::read(&name, request) {
+    let schedule = match Schedule::read(&name, request, &scheduler.sqs) {
         Ok(schedule) => schedule,
         Err(why) => return invalid(&why),
     };
@@ -104,16 +107,26 @@ async fn get(State(scheduler): State<Scheduler>, Path(name): Path<String>, uri: 
     Json(shown).into_response()
 }
 
-/// All of them on one page.
 async fn list(State(scheduler): State<Scheduler>, uri: Uri) -> Response {
     let query = endpoint::query(&uri);
-    let prefix = query.get("NamePrefix").map_or("", String::as_str);
-    let named = |(name, enabled): (Name, bool)| {
-        let state = if enabled { "ENABLED" } else { "DISABLED" };
-        json!({ "Name": name.1, "GroupName": name.0, "Arn": arn_of(&name), "State": state })
+    let is = |field: &str, value: &str| query.get(field).is_none_or(|wanted| wanted == value);
+    let state = |enabled| if enabled { "ENABLED" } else { "DISABLED" };
+    let asked = |(group, name): &Name, enabled| {
+        is("ScheduleGroup", group)
+            && is("State", state(enabled))
+            && query.get("NamePrefix").is_none_or(|prefix| name.starts_with(prefix))
     };
-    let names = scheduler.names(query.get("ScheduleGroup").map(String::as_str), prefix);
-    Json(json!({ "Schedules": names.into_iter().map(named).collect::<Vec<_>>() })).into_response()
+    let max = query.get("MaxResults").map_or(Some(PAGE_MAX), |max| max.parse().ok());
+    let Some(max) = max.filter(|max| (1..=PAGE_MAX).contains(max)) else {
+        return invalid("MaxResults is a number from 1 to 100");
+    };
+    // A token is the name before the page, in its group.
+    let after = query.get("NextToken").and_then(|token| token.rsplit_once('/'));
+    let after = after.map(|(group, name)| (group.to_owned(), name.to_owned()));
+    let (names, more) = scheduler.names(after, max, asked);
+    let next = names.last().filter(|_| more).map(|((group, name), _)| format!("{group}/{name}"));
+    let named = |(name, enabled): &(Name, bool)| json!({ "Name": name.1, "GroupName": name.0, "Arn": arn_of(name), "State": state(*enabled) });
+    Json(json!({ "Schedules": names.iter().map(named).collect::<Vec<_>>(), "NextToken": next })).into_response()
 }
 
 async fn delete(State(scheduler): State<Scheduler>, Path(name): Path<String>, uri: Uri) -> Response {

@@ -1,6 +1,13 @@
 //! A schedule, checked.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::arn;
+use crate::sqs::{AttributeValue, MessageAttribute, Sqs};
+
+type Attributes = BTreeMap<String, MessageAttribute>;
 
 /// The actions that a schedule may call here, after `arn:` and the partition of its role.
 const SEND_MESSAGE: &str = "scheduler:::aws-sdk:sqs:sendMessage";
@@ -18,21 +25,30 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Reads what a target of a role in this partition calls, and with what.
-    fn read(target: &Value, partition: &str, input: &str) -> Result<Self, String> {
-        let called = partition_of(&target["Arn"]).filter(|(own, _)| *own == partition);
-        let Some((_, action @ (SEND_MESSAGE | UPDATE_MAPPING))) = called else {
-            return Err(format!(
-                "the local scheduler has the targets arn:{partition}:{SEND_MESSAGE} and arn:{partition}:{UPDATE_MAPPING} only"
-            ));
-        };
+    /// Reads what a target of a role in this partition calls, and the parameters of that, as JSON.
+    fn read(target: &Value, partition: &str, sqs: &Sqs) -> Result<(Self, String), String> {
+        let input = target["Input"].as_str().unwrap_or_default();
+        let arn = target["Arn"].as_str().unwrap_or_default();
+        let called = partition_of(arn).filter(|(own, _)| *own == partition);
         let json = if input.len() > INPUT_MAX_BYTES { None } else { serde_json::from_str(input).ok() };
-        let input: Value =
-            json.ok_or_else(|| format!("Target.Input is not JSON, or has more than {INPUT_MAX_BYTES} bytes"))?;
-        if action == SEND_MESSAGE {
-            return Ok(Self::SendMessage);
+        let json = json.ok_or_else(|| format!("Target.Input is not JSON, or has more than {INPUT_MAX_BYTES} bytes"));
+        match (called, arn::local_queue_name(arn)) {
+            (Some((_, SEND_MESSAGE)), _) => json.map(|_: Value| (Self::SendMessage, input.to_owned())),
+            (Some((_, UPDATE_MAPPING)), _) => Ok((Self::switch(&json?)?, input.to_owned())),
+            (Some(_), Some(queue)) => {
+                let group = &target["SqsParameters"]["MessageGroupId"];
+                Ok((Self::SendMessage, send_message(sqs.queue_url(queue), input, group)?))
+            }
+            _ => Err(format!(
+                "the local scheduler has the targets arn:{partition}:{SEND_MESSAGE}, arn:{partition}:{UPDATE_MAPPING} and queues, \
+                 {} for example, only",
+                arn::of_queue("NAME")
+            )),
         }
-        let fields = input.as_object().map_or(0, serde_json::Map::len);
+    }
+
+    fn switch(input: &Value) -> Result<Self, String> {
+        let fields = input.as_object().map_or(0, Map::len);
         match (&input["Uuid"], &input["Enabled"]) {
             (Value::String(id), Value::Bool(enabled)) if fields == 2 => {
                 Ok(Self::Switch { id: id.clone(), enabled: *enabled })
@@ -44,9 +60,23 @@ impl Action {
     }
 }
 
+/// Returns the request that sends this body: a queue as target is another way to write it.
+fn send_message(url: String, body: &str, group: &Value) -> Result<String, String> {
+    if body.is_empty() || body.len() > INPUT_MAX_BYTES {
+        return Err(format!(
+            "Target.Input, the message's body, has 1 to {INPUT_MAX_BYTES} bytes in the local scheduler"
+        ));
+    }
+    let mut request = json!({ "QueueUrl": url, "MessageBody": body });
+    if !group.is_null() {
+        request["MessageGroupId"] = group.clone();
+    }
+    Ok(request.to_string())
+}
+
 /// Returns the partition of an ARN, and what follows it.
-fn partition_of(arn: &Value) -> Option<(&str, &str)> {
-    arn.as_str()?.strip_prefix("arn:")?.split_once(':')
+fn partition_of(arn: &str) -> Option<(&str, &str)> {
+    arn.strip_prefix("arn:")?.split_once(':')
 }
 
 /// The longest name, in characters.
@@ -73,7 +103,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// Reads a request. The error says what is wrong with it, or is not imitated here.
-    pub(super) fn read(name: &str, request: Value) -> Result<Self, String> {
+    pub(super) fn read(name: &str, request: Value, sqs: &Sqs) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(plain) {
             return Err(format!("a name has 1 to {NAME_LENGTH_MAX} of 0-9, a-z, A-Z, -, _ and ."));
@@ -92,13 +122,13 @@ impl Schedule {
         if request["FlexibleTimeWindow"]["Mode"] != "OFF" {
             return Err("the local scheduler has FlexibleTimeWindow with the Mode OFF only".to_owned());
         }
-        let role = partition_of(&target["RoleArn"]);
+        let role = target["RoleArn"].as_str().and_then(partition_of);
         let role = role.filter(|(_, role)| role.starts_with("iam::") && role.contains(":role/"));
         let (partition, _) = role.ok_or("Target.RoleArn is not the ARN of a role")?;
-        let input = text(&target["Input"]).unwrap_or_default();
+        let (action, input) = Action::read(target, partition, sqs)?;
         Ok(Self {
             at_ms,
-            action: Action::read(target, partition, &input)?,
+            action,
             input,
             dead_letter_arn: text(&target["DeadLetterConfig"]["Arn"]),
             enabled: request["State"] != "DISABLED",
@@ -108,13 +138,39 @@ impl Schedule {
         })
     }
 
+    /// When it runs, as the service writes it.
+    fn scheduled_time(&self) -> String {
+        let expression = self.request["ScheduleExpression"].as_str().unwrap_or_default();
+        format!("{}Z", expression.trim_start_matches("at(").trim_end_matches(')'))
+    }
+
+    /// The attributes of the letter that is left where SQS refuses what it sends, as the service's user guide has them. Nothing is tried
+    /// again here, and so no `EXHAUSTED_RETRY_CONDITION` is among them.
+    pub(super) fn letter_attributes(&self, arn: &str, execution_id: &str, (code, why): (&str, &str)) -> Attributes {
+        let partition = self.request["Target"]["Arn"].as_str().and_then(partition_of).map_or("aws", |(own, _)| own);
+        let attributes = [
+            ("ERROR_CODE", code),
+            // Of control characters, an attribute takes few.
+            ("ERROR_MESSAGE", &why.replace(char::is_control, " ")),
+            ("EXECUTION_ID", execution_id),
+            ("IS_PAYLOAD_TRUNCATED", "false"),
+            ("RETRY_ATTEMPTS", "0"),
+            ("SCHEDULED_TIME", &self.scheduled_time()),
+            ("SCHEDULE_ARN", arn),
+            ("TARGET_ARN", &format!("arn:{partition}:{SEND_MESSAGE}")),
+        ];
+        let attribute = |value: &str| MessageAttribute {
+            data_type: "String".to_owned(),
+            value: AttributeValue::Text(value.to_owned()),
+        };
+        attributes.into_iter().map(|(name, value)| (name.to_owned(), attribute(value))).collect()
+    }
+
     /// The input with the service's keywords replaced, as they stand there.
     pub(super) fn input_of(&self, arn: &str, execution_id: &str) -> String {
-        let expression = self.request["ScheduleExpression"].as_str().unwrap_or_default();
-        let time = expression.trim_start_matches("at(").trim_end_matches(')');
         let keywords = [
             ("schedule-arn", arn),
-            ("scheduled-time", &format!("{time}Z")),
+            ("scheduled-time", &self.scheduled_time()),
             ("execution-id", execution_id),
             ("attempt-number", "1"),
         ];

@@ -1,6 +1,7 @@
 //! The schedules, and what is due.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use serde_json::Value;
@@ -26,7 +27,7 @@ pub(super) fn arn_of((group, name): &Name) -> String {
 /// Local EventBridge Scheduler. Clones share the schedules.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
-    sqs: Sqs,
+    pub(super) sqs: Sqs,
     schedules: Arc<Mutex<BTreeMap<Name, Schedule>>>,
     /// The event source mappings, once they run.
     mappings: Arc<OnceLock<Vec<MappingSwitch>>>,
@@ -119,11 +120,14 @@ impl Scheduler {
     }
 
     fn send(&self, arn: &str, schedule: &Schedule) {
-        let input = schedule.input_of(arn, &uuid::Uuid::new_v4().simple().to_string());
-        let Err(error) = self.sqs.send_as_asked(input.as_bytes()) else { return };
+        let execution_id = uuid::Uuid::new_v4().simple().to_string();
+        let input = schedule.input_of(arn, &execution_id);
+        let Err((code, why)) = self.sqs.send_as_asked(input.as_bytes()) else { return };
+        let message_attributes = schedule.letter_attributes(arn, &execution_id, (code, &why));
+        let letter = NewMessage { message_attributes, ..NewMessage::new(input) };
         let queue = schedule.dead_letter_arn.as_deref().and_then(arn::local_queue_name);
-        let kept = queue.is_some_and(|queue| self.sqs.send(queue, NewMessage::new(input)).is_ok());
-        tracing::warn!(schedule = arn, dead_lettered = kept, "a schedule could not send its message: {error}");
+        let kept = queue.is_some_and(|queue| self.sqs.send(queue, letter).is_ok());
+        tracing::warn!(schedule = arn, dead_lettered = kept, "a schedule could not send its message: SQS: {why}");
     }
 
     /// Keeps a schedule. The same request again, by its token, changes nothing.
@@ -149,12 +153,22 @@ impl Scheduler {
         self.schedules().get(name).map(|schedule| schedule.request.clone())
     }
 
-    /// The names of a group's schedules that begin so, and whether each is enabled; one that ran stays so.
-    pub(super) fn names(&self, group: Option<&str>, prefix: &str) -> Vec<(Name, bool)> {
+    /// The names after this one that are asked for, `max` at most, and whether each is enabled, as one that ran stays; whether there are
+    /// more.
+    pub(super) fn names(
+        &self,
+        after: Option<Name>,
+        max: usize,
+        asked: impl Fn(&Name, bool) -> bool,
+    ) -> (Vec<(Name, bool)>, bool) {
         let schedules = self.schedules();
-        let asked = |(of, name): &&Name| group.is_none_or(|group| group == of) && name.starts_with(prefix);
-        let names = schedules.iter().filter(|(name, _)| asked(name));
-        names.map(|(name, schedule)| (name.clone(), schedule.enabled)).collect()
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut names = schedules
+            .range((after, Bound::Unbounded))
+            .map(|(name, schedule)| (name, schedule.enabled))
+            .filter(|(name, enabled)| asked(name, *enabled));
+        let page = names.by_ref().take(max).map(|(name, enabled)| (name.clone(), enabled)).collect();
+        (page, names.next().is_some())
     }
 
     /// Deletes a schedule; returns whether it was there.

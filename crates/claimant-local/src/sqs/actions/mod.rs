@@ -15,17 +15,16 @@ use tokio::sync::watch;
 use super::fault::Fault;
 use super::service::Sqs;
 use super::wire::{from_json, to_json};
-use crate::Error;
 
 impl Sqs {
     /// Sends a message as the JSON of a `SendMessage` asks.
     ///
     /// # Errors
     ///
-    /// If it is no such request, the queue does not exist, or SQS would refuse the message.
-    pub(crate) fn send_as_asked(&self, request: &[u8]) -> Result<(), Error> {
-        messages::send(self, from_json(request)?, None)?;
-        Ok(())
+    /// If it is no such request, the queue does not exist, or SQS would refuse the message: the code and the message of that.
+    pub(crate) fn send_as_asked(&self, request: &[u8]) -> Result<(), (&'static str, String)> {
+        let sent = from_json(request).and_then(|request| messages::send(self, request, None));
+        sent.map(drop).map_err(|fault| (fault.code.query_code(), fault.message))
     }
 }
 
