@@ -87,7 +87,7 @@ impl Place {
             StoreAddress::Url { url, prefix } => (url, prefix.as_deref()),
         };
         let exposed = url.expose();
-        if url.has_scheme(&["redis", "rediss"]) {
+        if url.has_scheme(&["redis", "rediss", "valkey", "valkeys", "redis+unix", "valkey+unix", "unix"]) {
             return in_redis("Redis", RedisStore::open(exposed)?, prefix);
         }
         for (cluster, plain) in [("redis-cluster://", "redis://"), ("rediss-cluster://", "rediss://")] {
@@ -105,7 +105,8 @@ impl Place {
             return Ok(store("MySQL", Arc::new(MySqlStore::connect(exposed, CONNECTIONS).await?)));
         }
         Err(Error::invalid(
-            "the store's URL begins with none of postgres://, mysql://, redis://, rediss://, redis-cluster://, rediss-cluster://",
+            "the store's URL begins with none of postgres://, mysql://, redis://, rediss://, valkey://, valkeys://, \
+             redis-cluster://, rediss-cluster://",
         ))
     }
 }

@@ -66,6 +66,14 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
             StoreErrorKind::Misconfigured,
             "it refused the database that the URL names: is there one of this number, and may the user run SELECT?",
         ),
+        "ERR" if says(error, "unknown command") => (
+            StoreErrorKind::Misconfigured,
+            "it does not know EVALSHA or HGETALL: is it a Sentinel, or a proxy? Name the primary itself",
+        ),
+        "ERR" if says(error, "This instance has cluster support disabled") => (
+            StoreErrorKind::Misconfigured,
+            "the server is not part of a cluster: leave CLAIMANT_REDIS_CLUSTER out, and name it by redis:// to a command",
+        ),
         "MISCONF" => (StoreErrorKind::Throttled, "the server cannot save its data and takes no writes: see its log"),
         "OOM" => (StoreErrorKind::Throttled, "the server's memory is full: give it more"),
         "READONLY" => {
@@ -77,6 +85,11 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
         _ => (StoreErrorKind::Other, "see the server's log"),
     };
     (kind, format!("{code} ({fix})"))
+}
+
+/// Returns whether the server's text begins with this.
+fn says(error: &RedisError, text: &str) -> bool {
+    error.detail().is_some_and(|detail| detail.starts_with(text))
 }
 
 /// Returns the error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real code; a command that the user may not
@@ -157,7 +170,9 @@ mod tests {
             ("LOADING Redis is loading the dataset in memory", StoreErrorKind::Throttled),
             ("CLUSTERDOWN Hash slot not served", StoreErrorKind::Throttled),
             ("BUSY Redis is busy running a script.", StoreErrorKind::Throttled),
-            ("ERR unknown command 'EVALSHA', with args beginning with: 'secret'", StoreErrorKind::Other),
+            ("ERR unknown command 'EVALSHA', with args beginning with: 'secret'", StoreErrorKind::Misconfigured),
+            ("ERR This instance has cluster support disabled", StoreErrorKind::Misconfigured),
+            ("ERR secret", StoreErrorKind::Other),
             ("secret", StoreErrorKind::Other),
         ] {
             for in_cluster in [false, true] {

@@ -28,7 +28,7 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
 
-    /// The database of the records: postgres://…, mysql://…, redis://… or env:NAME, the variable that holds the URL
+    /// The database of the records: postgres://…, mysql://…, redis://…, valkey://… or env:NAME, the variable that holds the URL
     #[arg(long, value_name = "URL", conflicts_with_all = ["local", "table"])]
     pub(crate) store: Option<String>,
 
