@@ -11,4 +11,5 @@ mod settings;
 mod silence;
 mod tls;
 mod transactions;
+mod urls;
 mod world;

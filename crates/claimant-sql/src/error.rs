@@ -16,6 +16,8 @@ pub(crate) struct SqlError {
     pub(crate) code: String,
     /// Another transaction's lock was in the way: the same statement for fewer records can go through.
     pub(crate) contended: bool,
+    /// The connection has to be closed: it broke, or leads to a server that takes no writes.
+    pub(crate) ends_connection: bool,
     /// There is a record with this key already.
     #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "PostgreSQL has ON CONFLICT for it"))]
     pub(crate) duplicate: bool,
@@ -73,12 +75,15 @@ pub(crate) struct Meaning {
     /// Whether the server's message is worth showing, and names no values.
     pub(crate) shows_message: bool,
     pub(crate) contended: bool,
+    /// Whether another connection may lead to a server that takes it.
+    pub(crate) ends_connection: bool,
 }
 
 impl Meaning {
     /// Returns a meaning of this kind, shown with the server's message.
     pub(crate) fn of(kind: StoreErrorKind, fix: impl Into<String>) -> Self {
-        Self { kind, fix: fix.into(), shows_message: true, contended: false }
+        let ends_connection = kind == StoreErrorKind::Unreachable;
+        Self { kind, fix: fix.into(), shows_message: true, contended: false, ends_connection }
     }
 
     /// Hides the server's message, which can contain values.
@@ -90,11 +95,19 @@ impl Meaning {
     pub(crate) fn contended() -> Self {
         Self { contended: true, ..Self::of(StoreErrorKind::Throttled, "; it can succeed later") }
     }
+
+    /// Returns the meaning of a server that takes no writes: nothing was written, and by now its name can lead to another one.
+    pub(crate) fn read_only() -> Self {
+        let fix = ": the server is a replica, or a failover is under way; name the writer";
+        Self { ends_connection: true, ..Self::of(StoreErrorKind::Throttled, fix) }
+    }
 }
 
 impl SqlError {
     pub(crate) fn new(kind: StoreErrorKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), code: String::new(), contended: false, duplicate: false, is_login: false }
+        let ends_connection = kind == StoreErrorKind::Unreachable;
+        let (text, code) = (text.into(), String::new());
+        Self { kind, text, code, contended: false, ends_connection, duplicate: false, is_login: false }
     }
 
     /// Returns the error of `operation` on this table.
@@ -111,6 +124,7 @@ impl SqlError {
                     text,
                     code,
                     contended: meaning.contended,
+                    ends_connection: meaning.ends_connection,
                     duplicate: answer.is_unique_violation(),
                     is_login: false,
                 };
@@ -156,7 +170,7 @@ impl SqlError {
 
     /// Returns whether the server said it, on a connection that goes on.
     pub(crate) fn is_answer(&self) -> bool {
-        !self.code.is_empty() && self.kind != StoreErrorKind::Unreachable
+        !self.code.is_empty() && !self.ends_connection
     }
 
     /// Returns whether trying again is of no use.

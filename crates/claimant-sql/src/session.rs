@@ -155,7 +155,7 @@ impl<'a, D: ErrorCodes> Session<'a, D> {
                 format!("{operation}: the server gave no answer in time"),
             )),
         };
-        if self.under_way || answer.as_ref().is_err_and(|error| error.kind == StoreErrorKind::Unreachable) {
+        if self.under_way || answer.as_ref().is_err_and(|error| error.ends_connection) {
             self.close();
         }
         answer

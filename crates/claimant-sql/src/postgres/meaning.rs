@@ -28,7 +28,7 @@ fn meaning(code: &str, message: &str, table: &Table) -> Meaning {
     match code {
         "40001" | "40P01" | "55P03" => Meaning::contended(),
         "57014" => Meaning::of(Unreachable, ": the statement took too long"),
-        "25006" => Meaning::of(Unreachable, ": the server is a replica, or a failover is under way; name the writer"),
+        "25006" => Meaning::read_only(),
         "25P02" => {
             Meaning::of(Other, ": an earlier statement of the handler failed; return its error instead of going on")
         }
