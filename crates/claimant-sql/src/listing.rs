@@ -19,7 +19,7 @@ pub(crate) async fn replace<D: Dialect>(
     Ok(if written { Replaced::Done } else { Replaced::Changed })
 }
 
-/// The cursor is the last id that was read.
+/// The cursor is the last id that was read, or what comes before the next ids that can match.
 pub(crate) async fn list<D: Dialect>(
     pool: &Pool<D>,
     filter: &Filter,
@@ -36,7 +36,10 @@ pub(crate) async fn list<D: Dialect>(
             page.looked_at = PAGE_RECORDS.into();
             range.until = last;
         }
-        None => page.looked_at = D::count(&mut session, &range).await?.unsigned_abs(),
+        None => {
+            page.next = range.then.as_deref().map(cursor);
+            page.looked_at = D::count(&mut session, &range).await?.unsigned_abs();
+        }
     }
     let (records, foreign) = D::list(&mut session, &range, filter).await?;
     page.records = records.into_iter().filter(|(id, record)| filter.matches(id, record)).collect();

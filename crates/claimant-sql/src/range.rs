@@ -9,6 +9,8 @@ pub(crate) const PAGE_RECORDS: u32 = 10_000;
 pub(crate) struct Range {
     pub(crate) after: Vec<u8>,
     pub(crate) until: Vec<u8>,
+    /// Where the list goes on behind it.
+    pub(crate) then: Option<Vec<u8>>,
 }
 
 impl Range {
@@ -18,10 +20,16 @@ impl Range {
             .ok_or_else(|| StoreError::new(StoreErrorKind::Other, "the cursor is not one of a database"))?;
         let Some(consumer) = filter.consumer.as_ref().map(|consumer| consumer.as_str().as_bytes()) else {
             // No id is as long as this.
-            return Ok(Self { after, until: vec![0xff; 512] });
+            return Ok(Self { after, until: vec![0xff; 512], then: None });
         };
-        // The consumer's ids go on with # or ~, after which 127 comes next.
-        Ok(Self { after: after.max(consumer.to_vec()), until: [consumer, &[0x7f]].concat() })
+        // The consumer's ids go on with # or ~; between them are those of others, whose names begin with this one.
+        let [clear, clear_end, hashed, hashed_end] =
+            [b'#', b'#' + 1, b'~', b'~' + 1].map(|next| [consumer, &[next]].concat());
+        Ok(if after < hashed {
+            Self { after: after.max(clear), until: clear_end, then: Some(hashed) }
+        } else {
+            Self { after, until: hashed_end, then: None }
+        })
     }
 }
 

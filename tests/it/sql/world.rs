@@ -125,7 +125,11 @@ impl Database {
 
     /// A statement that makes a record of this key, in the words of the database.
     pub(crate) fn insert(&self, key: &str) -> String {
-        let hex: String = id(key).as_str().bytes().map(|b| format!("{b:02x}")).collect();
+        self.insert_id(id(key).as_str())
+    }
+
+    pub(crate) fn insert_id(&self, id: &str) -> String {
+        let hex: String = id.bytes().map(|b| format!("{b:02x}")).collect();
         let (id, bytes) = match self {
             Self::Postgres(_) => (format!("decode('{hex}', 'hex')"), "decode(repeat('00', 32), 'hex')"),
             Self::MariaDb(_) => (format!("X'{hex}'"), "UNHEX(REPEAT('00', 32))"),

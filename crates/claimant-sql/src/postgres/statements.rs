@@ -60,8 +60,9 @@ const LIST: &str = concat!(
     " FROM claimant_records WHERE id > $1 AND id <= $2 AND status = ANY($3) AND updated_at < $4"
 );
 
-/// The estimate is -1 for a table that was never analysed.
-const SIZE: &str = "SELECT GREATEST(reltuples, 0)::bigint, pg_total_relation_size(oid) FROM pg_class \
+/// A table that was never analysed has no pages, and -1 or 0 records: then they are as many as fit, at 250 bytes each.
+const SIZE: &str = "SELECT (CASE WHEN relpages = 0 OR reltuples < 0 THEN pg_relation_size(oid) / 250 ELSE reltuples END)::bigint, \
+    pg_total_relation_size(oid) FROM pg_class \
     WHERE oid = 'claimant_records'::regclass";
 
 const RENEW: &str = "UPDATE claimant_records SET lease_until = $4, updated_at = $5, expires_at_s = $6 \
