@@ -16,6 +16,7 @@
 //! | `settings` | [`Settings`]: read from the environment |
 //! | `error` | maps a database's errors to store errors |
 //! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
+//! | `url` | checks a database's URL before the driver reads it |
 //! | `parts` | what only the inbox uses: errors, migrations |
 //!
 //! # Permissions
@@ -62,6 +63,8 @@ mod stores;
 mod transaction;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod transactions;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod url;
 
 #[cfg(feature = "mysql")]
 pub use mysql::MySqlStore;

@@ -472,7 +472,7 @@ fn a_cloud_is_found_where_the_session_has_no_directory() {
 
 #[test]
 fn what_there_is_to_work_on_must_be_said() {
-    let table: [(&[&str], &str); 18] = [
+    let table: [(&[&str], &str); 20] = [
         (&["list"], "there is nothing to work on"),
         (&["inspect", "order#1"], "there is nothing to work on"),
         (&["release", "order#1", "--yes"], "there is nothing to work on"),
@@ -490,6 +490,8 @@ fn what_there_is_to_work_on_must_be_said() {
         (&["dead", "redrive", "--all", "--why", "nor this"], "unexpected argument '--why'"),
         (&["resolve", "order#1", "--yes", "--why", "the record keeps it"], "there is nothing to work on"),
         (&["list", "--store", "ftp://user:secret@host/"], "begins with none of postgres://"),
+        (&["list", "--store", "postgres://u:p@h/d?sslpassword=secret"], "its parameter 1 is none of sslmode"),
+        (&["inspect", "c#k", "--store", "valkey://u:secret@127.0.0.1:1"], "Redis gave no answer"),
         (&["list", "--store", "env:NOT_SET"], "the variable NOT_SET is not set"),
         (&["list", "--local", "--store", "redis://host"], "cannot be used with"),
         (&["list", "PARKED"], "stuck, completed"),

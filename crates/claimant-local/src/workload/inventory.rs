@@ -3,6 +3,7 @@
 use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
+use tracing::subscriber::{NoSubscriber, with_default};
 
 use super::plan::{COUNT_MAX, Fate, Piece, Plan, Random, Repeat, Request};
 use super::records::Records;
@@ -94,14 +95,17 @@ impl Sample for Inventory {
 
 async fn connect(function: &FunctionSpec) -> Result<PgConnection, Error> {
     let url = variable_of(function, "CLAIMANT_DATABASE_URL")?;
-    let options: PgConnectOptions = url.parse().map_err(unusable)?;
+    // The driver logs the value of a parameter that it does not know, and quotes one that it cannot use. The function says what is wrong.
+    let options = with_default(NoSubscriber::default(), || url.parse::<PgConnectOptions>());
+    let options = options.map_err(|_| Error::new(UNUSABLE))?;
     PgConnection::connect_with(&options.disable_statement_logging()).await.map_err(unusable)
 }
 
+const UNUSABLE: &str = "the database of inventory's sample workload cannot be used: is its URL right, is the server up, and did \
+                        `inventory migrate` make the tables?";
+
 fn unusable(error: sqlx::Error) -> Error {
-    let why = "the database of inventory's sample workload cannot be used: is its URL right, is the server up, and did \
-               `inventory migrate` make the tables?";
-    Error::new(why).caused_by(error)
+    Error::new(UNUSABLE).caused_by(error)
 }
 
 /// An article of the run whose first line has this number, which tells it from those of the next run on the same data.

@@ -10,6 +10,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, MySql, MySqlConn
 use crate::migrations::Migrations;
 use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
+use crate::url::UrlRules;
 
 /// The settings of each connection: a lock of another transaction, on a row or on the table, fails a statement, rather than block it until
 /// long after its caller has gone; each statement sees what was committed before it, and locks the rows that it writes and no
@@ -20,6 +21,27 @@ use crate::settings::{CONNECTIONS_DEFAULT, Settings};
 const SESSION: &str = "SET SESSION completion_type = 0, autocommit = 0, autocommit = 1, innodb_lock_wait_timeout = 1, \
                        lock_wait_timeout = 1, sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
                        SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
+
+/// What its URLs can have: what sqlx takes.
+pub(crate) const URLS: UrlRules = UrlRules {
+    form: "mysql://user:password@host:port/database",
+    parameters: &[
+        "ssl-ca",
+        "sslca",
+        "ssl-cert",
+        "sslcert",
+        "ssl-key",
+        "sslkey",
+        "charset",
+        "collation",
+        "timezone",
+        "time-zone",
+        "socket",
+        "statement-cache-capacity",
+    ],
+    tls: &["ssl-mode", "sslmode"],
+    tls_modes: &["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"],
+};
 
 /// Makes migrations of one database wait for each other: null where there is none. Lock names are global to the server, and short.
 const LOCK: &str = "SELECT IF(DATABASE() IS NULL, NULL, GET_LOCK(CONCAT('claimant', SHA1(DATABASE())), ?))";
@@ -60,12 +82,9 @@ impl MySqlStore {
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is not a valid one.
+    /// When the URL is not a valid one, or has a parameter that sqlx does not know. The error shows nothing of it.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
-        let options: MySqlConnectOptions = url.parse().map_err(|e: sqlx::Error| {
-            Error::invalid("the database URL is not usable: mysql://user:password@host:port/database is needed")
-                .caused_by(e)
-        })?;
+        let options: MySqlConnectOptions = URLS.parse(url)?;
         // Statements have no values in them, but they are internal to claimant.
         let options = options.disable_statement_logging();
         Ok(Self::new(Self::pool_options().max_connections(connections).connect_lazy_with(options)))

@@ -10,6 +10,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, Pg
 use crate::migrations::Migrations;
 use crate::session::pool_options;
 use crate::settings::{CONNECTIONS_DEFAULT, Settings};
+use crate::url::{OPTION, UrlRules};
 
 pub use meaning::explain;
 pub use statements::CLEAR;
@@ -23,6 +24,32 @@ pub const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'; \
     DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', false); \
     EXCEPTION WHEN OTHERS THEN NULL; END $$";
+
+/// What its URLs can have: what sqlx takes.
+pub(crate) const URLS: UrlRules = UrlRules {
+    form: "postgres://user:password@host:port/database",
+    parameters: &[
+        "sslrootcert",
+        "ssl-root-cert",
+        "ssl-ca",
+        "sslcert",
+        "ssl-cert",
+        "sslkey",
+        "ssl-key",
+        "host",
+        "hostaddr",
+        "port",
+        "dbname",
+        "user",
+        "password",
+        "application_name",
+        "options",
+        OPTION,
+        "statement-cache-capacity",
+    ],
+    tls: &["sslmode", "ssl-mode"],
+    tls_modes: &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
+};
 
 /// Records in one table, `claimant_records`, of a PostgreSQL database.
 ///
@@ -51,12 +78,9 @@ impl PostgresStore {
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is not a valid one.
+    /// When the URL is not a valid one, or has a parameter that sqlx does not know. The error shows nothing of it.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
-        let options: PgConnectOptions = url.parse().map_err(|e: sqlx::Error| {
-            Error::invalid("the database URL is not usable: postgres://user:password@host:port/database is needed")
-                .caused_by(e)
-        })?;
+        let options: PgConnectOptions = URLS.parse(url)?;
         let options = match options.get_application_name() {
             Some(_) => options,
             None => options.application_name("claimant"),
