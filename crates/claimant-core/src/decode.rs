@@ -107,7 +107,7 @@ pub fn read_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
         return Err(no_json(text.as_bytes()).unwrap_or_else(|| json_place(Fault::new("is not valid JSON"), &error)));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|e| describe(e.inner(), e.path()))
+    serde_path_to_error::deserialize(&mut json).map_err(|e| describe(text, e.inner(), e.path()))
 }
 
 /// Returns why this is not JSON, where that cannot be seen at the place of a fault.
@@ -128,14 +128,38 @@ const NOT_READ: [(&str, &str); 4] = [
 ];
 
 /// Describes why valid JSON does not decode.
-fn describe(error: &serde_json::Error, path: &serde_path_to_error::Path) -> Fault {
+fn describe(text: &str, error: &serde_json::Error, path: &serde_path_to_error::Path) -> Fault {
     let said = error.to_string();
     // What types say themselves may begin like that, too.
-    let fault = match NOT_READ.iter().find(|(start, _)| !error.is_data() && said.starts_with(start)) {
-        Some((_, fault)) => Fault::new(*fault),
-        None => Fault::new(format!("has the wrong shape at JSON path {}", shape_fault(&said, path))),
-    };
-    json_place(fault, error)
+    if let Some((_, fault)) = NOT_READ.iter().find(|(start, _)| !error.is_data() && said.starts_with(start)) {
+        return json_place(Fault::new(*fault), error);
+    }
+    known_form(text).map_or_else(
+        || json_place(Fault::new(format!("has the wrong shape at JSON path {}", shape_fault(&said, path))), error),
+        Fault::new,
+    )
+}
+
+/// How the class ends with which a pointer to a payload begins, in each version of the clients that write it.
+const POINTER_CLASS_END: &str = "S3Pointer";
+
+/// Returns what valid JSON of another shape is as a whole, where that says more than where its shape differs.
+fn known_form(text: &str) -> Option<&'static str> {
+    match text.trim_ascii_start().as_bytes().first()? {
+        b'"' => {
+            let inner: String = serde_json::from_str(text).ok()?;
+            let is_tree = inner.trim_ascii_start().starts_with(['{', '[']);
+            (is_tree && serde_json::from_str::<IgnoredAny>(&inner).is_ok())
+                .then_some("is a text that holds JSON: it was encoded twice")
+        }
+        b'[' => {
+            let (class, IgnoredAny): (String, _) = serde_json::from_str(text).ok()?;
+            class
+                .ends_with(POINTER_CLASS_END)
+                .then_some("is a pointer to a payload in S3, and no `.large_payloads` fetches it here")
+        }
+        _ => None,
+    }
 }
 
 /// Says where the fault is. serde does not know it where it has kept a value to look at it twice: then the line is 0.
@@ -241,6 +265,15 @@ mod tests {
             (r#"{"order_id":"secret"}"#, "field `items` is missing"),
             (r#"{"order_id":"secret","order_id":"secret"}"#, "field `order_id` is there twice"),
             (r#"["secret"]"#, "wrong shape"),
+            (r#"["secret",{"s3BucketName":"secret"}]"#, "at JSON path [1]: "),
+            (
+                r#" ["software.amazon.payloadoffloading.PayloadS3Pointer", {"s3BucketName":"secret","s3Key":"a"}]"#,
+                "the body is a pointer to a payload in S3, and no `.large_payloads` fetches it here",
+            ),
+            (r#" "{\"order_id\":\"secret\"}""#, "the body is a text that holds JSON: it was encoded twice"),
+            (r#""[\"secret\"]""#, "encoded twice"),
+            (r#""\"secret\"""#, "wrong shape at JSON path .: the value has the wrong type or form"),
+            (r#""{secret""#, "wrong shape at JSON path .:"),
             ("\u{0}secret", "not valid JSON"),
         ];
         for (body, wanted) in cases {
