@@ -292,6 +292,8 @@ mod tests {
             assert!(rejection.contains(&format!("field `{shown}` is there twice")), "{rejection}");
             assert!(!rejection.contains("secret"), "{rejection}");
         }
+        let by_index = open(&json!(["1.0", "secret"])).unwrap_err().to_string();
+        assert!(by_index.contains("the CloudEvents envelope has the wrong shape at JSON path .:"), "{by_index}");
         let many: serde_json::Map<_, _> = (0..150).map(|n| (format!("x{n}"), json!("secret"))).collect();
         let rejection = open(&with(Value::Object(many))).unwrap_err().to_string();
         assert!(rejection.contains(" 154 attributes; at most 100"), "{rejection}");

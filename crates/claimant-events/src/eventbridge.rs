@@ -4,7 +4,7 @@ use claimant_core::{Envelope, Event, Message, Rejection};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::values;
+use crate::values::{self, Object};
 
 const WORD: &str = "the EventBridge envelope";
 
@@ -42,7 +42,7 @@ struct Put<'a> {
 
 impl Envelope for EventBridge {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let put: Put<'_> = values::read(&message, WORD)?;
+        let Object(put): Object<Put<'_>> = values::read(&message, WORD)?;
         let mut event = Event::default();
         event.time = values::time(put.time.as_deref());
         event.id = values::id(&message, WORD, put.id)?;
@@ -107,6 +107,9 @@ mod tests {
             let rejection = open(&body).unwrap_err().to_string();
             assert!(rejection.contains(wanted) && !rejection.contains("secret"), "{rejection}");
         }
-        assert!(open(&json!("secret")).unwrap_err().to_string().contains("EventBridge envelope"));
+        for body in [json!("secret"), json!(["id", "secret", "shop", null, { "order_id": "ord-1" }])] {
+            let rejection = open(&body).unwrap_err().to_string();
+            assert!(rejection.contains("the EventBridge envelope has the wrong shape at JSON path .:"), "{rejection}");
+        }
     }
 }

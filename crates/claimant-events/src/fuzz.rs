@@ -25,6 +25,7 @@ fn holds(target: &str, envelope: &dyn Envelope) {
                 let size: usize = events.iter().map(|event| event.content().len()).sum();
                 assert!(size <= body.len().max(4), "{size} bytes came out of {}", body.len());
                 assert!(events.iter().all(|event| event.body() == body));
+                assert!(body.trim_start().starts_with('{') || events.iter().all(|event| event.event().is_none()));
                 let said = || events.iter().filter_map(Message::event);
                 assert!(said().filter_map(|event| event.id.as_ref()).all(|id| id.len() <= ID_MAX_BYTES));
                 let others = said().flat_map(|event| [&event.kind, &event.source, &event.subject]).flatten();

@@ -7,6 +7,8 @@
 //! | [`extended`] | the message that points to a payload in S3, as the SQS Extended Client writes it |
 //! | `values` | what they share: JSON, times, traces, attributes |
 //!
+//! An envelope is a JSON object, and so is each part of it that has fields of its own: an array in its place is rejected.
+//!
 //! Nothing here fetches anything, nor checks who sent a message: who may send is the queue's policy to say.
 
 pub mod cloudevents;

@@ -9,7 +9,8 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::{RECORDS_MAX, values};
+use crate::RECORDS_MAX;
+use crate::values::{self, Object};
 
 const WORD: &str = "the S3 notification";
 
@@ -41,7 +42,7 @@ pub struct S3;
 
 /// One record of a notification: what happened to which object.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Record")]
+#[serde(try_from = "Object<Record>")]
 #[non_exhaustive]
 pub struct S3Record {
     /// What happened: `ObjectCreated:Put`. Some kinds come with `s3:` in front.
@@ -126,9 +127,9 @@ struct Record {
     event_time: Option<String>,
     #[serde(default)]
     aws_region: Option<String>,
-    s3: Entity,
+    s3: Object<Entity>,
     #[serde(default)]
-    replication_event_data: Option<Replication>,
+    replication_event_data: Option<Object<Replication>>,
 }
 
 #[derive(Deserialize)]
@@ -140,8 +141,8 @@ struct Replication {
 
 #[derive(Deserialize)]
 struct Entity {
-    bucket: Bucket,
-    object: Object,
+    bucket: Object<Bucket>,
+    object: Object<Entry>,
 }
 
 #[derive(Deserialize)]
@@ -151,7 +152,7 @@ struct Bucket {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Object {
+struct Entry {
     key: String,
     #[serde(default)]
     version_id: Option<String>,
@@ -163,12 +164,12 @@ struct Object {
     e_tag: Option<String>,
 }
 
-impl TryFrom<Record> for S3Record {
+impl TryFrom<Object<Record>> for S3Record {
     type Error = String;
 
-    fn try_from(record: Record) -> Result<Self, String> {
+    fn try_from(Object(record): Object<Record>) -> Result<Self, String> {
         let Record { event_source, event_name, event_time, aws_region, s3, replication_event_data } = record;
-        let Entity { bucket, object } = s3;
+        let Object(Entity { bucket: Object(bucket), object: Object(object) }) = s3;
         if event_source != "aws:s3" {
             return Err("has an eventSource that is not aws:s3".to_owned());
         }
@@ -189,7 +190,7 @@ impl TryFrom<Record> for S3Record {
             sequencer: object.sequencer.filter(|sequencer| !sequencer.is_empty()),
             size: object.size,
             etag: object.e_tag,
-            replication_rule: replication_event_data.and_then(|of| of.replication_rule_id),
+            replication_rule: replication_event_data.and_then(|Object(of)| of.replication_rule_id),
         })
     }
 }
@@ -237,7 +238,7 @@ impl<'de> Visitor<'de> for RecordsVisitor {
 
 impl Envelope for S3 {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let notification: Notification<'_> = values::read(&message, WORD)?;
+        let Object(notification): Object<Notification<'_>> = values::read(&message, WORD)?;
         let records = match (notification.records, notification.event.as_deref()) {
             (None, Some("s3:TestEvent")) => return Ok(Vec::new()),
             (Some(records), None) if records.count > 0 => records,
@@ -250,7 +251,7 @@ impl Envelope for S3 {
         }
         let opened = records.into_iter().enumerate().map(|(index, record)| {
             let word = format!("record {} of {count} of {WORD}", index + 1);
-            let wire: Record = values::read_part(&message, &word, record)?;
+            let wire: Object<Record> = values::read_part(&message, &word, record)?;
             let read = S3Record::try_from(wire).map_err(|why| message.rejection_as(&word, why))?;
             let event = event_of(&message, &word, read)?;
             Ok(message.clone().opened(record.get(), event).with_part_name(word))
@@ -431,6 +432,14 @@ mod tests {
             (json!({ "Records": vec!["secret"; 5_000] }), "5000 records; at most 100"),
             (changed("/eventSource", json!("aws:sns")), "record 2 of 2 of the S3 notification has an eventSource"),
             (changed("/s3/bucket", json!({})), "at JSON path s3.bucket: field `name` is missing"),
+            (changed("/s3/bucket", json!(["secret"])), "at JSON path s3.bucket: the value has the wrong type or form"),
+            (changed("/s3/object", json!(["secret", null, null, 5, null])), "at JSON path s3.object: the value has"),
+            (changed("/s3", json!([{ "name": "secret" }, { "key": "a" }])), "at JSON path s3: the value has"),
+            (
+                changed("", json!(["aws:s3", "secret"])),
+                "record 2 of 2 of the S3 notification has the wrong shape at JSON path .:",
+            ),
+            (json!([[record("secret")], null]), "the S3 notification has the wrong shape at JSON path .:"),
             (changed("/s3/object/key", json!("%FFsecret")), "an object key that is not UTF-8"),
             (changed("/s3/object/key", json!("")), "names no object"),
             (changed("/s3/object/size", json!(-1)), "at JSON path s3.object.size"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection};
 use serde::Deserialize;
 
-use crate::values;
+use crate::values::{self, Object};
 
 const WORD: &str = "the SNS envelope";
 
@@ -44,7 +44,7 @@ struct Notification {
     #[serde(default)]
     timestamp: Option<String>,
     #[serde(default)]
-    message_attributes: Option<BTreeMap<String, Attribute>>,
+    message_attributes: Option<BTreeMap<String, Object<Attribute>>>,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ struct Attribute {
 
 impl Envelope for Sns {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let notification: Notification = values::read(&message, WORD)?;
+        let Object(notification): Object<Notification> = values::read(&message, WORD)?;
         match notification.r#type.as_str() {
             "Notification" => {}
             "SubscriptionConfirmation" => {
@@ -71,7 +71,7 @@ impl Envelope for Sns {
             _ => return Err(message.rejection_as(WORD, "has a Type that is none of SNS")),
         }
         let attributes = notification.message_attributes.unwrap_or_default();
-        let read = attributes.iter().map(|(name, one)| {
+        let read = attributes.iter().map(|(name, Object(one))| {
             let wrong = |why| message.rejection_as(&format!("a message attribute of {WORD}"), why);
             (name.as_str(), one.read().map_err(wrong))
         });
@@ -182,6 +182,11 @@ mod tests {
             ("/MessageAttributes", attribute("Binary", "secret!"), "the type Binary, and is not Base64"),
             ("/MessageAttributes", attribute("secret", "secret"), "a type that is none of"),
             ("/MessageAttributes", json!({ "secret": "secret" }), "JSON path MessageAttributes.secret"),
+            (
+                "/MessageAttributes",
+                json!({ "a": ["String", "secret"] }),
+                "JSON path MessageAttributes.a: the value has",
+            ),
             ("/MessageAttributes", Value::Object(many), "101 attributes; at most 100"),
         ];
         for (path, value, wanted) in rows {
@@ -193,6 +198,12 @@ mod tests {
         let mut body = notification();
         body.as_object_mut().unwrap().remove("Message");
         assert!(open(&body).unwrap_err().to_string().contains("field `Message` is missing"));
+        let by_index = json!(["Notification", "m", "arn:aws:sns:eu-west-1:123456789012:t", null, "{}", null, null]);
+        assert!(
+            open(&by_index).unwrap_err().to_string().contains("the SNS envelope has the wrong shape at JSON path .:")
+        );
+        let pointer = json!(["com.amazon.sqs.javamessaging.MessageS3Pointer", { "s3BucketName": "b", "s3Key": "k" }]);
+        assert!(open(&pointer).unwrap_err().to_string().contains("the SNS envelope is a pointer to a payload in S3"));
         assert!(open(&json!({ "order_id": "ord-1" })).unwrap_err().to_string().contains("SNS envelope"));
     }
 }

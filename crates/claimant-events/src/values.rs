@@ -1,11 +1,15 @@
 //! What envelopes have in common: JSON, times, traces, attributes.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use claimant_core::decode::{read_json, text};
 use claimant_core::key::KEY_MAX_BYTES;
 use claimant_core::{AttributeValue, Attributes, Message, Rejection, Timestamp, trace};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -24,6 +28,29 @@ pub(crate) fn read_part<'a, T: Deserialize<'a>>(
     part: &'a RawValue,
 ) -> Result<T, Rejection> {
     read_json(part.get()).map_err(|fault| message.rejection_as(word, fault.without_place()))
+}
+
+/// What is read from an object and from nothing else: serde would also read a struct from an array, in the order of its fields.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
 }
 
 /// Checks the id of what an envelope carries: each event in it can have a copy of it. An empty one, or a longer one, could be no key.
