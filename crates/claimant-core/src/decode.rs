@@ -41,7 +41,7 @@ pub struct Json;
 
 impl<T: DeserializeOwned> Decoder<T> for Json {
     fn decode(&self, content: &[u8], message: &Message) -> Result<T, Rejection> {
-        text(content).and_then(read_json).map_err(|fault| message.rejection(fault))
+        read_content(content).map_err(|fault| message.rejection(fault))
     }
 
     /// Returns the fingerprint of the JSON value, whose white space and order of fields do not count; of the bytes, if the value has
@@ -93,6 +93,19 @@ pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
     read_json(body).map_err(|fault| Rejection::new(format!("the body {fault}")))
 }
 
+/// Decodes content that is JSON. A pointer to a payload elsewhere is none of it, whatever type would take it: the fields of a struct are read from
+/// arrays, too.
+///
+/// # Errors
+/// When it does not decode. The error says where it is wrong, and never quotes it.
+pub fn read_content<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Result<T, Fault> {
+    let text = text(content)?;
+    if is_pointer(text) {
+        return Err(Fault::new("is a pointer to a payload in S3: `.large_payloads` is missing, or comes too late"));
+    }
+    read_json(text)
+}
+
 /// Decodes a JSON text.
 ///
 /// # Errors
@@ -134,32 +147,30 @@ fn describe(text: &str, error: &serde_json::Error, path: &serde_path_to_error::P
     if let Some((_, fault)) = NOT_READ.iter().find(|(start, _)| !error.is_data() && said.starts_with(start)) {
         return json_place(Fault::new(*fault), error);
     }
-    known_form(text).map_or_else(
-        || json_place(Fault::new(format!("has the wrong shape at JSON path {}", shape_fault(&said, path))), error),
-        Fault::new,
-    )
+    let is_text = path.iter().next().is_none() && NO_TEXT.iter().any(|start| said.starts_with(start));
+    if is_text && holds_json(text) {
+        return Fault::new("is a text that holds JSON: it was encoded twice");
+    }
+    json_place(Fault::new(format!("has the wrong shape at JSON path {}", shape_fault(&said, path))), error)
+}
+
+/// The beginnings of serde's texts where it wants something else than a text, or another one.
+const NO_TEXT: [&str; 2] = ["invalid type: string", "unknown variant `"];
+
+/// Returns whether a JSON text holds another one, of an object or an array.
+fn holds_json(text: &str) -> bool {
+    let inner = serde_json::from_str::<String>(text).unwrap_or_default();
+    inner.trim_ascii_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(&inner).is_ok()
 }
 
 /// How the class ends with which a pointer to a payload begins, in each version of the clients that write it.
 const POINTER_CLASS_END: &str = "S3Pointer";
 
-/// Returns what valid JSON of another shape is as a whole, where that says more than where its shape differs.
-fn known_form(text: &str) -> Option<&'static str> {
-    match text.trim_ascii_start().as_bytes().first()? {
-        b'"' => {
-            let inner: String = serde_json::from_str(text).ok()?;
-            let is_tree = inner.trim_ascii_start().starts_with(['{', '[']);
-            (is_tree && serde_json::from_str::<IgnoredAny>(&inner).is_ok())
-                .then_some("is a text that holds JSON: it was encoded twice")
-        }
-        b'[' => {
-            let (class, IgnoredAny): (String, _) = serde_json::from_str(text).ok()?;
-            class
-                .ends_with(POINTER_CLASS_END)
-                .then_some("is a pointer to a payload in S3, and no `.large_payloads` fetches it here")
-        }
-        _ => None,
-    }
+/// Returns whether it is an array of such a class and what it points to.
+fn is_pointer(text: &str) -> bool {
+    let first = text.trim_ascii_start().strip_prefix('[').and_then(|rest| rest.trim_ascii_start().strip_prefix('"'));
+    let class = first.and_then(|rest| rest.split_once('"')).map_or("", |(class, _)| class);
+    class.ends_with(POINTER_CLASS_END) && serde_json::from_str::<(IgnoredAny, IgnoredAny)>(text).is_ok()
 }
 
 /// Says where the fault is. serde does not know it where it has kept a value to look at it twice: then the line is 0.
@@ -240,6 +251,36 @@ mod tests {
         unit_price: u32,
     }
 
+    /// What unpacks a text that holds JSON by itself.
+    #[derive(Debug, Deserialize)]
+    #[serde(try_from = "String")]
+    #[allow(dead_code, reason = "only its shape matters")]
+    struct Unpacked(Order);
+
+    impl TryFrom<String> for Unpacked {
+        type Error = serde_json::Error;
+
+        fn try_from(text: String) -> Result<Self, Self::Error> {
+            serde_json::from_str(&text).map(Self)
+        }
+    }
+
+    #[test]
+    fn a_pointer_is_no_payload_whatever_type_would_take_it() {
+        let pointer =
+            r#" [ "software.amazon.payloadoffloading.PayloadS3Pointer", {"s3BucketName":"secret","s3Key":"a"}]"#;
+        let fault = read_content::<(String, serde_json::Value)>(pointer.as_bytes()).unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "is a pointer to a payload in S3: `.large_payloads` is missing, or comes too late"
+        );
+        for content in
+            [r#"["software.amazon.payloadoffloading.PayloadS3Pointer"]"#, r#"["S3Pointer",1,2]"#, r#"["a",{}]"#]
+        {
+            assert!(read_content::<serde_json::Value>(content.as_bytes()).is_ok(), "{content}");
+        }
+    }
+
     #[test]
     fn a_bad_body_is_described_by_place_and_never_quoted() {
         let deep = format!(r#"{{"order_id":"secret","items":[],"more":{}"#, "[".repeat(10_000));
@@ -266,10 +307,6 @@ mod tests {
             (r#"{"order_id":"secret","order_id":"secret"}"#, "field `order_id` is there twice"),
             (r#"["secret"]"#, "wrong shape"),
             (r#"["secret",{"s3BucketName":"secret"}]"#, "at JSON path [1]: "),
-            (
-                r#" ["software.amazon.payloadoffloading.PayloadS3Pointer", {"s3BucketName":"secret","s3Key":"a"}]"#,
-                "the body is a pointer to a payload in S3, and no `.large_payloads` fetches it here",
-            ),
             (r#" "{\"order_id\":\"secret\"}""#, "the body is a text that holds JSON: it was encoded twice"),
             (r#""[\"secret\"]""#, "encoded twice"),
             (r#""\"secret\"""#, "wrong shape at JSON path .: the value has the wrong type or form"),
@@ -286,6 +323,11 @@ mod tests {
         let rejection = nested(128).unwrap_err().to_string();
         assert!(rejection.starts_with("the body is nested deeper than 127 (line 1 column "), "{rejection}");
         assert!(decode_json::<Order>(r#"{"order_id":"a","items":[{"quantity":1}],"more":0}"#).is_ok());
+        let rejection = decode_json::<Unpacked>(r#""{\"quantity\":\"secret\"}""#).unwrap_err().to_string();
+        assert!(
+            rejection.starts_with("the body has the wrong shape at JSON path .:"),
+            "what unpacks a text itself: {rejection}"
+        );
         let rejection = decode_json::<HashMap<String, u32>>(r#"{"secret@example.com":"x"}"#).unwrap_err().to_string();
         assert!(rejection.contains("JSON path *:") && !rejection.contains("secret"), "{rejection}");
     }

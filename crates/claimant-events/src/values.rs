@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use claimant_core::decode::{read_json, text};
+use claimant_core::decode::{read_content, read_json};
 use claimant_core::key::KEY_MAX_BYTES;
 use claimant_core::{AttributeValue, Attributes, Message, Rejection, Timestamp, trace};
 use serde::de::value::MapAccessDeserializer;
@@ -18,7 +18,7 @@ use crate::ATTRIBUTES_MAX;
 
 /// Reads the envelope that a message's content is, which errors call by this word.
 pub(crate) fn read<'a, T: Deserialize<'a>>(message: &'a Message, word: &str) -> Result<T, Rejection> {
-    text(message.content()).and_then(read_json).map_err(|fault| message.rejection_as(word, fault))
+    read_content(message.content()).map_err(|fault| message.rejection_as(word, fault))
 }
 
 /// Reads a part of the envelope, which errors call by this word. Nobody sees it cut out: they give no line of it.

@@ -240,7 +240,7 @@ impl<'p> Demo<'p> {
     }
 }
 
-/// The message that has this id, or had it before it was dead-lettered, however many others there are.
+/// The message that has this id, or had it before it was dead-lettered, among the first [`LOOKED_AT_MAX`].
 async fn of_id(queue: &DeadLetterQueue, id: &str) -> Result<Option<DeadLetter>, Error> {
     Ok(queue.page(&Selection::ids([id]), None, 1, LOOKED_AT_MAX).await?.letters.pop())
 }

@@ -121,8 +121,11 @@ async fn list(State(scheduler): State<Scheduler>, uri: Uri) -> Response {
         return invalid("MaxResults is a number from 1 to 100");
     };
     // A token is the name before the page, in its group.
-    let after = query.get("NextToken").and_then(|token| token.rsplit_once('/'));
-    let after = after.map(|(group, name)| (group.to_owned(), name.to_owned()));
+    let token = query.get("NextToken").map(|token| token.rsplit_once('/'));
+    if token == Some(None) {
+        return invalid("NextToken is not one that ListSchedules returned");
+    }
+    let after = token.flatten().map(|(group, name)| (group.to_owned(), name.to_owned()));
     let (names, more) = scheduler.names(after, max, asked);
     let next = names.last().filter(|_| more).map(|((group, name), _)| format!("{group}/{name}"));
     let named = |(name, enabled): &(Name, bool)| json!({ "Name": name.1, "GroupName": name.0, "Arn": arn_of(name), "State": state(*enabled) });

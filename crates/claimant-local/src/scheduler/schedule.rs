@@ -40,8 +40,8 @@ impl Action {
                 Ok((Self::SendMessage, send_message(sqs.queue_url(queue), input, group)?))
             }
             _ => Err(format!(
-                "the local scheduler has the targets arn:{partition}:{SEND_MESSAGE}, arn:{partition}:{UPDATE_MAPPING} and queues, \
-                 {} for example, only",
+                "the local scheduler has the targets arn:{partition}:{SEND_MESSAGE}, arn:{partition}:{UPDATE_MAPPING} and, with a role \
+                 in arn:aws:, {}",
                 arn::of_queue("NAME")
             )),
         }
@@ -150,8 +150,11 @@ impl Schedule {
         let partition = self.request["Target"]["Arn"].as_str().and_then(partition_of).map_or("aws", |(own, _)| own);
         let attributes = [
             ("ERROR_CODE", code),
-            // Of control characters, an attribute takes few.
-            ("ERROR_MESSAGE", &why.replace(char::is_control, " ")),
+            // SQS takes few control characters, and no non-characters; names of the message that it quotes can be long.
+            (
+                "ERROR_MESSAGE",
+                &why.chars().take(WHY_MAX).map(|c| if is_plain(c) { c } else { ' ' }).collect::<String>(),
+            ),
             ("EXECUTION_ID", execution_id),
             ("IS_PAYLOAD_TRUNCATED", "false"),
             ("RETRY_ATTEMPTS", "0"),
@@ -178,6 +181,13 @@ impl Schedule {
             input.replace(&format!("<aws.scheduler.{keyword}>"), value)
         })
     }
+}
+
+/// The most characters of an error that a letter has.
+const WHY_MAX: usize = 500;
+
+fn is_plain(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{FFFE}' | '\u{FFFF}')
 }
 
 /// Returns the milliseconds since 1970 of `at(2027-01-31T08:00:00)`.

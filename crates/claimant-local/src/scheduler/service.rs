@@ -124,9 +124,12 @@ impl Scheduler {
         let input = schedule.input_of(arn, &execution_id);
         let Err((code, why)) = self.sqs.send_as_asked(input.as_bytes()) else { return };
         let message_attributes = schedule.letter_attributes(arn, &execution_id, (code, &why));
-        let letter = NewMessage { message_attributes, ..NewMessage::new(input) };
+        let plain = NewMessage::new(input);
+        let letter = NewMessage { message_attributes, ..plain.clone() };
         let queue = schedule.dead_letter_arn.as_deref().and_then(arn::local_queue_name);
-        let kept = queue.is_some_and(|queue| self.sqs.send(queue, letter).is_ok());
+        // With its attributes it can be longer than the queue takes.
+        let kept =
+            queue.is_some_and(|queue| [letter, plain].into_iter().any(|letter| self.sqs.send(queue, letter).is_ok()));
         tracing::warn!(schedule = arn, dead_lettered = kept, "a schedule could not send its message: SQS: {why}");
     }
 
