@@ -92,15 +92,29 @@ pub(crate) fn perhaps(answer: Answer) -> Answer {
     answer.filter(Option::is_none)
 }
 
-/// The answer to several questions about one place: the worst that is found, else that something is not known, else that it is fine.
-pub(crate) fn worst(answers: impl IntoIterator<Item = Answer>) -> Answer {
-    let rank = |answer: &Answer| match answer {
-        Some(Some(found)) => (2, Some(found.level)),
-        None => (1, None),
-        Some(None) => (0, None),
-    };
-    // The first of those that are as bad.
-    answers.into_iter().min_by_key(|answer| std::cmp::Reverse(rank(answer))).unwrap_or(FINE)
+/// The answer to several questions about one place: all that is found, as bad as the worst of it, else that something is not known, else
+/// that it is fine.
+pub(crate) fn together(answers: impl IntoIterator<Item = Answer>) -> Answer {
+    let (mut level, mut is_known) = (Level::Note, true);
+    let (mut what, mut fixes) = (Vec::new(), Vec::new());
+    for answer in answers {
+        match answer {
+            None => is_known = false,
+            Some(None) => {}
+            Some(Some(found)) => {
+                level = level.max(found.level);
+                what.push(found.what);
+                // One statement can be what several lack.
+                if !fixes.contains(&found.fix) {
+                    fixes.push(found.fix);
+                }
+            }
+        }
+    }
+    if what.is_empty() {
+        return is_known.then_some(None);
+    }
+    found(level, what.join("; "), fixes.join("; and "))
 }
 
 impl Report {

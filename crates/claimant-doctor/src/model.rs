@@ -75,6 +75,8 @@ pub struct Queue {
 pub struct Redrive {
     /// The dead-letter queue.
     pub target: Fact<Link>,
+    /// Whether that is named by its ARN.
+    pub by_arn: Fact<bool>,
     /// After how many receives.
     pub receives: Fact<u64>,
 }
@@ -134,6 +136,8 @@ pub struct Mapping {
     pub uuid: String,
     /// The queue that it reads.
     pub queue: Fact<Link>,
+    /// Whether that is named by its ARN.
+    pub by_arn: Fact<bool>,
     /// The function that it invokes.
     pub function: Fact<Link>,
     /// Its batches.
@@ -181,7 +185,7 @@ pub struct Table {
     pub ttl: Fact<Option<String>>,
     /// Whether it has point-in-time recovery.
     pub recovery: Fact<bool>,
-    /// Whether it outlives its stack: deletion protection, or a policy to retain it.
+    /// Whether it outlives its stack and each update of it: deletion protection, or policies to retain it.
     pub protected: Fact<bool>,
     /// What else decides who may use it.
     pub access: Access,

@@ -174,6 +174,7 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
         place: place(&mapping_id(function, source, uuid)),
         uuid: uuid.to_owned(),
         queue: Fact::Known(here(source)),
+        by_arn: Fact::Known(true),
         function: Fact::Known(here(function)),
         batch: Batch {
             size: found["BatchSize"].as_u64().into(),

@@ -89,7 +89,8 @@ async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Option<Queue> {
 fn redrive(policy: &Value) -> Redrive {
     let receives = &policy["maxReceiveCount"];
     let receives = receives.as_u64().or_else(|| receives.as_str()?.parse().ok());
-    Redrive { target: text(policy, "deadLetterTargetArn").map(here).into(), receives: receives.into() }
+    let target = text(policy, "deadLetterTargetArn").map(here).into();
+    Redrive { target, by_arn: Fact::Known(true), receives: receives.into() }
 }
 
 fn allows(policy: &Value) -> RedriveAllow {

@@ -59,7 +59,8 @@ pub(super) const CHECKS: [Check; 10] = [
         name: "dead-letters-expire-first",
         title: "Dead letters are kept longer than messages of their queue",
         why: "A standard queue counts a message's age from its first sending, in the dead-letter queue, too. One that waited for \
-              long is deleted there before a person has seen it.",
+              long is deleted there before a person has seen it. In a FIFO one, and for what claimant itself copies there, a new age \
+              begins.",
         fine: "Where the alarm on the dead-letter queue is answered within the time that is left.",
         source: DEAD_LETTERS,
     },

@@ -1,10 +1,10 @@
-//! Checks 24 to 37: the lock table, alarms, metrics, what a consumer costs, and its variables.
+//! Checks 24 to 39: the lock table, alarms, metrics, what a consumer costs, its variables, and what came later.
 
 use super::check::Check;
 
 const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
 
-pub(super) const CHECKS: [Check; 14] = [
+pub(super) const CHECKS: [Check; 16] = [
     Check {
         number: 24,
         name: "lock-table-shape",
@@ -16,7 +16,7 @@ pub(super) const CHECKS: [Check; 14] = [
     Check {
         number: 25,
         name: "lock-table-protection",
-        title: "The lock table has point-in-time recovery, and outlives its stack",
+        title: "The lock table has point-in-time recovery, and outlives its stack and its updates",
         why: "It says what was done. When it is gone, every redelivered message has its effect once more.",
         fine: "Where all effects can run twice, or have a guard of their own.",
         source: "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Point-in-time-recovery.html",
@@ -126,5 +126,22 @@ pub(super) const CHECKS: [Check; 14] = [
               Nothing is handled, and every message uses up its receives.",
         fine: "Where the function is built with another version or other features of claimant, which take them.",
         source: "docs/settings.md",
+    },
+    Check {
+        number: 38,
+        name: "messages-expire-first",
+        title: "A message is kept until its receives are used up",
+        why: "Its age counts from its first sending, and a receive begins no new one. What expires before it was received \
+              maxReceiveCount times never comes to the dead-letter queue: it is gone, and nothing tells of it.",
+        fine: "Where messages lose their worth before that time.",
+        source: "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html",
+    },
+    Check {
+        number: 39,
+        name: "queue-without-arn",
+        title: "Mappings and redrive policies name queues by their ARNs",
+        why: "A Ref of a queue is its URL. Lambda refuses the mapping, and SQS the redrive policy.",
+        fine: "Never.",
+        source: "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html",
     },
 ];

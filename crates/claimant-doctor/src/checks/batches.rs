@@ -4,7 +4,7 @@ use super::fix;
 use super::pair::Pair;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, found};
-use crate::model::{Function, Link, Mapping};
+use crate::model::{Function, Link, Mapping, Place, System};
 
 /// As AWS advises.
 const TIMES: u64 = 6;
@@ -186,6 +186,21 @@ pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
         )
     };
     Some(answer())
+}
+
+pub(super) fn by_arn(pair: &Pair<'_>) -> Option<Answer> {
+    let mapping = pair.mapping;
+    Some(named_by_arn(pair.system, mapping.queue.known(), &mapping.by_arn, &mapping.place))
+}
+
+/// Whether a queue is named by its ARN in this place.
+pub(super) fn named_by_arn(system: &System, link: Option<&Link>, by_arn: &Fact<bool>, at: &Place) -> Answer {
+    if *by_arn.known()? {
+        return FINE;
+    }
+    let link = link?;
+    let arn = system.queue(link).map_or_else(|| "its ARN".to_owned(), |queue| fix::arn(&queue.place, at));
+    found(Level::Error, format!("what names {} is not its ARN: a !Ref of a queue is its URL", link.text()), arn)
 }
 
 pub(super) fn region(pair: &Pair<'_>) -> Option<Answer> {

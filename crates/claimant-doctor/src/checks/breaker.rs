@@ -5,7 +5,7 @@ use super::records::decided;
 use super::rights::lacking;
 use crate::environment::RESUME_ROLE;
 use crate::fact::{self, Fact};
-use crate::finding::{Answer, FINE, Level, found, worst};
+use crate::finding::{Answer, FINE, Level, found, together};
 use crate::model::{Function, Link, System};
 
 /// What a breaker asks for that pauses it.
@@ -27,7 +27,7 @@ pub(super) fn record(pair: &Pair<'_>) -> Option<Answer> {
     let function = pair.function.filter(is_told)?;
     let answer = || {
         function.environment.has(RESUME_ROLE).known()?;
-        worst([may_use_record(pair.system, function), may_pause(function)])
+        together([may_use_record(pair.system, function), may_pause(function)])
     };
     Some(answer())
 }

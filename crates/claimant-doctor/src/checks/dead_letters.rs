@@ -1,7 +1,7 @@
 //! Dead-letter queues: whether there is one, what it keeps and for how long.
 
 use super::pair::{Pair, home};
-use super::scaling;
+use super::{batches, rights, scaling};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found, perhaps};
 use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
@@ -13,8 +13,9 @@ const RECEIVES_MIN: u64 = 5;
 const RECEIVES: &str = "CLAIMANT_MAX_RECEIVE_COUNT";
 const RECEIVES_DEFAULT: u64 = 5;
 
-/// The longest retention of SQS, 14 days.
+/// The longest retention of SQS, 14 days, and that of a queue where none is set.
 const RETENTION_MAX_S: u64 = 1_209_600;
+const RETENTION_DEFAULT_S: u64 = 4 * DAY_S;
 
 /// A consumer's window, unless set: 15 days.
 const WINDOW_S: u64 = 1_296_000;
@@ -27,6 +28,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
         let where_read = |answer| if is_read == Fact::Known(true) { answer } else { perhaps(answer) };
         if is_read != Fact::Known(false) {
             report.answer(5, &queue.place, where_read(has_one(system, queue)));
+            report.answer(38, &queue.place, where_read(outlives_its_receives(queue)));
         }
         let redrive = match &queue.redrive {
             Fact::Known(None) => continue,
@@ -40,6 +42,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
         report.answer(6, &queue.place, of(retention));
         report.answer(7, &queue.place, of(kind));
         report.answer(8, &queue.place, of(admitted));
+        report.answer(39, &queue.place, of(by_arn));
         if queue.fifo.known() == Some(&true) {
             report.answer(9, &queue.place, of(order));
         }
@@ -73,7 +76,7 @@ fn receives(_: &System, _: &Queue, redrive: &Redrive) -> Answer {
 fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
     let target = system.queue(redrive.target.known()?)?;
     if *queue.fifo.known()? {
-        return FINE;
+        return age_anew(queue, target, &queue.place.id);
     }
     let (source, kept) = (*queue.retention_s.known()?, *target.retention_s.known()?);
     if kept > source {
@@ -81,7 +84,7 @@ fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
     }
     // As long as SQS can; only those that waited for long expire early.
     let (level, fix) = if kept == RETENTION_MAX_S {
-        (Level::Note, format!("a shorter MessageRetentionPeriod of {}, such as {}", queue.place.id, 4 * DAY_S))
+        (Level::Note, format!("a shorter MessageRetentionPeriod of {}, such as {RETENTION_DEFAULT_S}", queue.place.id))
     } else {
         (Level::Warning, format!("MessageRetentionPeriod: {RETENTION_MAX_S} on {}", target.place.id))
     };
@@ -96,6 +99,78 @@ fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
         ),
         fix,
     )
+}
+
+/// Dead letters whose age begins when they come there: they are kept too shortly only where that is short in itself.
+fn age_anew(queue: &Queue, letters: &Queue, of: &str) -> Answer {
+    let (source, kept) = (*queue.retention_s.known()?, *letters.retention_s.known()?);
+    let enough = source.min(RETENTION_DEFAULT_S);
+    if kept >= enough {
+        return FINE;
+    }
+    let (letters, queue) = (&letters.place.id, &queue.place.id);
+    let (kept, source) = (days(kept), days(source));
+    found(
+        Level::Warning,
+        format!("{letters} keeps the dead letters of {of} for {kept}, and {queue} keeps messages for {source}"),
+        format!("MessageRetentionPeriod: {enough} or more on {letters}"),
+    )
+}
+
+/// Where claimant sends dead letters, if SQS moves none there.
+pub(super) fn copies(pair: &Pair<'_>) -> Option<Answer> {
+    let (function, letters) = (pair.function?, rights::dead_letter_queue(pair)?);
+    let target = pair.queue.and_then(|queue| queue.redrive.known()?.as_ref()?.target.known());
+    if letters.is_some_and(|letters| target.is_some_and(|target| target.is(&letters.place.id))) {
+        return None;
+    }
+    let answer = || {
+        function.is_consumer().known().filter(|is_one| **is_one)?;
+        age_anew(pair.queue?, letters?, &function.place.id)
+    };
+    Some(answer())
+}
+
+/// Whether a message is kept for as long as all of its receives hide it: each can last the whole visibility timeout, and its age goes on.
+fn outlives_its_receives(queue: &Queue) -> Answer {
+    let (id, kept, hidden) = (&queue.place.id, *queue.retention_s.known()?, *queue.visibility_s.known()?);
+    let such = |lasts| match [RETENTION_DEFAULT_S, RETENTION_MAX_S].into_iter().find(|retention| *retention > lasts) {
+        Some(retention) => format!("MessageRetentionPeriod: {retention} on {id}"),
+        None => format!("a shorter VisibilityTimeout of {id}, or a lower maxReceiveCount"),
+    };
+    if kept <= hidden {
+        return found(
+            Level::Error,
+            format!(
+                "messages are kept for {}, and hidden for {} when they are received: one that fails can be gone before its second try",
+                days(kept),
+                days(hidden)
+            ),
+            such(hidden),
+        );
+    }
+    // Without a dead-letter queue they come back until they expire.
+    let Some(redrive) = queue.redrive.known()? else { return FINE };
+    let receives = *redrive.receives.known()?;
+    let lasts = hidden.saturating_mul(receives);
+    if kept > lasts {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!(
+            "messages are kept for {}, and {receives} receives of {} each can last for {}: one that always fails can be \
+             gone before it is a dead letter",
+            days(kept),
+            days(hidden),
+            days(lasts)
+        ),
+        such(lasts),
+    )
+}
+
+fn by_arn(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
+    batches::named_by_arn(system, redrive.target.known(), &redrive.by_arn, &queue.place)
 }
 
 /// Whether the function knows its queue's `maxReceiveCount`.

@@ -34,14 +34,18 @@ fn last_part(arn: &str) -> &str {
 
 /// A statement for the function's role that allows this on what has the place.
 pub(super) fn allow(actions: &[&str], on: &Place, function: &Function) -> String {
-    let ((stack, id), here) = (within(&on.id), within(&function.place.id).0);
-    let resource = match on.file {
+    format!("Effect: Allow, Action: [{}], Resource: {}", actions.join(", "), arn(on, &function.place))
+}
+
+/// The ARN of something, as it is written in another place.
+pub(super) fn arn(of: &Place, at: &Place) -> String {
+    let ((stack, id), here) = (within(&of.id), within(&at.id).0);
+    match of.file {
         Some(_) if stack == here => format!("!GetAtt {id}.Arn"),
-        None if on.id.starts_with("arn:") => on.id.to_string(),
+        None if of.id.starts_with("arn:") => of.id.to_string(),
         // A logical id means nothing in another stack, and a table's name is no ARN.
-        _ => format!("the ARN of {}", on.id),
-    };
-    format!("Effect: Allow, Action: [{}], Resource: {resource}", actions.join(", "))
+        _ => format!("the ARN of {}", of.id),
+    }
 }
 
 /// The stacks that something is nested in, and its logical id there.

@@ -24,6 +24,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (1, batches::visibility),
     (2, batches::six_times),
     (3, batches::reports),
+    (6, dead_letters::copies),
     (10, batches::window),
     (11, scaling::own_limit),
     (13, scaling::pollers),
@@ -40,6 +41,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (32, dead_letters::window),
     (35, dead_letters::told),
     (36, breaker::record),
+    (39, batches::by_arn),
 ];
 
 /// A check of a whole system, which records its answers itself.

@@ -36,7 +36,7 @@ impl<'a> Pair<'a> {
     /// Where a finding of this check stands: at the line to change.
     pub(crate) fn place(&self, number: u8) -> &Place {
         match (number, self.queue, self.function) {
-            (1 | 2 | 20 | 32, Some(queue), _) => &queue.place,
+            (1 | 2 | 6 | 20 | 32, Some(queue), _) => &queue.place,
             (18 | 19 | 21 | 35 | 36, _, Some(function)) => &function.place,
             _ => &self.mapping.place,
         }

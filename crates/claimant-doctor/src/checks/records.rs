@@ -3,7 +3,7 @@
 use super::fix;
 use super::rights::{key_right, lacking};
 use crate::fact::Fact;
-use crate::finding::{Answer, FINE, Found, Level, Report, found, worst};
+use crate::finding::{Answer, FINE, Found, Level, Report, found, together};
 use crate::model::{Function, Link, System, Table};
 
 /// What is done in a table, and what becomes of the function's messages without it.
@@ -88,7 +88,7 @@ fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wante
         }
         Fact::Unknown => None,
     });
-    worst(actions.chain(keys))
+    together(actions.chain(keys))
 }
 
 fn described<'s>(system: &'s System, table: &Link) -> Option<&'s Table> {
@@ -120,7 +120,7 @@ pub(super) fn in_batches(function: &Function, table: &Table) -> Answer {
         Fact::Known(true) => may_all(function, table, &ALL[..1]),
         Fact::Known(false) => may_all(function, table, &ALL),
         Fact::Unknown => {
-            worst([may_all(function, table, &ALL[..1]), may_all(function, table, &FOR_MANY).filter(is_fine)])
+            together([may_all(function, table, &ALL[..1]), may_all(function, table, &FOR_MANY).filter(is_fine)])
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::fix;
 use super::pair::{Pair, home};
 use crate::fact::{self, Fact};
-use crate::finding::{Answer, FINE, Level, found, worst};
+use crate::finding::{Answer, FINE, Level, found, together};
 use crate::model::{Function, Key, Queue};
 
 /// What Lambda does with a queue, in the function's name.
@@ -11,9 +11,9 @@ const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQ
 
 pub(super) const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
-/// What is missing in one place goes before what is not known of another.
+/// All that is missing; that goes before what is not known of another place.
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
-    Some(worst([polling(pair), sending(pair), backoff(pair)]))
+    Some(together([polling(pair), sending(pair), backoff(pair)]))
 }
 
 fn polling(pair: &Pair<'_>) -> Answer {
@@ -62,7 +62,7 @@ fn backoff(pair: &Pair<'_>) -> Answer {
             "the role of {} may not {action} on {}: what fails comes back without backoff",
             function.place.id, queue.place.id
         ),
-        format!("{}; or CLAIMANT_VISIBILITY: off", fix::allow(&[action], &queue.place, function)),
+        format!("{}, or CLAIMANT_VISIBILITY: off", fix::allow(&[action], &queue.place, function)),
     )
 }
 
@@ -83,7 +83,7 @@ fn lacking_on<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Op
 }
 
 /// Where claimant sends dead letters: `None` if it is told of no queue, `Some(None)` if that is not known, or not described here.
-fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<Option<&'a Queue>> {
+pub(super) fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<Option<&'a Queue>> {
     let link = pair.function?.environment.get(DEAD_LETTER_QUEUE)?;
     Some(link.known().and_then(|link| pair.system.queue(link)))
 }
@@ -101,7 +101,7 @@ pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
         let send = |letters: Option<&Queue>| to_send.map(|action| right(function, letters?, action));
         let sends = letters.into_iter().flat_map(send);
         let may_send = (is_consumer == Fact::Unknown).then_some(None);
-        worst(std::iter::once(receives).chain(sends).chain(may_send))
+        together(std::iter::once(receives).chain(sends).chain(may_send))
     };
     Some(answer())
 }

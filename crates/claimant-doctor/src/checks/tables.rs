@@ -1,7 +1,7 @@
 //! The lock table.
 
 use super::records;
-use crate::finding::{Answer, FINE, Level, Report, found, worst};
+use crate::finding::{Answer, FINE, Level, Report, found, together};
 use crate::model::{Function, System, Table, TableHistory};
 
 /// What the lock table's key is.
@@ -20,7 +20,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
                 if need_not_use(system, function, table) { None } else { records::in_batches(function, table) };
             report.answer(28, &function.place, answer);
         }
-        report.answer(24, &table.place, worst([key(table), time_to_live(table)]));
+        report.answer(24, &table.place, together([key(table), time_to_live(table)]));
         report.answer(25, &table.place, protection(table));
         let seen = system.history.as_ref().and_then(|history| history.tables.get(&*table.place.id));
         report.answer(26, &table.place, capacity(table, seen));
@@ -68,15 +68,16 @@ fn protection(table: &Table) -> Answer {
     let (what, fix) = match (table.recovery.known(), table.protected.known()) {
         (Some(true), Some(true)) => return FINE,
         (Some(false), Some(false)) => (
-            "it has no point-in-time recovery, and is deleted with its stack",
-            "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}, and DeletionPolicy: Retain",
+            "it has no point-in-time recovery, and is deleted with its stack or by an update that replaces it",
+            "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}, and DeletionPolicy and UpdateReplacePolicy: Retain",
         ),
         (Some(false), _) => {
             ("it has no point-in-time recovery", "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}")
         }
-        (_, Some(false)) => {
-            ("it is deleted with its stack", "DeletionProtectionEnabled: true, or DeletionPolicy: Retain")
-        }
+        (_, Some(false)) => (
+            "it is deleted with its stack or by an update that replaces it",
+            "DeletionProtectionEnabled: true, or DeletionPolicy and UpdateReplacePolicy: Retain",
+        ),
         _ => return None,
     };
     if table.replicas.known().is_some_and(|replicas| *replicas > 1) {

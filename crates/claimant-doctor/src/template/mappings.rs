@@ -37,7 +37,7 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
             let Fact::Known(Some(source)) = source(event) else { continue };
             let id = format!("{}{name}{}", function.id, if source.of_topic { OF_TOPIC } else { "" });
             let place = Place { id: id.into(), ..function.place_at(event.line()) };
-            let queue = resources.link(&source.queue, QUEUE);
+            let queue = named(resources, &source.queue);
             let of_event = mapping(place, queue, Fact::Known(Link::Here(function.id.to_string())), &source.properties);
             let batch = Batch { of_topic: source.of_topic, ..of_event.batch };
             found.push(Mapping { batch, ..of_event });
@@ -49,7 +49,7 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
         if is_of_another_service(resources, &source, &properties) {
             continue;
         }
-        let queue = resources.link(&source, QUEUE);
+        let queue = named(resources, &source);
         let function = function_of(resources, &properties.at("FunctionName"));
         found.push(mapping(resource.place(), queue, function, &properties));
     }
@@ -125,7 +125,21 @@ fn unqualified(text: &str) -> &str {
     text.match_indices(':').nth(colons).map_or(text, |(end, _)| &text[..end])
 }
 
-fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, properties: &Part<'_>) -> Mapping {
+/// The queue that a mapping names, and whether by its ARN.
+fn named(resources: &Resources<'_>, queue: &Part<'_>) -> (Fact<Link>, Fact<bool>) {
+    let link = match resources.link(queue, QUEUE) {
+        Fact::Known(Some(link)) => Fact::Known(link),
+        _ => Fact::Unknown,
+    };
+    (link, resources.is_arn(queue, QUEUE))
+}
+
+fn mapping(
+    place: Place,
+    (queue, by_arn): (Fact<Link>, Fact<bool>),
+    function: Fact<Link>,
+    properties: &Part<'_>,
+) -> Mapping {
     let pollers = properties.at("ProvisionedPollerConfig");
     let reports = properties.at("FunctionResponseTypes").items();
     let reports = reports.known().and_then(|types| {
@@ -135,10 +149,8 @@ fn mapping(place: Place, queue: Fact<Option<Link>>, function: Fact<Link>, proper
     Mapping {
         place,
         uuid: String::new(),
-        queue: match queue {
-            Fact::Known(Some(link)) => Fact::Known(link),
-            _ => Fact::Unknown,
-        },
+        queue,
+        by_arn,
         function,
         batch: Batch {
             size: properties.at("BatchSize").number_or(BATCH_SIZE),

@@ -40,8 +40,10 @@ fn queue(resources: &Resources<'_>, resource: &Resource<'_>) -> Queue {
 
 fn redrive(resources: &Resources<'_>, policy: &Part<'_>) -> Fact<Option<Redrive>> {
     policy.is_given().map(|is_given| {
+        let target = policy.at("deadLetterTargetArn");
         is_given.then(|| Redrive {
-            target: flat(resources.link(&policy.at("deadLetterTargetArn"), QUEUE)),
+            target: flat(resources.link(&target, QUEUE)),
+            by_arn: resources.is_arn(&target, QUEUE),
             receives: flat(policy.at("maxReceiveCount").number()),
         })
     })

@@ -148,6 +148,18 @@ impl<'s> Resources<'s> {
         }
     }
 
+    /// Whether a value is an ARN, if that is known; a reference to a queue, which is one of these types, can be its URL or its name.
+    pub(super) fn is_arn(&self, part: &Part<'_>, queue: &[&str]) -> Fact<bool> {
+        let Fact::Known(Some(text)) = part.text() else { return Fact::Unknown };
+        let is_queue = |id: &str| self.kinds.get(id).is_some_and(|kind| queue.contains(&kind.as_str()));
+        match reference(&text) {
+            Some((id, attribute)) if is_queue(id) => Fact::Known(attribute == "Arn"),
+            _ if text.starts_with("arn:") => Fact::Known(true),
+            _ if text.starts_with("https://") => Fact::Known(false),
+            _ => Fact::Unknown,
+        }
+    }
+
     /// What a value leads to that has to be a queue's name; nothing if it is a URL or an ARN, which names no queue.
     pub(super) fn queue_named(&self, part: &Part<'_>, queue: &[&str]) -> Fact<Option<Link>> {
         let Fact::Known(text) = part.text() else { return Fact::Unknown };

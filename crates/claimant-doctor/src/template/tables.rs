@@ -39,16 +39,15 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
     };
     // A global table that is provisioned has to scale; others may by a target of this template.
     let scales = if is_global { Fact::Known(true) } else { scales(resources, resource) };
-    let policy = resource.part().at("DeletionPolicy").literal();
-    let retained = policy.map(|policy| matches!(policy.as_deref(), Some("Retain" | "RetainExceptOnCreate")));
+    let retained = fact::all(["DeletionPolicy", "UpdateReplacePolicy"].map(|policy| retains(resource, policy)));
     Table {
         place: resource.place(),
         key: if is_simple { simple_key(&properties) } else { key(&properties).into() },
         ttl: ttl(&properties.at("TimeToLiveSpecification")),
         recovery,
         protected: match (retained, protection) {
-            (Fact::Known(true), _) | (_, Fact::Known(true)) => Fact::Known(true),
-            (Fact::Known(false), Fact::Known(false)) => Fact::Known(false),
+            (Some(true), _) | (_, Fact::Known(true)) => Fact::Known(true),
+            (Some(false), Fact::Known(false)) => Fact::Known(false),
             _ => Fact::Unknown,
         },
         access: Access {
@@ -65,6 +64,12 @@ fn table(resources: &Resources<'_>, resource: &Resource<'_>) -> Table {
         infrequent: infrequent(&replicas),
         replicas: number_of(&replicas),
     }
+}
+
+/// Whether the table is kept by this policy, if that is known.
+fn retains(resource: &Resource<'_>, policy: &str) -> Option<bool> {
+    let policy = resource.part().at(policy).literal();
+    policy.known().map(|policy| matches!(policy.as_deref(), Some("Retain" | "RetainExceptOnCreate")))
 }
 
 type Replicas<'s> = Fact<Vec<Part<'s>>>;

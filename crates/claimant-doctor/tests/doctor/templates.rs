@@ -51,7 +51,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
     let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
     // FIFO, databases and breakers have questions of their own.
-    assert_eq!(answered, (1..=37).filter(|number| ![9, 22, 33, 36].contains(number)).collect());
+    assert_eq!(answered, (1..=39).filter(|number| ![9, 22, 33, 36].contains(number)).collect());
     let report = examine(&changed(GOOD, &[DATABASE]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "{report:#?}");
 }
@@ -90,6 +90,14 @@ const ALARM_OF_SENT: &str = "  Sent:
       Dimensions: [{Name: QueueName, Value: !GetAtt Letters.QueueName}]
   Alarms:
 ";
+
+const IS_FIFO: (&str, &str) = ("# letters-fifo", "FifoQueue: true");
+
+/// Another queue for what claimant sends, which keeps it for less than Orders keeps messages.
+const COPIES: &[(&str, &str)] = &[
+    ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Copies"),
+    ("  Logs:\n", "  Copies: {Type: AWS::SQS::Queue, Properties: {MessageRetentionPeriod: 345599}}\n  Logs:\n"),
+];
 
 /// The dead-letter queue is encrypted, too.
 const LETTERS_KEY: (&str, &str) = ("# letters-fifo", "KmsMasterKeyId: !Ref Key");
@@ -158,7 +166,14 @@ const CASES: &[Case] = &[
     (&[("MessageRetentionPeriod: 1209600 # letters", "")], 6, Warning, "keeps dead letters for 4 days"),
     (&[("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 1209600")], 6, Note, "14 days"),
     (
-        &[FIFO, ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")],
+        &[FIFO, IS_FIFO, ("MessageRetentionPeriod: 1209600 # letters", "MessageRetentionPeriod: 60")],
+        6,
+        Warning,
+        "of Orders for 60 s",
+    ),
+    (COPIES, 6, Warning, "Copies keeps the dead letters of Worker for"),
+    (
+        &[FIFO, ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 3600")],
         7,
         Error,
         "Orders is FIFO, its dead-letter queue Letters is standard",
@@ -188,7 +203,7 @@ const CASES: &[Case] = &[
         &[
             FIFO,
             ("# letters-fifo", "FifoQueue: true"),
-            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"),
+            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 3600"),
         ],
         9,
         Note,
@@ -199,7 +214,7 @@ const CASES: &[Case] = &[
         &[
             FIFO,
             ("# letters-fifo", "FifoQueue: true"),
-            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"),
+            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 3600"),
             ("BatchSize: 10", "BatchSize: 11"),
         ],
         10,
@@ -252,6 +267,17 @@ const CASES: &[Case] = &[
         "is in us-east-1, the function in eu-west-1",
     ),
     (&[("sqs:DeleteMessage, ", "")], 18, Error, "may not sqs:DeleteMessage on Orders"),
+    // All of it at once.
+    (
+        &[
+            ("sqs:DeleteMessage, sqs:ChangeMessageVisibility, ", ""),
+            ("Action: sqs:SendMessage", "Action: sqs:TagQueue"),
+        ],
+        18,
+        Error,
+        "may not sqs:DeleteMessage on Orders; Worker is to send dead letters to Letters, and its role may not; the role of Worker may not \
+         sqs:ChangeMessageVisibility",
+    ),
     // IAM takes ARNs.
     (&[("Resource: !GetAtt Orders.Arn", "Resource: !Ref Orders")], 18, Error, "may not sqs:ReceiveMessage"),
     (&[("Resource: !GetAtt Table.Arn", "Resource: !GetAtt Table.StreamArn")], 18, Error, "may not dynamodb:UpdateItem"),
@@ -352,7 +378,7 @@ const CASES: &[Case] = &[
             ("VisibilityTimeout: 180", "VisibilityTimeout: 180\n      FifoThroughputLimit: perMessageGroupId"),
             FIFO,
             ("# letters-fifo", "FifoQueue: true"),
-            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"),
+            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 3600"),
         ],
         22,
         Error,
@@ -361,6 +387,7 @@ const CASES: &[Case] = &[
     (&[("AttributeType: S", "AttributeType: N")], 24, Error, "its key is id N"),
     (&[("AttributeName: expires_at", "AttributeName: ttl")], 24, Warning, "on ttl"),
     (&[("DeletionPolicy: Retain", "DeletionPolicy: Delete")], 25, Warning, "deleted with its stack"),
+    (&[("UpdateReplacePolicy: Retain", "")], 25, Warning, "by an update that replaces it"),
     (
         &[("PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnabled: false")],
         25,
@@ -498,6 +525,37 @@ const CASES: &[Case] = &[
     // Names are known where values are not.
     (&[("# own-queue", "CLAIMANT_MARGIN: !Ref Any")], 37, Error, "CLAIMANT_MARGIN is no variable of claimant"),
     (&[("# own-queue", "CLAIMANT_SCHEDULE_ROLE_ARN: !GetAtt Role.Arn")], 37, Error, "are needed together"),
+    (
+        &[("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 180")],
+        38,
+        Error,
+        "kept for 180 s, and hidden for 180 s",
+    ),
+    (
+        &[("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 900")],
+        38,
+        Warning,
+        "kept for 900 s, and 5 receives of 180 s each can last for 900 s",
+    ),
+    // However often.
+    (
+        &[
+            ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60"),
+            ("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", ""),
+        ],
+        38,
+        Error,
+        "kept for 60 s",
+    ),
+    (&[("Queue: !GetAtt Orders.Arn", "Queue: !Ref Orders")], 39, Error, "what names Orders is not its ARN"),
+    (
+        &[("Queue: !GetAtt Orders.Arn", "Queue: !Sub '${Orders.QueueName}'")],
+        39,
+        Error,
+        "what names Orders is not its ARN",
+    ),
+    (&[("Queue: !GetAtt Orders.Arn", "Queue: https://sqs.eu-west-1.amazonaws.com/1/orders")], 39, Error, "not its ARN"),
+    (&[("deadLetterTargetArn: !GetAtt Letters.Arn", "deadLetterTargetArn: !Ref Letters")], 39, Error, "names Letters"),
 ];
 
 #[test]
@@ -884,7 +942,7 @@ fn each_check_finds_what_it_is_for() {
         assert!(finding.place.line > 1 && finding.fix.len() > 5, "{finding:?}");
     }
     let covered: BTreeSet<u8> = CASES.iter().map(|case| case.1).chain(BY_METRICS).collect();
-    assert_eq!(covered, (1..=37).collect(), "a change for each check");
+    assert_eq!(covered, (1..=39).collect(), "a change for each check");
 }
 
 #[test]
@@ -919,6 +977,10 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", "RedrivePolicy: !Ref Any", 5),
         ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: '{{resolve:ssm:any}}'", 6),
         ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: !If [IsAny, 60, 1209600]", 6),
+        ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: !Ref Any", 38),
+        ("maxReceiveCount: 5", "maxReceiveCount: !Ref Any", 38),
+        ("Queue: !GetAtt Orders.Arn", "Queue: !Sub '${Any}'", 39),
+        ("deadLetterTargetArn: !GetAtt Letters.Arn", "deadLetterTargetArn: !Ref Any", 39),
         ("# fifo", "FifoQueue: !Ref Any", 7),
         ("sourceQueueArns: [!GetAtt Orders.Arn]", "sourceQueueArns: [!Ref Any]", 8),
         ("BatchSize: 10", "BatchSize: 100\n            MaximumBatchingWindowInSeconds: !Ref Any", 10),
@@ -1024,7 +1086,6 @@ fn what_cannot_be_known_is_never_a_finding() {
 /// What is known to be wrong, and beside it what is not known.
 #[test]
 fn one_that_is_known_to_be_wrong_is_found_whatever_another_is() {
-    const IS_FIFO: (&str, &str) = ("# letters-fifo", "FifoQueue: true");
     const POLLING: &str =
         "[sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility, sqs:GetQueueAttributes]";
     const SOME_POLLING: &str = "[sqs:ChangeMessageVisibility, sqs:GetQueueAttributes]
@@ -1353,8 +1414,11 @@ Resources:
 
 #[test]
 fn a_finding_is_accepted_with_a_reason_and_only_so() {
-    let fifo =
-        [FIFO, ("# letters-fifo", "FifoQueue: true"), ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 60")];
+    let fifo = [
+        FIFO,
+        ("# letters-fifo", "FifoQueue: true"),
+        ("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 3600"),
+    ];
     let with = |metadata: &str| {
         let template = changed(&changed(GOOD, &fifo), &[("# metadata", metadata)]);
         examine(&template, &in_region("eu-west-1"))
@@ -1517,6 +1581,7 @@ fn each_of_several_lock_tables_is_checked() {
     let second = "  Table2:
     Type: AWS::DynamoDB::Table
     DeletionPolicy: Retain
+    UpdateReplacePolicy: Retain
     Properties:
       AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
       KeySchema: [{AttributeName: id, KeyType: HASH}]
