@@ -68,7 +68,7 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
         ),
         "ERR" if says(error, "unknown command") => (
             StoreErrorKind::Misconfigured,
-            "it does not know EVALSHA or HGETALL: is it a Sentinel, or a proxy? Name the primary itself",
+            "it does not know a command that claimant needs: is it a Sentinel, or a proxy? Name the primary itself",
         ),
         "ERR" if says(error, "This instance has cluster support disabled") => (
             StoreErrorKind::Misconfigured,

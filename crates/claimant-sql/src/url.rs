@@ -33,7 +33,7 @@ impl UrlRules {
         let (before, query) = url.split_once('?').unwrap_or((url, ""));
         let path = before.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
         if url.contains('#') || path.contains('@') {
-            return Some(format!("in user and password, {ESCAPES}"));
+            return Some(format!("in user, password and database, {ESCAPES}"));
         }
         let parameters = query.split('&').filter(|parameter| !parameter.is_empty());
         parameters.enumerate().find_map(|(index, parameter)| {
@@ -55,14 +55,14 @@ impl UrlRules {
         let is_option = |(begin, end)| name.starts_with(begin) && name.ends_with(end);
         self.parameters.contains(&name)
             || self.parameters.contains(&OPTION)
-                && [("options[", "]"), ("options%5B", "%5D")].into_iter().any(is_option)
+                && [("options[", "]"), ("options%5B", "%5D"), ("options%5b", "%5d")].into_iter().any(is_option)
     }
 }
 
 /// The parameter for each of PostgreSQL's settings.
 pub(crate) const OPTION: &str = "options[NAME]";
 
-/// What ends the user and the password of a URL, where it is not written so.
+/// What ends the user and the password of a URL, or is not expected in a database's name, where it is not written so.
 const ESCAPES: &str = "/ is written %2F, ? %3F, # %23 and @ %40";
 
 #[cfg(all(feature = "mysql", feature = "postgres"))]
@@ -97,6 +97,15 @@ mod tests {
     fn each_parameter_that_is_taken_has_an_effect() {
         each_has_an_effect::<PgConnectOptions>(&postgres::URLS, "postgres://u:p@h/d");
         each_has_an_effect::<MySqlConnectOptions>(&mysql::URLS, "mysql://u:p@h/d");
-        assert!(postgres::URLS.parse::<PgConnectOptions>("postgres://u:p@h/d?&options%5Ba%5D=b&").is_ok());
+        // As others write them, too.
+        for url in [
+            "postgres://u:p@h/d?&options%5Ba%5D=b&",
+            "postgres://h/d?options%5ba%5d=b&options[c]=d",
+            "postgres://u:@[::1]:5432/x%40y?options=-c%20a=b",
+            "postgresql://u:p%2F@%2Frun%2Fpostgresql/d?sslmode=VERIFY-FULL",
+            "postgres:///d?host=/run/postgresql",
+        ] {
+            assert!(postgres::URLS.parse::<PgConnectOptions>(url).is_ok(), "{url}");
+        }
     }
 }
