@@ -1,17 +1,25 @@
 //! Log level and format from Lambda's variables; panics logged without payload data.
 
+use std::fmt;
 use std::panic::PanicHookInfo;
 
+use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Levels that Lambda knows and `tracing` does not.
 const FATAL: &str = "FATAL";
 
 /// Crates that log requests and events, bodies included, below `info`. They stay at `info` where everything is asked for
-/// at `debug` or `trace`; `RUST_LOG` can still name one of them. Releases with claimant's feature `release_max_level_info` have no such logs.
+/// at `debug` or `trace`; `RUST_LOG` can still name one of them in full. Releases with claimant's feature `release_max_level_info` have no such logs.
 const VERBOSE_CRATES: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
+
+/// What PostgreSQL's triggers and functions say, at the level that they choose: with whatever they put into it, as a server's errors.
+const NOTICES: &str = "sqlx::postgres::notice";
 
 /// Sets up logs and the panic hook, as [`run`](crate::run) and [`Service::new`](crate::Service::new) do by themselves: for programs
 /// that call neither, on Lambda or elsewhere, such as the worker of an inbox. Without it, nothing of claimant is logged in them, and Rust
@@ -30,7 +38,7 @@ pub fn init() {
         logs.json().flatten_event(true).with_span_list(false).finish().with(targets).try_init()
     } else {
         // Without: Lambda stamps each line of text.
-        logs.without_time().with_ansi(false).compact().finish().with(targets).try_init()
+        logs.without_time().with_ansi(false).compact().map_event_format(OneLine).finish().with(targets).try_init()
     };
     // An error means that the function has set its own subscriber, which then stays.
     if set.is_ok() && !ignored.is_empty() {
@@ -54,29 +62,53 @@ fn filter(lambda_level: Option<&str>, rust_log: Option<&str>) -> Filter {
         Some(level) => level,
         None => rust_log.unwrap_or("info"),
     };
-    let directives = || asked.split(',').map(str::trim).filter(|directive| !directive.is_empty());
-    let everything = directives().filter_map(|directive| directive.parse::<LevelFilter>().ok()).next_back();
-    let verbose = everything.is_some_and(|level| level > LevelFilter::INFO);
-    // What is asked for comes last, so that it overrides.
-    let quiet = VERBOSE_CRATES.iter().filter(|_| verbose).map(|target| (*target, LevelFilter::INFO));
-    let (mut targets, mut ignored) = (Targets::new().with_targets(quiet), Vec::new());
-    for directive in directives() {
-        let parsed = directive.parse::<Targets>().ok().filter(|_| !directive.contains('['));
+    let (mut general, mut named, mut ignored) = (None, Vec::new(), Vec::new());
+    for directive in asked.split(',').map(str::trim).filter(|directive| !directive.is_empty()) {
+        // An empty target would be one that all names begin with.
+        let is_odd = directive.contains('[') || directive.starts_with('=');
+        let parsed = directive.parse::<Targets>().ok().filter(|_| !is_odd);
         match parsed.map(|one| (one.default_level(), one)) {
-            Some((Some(level), _)) => targets = targets.with_default(level),
+            Some((Some(level), _)) => general = Some(level),
             // A word that is no level, as `warning`, would be a target, and the only one that is logged.
-            Some((None, one)) if directive.contains('=') => targets = targets.with_targets(one),
+            Some((None, one)) if directive.contains('=') => named.extend(one),
             _ => ignored.push(directive.to_owned()),
         }
     }
     // Where nothing is understood, it is as if nothing was asked for.
-    if ignored.len() == directives().count() {
-        targets = targets.with_default(LevelFilter::INFO);
-    }
+    let otherwise = if named.is_empty() { LevelFilter::INFO } else { LevelFilter::OFF };
+    let general = general.unwrap_or(otherwise);
+    // Of two targets that a name begins with, the longer one counts: what is named in full.
+    let quiet = VERBOSE_CRATES.map(|target| (target, general.min(LevelFilter::INFO)));
+    let targets = Targets::new().with_default(general).with_targets(quiet).with_target(NOTICES, LevelFilter::OFF);
+    // What is asked for comes last, so that it overrides.
+    let mut targets = targets.with_targets(named);
     if !ignored.is_empty() {
         targets = targets.with_target(module_path!(), LevelFilter::WARN);
     }
     Filter { targets, ignored }
+}
+
+/// An event as text in one line: what an error quotes makes no line that reads like another event, and controls no terminal.
+struct OneLine<F>(F);
+
+impl<S, N, F> FormatEvent<S, N> for OneLine<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(&self, cx: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.0.format_event(cx, Writer::new(&mut text), event)?;
+        for c in text.strip_suffix('\n').unwrap_or(&text).chars() {
+            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+                write!(line, "{}", c.escape_default())?;
+            } else {
+                line.write_char(c)?;
+            }
+        }
+        line.write_char('\n')
+    }
 }
 
 /// A panic's message can quote a payload (`unwrap` on a parse error does), unless it is a literal of the program.
@@ -111,6 +143,20 @@ mod tests {
         let [said, errors] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         assert!(said.contains("attempt failed") && said.contains("panic; its message is left out"), "{said}{errors}");
         assert!(!said.contains(SECRET) && !errors.contains(SECRET), "{said}{errors}");
+    }
+
+    #[test]
+    fn an_event_is_one_line_of_text() {
+        let Some(ended) = child::ended("logging::tests::an_event_is_one_line_of_text") else {
+            crate::init_logs();
+            let span = tracing::error_span!("message", group = "a\nb");
+            let error = "upstream said:\r\n{\"message\":\"batch done\"}\n\u{1b}[31mGrüße\u{2028}";
+            return span.in_scope(|| tracing::warn!(%error, "attempt failed"));
+        };
+        let said = String::from_utf8_lossy(&ended.stdout);
+        let wanted = r#"error=upstream said:\r\n{"message":"batch done"}\n\u{1b}[31mGrüße\u{2028} group="a\nb""#;
+        let line = said.lines().find(|line| line.contains("attempt failed"));
+        assert!(line.is_some_and(|line| line.ends_with(wanted)), "{said}");
     }
 
     /// Whatever else is asked for, what is ignored of it is said.
@@ -156,13 +202,20 @@ mod tests {
                 "{target}"
             );
         }
-        for named in ["aws_smithy_runtime", "hyper"] {
+        for named in ["aws_smithy_runtime", "hyper", NOTICES] {
             let filter = targets(None, Some(&format!("debug, {named}=trace")));
             assert!(
                 filter.would_enable(named, &Level::TRACE) && !filter.would_enable("rustls", &Level::DEBUG),
                 "{named}"
             );
         }
+        // The beginning of a name is no name.
+        for (asked, target) in
+            [("info,aws=trace", "aws_smithy_runtime"), ("lambda=trace", "lambda_runtime"), ("sqlx=debug", NOTICES)]
+        {
+            assert!(!targets(None, Some(asked)).would_enable(target, &Level::DEBUG), "{asked}");
+        }
+        assert!(!quiet.would_enable(NOTICES, &Level::ERROR));
         let own = targets(None, Some("warn,orders=debug"));
         assert!(own.would_enable("orders::mail", &Level::DEBUG) && !own.would_enable("other", &Level::INFO));
         assert!(own.would_enable("other", &Level::WARN) && !own.would_enable("orders", &Level::TRACE));
@@ -175,12 +228,15 @@ mod tests {
             ("orders=loud", Level::INFO, &["orders=loud"]),
             ("warning", Level::INFO, &["warning"]),
             ("debug,orders", Level::DEBUG, &["orders"]),
+            ("=trace", Level::INFO, &["=trace"]),
+            ("warn, =trace", Level::WARN, &["=trace"]),
             ("[message{attempt=2}]=trace,a=b=c", Level::INFO, &["[message{attempt=2}]=trace", "a=b=c"]),
         ] {
             let filter = filter(None, Some(asked));
             assert_eq!(filter.ignored, ignored);
             assert!(filter.targets.would_enable("orders", &level), "{asked}");
             assert!(!filter.targets.would_enable("orders", &Level::TRACE), "{asked}");
+            assert!(!filter.targets.would_enable("hyper", &Level::DEBUG), "{asked}");
         }
     }
 }
