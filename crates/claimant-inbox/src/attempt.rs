@@ -79,7 +79,8 @@ impl Worker {
     /// stop has its connection still, and so the attempt's slot, until it does.
     pub(crate) async fn attempt(self: Arc<Self>, taken: Taken, turn: Turn, slot: Slot) -> Attempt {
         let (taken, slot) = (Arc::new(taken), Arc::new(slot));
-        let span = tracing::info_span!(
+        // At `ERROR`, though it is none: no level that shows a line takes its span away.
+        let span = tracing::error_span!(
             "message", consumer = taken.consumer(), message_id = %taken.message_id, inbox_id = taken.id,
             attempt = taken.attempt, trace = taken.trace.as_deref()
         );

@@ -18,7 +18,7 @@ use crate::worker::{AfterDeath, Slot, Worker};
 impl Worker {
     /// Marks a row dead that was taken and cannot be read: no other attempt would read it.
     pub(crate) async fn give_up(self: Arc<Self>, row: Unreadable, _slot: Slot) -> Attempt {
-        let span = tracing::info_span!("message", consumer = self.consumer, inbox_id = row.id);
+        let span = tracing::error_span!("message", consumer = self.consumer, inbox_id = row.id);
         let why = row.error.to_string();
         let marked = self.mark_dead(row.id, row.fence, &why, end_of(STATEMENT_MAX)).instrument(span);
         Attempt { outcome: marked.await, health: Health::Unknown, took: Duration::ZERO }

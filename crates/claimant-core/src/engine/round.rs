@@ -62,7 +62,8 @@ pub(crate) async fn round(
     };
     let items = Items::new(members.iter().zip(payloads).map(item).collect());
     let (steps, span) = open_spans(cx, members);
-    let logs = spans::within(&span, || tracing::info_span!("call", consumer = %cx.name(), items = items.len()));
+    // At `ERROR`, as `run::span`.
+    let logs = spans::within(&span, || tracing::error_span!("call", consumer = %cx.name(), items = items.len()));
     let run = spans::run_within(&span, Box::pin(handler.start(items, home).instrument(logs)));
     let end = supervise(cx, run, (cancel_at, cut), renewal::until_any_lost(&cx, members, &mut lost)).await;
     end_spans(&steps, span, &end);

@@ -12,6 +12,7 @@ use claimant_testkit::outcomes::{self, Work, World, message};
 use claimant_testkit::{DeadLetterQueue, MovableClock, ScriptedQueue};
 
 use super::many::Shared;
+use super::support::Logs;
 use super::{TIMEOUT, words};
 
 /// The calls of a handler: the keys of each.
@@ -303,4 +304,28 @@ async fn what_there_is_no_time_for_is_released() {
     let report = process(&engine, &fresh(4)).await;
     assert_eq!(words(&report), "duplicate completed not_started not_started");
     assert_eq!(ledger.begun(), sizes(&calls).len());
+}
+
+/// Levels are set to save logs. What is left of them has to say as much.
+#[tokio::test(start_paused = true)]
+async fn a_handlers_own_lines_say_what_they_are_about_at_each_level() {
+    let alone = |_: Work, _| async {
+        tracing::error!("of a message");
+        Ok::<_, HandlerError>(())
+    };
+    let together = |_: Items<Work>| async {
+        tracing::error!("of a call");
+        Ok::<_, HandlerError>(())
+    };
+    let alone = Consumer::new("c", MemoryStore::new(), alone).key(|work: &Work| &work.id);
+    let together = Consumer::batch("c", MemoryStore::new(), together).key(|work: &Work| &work.id);
+    let logs = Logs::record_from(tracing::Level::ERROR);
+    for consumer in [alone, together] {
+        process(&Engine::with_defaults(consumer).unwrap(), &fresh(1)).await;
+    }
+    for (line, span) in
+        [("of a message", "message{consumer=c message_id=m0 attempt=1}"), ("of a call", "call{consumer=c items=1}")]
+    {
+        assert!(matches!(&logs.with(line)[..], [one] if one.contains(span)), "{:?}", logs.with(line));
+    }
 }

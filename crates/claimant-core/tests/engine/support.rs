@@ -9,7 +9,7 @@ use claimant_core::{
     BoxFuture, Call, ClaimAnswer, Engine, InvocationTime, MemoryStore, Message, NoQueue, Record, RecordId, Report,
     Store, StoreError, StoreErrorKind,
 };
-use tracing::Dispatch;
+use tracing::{Dispatch, Level};
 
 pub(crate) const MARGIN: Duration = Duration::from_millis(500);
 
@@ -54,8 +54,13 @@ impl Write for Sink {
 
 impl Logs {
     pub(crate) fn record() -> Self {
+        Self::record_from(Level::INFO)
+    }
+
+    /// Of this level and those above.
+    pub(crate) fn record_from(level: Level) -> Self {
         LazyLock::force(&SECOND);
-        let (text, logs) = (Sink::default(), tracing_subscriber::fmt().with_ansi(false));
+        let (text, logs) = (Sink::default(), tracing_subscriber::fmt().with_ansi(false).with_max_level(level));
         let sink = text.clone();
         let logs = logs.with_writer(move || sink.clone()).finish();
         Self { text, _guard: tracing::subscriber::set_default(logs) }
