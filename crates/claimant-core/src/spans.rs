@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::report::Entry;
@@ -25,7 +26,12 @@ pub trait Spans: Send + Sync + 'static {
 
     /// Exports what has ended: called at the end of each invocation, since its process is frozen then. It may block, on a thread of
     /// its own; no longer than the invocation has time is it waited for.
-    fn flush(&self) {}
+    ///
+    /// # Errors
+    /// When it could not be exported. The error is logged: once, until an export succeeds.
+    fn flush(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The span of a message.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use claimant_core::Spans;
+use claimant_core::error::Chain;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -17,7 +18,7 @@ const UNAWAITED: u32 = 20;
 /// Calls a tracing system's flush, one call at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Flusher {
-    running: Arc<AtomicBool>,
+    exporter: Arc<Exporter>,
     /// How many of the next exports are not waited for.
     unawaited: AtomicU32,
 }
@@ -27,14 +28,11 @@ impl Flusher {
     /// an exporter without an answer takes up one thread.
     pub(crate) async fn flush(&self, spans: Option<&Arc<dyn Spans>>, within: Duration) {
         let Some(spans) = spans.map(Arc::clone) else { return };
-        if within.is_zero() || self.running.swap(true, Ordering::SeqCst) {
+        if within.is_zero() || self.exporter.is_running.swap(true, Ordering::SeqCst) {
             return;
         }
-        let running = Running(Arc::clone(&self.running));
-        let flushing = spawn_blocking(move || {
-            let _running = running;
-            spans.flush();
-        });
+        let running = Running(Arc::clone(&self.exporter));
+        let flushing = spawn_blocking(move || running.export(&*spans));
         let one_less = |left: u32| left.checked_sub(1);
         if self.unawaited.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
             return;
@@ -53,10 +51,82 @@ impl Flusher {
     }
 }
 
-struct Running(Arc<AtomicBool>);
+#[derive(Debug, Default)]
+struct Exporter {
+    is_running: AtomicBool,
+    /// Whether the last export failed.
+    has_failed: AtomicBool,
+}
+
+/// An export that runs.
+struct Running(Arc<Exporter>);
+
+impl Running {
+    /// Exports, and logs the first error after an export that succeeded: nothing else knows of one, in time or not.
+    fn export(self, spans: &dyn Spans) {
+        let result = spans.flush();
+        let had_failed = self.0.has_failed.swap(result.is_err(), Ordering::SeqCst);
+        if let Err(error) = result
+            && !had_failed
+        {
+            tracing::warn!(error = %Chain(&error), "spans are not exported; this is logged once, until an export succeeds");
+        }
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::SeqCst);
+        self.0.is_running.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use claimant_core::spans::{MessageSpan, SendSpan, SpanIdentity, StepSpan};
+    use claimant_core::{ConsumerName, Error, Message};
+
+    use super::*;
+    use crate::child;
+
+    /// Exports that end so, the last one first.
+    struct Exports(Mutex<Vec<Result<(), Error>>>);
+
+    impl Spans for Exports {
+        fn message(&self, _: &Message) -> Box<dyn MessageSpan> {
+            unreachable!("only flushed")
+        }
+
+        fn call(&self, _: &ConsumerName, _: &[SpanIdentity]) -> Arc<dyn StepSpan> {
+            unreachable!("only flushed")
+        }
+
+        fn send(&self, _: &str, _: Option<&str>) -> Box<dyn SendSpan> {
+            unreachable!("only flushed")
+        }
+
+        fn flush(&self) -> Result<(), Error> {
+            self.0.lock().unwrap().pop().unwrap()
+        }
+    }
+
+    #[test]
+    fn an_export_that_fails_is_logged_until_one_succeeds() {
+        let Some(ended) = child::ended("flush::tests::an_export_that_fails_is_logged_until_one_succeeds") else {
+            crate::init_logs();
+            let ends =
+                [Err("status 401"), Err("status 402"), Ok(()), Err("status 403")].map(|end| end.map_err(Error::new));
+            let count = ends.len();
+            let spans: Arc<dyn Spans> = Arc::new(Exports(Mutex::new(ends.into_iter().rev().collect())));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let flusher = Flusher::default();
+            (0..count).for_each(|_| runtime.block_on(flusher.flush(Some(&spans), Duration::MAX)));
+            return;
+        };
+        let said = String::from_utf8_lossy(&ended.stdout);
+        let lines: Vec<_> = said.lines().filter_map(|line| line.split_once("until an export succeeds")).collect();
+        let errors: Vec<_> = lines.iter().map(|(_, error)| error.trim()).collect();
+        assert_eq!(errors, ["error=status 401", "error=status 403"], "{said}");
     }
 }

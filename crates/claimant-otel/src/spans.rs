@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use claimant_core::{ConsumerName, Message, MessageSpan, SendSpan, SpanIdentity, Spans, StepSpan};
+use claimant_core::{ConsumerName, Error, Message, MessageSpan, SendSpan, SpanIdentity, Spans, StepSpan};
 use opentelemetry::trace::{Link, Span, SpanBuilder, SpanKind, Tracer, TracerProvider};
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 
@@ -13,7 +13,7 @@ use crate::send::OtelSend;
 use crate::step::OtelStep;
 use crate::trace;
 
-type Flush = dyn Fn() + Send + Sync;
+type Flush = dyn Fn() -> Result<(), Error> + Send + Sync;
 
 /// Spans of messages in OpenTelemetry, by a tracer of your provider: for `Consumers::spans` and `Producer::spans`.
 ///
@@ -42,10 +42,10 @@ impl<T> OtelSpans<T> {
     }
 
     /// Sets what exports the spans that have ended, such as the provider's `force_flush`. A Lambda function calls it at the end of each
-    /// invocation, since its process is frozen after that; it may block.
+    /// invocation, since its process is frozen after that; it may block. Its error is logged: once, until an export succeeds.
     #[must_use]
-    pub fn flush_with(mut self, flush: impl Fn() + Send + Sync + 'static) -> Self {
-        self.flush = Some(Box::new(flush));
+    pub fn flush_with<E: fmt::Display>(mut self, flush: impl Fn() -> Result<(), E> + Send + Sync + 'static) -> Self {
+        self.flush = Some(Box::new(move || flush().map_err(|error| Error::new(error.to_string()))));
         self
     }
 }
@@ -70,10 +70,8 @@ impl<T: Tracer<Span: Span + Send + Sync + 'static> + Send + Sync + 'static> Span
         Box::new(OtelSend::open(self.tracer.as_ref(), queue_url, header))
     }
 
-    fn flush(&self) {
-        if let Some(flush) = &self.flush {
-            flush();
-        }
+    fn flush(&self) -> Result<(), Error> {
+        self.flush.as_ref().map_or(Ok(()), |flush| flush())
     }
 }
 

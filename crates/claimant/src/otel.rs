@@ -19,7 +19,7 @@
 //!     let table = LockTable::from_env().await?;
 //!     let consumer = Consumer::new("order-confirmation", table, confirm).key(|order| &order.order_id);
 //!     // At the end of each invocation, since Lambda then freezes the process.
-//!     let spans = OtelSpans::new(&provider).flush_with(move || drop(provider.force_flush()));
+//!     let spans = OtelSpans::new(&provider).flush_with(move || provider.force_flush());
 //!     claimant::lambda::run(Consumers::from(consumer).spans(spans)).await
 //! }
 //! ```
