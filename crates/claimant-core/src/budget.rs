@@ -123,6 +123,8 @@ mod tests {
             tokio::time::advance(Duration::from_millis(40)).await;
         }
         assert_eq!((budget.left(), budget.after_failure().until()), (Duration::ZERO, budget.until()));
+        let late: Result<(), _> = budget.send(async { unreachable!("nothing is sent") }).await;
+        assert_eq!(late.unwrap_err().to_string(), "no time was left for the store's answer");
         let endless = Budget::of(Call { within: Duration::MAX, meter: &meter });
         assert_eq!(endless.left(), Duration::from_millis(STORE_BUDGET_MAX_MS));
     }

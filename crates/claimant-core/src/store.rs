@@ -282,10 +282,14 @@ impl StoreError {
         self
     }
 
-    /// Creates the error of a call without an answer in this time.
+    /// Creates the error of a call without an answer in this time. Without time, the store was hardly asked: the error then says so.
     #[must_use]
     pub fn no_answer(within: Duration) -> Self {
-        Self::new(StoreErrorKind::Unreachable, format!("the store gave no answer within {} ms", within.as_millis()))
+        let message = match within.as_millis() {
+            0 => "no time was left for the store's answer".to_owned(),
+            ms => format!("the store gave no answer within {ms} ms"),
+        };
+        Self::new(StoreErrorKind::Unreachable, message)
     }
 
     /// Returns the kind of the error.
