@@ -226,6 +226,13 @@ impl std::io::Write for Sink {
     }
 }
 
+/// Features of the functions here take these levels out of releases, and out of debug builds too where `tracing` is built without its
+/// own assertions: tests that look for secrets at `TRACE` would see nothing.
+#[test]
+fn what_is_built_here_has_all_levels() {
+    assert_eq!(tracing::level_filters::STATIC_MAX_LEVEL, tracing::level_filters::LevelFilter::TRACE);
+}
+
 #[test]
 fn a_line_that_another_thread_met_first_is_recorded() {
     let logs = Logs::record();

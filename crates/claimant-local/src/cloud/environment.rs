@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::config::Endpoints;
 use crate::arn::REGION;
-use crate::faults::hidden_by;
+use crate::faults::asks_for_debug;
 use crate::stack::{FunctionSpec, GATEWAY_URL_PLACEHOLDER, SQS_URL_PLACEHOLDER};
 
 /// Variables of this process that its functions get too, where set; a function takes an empty one for none.
@@ -73,11 +73,10 @@ pub(super) fn of_function(
 /// journal alone. Without it they come at `DEBUG` only, and not in releases; where that level is set, they are for everybody.
 pub(super) fn asks_for_lines(environment: &mut Vec<(String, String)>) -> bool {
     let adds = !environment.iter().any(|(name, _)| name == LOG_MESSAGES);
-    let are_shown = hidden_by(environment).is_none();
     if adds {
         environment.push((LOG_MESSAGES.to_owned(), "on".to_owned()));
     }
-    adds && !are_shown
+    adds && !asks_for_debug(environment)
 }
 
 /// A function's variables as the template has them, with this cloud's addresses.

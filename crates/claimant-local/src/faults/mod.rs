@@ -17,7 +17,7 @@ mod service;
 mod spec;
 mod state;
 
-pub(crate) use claims::hidden_by;
+pub(crate) use claims::asks_for_debug;
 pub use list::{ACTIVE_MAX, ENDED_MAX, Fault};
 pub use service::Faults;
 pub use spec::{Act, FROZEN_MAX_S, FaultSpec, SECONDS_MAX, TIMES_MAX, Target, When};
