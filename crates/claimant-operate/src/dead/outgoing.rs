@@ -8,7 +8,7 @@ use aws_sdk_sqs::types::{
 };
 use claimant_aws::sqs::{ATTRIBUTES_MAX, MESSAGE_MAX_BYTES};
 use claimant_core::Error;
-use claimant_core::own_attributes::{FIRST_MESSAGE_ID, MESSAGE_ID, REDRIVES, is_own};
+use claimant_core::own_attributes::{FIRST_MESSAGE_ID, MESSAGE_ID, REDRIVES};
 use sha2::{Digest as _, Sha256};
 
 use super::field::FieldPath;
@@ -61,7 +61,8 @@ pub(super) struct Outgoing {
 ///
 /// It has the body, edited; the producer's attributes and trace; its group; and of claimant's attributes those that say where it
 /// comes from, as far as they fit. On a FIFO queue its deduplication id is made from its id and its new body, so that
-/// a copy that is sent twice arrives once within five minutes.
+/// a copy that is sent twice arrives once within five minutes. What a schedule could not send is the message that it was to send, no copy: with
+/// all of its attributes and its own deduplication id, and no others.
 ///
 /// # Errors
 /// When the body cannot be edited as asked, is empty or is too long, or a FIFO queue needs a group and there is none.
@@ -71,11 +72,13 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
         return Err(Error::invalid("SQS takes no empty body"));
     }
     let mut attributes: BTreeMap<&str, MessageAttributeValue> = BTreeMap::new();
-    for (name, value) in letter.content.attributes.iter().filter(|(name, _)| !is_own(name)) {
+    for (name, value) in letter.theirs() {
         attributes.insert(name, value.clone());
     }
     let mut bytes = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
-    for (name, value) in provenance(letter) {
+    // What a schedule could not send was in no queue.
+    let is_first = matches!(letter.origin, Origin::Scheduled { .. });
+    for (name, value) in provenance(letter).filter(|_| !is_first) {
         let added = attribute_bytes(name, &value);
         if attributes.len() < ATTRIBUTES_MAX && bytes + added <= MESSAGE_MAX_BYTES {
             attributes.insert(name, value);
@@ -87,7 +90,8 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
             "with its attributes it has {bytes} bytes, and SQS takes {MESSAGE_MAX_BYTES}"
         )));
     }
-    let deduplication_id = fifo.then(|| deduplication_id(letter, &body));
+    let own_id = || letter.content.deduplication_id.clone();
+    let deduplication_id = fifo.then(|| own_id().unwrap_or_else(|| deduplication_id(letter, &body)));
     let mut entry = Entry::builder().id(id.to_string()).message_body(body);
     for (name, value) in attributes {
         entry = entry.message_attributes(name, value);

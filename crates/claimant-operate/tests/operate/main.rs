@@ -7,6 +7,7 @@ mod faults;
 mod intake;
 mod keys;
 mod redrives;
+mod scheduled;
 mod sends;
 mod tables;
 
