@@ -22,6 +22,8 @@ pub struct OpenStore {
     pub name: String,
     /// The prefix of its keys, in Redis: those of functions can have another one.
     pub prefix: Option<String>,
+    /// Whether it is a table in DynamoDB, of which functions can give the attributes other names.
+    pub is_table: bool,
     /// Its records.
     pub keys: Keys,
 }
@@ -34,10 +36,18 @@ impl OpenStore {
     /// has the prefix; or the store gave no answer.
     pub async fn check_known(&self, listed: &Listed) -> Result<(), Error> {
         if listed.foreign > 0 {
+            let are = match listed.foreign {
+                1 => "1 of its records is".to_owned(),
+                many => format!("{many} of its records are"),
+            };
+            let renamed = if self.is_table {
+                ", or have functions given a lock table's attributes other names (LockTable::attribute_names), which no command knows"
+            } else {
+                ""
+            };
             return Err(Error::invalid(format!(
-                "it is not known whether all is well in {}: {} of its records are not of the form that claimant writes. Does something else write there, or have \
-                 functions given a lock table's attributes other names (LockTable::attribute_names), which no command knows?",
-                self.name, listed.foreign
+                "it is not known whether all is well in {}: {are} not of the form that claimant writes. Does something else write there{renamed}?",
+                self.name
             )));
         }
         let (Some(prefix), 0) = (&self.prefix, listed.looked_at) else { return Ok(()) };
@@ -82,7 +92,8 @@ impl Place {
                 let tables: Tables = name.parse()?;
                 // A lock table's requests have little time.
                 claimant_aws::sign_in(&self.aws).await;
-                return Ok(store(name, Arc::new(LockTable::new(self.dynamodb(), tables))));
+                let opened = store(name, Arc::new(LockTable::new(self.dynamodb(), tables)));
+                return Ok(OpenStore { is_table: true, ..opened });
             }
             StoreAddress::Url { url, prefix } => (url, prefix.as_deref()),
         };
@@ -112,7 +123,7 @@ impl Place {
 }
 
 fn store(name: &str, records: Arc<dyn Records>) -> OpenStore {
-    OpenStore { name: name.to_owned(), prefix: None, keys: Keys::new(records) }
+    OpenStore { name: name.to_owned(), prefix: None, is_table: false, keys: Keys::new(records) }
 }
 
 fn in_redis(kind: &str, opened: RedisStore, prefix: Option<&str>) -> Result<OpenStore, Error> {

@@ -35,7 +35,7 @@ const FREE_MAX_DOLLARS: f64 = 0.01;
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     /// The states [default: stuck parked rejected failed]
-    #[arg(value_name = "STATE", value_parser = parse::state)]
+    #[arg(value_name = "STATE", value_parser = parse::state())]
     states: Vec<State>,
 
     /// Only keys of this consumer
@@ -195,7 +195,11 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
             say(more_in_words(listed, query));
         }
         if listed.foreign > 0 {
-            say(format!("{} records are not of the form that claimant writes, and are left out.", listed.foreign));
+            let records = match listed.foreign {
+                1 => "1 record is not of the form that claimant writes, and is".to_owned(),
+                many => format!("{many} records are not of the form that claimant writes, and are"),
+            };
+            say(format!("{records} left out."));
         }
     }
     if !not_read.is_empty() {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use claimant_core::{ConsumerName, State};
 use claimant_operate::keys::LIST_MAX;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 /// The longest time that can be asked for: a hundred years.
 const TIME_MAX_S: u64 = 100 * 365 * 86_400;
 
-/// A state of a key.
-pub(crate) fn state(text: &str) -> Result<State, String> {
-    text.parse().map_err(|e: claimant_core::InvalidValue| e.to_string())
+/// A state of a key: one of those that help and completions show.
+pub(crate) fn state() -> impl TypedValueParser<Value = State> {
+    PossibleValuesParser::new(State::ALL.map(State::as_str)).try_map(|text| text.parse::<State>())
 }
 
 /// A consumer's name.
@@ -34,6 +35,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let unit = units.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);
     match (number.parse::<u64>(), unit) {
         (Ok(number), Some(unit)) if number <= TIME_MAX_S / unit => Ok(Duration::from_secs(number * unit)),
+        (Ok(_), Some(_)) => Err(format!("give {}d at most", TIME_MAX_S / 86_400)),
         _ => Err("give a whole number and s, m, h or d, such as 90s or 15m".to_owned()),
     }
 }
@@ -74,6 +76,7 @@ mod tests {
         ] {
             assert_eq!(time(text).ok(), seconds.map(Duration::from_secs), "{text}");
         }
+        assert_eq!(time("36501d").unwrap_err(), "give 36500d at most");
     }
 
     #[test]
@@ -93,9 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn states_and_limits() {
-        assert_eq!(state("parked"), Ok(State::Parked));
-        assert!(state("PARKED").unwrap_err().contains("parked"));
+    fn limits() {
         assert!(limit("0").is_err() && limit("x").is_err() && limit("7") == Ok(7));
     }
 }

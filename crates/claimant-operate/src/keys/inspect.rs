@@ -1,5 +1,8 @@
 //! One record, in words.
 
+use std::time::Duration;
+
+use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::protocol::{
     Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, OperateDecision, OperateRefusal, Refusal,
     decide,
@@ -61,32 +64,36 @@ impl Inspection {
             return "There is no record: no message of this key was worked on, or its window is over and it was deleted.".into();
         };
         let ago = |time: Timestamp| span(self.now.since(time).as_secs());
+        let when = |time: Timestamp| when(time, self.now);
         let run = record.attempts;
         if beside.is_some() {
             return self.of_limit(record, (beside == Some(Beside::Slot), state));
         }
         match state {
-            State::Running => format!(
-                "Run {run} is under way since {}; its lease ends in {}.",
-                ago(record.updated_at),
-                span(record.lease_until.since(self.now).as_secs())
-            ),
+            State::Running => {
+                let since = match ahead(record.updated_at, self.now) {
+                    Some(ahead) => format!(", by a clock that is {ahead} ahead of this machine's"),
+                    None => format!(" since {}", ago(record.updated_at)),
+                };
+                let ends_in = span(record.lease_until.since(self.now).as_secs());
+                format!("Run {run} is under way{since}; its lease ends in {ends_in}.")
+            }
             State::Stuck => format!(
-                "Run {run} began {} ago and did not end: its lease was over {} ago, so its owner has most likely died.",
-                ago(record.updated_at),
+                "Run {run} began {} and did not end: its lease was over {} ago, so its owner has most likely died.",
+                when(record.updated_at),
                 ago(record.lease_until)
             ),
             State::Completed => {
-                format!("Done {} ago, in run {run}.", ago(record.completed_at.unwrap_or(record.updated_at)))
+                format!("Done {}, in run {run}.", when(record.completed_at.unwrap_or(record.updated_at)))
             }
             State::Failed if run == 0 => {
-                format!("Not run yet, claimable at once; written {} ago.", ago(record.updated_at))
+                format!("Not run yet, claimable at once; written {}.", when(record.updated_at))
             }
-            State::Failed => format!("Run {run} failed {} ago; it may run again at once.", ago(record.updated_at)),
-            State::Rejected => format!("Run {run} failed for good {} ago.", ago(record.updated_at)),
+            State::Failed => format!("Run {run} failed {}; it may run again at once.", when(record.updated_at)),
+            State::Rejected => format!("Run {run} failed for good {}.", when(record.updated_at)),
             State::Parked => format!(
-                "Parked {} ago: run {run} did not end, its work may be done, and a person has to decide.",
-                ago(record.updated_at)
+                "Parked {}: run {run} did not end, its work may be done, and a person has to decide.",
+                when(record.updated_at)
             ),
             State::Over => "Its window is over: it counts as absent, and the store deletes it.".into(),
         }
@@ -105,9 +112,9 @@ impl Inspection {
         let ago = |time: Timestamp| span(self.now.since(time).as_secs());
         match (&self.record, self.state) {
             (Some(record), Some(State::Running)) => format!(
-                "The breaker is open, or a process of {} probes: written {} ago, and probed again when its lease ends, in {}.",
+                "The breaker is open, or a process of {} probes: written {}, and probed again when its lease ends, in {}.",
                 record.message_id,
-                ago(record.updated_at),
+                when(record.updated_at, self.now),
                 span(record.lease_until.since(self.now).as_secs())
             ),
             (Some(record), Some(State::Stuck)) => format!(
@@ -278,6 +285,19 @@ fn in_words(record: Option<&Record>, decision: Decision) -> (&'static str, Strin
             )
         }
     }
+}
+
+/// Returns how long ago this was; or how far it is ahead, where whoever wrote it has a clock that is ahead by more than the usual margin.
+pub(super) fn when(time: Timestamp, now: Timestamp) -> String {
+    match ahead(time, now) {
+        Some(ahead) => format!("{ahead} ahead of this machine's clock"),
+        None => format!("{} ago", span(now.since(time).as_secs())),
+    }
+}
+
+fn ahead(time: Timestamp, now: Timestamp) -> Option<String> {
+    let ahead = time.since(now);
+    (ahead > Duration::from_millis(SKEW_DEFAULT_MS)).then(|| span(ahead.as_secs()))
 }
 
 /// Returns a time span in the two largest units that it has: `3 d 4 h`.

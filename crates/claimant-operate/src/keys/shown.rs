@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::act::Acted;
 use super::beside::Beside;
-use super::inspect::{Inspection, span};
+use super::inspect::{Inspection, when};
 
 /// Returns a record as JSON, without its result, which can be what customers got.
 #[must_use]
@@ -34,7 +34,7 @@ pub fn record_json(id: &RecordId, record: &Record, state: Option<State>) -> Valu
 /// Returns the lines of a record for people: a word and what it is. Its result is not shown.
 #[must_use]
 pub fn record_lines(record: &Record, now: Timestamp) -> Vec<(&'static str, String)> {
-    let ago = |time: Timestamp| format!("{}, {} ago", time.to_utc(), span(now.since(time).as_secs()));
+    let ago = |time: Timestamp| format!("{}, {}", time.to_utc(), when(time, now));
     let mut lines = vec![
         ("status", record.status.to_string()),
         ("runs", record.attempts.to_string()),
@@ -95,7 +95,10 @@ impl Acted {
         match self {
             Self::Done { before, after } => format!("was {}; {}.", before.status, became(after)),
             Self::WouldWrite { before, after } => format!("would change: is {}; {}.", before.status, became(after)),
-            Self::NothingToDo(record) => format!("nothing to do: it is {} already.", record.status),
+            Self::NothingToDo(record) => match beside {
+                Some(beside) => format!("nothing to do, it is so already: {}.", beside.becomes(act)),
+                None => format!("nothing to do: it is {} already.", record.status),
+            },
             Self::Refused { why: OperateRefusal::Absent, .. } if beside.is_some() => {
                 "refused: there is no record of it, or its window is over.".to_owned()
             }

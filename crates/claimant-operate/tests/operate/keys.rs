@@ -11,7 +11,7 @@ use claimant_core::{
     BoxFuture, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken,
     Record, RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
 };
-use claimant_operate::keys::{Acted, Keys, LimitOrder, LimitSet, Order, Query, ReadOn, Version};
+use claimant_operate::keys::{Acted, Keys, LimitOrder, LimitSet, Order, Query, ReadOn, Version, record_lines};
 use claimant_operate::open::{OpenStore, find};
 use claimant_testkit::MovableClock;
 
@@ -112,6 +112,21 @@ async fn a_stuck_key_is_found_explained_and_released() {
     assert!(matches!(desk.keys.act(&order("stuck", Act::Release)).await.unwrap(), Acted::NothingToDo(_)));
 }
 
+/// That tells why everything is refused though the owner is dead.
+#[tokio::test(start_paused = true)]
+async fn a_record_of_a_clock_that_is_ahead_says_so() {
+    let (desk, behind) = (desk(), desk());
+    desk.clock.advance(Duration::from_secs(300));
+    let _dead = desk.claim("ahead").await;
+    let keys = Keys::new(desk.store.clone()).clock(Arc::new(behind.clock.clone()));
+    let inspection = keys.inspect(&id("ahead")).await.unwrap();
+    let says = "Run 1 is under way, by a clock that is 5 min ahead of this machine's; its lease ends in 5 min 10 s.";
+    assert_eq!(inspection.headline(), says);
+    let lines = record_lines(inspection.record.as_ref().unwrap(), inspection.now);
+    let first = lines.iter().find(|(what, _)| *what == "first claim").unwrap();
+    assert!(first.1.ends_with("Z, 5 min ahead of this machine's clock"), "{}", first.1);
+}
+
 /// Which no message is worked on by, and no owner dies of.
 #[tokio::test(start_paused = true)]
 async fn the_record_of_a_breaker_is_explained_as_one_and_listed_until_it_is_closed() {
@@ -132,6 +147,8 @@ async fn the_record_of_a_breaker_is_explained_as_one_and_listed_until_it_is_clos
     assert_eq!(desk.list(&[]).await, ["mail stuck"]);
     assert!(matches!(desk.keys.act(&order(mail, Act::Release)).await.unwrap(), Acted::Done { .. }));
     seen("The breaker is closed.", "runs").await;
+    let again = desk.keys.act(&order(mail, Act::Release)).await.unwrap().in_words(Act::Release, &id(mail));
+    assert_eq!(again, "nothing to do, it is so already: the breaker is closed.");
     assert_eq!(desk.list(&[]).await, Vec::<String>::new());
 }
 
@@ -328,6 +345,10 @@ fn a_key_is_given_with_its_consumer_or_as_a_whole_id() {
     assert_eq!(ids, [id("ord-1"), RecordId::hashed(&consumer, &Key::new("ord-1").unwrap())]);
     assert_eq!(Keys::ids("orders#ord-1", None).unwrap(), [id("ord-1")]);
     assert_eq!(Keys::ids(&"k".repeat(2_000), Some(&consumer)).unwrap().len(), 1);
+    // Too long to be stored in the clear.
+    let long = "k#".repeat(1_000);
+    assert_eq!(Keys::ids(&format!("orders#{long}"), None).unwrap(), Keys::ids(&long, Some(&consumer)).unwrap());
+    assert!(Keys::ids("#ord-1", None).unwrap_err().to_string().contains("consumer#key"));
     assert!(Keys::ids("ord-1", None).unwrap_err().to_string().contains("consumer#key"));
 }
 
@@ -411,6 +432,8 @@ impl Store for Faulty {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
+        // It takes no permission that acts do not take.
+        assert_eq!(request.likely, Likely::Known);
         if self.fault == Fault::ClaimThrottled && self.writes.fetch_add(1, Ordering::Relaxed) == 0 {
             return Box::pin(async { Err(StoreError::new(StoreErrorKind::Throttled, "too many requests")) });
         }
@@ -490,7 +513,7 @@ async fn of_two_stores_with_a_record_the_one_that_counts_is_found() {
             if let Some(ending) = ending {
                 desk.ended("a", ending).await;
             }
-            stores.push(OpenStore { name: name.to_owned(), prefix: None, keys: desk.keys });
+            stores.push(OpenStore { name: name.to_owned(), prefix: None, is_table: false, keys: desk.keys });
         }
         let (found, store) = find(&stores, &[id("a")]).await.unwrap();
         assert_eq!((found, store.name.as_str()), (id("a"), wanted));
