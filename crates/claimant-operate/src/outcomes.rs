@@ -125,6 +125,7 @@ pub fn read(line: &str) -> Option<Seen> {
     let message_id = text("message_id");
     let outcomes = match text("outcome") {
         Some(outcome) if message_id.is_some() => vec![(outcome, 1)],
+        None if message_id.is_some() => return None,
         _ => {
             let count = |outcome: &&str| {
                 text(outcome)?.parse().ok().filter(|count| *count > 0).map(|n| ((*outcome).to_owned(), n))
@@ -145,9 +146,13 @@ pub fn read(line: &str) -> Option<Seen> {
 fn fields(line: &str) -> Option<Vec<(String, String)>> {
     if let Ok(Value::Object(object)) = serde_json::from_str(line) {
         let about = object.get("message").and_then(Value::as_str);
-        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = |value: Value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            other => Some(other.to_string()),
+        };
         return matches!(about, Some("message done" | "batch done"))
-            .then(|| object.into_iter().map(|(name, value)| (name, text(value))).collect());
+            .then(|| object.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect());
     }
     let rest = ["message done", "batch done"].iter().find_map(|about| line.split_once(about)).map(|(_, rest)| rest)?;
     let pairs = rest.split_whitespace().filter_map(|pair| pair.split_once('='));
@@ -174,7 +179,10 @@ mod tests {
         let seen = read(message).unwrap();
         assert_eq!(seen.to_string(), "order                 retry           m-1  attempt 2  receive_count 3");
         assert_eq!(seen.to_json()["outcomes"], json!({ "retry": 1 }));
-        for other in ["", "START RequestId", "{}", "{\"message\": 1}", "batch done", "INFO batch undone consumer=x"] {
+        let null = r#"{"message":"message done","consumer":"order","message_id":"m-1","outcome":null}"#;
+        for other in
+            ["", "START RequestId", "{}", "{\"message\": 1}", null, "batch done", "INFO batch undone consumer=x"]
+        {
             assert_eq!(read(other), None, "{other}");
         }
     }

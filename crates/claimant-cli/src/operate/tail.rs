@@ -95,12 +95,34 @@ impl Messages {
             *self.0.entry(of).or_default() += 1;
             return false;
         }
-        let batch = seen.outcomes.iter().map(|(_, messages)| messages).sum();
+        let batch = seen.outcomes.iter().fold(0_u64, |sum, (_, messages)| sum.saturating_add(*messages));
         let left = self.0.remove(&of).and_then(|count| count.checked_sub(batch)).filter(|_| batch > 0);
         // In a local cloud they may be of another process. A process of which it is known has them of a batch whose line was not read.
         if let Some(left) = left.filter(|left| *left > 0 && line.stream.is_empty()) {
             self.0.insert(of, left);
         }
         left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::Timestamp;
+
+    use super::*;
+
+    /// Anything can print such a line.
+    #[test]
+    fn counts_that_no_batch_has_are_of_no_messages() {
+        let mut messages = Messages::default();
+        let most = u64::MAX;
+        for (text, is_again) in [
+            ("message done consumer=c message_id=m outcome=retry".to_owned(), false),
+            (format!("batch done consumer=c completed={most} retry={most}"), false),
+        ] {
+            let (function, stream, at) = ("f".to_owned(), String::new(), Timestamp::from_millis(0));
+            let line = LogLine { function, stream, at, text, missed: 0 };
+            assert_eq!(messages.make_up(&line, &read(&line.text).unwrap()), is_again);
+        }
     }
 }
