@@ -166,7 +166,7 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, st
                 note(format!("{}: {careful}.", queue.name));
             }
             let most = if is_received { RECEIVED_MAX } else { LOOKED_AT_MAX };
-            let mut watch = Watch::begin(dead.depth().visible, stop);
+            let mut watch = Watch::begin(dead.depth().visible, true, stop);
             let report = dead.read(&Selection::default(), most, &mut each, &mut |progress| watch.step(progress)).await;
             watch.end();
             let report = report?;

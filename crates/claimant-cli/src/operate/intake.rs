@@ -80,14 +80,18 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         return Ok(Ended::Well);
     }
     let stop = Stop::listen("Not waiting any longer. Ctrl-C again ends at once.");
-    let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
-    let asks = if enabled { "Let messages in to" } else { "Stop messages to" };
-    let reports = if options.report_failures { ", and have it report failures" } else { "" };
-    let question = format!("{asks} {name}, from {}{reports}?", queues.join(", "));
-    match confirm::answered(&question, &options.write, &stop).await? {
-        Some(true) => {}
-        Some(false) => return Ok(Ended::WithFaults),
-        None => return Ok(Ended::Interrupted),
+    if !options.write.yes && is_so(&intake, &mappings, change).await {
+        note("Nothing to change: it is so already.");
+    } else {
+        let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
+        let asks = if enabled { "Let messages in to" } else { "Stop messages to" };
+        let reports = if options.report_failures { ", and have it report failures" } else { "" };
+        let question = format!("{asks} {name}, from {}{reports}?", queues.join(", "));
+        match confirm::answered(&question, &options.write, &stop).await? {
+            Some(true) => {}
+            Some(false) => return Ok(Ended::WithFaults),
+            None => return Ok(Ended::Interrupted),
+        }
     }
     let within = Duration::from_secs(options.wait);
     let stopped = async {
@@ -115,6 +119,15 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         Some(error) => Err(error),
         None => Ok(Ended::WithFaults),
     }
+}
+
+/// Returns whether all of these are as asked for, and nothing is planned that ends that: there is nothing to ask.
+async fn is_so(intake: &Intake, mappings: &[Mapping], change: Change) -> bool {
+    let mut all_are = mappings.iter().all(|mapping| mapping.has(change));
+    for mapping in mappings {
+        all_are = all_are && (change.enabled == Some(true) || matches!(intake.comes_back(mapping).await, Ok(None)));
+    }
+    all_are
 }
 
 /// Returns of each of these when it is on again, and says what became of the schedules that would do that, and what is not known of them.

@@ -10,6 +10,7 @@
 //! | `act` | `release`, `reset`, `forget`, `resolve` |
 //! | `pauses` | what breakers have paused |
 //! | `send` | messages for trying things out |
+//! | `body` | bodies of messages from files |
 //! | `demo` | a demonstration on a local cloud |
 //! | `fault` | faults on purpose in a local cloud |
 //! | `tail` | outcomes as they happen |
@@ -18,6 +19,7 @@
 //! | `table` | tables and ages as text, and text that cannot harm a terminal |
 
 pub(crate) mod act;
+mod body;
 pub(crate) mod confirm;
 pub(crate) mod dead;
 pub(crate) mod demo;

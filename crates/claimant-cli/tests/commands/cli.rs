@@ -472,7 +472,7 @@ fn a_cloud_is_found_where_the_session_has_no_directory() {
 
 #[test]
 fn what_there_is_to_work_on_must_be_said() {
-    let table: [(&[&str], &str); 20] = [
+    let table: [(&[&str], &str); 21] = [
         (&["list"], "there is nothing to work on"),
         (&["inspect", "order#1"], "there is nothing to work on"),
         (&["release", "order#1", "--yes"], "there is nothing to work on"),
@@ -488,13 +488,14 @@ fn what_there_is_to_work_on_must_be_said() {
         ),
         (&["pause", "F", "--yes", "--why", "nobody would see it"], "unexpected argument '--why'"),
         (&["dead", "redrive", "--all", "--why", "nor this"], "unexpected argument '--why'"),
+        (&["dead", "discard", "--all", "--save", "-"], "write ./-"),
         (&["resolve", "order#1", "--yes", "--why", "the record keeps it"], "there is nothing to work on"),
         (&["list", "--store", "ftp://user:secret@host/"], "begins with none of postgres://"),
         (&["list", "--store", "postgres://u:p@h/d?sslpassword=secret"], "its parameter 1 is none of sslmode"),
         (&["inspect", "c#k", "--store", "valkey://u:secret@127.0.0.1:1"], "Redis gave no answer"),
         (&["list", "--store", "env:NOT_SET"], "the variable NOT_SET is not set"),
         (&["list", "--local", "--store", "redis://host"], "cannot be used with"),
-        (&["list", "PARKED"], "stuck, completed"),
+        (&["list", "PARKED"], "[possible values: running, stuck, completed"),
         (&["list", "--older-than", "soon"], "90s or 15m"),
         (&["tail", "--outcome", "timed_out"], "[possible values: completed, duplicate"),
     ];

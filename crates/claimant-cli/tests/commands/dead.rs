@@ -315,6 +315,9 @@ async fn a_function_is_paused_and_resumed() {
         out.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>(),
         ["Confirm", "Orders", "Disabled", "no"]
     );
+    // What is so already is not asked for.
+    let (code, out, err) = world.claimant(&["pause", "Confirm"]).await;
+    assert!(code == 0 && out.contains("Disabled") && err.contains("it is so already"), "{out}{err}");
     let (code, _, err) = world.claimant(&["resume", "Confirm"]).await;
     assert!(code == 2 && err.contains("Let messages in to Confirm, from Orders?"), "{err}");
     let (_, _, err) = world.claimant(&["resume", "Confirm", "--report-failures"]).await;

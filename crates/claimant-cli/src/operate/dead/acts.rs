@@ -150,7 +150,7 @@ impl Acts {
                 }
             };
             let watched = async |selection: &Selection, dry_run| {
-                let mut watch = Watch::begin(queue.depth().visible, &stop);
+                let mut watch = Watch::begin(queue.depth().visible, dry_run, &stop);
                 let report =
                     act(&queue, selection, what.bounds(done, dry_run), &mut |progress| watch.step(progress)).await;
                 watch.end();

@@ -10,12 +10,13 @@ use claimant_operate::target::sibling;
 use super::acts::{Acts, What};
 use super::which;
 use crate::exit::Ended;
+use crate::operate::body;
 use crate::operate::table::harmless;
 
 /// Send dead letters back to their queue: each is copied first, and deleted here once SQS has confirmed the copy.
 ///
-/// A letter that SQS moved goes to the queue that it came from; one that a function copied, to the only queue of this dead-letter
-/// queue, or to --to. What is completed is a duplicate then and does not run again, where its key comes from the payload; where it is
+/// A letter that SQS moved goes to the queue that it came from; what a schedule could not send, to the queue that it was for; one that a
+/// function copied, to the only queue of this dead-letter queue, or to --to. What is completed is a duplicate then and does not run again, where its key comes from the payload; where it is
 /// the message's id, it runs again, since the copy has another one. Parked work stays parked until its key is released (claimant
 /// release RECORD). Another body under the same key is a conflict, until the key is forgotten (claimant forget RECORD).
 ///
@@ -30,7 +31,7 @@ pub(crate) struct Redrive {
     #[arg(long, value_name = "QUEUE")]
     to: Option<String>,
 
-    /// Send what is in this file instead of the body; for one letter
+    /// Send the text in this file instead of the body, - for standard input; for one letter
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     body: Option<PathBuf>,
 
@@ -49,7 +50,7 @@ pub(crate) struct Discard {
     #[command(flatten)]
     what: What,
 
-    /// First write each letter to this file, whole, as a line of JSON, and on to the disk; the file must not exist yet
+    /// First write each letter to this file, whole, as a line of JSON, and on to the disk; the file must not exist yet, and is no output (-)
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 }
@@ -73,6 +74,11 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
     let Discard { what, save } = options;
     let selection = what.selection()?;
     let mut file = match &save {
+        Some(path) if path.as_os_str() == "-" => {
+            return Err(Error::invalid(
+                "--save - would not be on a disk before the letters are deleted: name a file; for one named -, write ./-",
+            ));
+        }
         Some(path) if !what.write.dry_run => {
             let failed =
                 |e| Error::invalid(format!("{} cannot be made: it must not exist yet", path.display())).caused_by(e);
@@ -96,8 +102,7 @@ pub(super) async fn discard(options: Discard) -> Result<Ended, Error> {
 
 fn edit(body: Option<PathBuf>, set: Vec<(FieldPath, String)>) -> Result<Edit, Error> {
     if let Some(path) = body {
-        let failed = |e| Error::invalid(format!("{} cannot be read as text", path.display())).caused_by(e);
-        return Ok(Edit::Body(std::fs::read_to_string(&path).map_err(failed)?));
+        return Ok(Edit::Body(body::read(&path)?));
     }
     if set.is_empty() {
         return Ok(Edit::None);

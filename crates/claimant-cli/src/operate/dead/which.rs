@@ -21,7 +21,7 @@ pub(crate) struct Which {
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
 
-    /// Of this consumer; or moved by SQS from this queue
+    /// Of this consumer; or moved by SQS from this queue, or not sent to it by a schedule
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
 
@@ -164,6 +164,8 @@ pub(crate) struct Watch<'a> {
     display: Display,
     began: Instant,
     about: u64,
+    /// Whether nothing is done: what would be done counts as done in its reports.
+    dry_run: bool,
     stop: &'a Stop,
 }
 
@@ -173,18 +175,20 @@ pub(crate) fn stop() -> Stop {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch work on so many letters, about.
-    pub(crate) fn begin(about: u64, stop: &'a Stop) -> Self {
-        Self { display: Display::when_long(), began: Instant::now(), about, stop }
+    /// Begins to watch a look at so many letters, about, or an act on them.
+    pub(crate) fn begin(about: u64, dry_run: bool, stop: &'a Stop) -> Self {
+        Self { display: Display::when_long(), began: Instant::now(), about, dry_run, stop }
     }
 
     /// Shows the progress, and says whether to go on.
     pub(crate) fn step(&mut self, progress: Progress) -> ControlFlow<()> {
-        let Progress { looked_at, selected, done, .. } = progress;
-        let done = if done > 0 { format!(", {done} done") } else { String::new() };
-        let figures = format!("{looked_at} of about {} read, {selected} fit{done}", self.about);
-        self.display.show_text(self.began.elapsed(), figures);
+        self.display.show_text(self.began.elapsed(), self.figures(progress));
         if self.stop.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn figures(&self, Progress { looked_at, selected, done, .. }: Progress) -> String {
+        let done = if done > 0 && !self.dry_run { format!(", {done} done") } else { String::new() };
+        format!("{looked_at} of about {} read, {selected} fit{done}", self.about)
     }
 
     /// Ends the line of progress.
@@ -231,5 +235,19 @@ mod tests {
         let (path, value) = field("a.b=c=d").unwrap();
         assert_eq!((path.to_string().as_str(), value.as_str()), ("a.b", "c=d"));
         assert!(field("a").is_err() && field("=b").is_err());
+    }
+
+    /// What would be done counts in the report of a look, as before a question.
+    #[tokio::test]
+    async fn nothing_is_said_to_be_done_in_a_look() {
+        let stop = stop();
+        for (dry_run, done, figures) in [
+            (true, 2, "3 of about 9 read, 2 fit"),
+            (false, 2, "3 of about 9 read, 2 fit, 2 done"),
+            (false, 0, "3 of about 9 read, 2 fit"),
+        ] {
+            let progress = Progress { looked_at: 3, selected: 2, done, copied: 0 };
+            assert_eq!(Watch::begin(9, dry_run, &stop).figures(progress), figures);
+        }
     }
 }

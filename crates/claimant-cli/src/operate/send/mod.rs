@@ -2,22 +2,20 @@
 
 mod shown;
 
-use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use claimant_core::{Clock as _, Error, SystemClock};
-use claimant_operate::dead::is_saved;
 use claimant_operate::send::{
     Batch, Envelope, MESSAGES_MAX, NUMBER, Sample, Samples, Sender, SentBefore, Wrapping, fresh_number,
 };
 use claimant_operate::target::{Place, Queue};
 
 use self::shown::counted;
-use super::confirm;
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::table::harmless;
+use super::{body, confirm};
 use crate::exit::Ended;
 use crate::output::{note, say_json};
 
@@ -210,7 +208,7 @@ fn batch(options: &Send, samples: &Samples, queue: &Queue, before: Option<SentBe
         (Some(before), ..) => before.body,
         (None, Some(sample), ..) => sample.body.clone(),
         (None, None, Some(body), _) => body.clone(),
-        (None, None, None, Some(file)) => read(file)?,
+        (None, None, None, Some(file)) => body::read(file)?,
         (None, None, None, None) => {
             return Err(Error::invalid(
                 "say what to send: --sample TITLE (--samples lists them), --body TEXT, --file FILE or --message ID",
@@ -231,25 +229,6 @@ fn batch(options: &Send, samples: &Samples, queue: &Queue, before: Option<SentBe
         attributes: attributes.clone(),
         delay_s: *delay,
     })
-}
-
-fn read(file: &PathBuf) -> Result<String, Error> {
-    let failed = |e| Error::invalid(format!("{} cannot be read as text", file.display())).caused_by(e);
-    let mut text = String::new();
-    if file.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_string(&mut text).map_err(failed)?;
-    } else {
-        text = std::fs::read_to_string(file).map_err(failed)?;
-    }
-    if is_saved(&text) {
-        return Err(Error::invalid(format!(
-            "{} has dead letters, one a line, as `claimant dead discard --save` writes them, and is no message: send the body of each, such as \
-             by `head -n 1 FILE | jq -j .body | claimant send QUEUE --file - --number '{NUMBER}' --yes`, its message_group with --group, \
-             its attributes with --attribute. What only looks so is sent with --body TEXT",
-            file.display()
-        )));
-    }
-    Ok(text)
 }
 
 /// The sample with this title, or the only one of the queue whose title has it in it.
