@@ -115,7 +115,7 @@ pub(super) fn claim(key: &str) -> Claim {
         fence: Fence::new(7),
         lease_until: at(NOW_MS + LEASE_MS),
         attempt: 2,
-        taken_over: false,
+        interruptions: 0,
         transaction: None,
     }
 }

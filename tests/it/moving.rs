@@ -37,7 +37,12 @@ async fn settled(store: &impl Store, claim: Claim, how: Ending) {
 fn word(answer: &Result<ClaimAnswer, StoreError>) -> String {
     match answer {
         Ok(ClaimAnswer::Granted(claim)) => {
-            format!("granted {} {}{}", claim.fence, claim.attempt, if claim.taken_over { " taken over" } else { "" })
+            format!(
+                "granted {} {}{}",
+                claim.fence,
+                claim.attempt,
+                if claim.is_taken_over() { " taken over" } else { "" }
+            )
         }
         Ok(ClaimAnswer::Refused(refusal)) => format!("{refusal:?}"),
         Err(error) => format!("{:?}", error.kind()),

@@ -65,7 +65,7 @@ async fn requests_are_few(redis: &Redis) {
     let ClaimAnswer::Granted(_) = store.claim(&request("k", 10), call).await.unwrap() else { panic!("it failed") };
     asked(2, "a key that failed");
     let ClaimAnswer::Granted(claim) = store.claim(&request("k", 10_000), call).await.unwrap() else { panic!("over") };
-    assert!(claim.taken_over && claim.attempt == 3);
+    assert!(claim.interruptions == 1 && claim.attempt == 3);
     asked(2, "a takeover");
     redis::cmd("SCRIPT").arg("FLUSH").exec_async(&mut redis.connection().await).await.unwrap();
     assert!(matches!(store.settle(claim, &ending(Ending::Completed { result: None }), call).await, Settled::Done));
@@ -123,7 +123,7 @@ async fn lost_requests_and_answers_are_resolved(redis: &Redis) {
         let _abandoned = granted(&store, "k", 0).await;
         lose("a takeover");
         let mut claim = granted(&store, "k", 10_000).await;
-        assert!(claim.taken_over && claim.fence.get() == 2 && claim.attempt == 2, "{loss:?}: {claim:?}");
+        assert!(claim.interruptions == 1 && claim.fence.get() == 2 && claim.attempt == 2, "{loss:?}: {claim:?}");
         lose("a renewal");
         assert_eq!(store.renew(&mut claim, renewal(10_001, 20_000), call()).await.unwrap(), Renewed::Held);
         assert_eq!(claim.lease_until, renewal(10_001, 20_000).lease_until, "{loss:?}");

@@ -109,9 +109,18 @@ pub struct Claim {
     pub lease_until: Timestamp,
     /// Which run of the handler for this key this is: 1 for the first.
     pub attempt: u32,
-    /// Whether an earlier owner had left the key in progress, and no handler's run of it has come to an end since. Where the
-    /// answer to the claim was lost that may not be known, and a key that was claimed before then counts as left.
-    pub taken_over: bool,
+    /// How many owners left the key in progress since a handler's run of it last came to an end: 0 where it was not taken over. Those that were
+    /// taken over one right after the other, without being set aside, count as one. Where the answer to the claim was lost, as many as are known, and at
+    /// least one of a key that was claimed before.
+    pub interruptions: u32,
     /// The transaction that ends with the claim, from a [`Transactional`](crate::Transactional) store.
     pub transaction: Option<AnyTransaction>,
+}
+
+impl Claim {
+    /// Returns whether an earlier owner had left the key in progress, and no handler's run of it has come to an end since.
+    #[must_use]
+    pub const fn is_taken_over(&self) -> bool {
+        self.interruptions > 0
+    }
 }

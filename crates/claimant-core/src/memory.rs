@@ -34,8 +34,8 @@ impl MemoryStore {
 
     fn claim_now(&self, request: &ClaimRequest) -> ClaimAnswer {
         let mut records = self.records();
-        let (next, taken_over) = match protocol::decide(records.get(&request.id), request) {
-            Decision::Grant { next, taken_over } => (next, taken_over),
+        let (next, interruptions) = match protocol::decide(records.get(&request.id), request) {
+            Decision::Grant { next, interruptions } => (next, interruptions),
             Decision::Held => {
                 return ClaimAnswer::Granted(protocol::held(request.id.clone(), &records[&request.id], None));
             }
@@ -45,7 +45,7 @@ impl MemoryStore {
             }
             Decision::Refuse(refusal) => return ClaimAnswer::Refused(refusal),
         };
-        let claim = protocol::claim_of(request.id.clone(), &next, taken_over);
+        let claim = protocol::claim_of(request.id.clone(), &next, interruptions);
         records.insert(request.id.clone(), next);
         ClaimAnswer::Granted(claim)
     }

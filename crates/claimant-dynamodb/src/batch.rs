@@ -326,5 +326,5 @@ impl LockTable {
 
 /// Returns the answer to a claim of a key without a record that applied.
 pub(crate) fn inserted(request: &ClaimRequest) -> ClaimAnswer {
-    ClaimAnswer::Granted(claim_of(request.id.clone(), &fresh_claim(request), false))
+    ClaimAnswer::Granted(claim_of(request.id.clone(), &fresh_claim(request), 0))
 }

@@ -82,7 +82,7 @@ impl LockTable {
             }
         };
         match decision {
-            Decision::Grant { next, taken_over } => Ok(grant(request, &next, taken_over)),
+            Decision::Grant { next, interruptions } => Ok(grant(request, &next, interruptions)),
             Decision::Park { .. } => Ok(ClaimAnswer::Refused(Refusal::Parked)),
             // Cannot happen, since the blind condition is narrower than the decision. If it were, the claim runs out unused.
             Decision::Held | Decision::Refuse(_) => {
@@ -92,6 +92,6 @@ impl LockTable {
     }
 }
 
-fn grant(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnswer {
-    ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
+fn grant(request: &ClaimRequest, record: &Record, interruptions: u32) -> ClaimAnswer {
+    ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, interruptions))
 }

@@ -44,8 +44,8 @@ impl OptimisticTransactions {
         let seen = if request.likely == Likely::New { None } else { self.table.read(&request.id, budget).await? };
         match protocol::decide(seen.as_ref(), request) {
             Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
-            Decision::Grant { next, taken_over } => {
-                let mut claim = claim_of(request.id.clone(), &next, taken_over);
+            Decision::Grant { next, interruptions } => {
+                let mut claim = claim_of(request.id.clone(), &next, interruptions);
                 let base = Some(Base { request: request.clone(), seen, in_doubt: false });
                 claim.transaction = Some(AnyTransaction::new(Transaction { base, ..Transaction::default() }));
                 Ok(ClaimAnswer::Granted(claim))
@@ -64,7 +64,7 @@ impl OptimisticTransactions {
     }
 
     async fn end(&self, mut claim: Claim, settlement: &Settlement, budget: Budget<'_>) -> Settled {
-        if matches!(settlement.ending, Ending::Released | Ending::SetAside) {
+        if matches!(settlement.ending, Ending::Released | Ending::SetAside { .. }) {
             // Nothing was written.
             return Settled::Done;
         }
@@ -137,7 +137,7 @@ impl OptimisticTransactions {
                 return Err(Refusal::Busy { until, same_message: true });
             }
         };
-        let claim = claim_of(request.id.clone(), &next, false);
+        let claim = claim_of(request.id.clone(), &next, 0);
         let ended = match protocol::settle(Some(&next), &claim, settlement) {
             SettleDecision::Write(ended) => ended,
             SettleDecision::AlreadySettled | SettleDecision::Lost => Box::new(next),

@@ -36,10 +36,11 @@ const CLAIM_CONDITION: &str = "attribute_not_exists(#id) OR \
 const CLAIM_CONDITION_PARKING: &str = "attribute_not_exists(#id) OR \
     (#fingerprint = :fingerprint AND #expires_at >= :now_s AND #owner <> :owner AND #status = :failed)";
 
+/// The error stays until the claim ends: it says how many owners did not finish the work.
 const CLAIM_UPDATE: &str = "SET #status = :in_progress, #owner = :owner, #lease_until = :lease_until, \
     #message_id = :message_id, #fingerprint = :fingerprint, #updated_at = :now, #expires_at = :expires_at, \
     #created_at = if_not_exists(#created_at, :now), #fence = if_not_exists(#fence, :zero) + :one, \
-    #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #completed_at, #result, #error";
+    #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #completed_at, #result";
 
 /// Holds only under exactly this claim: guards every write after the claim.
 const HELD: &str = "#status = :in_progress AND #owner = :owner AND #fence = :fence";
@@ -108,7 +109,6 @@ impl Requests {
             .expression_attribute_names("#completed_at", &n.completed_at)
             .expression_attribute_names("#expires_at", &n.expires_at)
             .expression_attribute_names("#result", &n.result)
-            .expression_attribute_names("#error", &n.error)
             .expression_attribute_values(":in_progress", text(Status::InProgress.as_str()))
             .expression_attribute_values(":failed", text(Status::Failed.as_str()))
             .expression_attribute_values(":owner", text(request.owner.as_str()))
@@ -239,6 +239,10 @@ impl Requests {
             update = update
                 .expression_attribute_names("#error", &self.names.error)
                 .expression_attribute_values(":error", text(error));
+        }
+        if ending.removes_error(claim) {
+            set.push_str(" REMOVE #error");
+            update = update.expression_attribute_names("#error", &self.names.error);
         }
         update.update_expression(set)
     }

@@ -56,6 +56,10 @@ impl Requests {
         for (name, value) in set {
             statement.push(" SET ", ('"', name), " = ?", value);
         }
+        if ending.removes_error(claim) {
+            statement.text.push_str(" REMOVE ");
+            statement.quote('"', error);
+        }
         let mut before = " WHERE ";
         for (name, value) in held {
             statement.push(before, ('"', name), " = ?", value);

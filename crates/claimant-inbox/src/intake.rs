@@ -95,7 +95,7 @@ fn same(error: &StoreError) -> StoreError {
 
 impl Store for Intake {
     fn claim<'a>(&'a self, request: &'a ClaimRequest, _: Call<'a>) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
-        let mut claim = protocol::claim_of(request.id.clone(), &protocol::fresh_claim(request), false);
+        let mut claim = protocol::claim_of(request.id.clone(), &protocol::fresh_claim(request), 0);
         claim.transaction = Some(AnyTransaction::new(PendingRow { request: request.clone(), message: None }));
         Box::pin(std::future::ready(Ok(ClaimAnswer::Granted(claim))))
     }

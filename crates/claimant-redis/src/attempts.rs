@@ -27,7 +27,7 @@ impl<'a> Claiming<'a> {
     /// Returns the answer once the decided record is written.
     fn done(&self) -> Result<ClaimAnswer, StoreError> {
         match &self.decided {
-            Decision::Grant { next, taken_over } => Ok(self.granted(next, *taken_over)),
+            Decision::Grant { next, interruptions } => Ok(self.granted(next, *interruptions)),
             Decision::Park { .. } => Ok(ClaimAnswer::Refused(Refusal::Parked)),
             // Cannot happen, since neither writes.
             Decision::Held | Decision::Refuse(_) => {
@@ -36,8 +36,8 @@ impl<'a> Claiming<'a> {
         }
     }
 
-    fn granted(&self, record: &Record, taken_over: bool) -> ClaimAnswer {
-        ClaimAnswer::Granted(protocol::claim_of(self.request.id.clone(), record, taken_over))
+    fn granted(&self, record: &Record, interruptions: u32) -> ClaimAnswer {
+        ClaimAnswer::Granted(protocol::claim_of(self.request.id.clone(), record, interruptions))
     }
 }
 

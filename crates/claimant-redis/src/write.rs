@@ -116,7 +116,7 @@ impl Write {
         Self { key: key.to_vec(), guard, set, remove: Vec::new(), ttl }
     }
 
-    /// Ends the claim. A record in progress has no result, error or time of completion to be removed, and as many attempts as
+    /// Ends the claim. A record in progress has no result or time of completion to be removed, and as many attempts as
     /// its claim says; if it has another number, the protocol decides on the record.
     pub(crate) fn settle(key: &[u8], claim: &Claim, settlement: &Settlement) -> Self {
         let ending = &settlement.ending;
@@ -136,9 +136,10 @@ impl Write {
             set.push((fields::COMPLETED_AT, fields::time(settlement.now)));
         }
         set.extend(ending.result().map(|result| (fields::RESULT, fields::text(result))));
-        set.extend(ending.error().map(|error| (fields::ERROR, fields::text(error))));
+        set.extend(ending.error().map(|error| (fields::ERROR, fields::text(&error))));
+        let remove = ending.removes_error(claim).then_some(fields::ERROR).into_iter().collect();
         let ttl = ttl(expires_at_s, settlement.now, settlement.policy.skew);
-        Self { key: key.to_vec(), guard, set, remove: Vec::new(), ttl }
+        Self { key: key.to_vec(), guard, set, remove, ttl }
     }
 
     pub(crate) fn command(&self, known: Known) -> Cmd {

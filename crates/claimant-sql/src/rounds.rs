@@ -38,15 +38,15 @@ pub(crate) struct Grant {
     pub(crate) before: Option<Record>,
     /// The record that it wrote.
     pub(crate) now: Record,
-    /// Whether another owner had left the key in progress.
-    pub(crate) taken_over: bool,
+    /// How many owners had left the key in progress.
+    pub(crate) interruptions: u32,
 }
 
 /// The write of a claim, over the record that it saw.
 struct PendingWrite {
     seen: Record,
     next: Record,
-    taken_over: bool,
+    interruptions: u32,
 }
 
 /// Claims a key on this connection, without a second try where a statement fails.
@@ -70,15 +70,15 @@ pub(crate) async fn claim_on<D: Dialect>(
         };
         pending = match protocol::decide(Some(&now), request) {
             Decision::Held => {
-                let (before, decided) = pending.map_or((None, None), |PendingWrite { seen, next, taken_over }| {
-                    (Some(seen), Some(Decision::Grant { next, taken_over }))
+                let (before, decided) = pending.map_or((None, None), |PendingWrite { seen, next, interruptions }| {
+                    (Some(seen), Some(Decision::Grant { next, interruptions }))
                 });
-                let taken_over = protocol::held(request.id.clone(), &now, decided.as_ref()).taken_over;
-                return Ok(Claimed::Granted(Box::new(Grant { before, now, taken_over })));
+                let interruptions = protocol::held(request.id.clone(), &now, decided.as_ref()).interruptions;
+                return Ok(Claimed::Granted(Box::new(Grant { before, now, interruptions })));
             }
             Decision::Refuse(refusal) => return Ok(Claimed::Refused(refusal)),
-            Decision::Grant { next, taken_over } => Some(PendingWrite { seen: now, next, taken_over }),
-            Decision::Park { next } => Some(PendingWrite { seen: now, next, taken_over: false }),
+            Decision::Grant { next, interruptions } => Some(PendingWrite { seen: now, next, interruptions }),
+            Decision::Park { next } => Some(PendingWrite { seen: now, next, interruptions: 0 }),
         };
     }
     Err(SqlError::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
@@ -96,7 +96,7 @@ pub(crate) async fn claim<D: Dialect>(
             Err(error) => Err(error),
         };
         match claimed {
-            Ok(Claimed::Granted(grant)) => return Ok(granted(request, &grant.now, grant.taken_over)),
+            Ok(Claimed::Granted(grant)) => return Ok(granted(request, &grant.now, grant.interruptions)),
             Ok(Claimed::Refused(refusal)) => return Ok(ClaimAnswer::Refused(refusal)),
             // A write that applied although its answer was lost is recognised by its owner token.
             Err(error) if error.is_final() || !wait(round, budget).await => return Err(error.into()),
@@ -276,8 +276,8 @@ pub(crate) async fn get<D: Dialect>(
     Ok(D::read(&mut session, &[id]).await?.remove(key(id)))
 }
 
-fn granted(request: &ClaimRequest, record: &Record, taken_over: bool) -> ClaimAnswer {
-    ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, taken_over))
+fn granted(request: &ClaimRequest, record: &Record, interruptions: u32) -> ClaimAnswer {
+    ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), record, interruptions))
 }
 
 /// Waits before the round after this one, if there is one. Returns whether there is, and time for it.

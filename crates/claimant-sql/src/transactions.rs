@@ -45,7 +45,7 @@ async fn claim_once<D: Dialect>(
     match rounds::claim_on(&mut session, request).await {
         Ok(Claimed::Granted(grant)) => {
             let (connection, number) = session.hand_over(request.lease_until.since(request.now)).await?;
-            let mut claim = protocol::claim_of(request.id.clone(), &grant.now, grant.taken_over);
+            let mut claim = protocol::claim_of(request.id.clone(), &grant.now, grant.interruptions);
             claim.transaction = Some(AnyTransaction::new(SqlTransaction::new(connection, number, grant)));
             Ok(ClaimAnswer::Granted(claim))
         }
@@ -85,7 +85,7 @@ pub(crate) async fn settle<D: Dialect>(
         session.roll_back().await;
     }
     match settlement.ending {
-        Ending::Released | Ending::SetAside => Settled::Done,
+        Ending::Released | Ending::SetAside { .. } => Settled::Done,
         _ => record_failure(pool, claim, grant, settlement, session, budget).await,
     }
 }

@@ -292,7 +292,7 @@ pub fn stale_copy(claim: &Claim) -> Claim {
         fence: claim.fence,
         lease_until: claim.lease_until,
         attempt: claim.attempt,
-        taken_over: claim.taken_over,
+        interruptions: claim.interruptions,
         transaction: None,
     }
 }

@@ -4,6 +4,8 @@
 //! This is the one place where the model says something that production says elsewhere. `tests/it/model.rs` therefore
 //! puts generated records before the real expressions and before these, and wants the same answers and the same records.
 
+use std::borrow::Cow;
+
 use claimant_core::protocol::{Abandoned, ClaimRequest, Renewal, Settlement, expiry, fresh_claim, window_end};
 use claimant_core::{Claim, Fence, Record, Status};
 
@@ -168,7 +170,7 @@ impl Guarded<'_> {
                 expires_at_s: expiry(renewal.now, renewal.lease_until, &renewal.policy),
                 ..before.clone()
             }),
-            Self::Settle(_, settlement) => before.map(|before| settled(settlement, before)),
+            Self::Settle(claim, settlement) => before.map(|before| settled(claim, settlement, before)),
         }
     }
 }
@@ -188,13 +190,13 @@ fn claimed(request: &ClaimRequest, before: Option<&Record>) -> Record {
         completed_at: None,
         expires_at_s: expiry(request.now, request.lease_until, &request.policy),
         result: None,
-        error: None,
+        error: before.and_then(|before| before.error.clone()),
         note: before.and_then(|before| before.note.clone()),
     }
 }
 
 /// The update of `Requests::settle`: what it does not name stays.
-fn settled(settlement: &Settlement, before: &Record) -> Record {
+fn settled(claim: &Claim, settlement: &Settlement, before: &Record) -> Record {
     let (ending, before) = (&settlement.ending, before.clone());
     Record {
         status: ending.status(),
@@ -203,7 +205,7 @@ fn settled(settlement: &Settlement, before: &Record) -> Record {
         completed_at: if ending.status() == Status::Completed { Some(settlement.now) } else { before.completed_at },
         result: ending.result().map(str::to_owned).or(before.result),
         attempts: before.attempts.saturating_sub(ending.attempts_back()),
-        error: ending.error().map(str::to_owned).or(before.error),
+        error: if ending.removes_error(claim) { None } else { ending.error().map(Cow::into_owned).or(before.error) },
         ..before
     }
 }

@@ -106,14 +106,14 @@ impl Rules {
             self.blur(record, &mut request);
         }
         match protocol::decide(record.as_ref(), &request) {
-            Decision::Grant { taken_over: true, .. } if self.lacks(Branch::RerunAbandoned) => {
+            Decision::Grant { interruptions: 1.., .. } if self.lacks(Branch::RerunAbandoned) => {
                 Verdict::Refuse(Why::Busy { until: req.now })
             }
-            Decision::Grant { mut next, taken_over } => {
+            Decision::Grant { mut next, interruptions } => {
                 if let Some(seen) = seen {
                     self.dull(&seen, req, &mut next);
                 }
-                Verdict::Grant { next: self.expiring(Rec::of(&next), req.now), taken_over }
+                Verdict::Grant { next: self.expiring(Rec::of(&next), req.now), taken_over: interruptions > 0 }
             }
             Decision::Held => Verdict::Held,
             Decision::Park { next } => {

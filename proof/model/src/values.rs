@@ -184,7 +184,7 @@ impl Held {
             fence: Fence::new(self.fence.into()),
             lease_until: timestamp(self.lease),
             attempt: self.attempt.into(),
-            taken_over: self.taken_over,
+            interruptions: self.taken_over.into(),
             transaction: None,
         }
     }
@@ -198,7 +198,7 @@ impl Held {
             lease: seconds(claim.lease_until),
             attempt: u8::try_from(claim.attempt).unwrap_or(u8::MAX),
             payload,
-            taken_over: claim.taken_over,
+            taken_over: claim.is_taken_over(),
         }
     }
 }

@@ -36,7 +36,7 @@ impl<S: Store + Clone> Bent<S> {
                 ClaimAnswer::Refused(Refusal::Completed { result: None })
             }
             ClaimAnswer::Granted(claim) if self.mutant == Mutant::SuspectsUnknown => {
-                ClaimAnswer::Granted(Claim { taken_over: false, ..claim })
+                ClaimAnswer::Granted(Claim { interruptions: 0, ..claim })
             }
             ClaimAnswer::Granted(claim) if self.mutant == Mutant::FenceMadeUp && request.likely != Likely::New => {
                 ClaimAnswer::Granted(Claim { fence: claim.fence.next(), ..claim })
@@ -45,8 +45,8 @@ impl<S: Store + Clone> Bent<S> {
                 if self.mutant == Mutant::SlotsShared && request.id.as_str().starts_with(LIMIT) =>
             {
                 let (owner, fence, lease_until) = (request.owner.clone(), Fence::FIRST, request.lease_until);
-                let (id, attempt, taken_over, transaction) = (request.id.clone(), 1, false, None);
-                ClaimAnswer::Granted(Claim { id, owner, fence, lease_until, attempt, taken_over, transaction })
+                let (id, attempt, interruptions, transaction) = (request.id.clone(), 1, 0, None);
+                ClaimAnswer::Granted(Claim { id, owner, fence, lease_until, attempt, interruptions, transaction })
             }
             answer => answer,
         }

@@ -95,7 +95,7 @@ impl<'a> Player<'a> {
                     fence,
                     lease_until,
                     attempt: 1,
-                    taken_over: false,
+                    interruptions: 0,
                     transaction: None,
                 };
                 self.held.insert(who, claim);
@@ -138,9 +138,10 @@ impl<'a> Player<'a> {
         Ok(match answer {
             ClaimAnswer::Refused(refusal) => format!("refused: {refusal:?}"),
             ClaimAnswer::Granted(claim) => {
-                let Claim { fence, attempt, taken_over, .. } = &claim;
+                let Claim { fence, attempt, interruptions, .. } = &claim;
                 let until = claim.lease_until.since(self.epoch).as_millis();
-                let text = format!("granted: fence {fence}, attempt {attempt}, taken over {taken_over}, until {until}");
+                let text =
+                    format!("granted: fence {fence}, attempt {attempt}, interruptions {interruptions}, until {until}");
                 if (&claim.id, &claim.owner) != (&self.id, &owner(step.who)) {
                     return Err("the claim granted is another one than was asked for".into());
                 }
@@ -238,7 +239,7 @@ fn company_of(request: &ClaimRequest) -> ClaimRequest {
 /// Whether the claim is what this request of a fresh key asks for.
 fn is_first_of(claim: &Claim, request: &ClaimRequest) -> bool {
     (&claim.id, &claim.owner, claim.lease_until) == (&request.id, &request.owner, request.lease_until)
-        && (claim.fence, claim.attempt, claim.taken_over) == (Fence::FIRST, 1, false)
+        && (claim.fence, claim.attempt, claim.interruptions) == (Fence::FIRST, 1, 0)
 }
 
 /// The line of a settlement.

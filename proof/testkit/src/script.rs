@@ -133,7 +133,7 @@ pub(crate) fn beside(ending: &Ending) -> Ending {
         Ending::Failed { .. } => Ending::Failed { error: "beside".into() },
         Ending::Rejected { .. } => Ending::Rejected { error: "beside".into() },
         Ending::Parked { .. } => Ending::Parked { error: "beside".into() },
-        Ending::Released | Ending::SetAside => ending.clone(),
+        Ending::Released | Ending::SetAside { .. } => ending.clone(),
     }
 }
 

@@ -108,9 +108,7 @@ async fn a_row_that_cannot_be_read_fails_its_own_claim_only() {
                 Err(error) => Err(error),
             };
             let as_wanted = match &answer {
-                Ok(ClaimAnswer::Granted(claim)) => {
-                    (claim.fence.get(), claim.attempt, claim.taken_over) == (1, 1, false)
-                }
+                Ok(ClaimAnswer::Granted(claim)) => (claim.fence.get(), claim.attempt, claim.interruptions) == (1, 1, 0),
                 Ok(ClaimAnswer::Refused(_)) => false,
                 Err(error) => request.id == requests[1].id && error.kind() == StoreErrorKind::Corrupt,
             };

@@ -285,14 +285,14 @@ pub(crate) async fn granted(store: &AnyStore, key: &str) -> Claim {
 
 /// A copy of a claim, for settling it again.
 pub(crate) fn copy(claim: &Claim) -> Claim {
-    let Claim { id, owner, fence, lease_until, attempt, taken_over, .. } = claim;
+    let Claim { id, owner, fence, lease_until, attempt, interruptions, .. } = claim;
     Claim {
         id: id.clone(),
         owner: owner.clone(),
         fence: *fence,
         lease_until: *lease_until,
         attempt: *attempt,
-        taken_over: *taken_over,
+        interruptions: *interruptions,
         transaction: None,
     }
 }

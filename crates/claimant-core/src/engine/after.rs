@@ -18,7 +18,7 @@ use crate::store::Settled;
 pub(crate) enum After {
     /// Its claim is settled, or settled in another way.
     Settle(Unsettled),
-    /// It is claimed again when its turn comes; it was claimed this often.
+    /// It is claimed again when its turn comes; it was interrupted this often.
     LaterTurn(Work, u32),
     /// It is claimed again as if it had not been.
     Wait(Work),
@@ -131,7 +131,7 @@ pub(crate) fn after_settling(cx: BatchContext<'_>, result: SettleResult) -> Afte
     let (message_id, word) = (&work.delivery.message.id(), then.word());
     let exit = match settled {
         Settled::Done => match then {
-            Then::LaterTurn(payload) => return After::LaterTurn(work.with(payload), attempt),
+            Then::LaterTurn(payload, interruptions) => return After::LaterTurn(work.with(payload), interruptions),
             Then::Wait(payload) => return After::Wait(work.with(payload)),
             Then::Exit(exit) => exit,
             Then::Park { error, attempt } => cx.parked(&work.delivery, error, Some(attempt)),

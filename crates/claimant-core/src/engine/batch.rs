@@ -182,11 +182,11 @@ impl<'a> Batch<'a> {
         let Claimed { work, claim, .. } = &mut claimed;
         let details = &mut work.delivery.details;
         (details.attempt, details.fence) = (Some(claim.attempt), Some(claim.fence));
-        if claim.taken_over && !work.its_turn {
+        if claim.is_taken_over() && !work.its_turn {
             self.suspects.taken_over += 1;
             tracing::warn!(consumer = %self.cx.name(), message_id = %work.delivery.message.id(), attempt = claim.attempt, fence = %claim.fence, "taking over work whose owner did not finish it");
         }
-        let set_aside = self.suspects.must_be_set_aside(work, claim.taken_over);
+        let set_aside = self.suspects.must_be_set_aside(work, claim);
         match self.cx.options().attempts_max {
             Some(max) if claim.attempt > max => {
                 self.settle(Unsettled::attempts_exhausted(self.cx, claimed, max));
@@ -250,7 +250,7 @@ impl<'a> Batch<'a> {
     pub(super) fn follow(&mut self, after: After) {
         match after {
             After::Settle(unsettled) => self.settle(unsettled),
-            After::LaterTurn(work, attempt) => self.suspects.push(work, attempt),
+            After::LaterTurn(work, interruptions) => self.suspects.push(work, interruptions),
             After::Wait(mut work) => {
                 let details = &mut work.delivery.details;
                 (details.attempt, details.fence) = (None, None);

@@ -177,7 +177,8 @@ impl<'a> BatchContext<'a> {
     pub(crate) fn log_claim(&self, delivery: &Delivery, claim: &Claim) {
         let (consumer, message_id, receive_count) =
             (self.name(), delivery.message.id(), delivery.message.receive_count());
-        let Claim { owner, fence, lease_until, attempt, taken_over, .. } = claim;
+        let Claim { owner, fence, lease_until, attempt, .. } = claim;
+        let taken_over = claim.is_taken_over();
         let (owner, fence, lease_until) = (owner.prefix(), fence.get(), lease_until.as_millis());
         macro_rules! line {
             ($level:ident) => {

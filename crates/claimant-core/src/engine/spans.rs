@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 
 use super::context::BatchContext;
 use super::work::Delivery;
-use crate::claim::Claim;
 use crate::failure::{Failure, FailureKind};
 use crate::handler::RunFuture;
 use crate::protocol::Refusal;
@@ -49,7 +48,7 @@ pub(crate) fn end_all<'b, R: 'b>(
 /// Returns what came of a claim, and whether it failed.
 pub(crate) fn claimed(answer: &Result<BatchedClaim, StoreError>) -> (&'static str, bool) {
     match answer {
-        Ok(BatchedClaim::Answered(ClaimAnswer::Granted(Claim { taken_over: true, .. }))) => ("taken_over", false),
+        Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim))) if claim.is_taken_over() => ("taken_over", false),
         Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))) => ("granted", false),
         Ok(BatchedClaim::Answered(ClaimAnswer::Refused(refusal))) => match refusal {
             Refusal::Completed { .. } => ("completed", false),

@@ -12,17 +12,18 @@ use super::context::BatchContext;
 use super::slots::{Permits, SlotQueue};
 use super::turns::{Reserved, Suspicion};
 use super::work::Work;
+use crate::claim::Claim;
 use crate::invocation_time::time_until;
 use crate::limits::STORE_CALL_MAX_MS;
 
-/// A key at its third claim: two runs of it ended without a result, and took what ran beside them along.
-const ATTEMPTS_POISON: u32 = 3;
+/// So many owners died in runs of a key, and took what ran beside them along.
+const INTERRUPTIONS_POISON: u32 = 2;
 
 /// Work that waits for its turn.
 struct Suspect {
     work: Work,
-    /// How often it was claimed.
-    attempt: u32,
+    /// How many owners left it in progress since a run of it last came to an end.
+    interruptions: u32,
 }
 
 /// What the next turn is.
@@ -61,8 +62,8 @@ impl<'a> Suspects<'a> {
         Self { cx, waiting: Vec::new(), turn: Turn::NotAsked, taken_over: 0 }
     }
 
-    pub(crate) fn push(&mut self, work: Work, attempt: u32) {
-        self.waiting.push(Suspect { work, attempt });
+    pub(crate) fn push(&mut self, work: Work, interruptions: u32) {
+        self.waiting.push(Suspect { work, interruptions });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -82,8 +83,8 @@ impl<'a> Suspects<'a> {
     }
 
     /// Returns whether work of a dead owner has to wait for its turn. Alone in its invocation it need not: it can take nothing along.
-    pub(crate) fn must_be_set_aside(&self, work: &Work, taken_over: bool) -> bool {
-        taken_over && !work.its_turn && self.cx.events > 1
+    pub(crate) fn must_be_set_aside(&self, work: &Work, claim: &Claim) -> bool {
+        claim.is_taken_over() && !work.its_turn && self.cx.events > 1
     }
 
     /// Returns whether nothing else may be claimed: while suspects run, and in the time that is reserved for them, since in a batch
@@ -206,9 +207,9 @@ impl<'a> Suspects<'a> {
         self.turn = Turn::Asked(Box::pin(cx.part.sequence.turns.turn((least, self.waiting.len()), reserved)));
     }
 
-    /// Takes out poison messages (claimed [`ATTEMPTS_POISON`] times), so that they run in a later delivery without others. Only where completed
+    /// Takes out poison messages (interrupted [`INTERRUPTIONS_POISON`] times), so that they run in a later delivery without others. Only where completed
     /// messages of this invocation could not be deleted, and would come back if the process died now; and only those that have a receive left.
-    /// One is enough, since a reset by an operator, which forgets claims, can leave a message with its last but one.
+    /// One is enough, since what an operator does can forget interruptions, and leave a message with its last but one.
     fn take_poison(&mut self) -> Vec<Suspect> {
         if !self.cx.part.sequence.invocation.keeps_done() {
             return Vec::new();
@@ -216,14 +217,14 @@ impl<'a> Suspects<'a> {
         let suspects = std::mem::take(&mut self.waiting).into_iter();
         let (deferred, rest) = suspects.partition(|suspect| {
             let receives = suspect.work.delivery.message.receive_count();
-            suspect.attempt >= ATTEMPTS_POISON && !self.cx.shared.receives_max.is_last(receives)
+            suspect.interruptions >= INTERRUPTIONS_POISON && !self.cx.shared.receives_max.is_last(receives)
         });
         self.waiting = rest;
         deferred
     }
 }
 
-/// Returns the order of suspects: first those whose work was claimed least, then those that were received most. The others of
+/// Returns the order of suspects: first those whose work was interrupted least, whatever failed before, then those that were received most. The others of
 /// this order go by their ids, upwards and downwards in turn: where a death leaves no trace, what was behind the one message
 /// that kills is in front of it the next time.
 fn suspicion(suspect: &Suspect) -> Suspicion {
@@ -231,5 +232,5 @@ fn suspicion(suspect: &Suspect) -> Suspicion {
     let id = message.id().as_str().to_owned();
     let (up, down) =
         if message.receive_count().is_multiple_of(2) { (Some(id), None) } else { (None, Some(Reverse(id))) };
-    (suspect.attempt, Reverse(message.receive_count()), up, down)
+    (suspect.interruptions, Reverse(message.receive_count()), up, down)
 }

@@ -23,8 +23,8 @@ pub(crate) enum Then {
     Exit(Exit),
     /// It leaves the batch as parked: why, and after which run of its handler.
     Park { error: String, attempt: u32 },
-    /// It is claimed again when its turn comes.
-    LaterTurn(Payload),
+    /// It is claimed again when its turn comes, after so many interruptions.
+    LaterTurn(Payload, u32),
     /// It is claimed again once the breaker is closed.
     Wait(Payload),
 }
@@ -44,7 +44,7 @@ impl Then {
             Self::Exit(Exit::Duplicate { .. }) => "duplicate",
             Self::Exit(Exit::Disposed(disposal)) => disposal.why.reason().as_str(),
             Self::Park { .. } => "parked",
-            Self::LaterTurn(_) => "set_aside",
+            Self::LaterTurn(..) => "set_aside",
             Self::Wait(_) => "released",
         }
     }
@@ -53,7 +53,7 @@ impl Then {
 impl Unsettled {
     /// Releases a claim that was made before the breaker opened; its message waits for another one.
     pub(crate) fn held_back(claimed: Claimed) -> Self {
-        if claimed.claim.taken_over || claimed.work.its_turn {
+        if claimed.claim.is_taken_over() || claimed.work.its_turn {
             return Self::set_aside(claimed);
         }
         let (claimed, payload) = claimed.split();
@@ -68,14 +68,18 @@ impl Unsettled {
 
     /// Settles a claim whose handler was not started.
     pub(crate) fn not_run(claimed: Claimed<()>, answer: Answer) -> Self {
-        let ending = if claimed.claim.taken_over { Ending::SetAside } else { Ending::Released };
+        let interruptions = claimed.claim.interruptions;
+        let ending = if interruptions > 0 { Ending::SetAside { interruptions } } else { Ending::Released };
         Self { claimed, ending, then: Then::Exit(Exit::Answered(answer)) }
     }
 
     /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
     pub(crate) fn set_aside(claimed: Claimed) -> Self {
         let (claimed, payload) = claimed.split();
-        Self { claimed, ending: Ending::SetAside, then: Then::LaterTurn(payload) }
+        // One that has its turn by its receives alone was taken over from no owner.
+        let interruptions = claimed.claim.interruptions.max(1);
+        let then = Then::LaterTurn(payload, interruptions);
+        Self { claimed, ending: Ending::SetAside { interruptions }, then }
     }
 
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.

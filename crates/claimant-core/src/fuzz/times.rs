@@ -14,7 +14,7 @@ use crate::limits::{
 };
 use crate::protocol::rate::Allowed;
 use crate::protocol::slots::{LimitSlots, Now, SlotAnswer};
-use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, SET_ASIDE, decide};
+use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, decide, interruptions_in};
 use crate::{ConsumerName, Fence, Fingerprint, InvocationTime, Key, MessageId, OwnerToken, Record, RecordId, Status};
 use crate::{Timestamp, backoff};
 
@@ -135,10 +135,11 @@ fn decisions() {
             likely: Likely::New,
         };
         match decide(Some(&seen), &request) {
-            Decision::Grant { next, taken_over } => {
+            Decision::Grant { next, interruptions } => {
                 assert_eq!((next.status, &next.owner), (Status::InProgress, &request.owner));
                 assert_eq!(next.fence, seen.fence.next());
-                assert!(!taken_over || seen.status == Status::InProgress || seen.error.as_deref() == Some(SET_ASIDE));
+                let said = interruptions_in(seen.error.as_deref());
+                assert!(interruptions == 0 || seen.status == Status::InProgress || interruptions == said);
                 let over = seen.expires_at_s.saturating_mul(1_000) < now.as_millis();
                 assert!(over || !matches!(seen.status, Status::Parked | Status::Completed), "it was claimed");
                 let live = seen.status == Status::InProgress && now <= seen.lease_until.plus(skew);

@@ -1,7 +1,7 @@
 //! The decision on a claim.
 
 use super::policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
-use super::settling::SET_ASIDE;
+use super::settling::interruptions_in;
 use crate::Fence;
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::Timestamp;
@@ -75,8 +75,8 @@ pub enum Decision {
     Grant {
         /// The record to write.
         next: Record,
-        /// Whether another owner had left the key in progress, and no handler's run of it has come to an end since.
-        taken_over: bool,
+        /// How many owners left the key in progress since a handler's run of it last came to an end, as far as the record says.
+        interruptions: u32,
     },
     /// The record shows this attempt's own owner: an earlier write of it applied and its answer was lost. Granted: the claim is
     /// that of [`held`].
@@ -94,7 +94,7 @@ pub enum Decision {
 #[must_use]
 pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     let Some(seen) = seen else {
-        return Decision::Grant { next: fresh_claim(request), taken_over: false };
+        return Decision::Grant { next: fresh_claim(request), interruptions: 0 };
     };
     let in_progress = seen.status == Status::InProgress;
     if in_progress && seen.owner == request.owner {
@@ -104,7 +104,7 @@ pub fn decide(seen: Option<&Record>, request: &ClaimRequest) -> Decision {
     let live = in_progress && request.now <= claimable_at;
     // TTL deletion is best effort and days late, so the end of the window is compared here, every time.
     if !live && seen.expires_at_s.saturating_mul(1_000) < request.now.as_millis() {
-        return Decision::Grant { next: next_claim(seen, request), taken_over: in_progress };
+        return Decision::Grant { next: next_claim(seen, request), interruptions: in_progress.into() };
     }
     if request.policy.conflicts == Conflicts::Reject && seen.fingerprint.contradicts(&request.fingerprint) {
         return Decision::Refuse(Refusal::Conflict);
@@ -164,31 +164,34 @@ fn next_claim(seen: &Record, request: &ClaimRequest) -> Record {
     Record { fence: seen.fence.next(), note: seen.note.clone(), ..fresh_claim(request) }
 }
 
-/// Returns the next claim of a key whose window goes on: the count of attempts goes on, and the time of creation stays.
+/// Returns the next claim of a key whose window goes on: the count of attempts goes on, and the time of creation stays. So does the error
+/// until the claim ends, since it says how many owners did not finish the work: who takes over from this owner adds it.
 fn grant_again(seen: &Record, request: &ClaimRequest) -> Decision {
     Decision::Grant {
-        taken_over: match seen.status {
-            Status::InProgress => true,
-            Status::Failed => seen.error.as_deref() == Some(SET_ASIDE),
-            _ => false,
-        },
+        interruptions: interruptions_of(seen),
         next: Record {
             attempts: seen.attempts.saturating_add(1),
             created_at: seen.created_at,
+            error: seen.error.clone(),
             ..next_claim(seen, request)
         },
     }
 }
 
+/// Returns how many owners have left the key in progress since a run of it came to an end, once it is claimable.
+pub(super) fn interruptions_of(seen: &Record) -> u32 {
+    interruptions_in(seen.error.as_deref()).saturating_add((seen.status == Status::InProgress).into())
+}
+
 /// Returns the claim that a granted request holds, given the record that is now in the store.
-pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
+pub fn claim_of(id: RecordId, record: &Record, interruptions: u32) -> Claim {
     Claim {
         id,
         owner: record.owner.clone(),
         fence: record.fence,
         lease_until: record.lease_until,
         attempt: record.attempts,
-        taken_over,
+        interruptions,
         transaction: None,
     }
 }
@@ -196,12 +199,13 @@ pub fn claim_of(id: RecordId, record: &Record, taken_over: bool) -> Claim {
 /// Returns the claim that a request holds by [`Decision::Held`]: `seen` is the record, and `wanted` what this call had decided
 /// before, if anything.
 ///
-/// Whose work an earlier call, or an earlier try below this one, took over is not in the record any more. A key that was claimed
-/// before then counts as taken over: work that merely failed before is treated with more care than it needs.
+/// Whose work an earlier call, or an earlier try below this one, took over is not in the record any more, but for what its error says. A key that
+/// was claimed before then counts as taken over: work that merely failed before is treated with more care than it needs.
 pub fn held(id: RecordId, seen: &Record, wanted: Option<&Decision>) -> Claim {
     let known = match wanted {
-        Some(Decision::Grant { next, taken_over }) if next.fence == seen.fence => Some(*taken_over),
+        Some(Decision::Grant { next, interruptions }) if next.fence == seen.fence => Some(*interruptions),
         _ => None,
     };
-    claim_of(id, seen, known.unwrap_or(seen.attempts > 1))
+    let at_least = || interruptions_in(seen.error.as_deref()).max((seen.attempts > 1).into());
+    claim_of(id, seen, known.unwrap_or_else(at_least))
 }

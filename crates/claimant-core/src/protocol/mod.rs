@@ -16,7 +16,9 @@ pub(crate) mod slots;
 pub use claiming::{ClaimRequest, Decision, Likely, Refusal, claim_of, decide, fresh_claim, held};
 pub use operating::{Act, OperateDecision, OperateRefusal, Operation, operate};
 pub use policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
-pub use settling::{Ending, RenewDecision, Renewal, SET_ASIDE, SettleDecision, Settlement, renew, settle};
+pub use settling::{
+    Ending, RenewDecision, Renewal, SettleDecision, Settlement, interruptions_in, renew, set_aside, settle,
+};
 
 #[cfg(test)]
 mod tests {
@@ -73,19 +75,19 @@ mod tests {
     }
 
     fn claim() -> Claim {
-        claim_of(request("a", "m", 100).id, &first(), false)
+        claim_of(request("a", "m", 100).id, &first(), 0)
     }
 
-    fn granted(seen: Option<&Record>, request: &ClaimRequest) -> (Record, bool) {
+    fn granted(seen: Option<&Record>, request: &ClaimRequest) -> (Record, u32) {
         match decide(seen, request) {
-            Decision::Grant { next, taken_over } => (next, taken_over),
+            Decision::Grant { next, interruptions } => (next, interruptions),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn a_claim_writes_every_field() {
-        assert_eq!(granted(None, &request("a", "m", 100)), (first(), false));
+        assert_eq!(granted(None, &request("a", "m", 100)), (first(), 0));
         // Taken over, with another message, when lease and margin are over.
         let later = Record {
             owner: OwnerToken::from_stored("b"),
@@ -97,7 +99,7 @@ mod tests {
             expires_at_s: 183,
             ..first()
         };
-        assert_eq!(granted(Some(&first()), &request("b", "n", 112)), (later, true));
+        assert_eq!(granted(Some(&first()), &request("b", "n", 112)), (later, 1));
         // After its window it counts as absent, but for its fence.
         let over = Record {
             owner: OwnerToken::from_stored("b"),
@@ -108,11 +110,11 @@ mod tests {
             expires_at_s: 243,
             ..first()
         };
-        assert_eq!(granted(Some(&first()), &request("b", "m", 172)), (over, true));
-        // Work that failed keeps nothing of its failure.
+        assert_eq!(granted(Some(&first()), &request("b", "m", 172)), (over, 1));
+        // The error stays until the claim ends, whatever it says.
         let failed = Record { status: Status::Failed, error: Some("no luck".into()), expires_at_s: 165, ..first() };
-        let (next, taken_over) = granted(Some(&failed), &request("b", "m", 106));
-        assert_eq!((next.error, next.attempts, next.created_at, taken_over), (None, 2, s(100), false));
+        let (next, interruptions) = granted(Some(&failed), &request("b", "m", 106));
+        assert_eq!((&next.error, next.attempts, next.created_at, interruptions), (&failed.error, 2, s(100), 0));
     }
 
     #[test]
@@ -125,12 +127,42 @@ mod tests {
     }
 
     #[test]
+    fn each_takeover_of_work_that_was_set_aside_counts_until_a_run_of_it_ended() {
+        let end = |seen: &Record, interruptions, ending, now| {
+            let claim = claim_of(request("a", "m", 0).id, seen, interruptions);
+            let settlement = Settlement { ending, now: s(now), policy: request("a", "m", 0).policy };
+            match settle(Some(seen), &claim, &settlement) {
+                SettleDecision::Write(next) => *next,
+                other => panic!("{other:?}"),
+            }
+        };
+        let set_aside =
+            |seen: &Record, interruptions, now| end(seen, interruptions, Ending::SetAside { interruptions }, now);
+        let (taken, once) = granted(Some(&first()), &request("b", "m", 112));
+        let (its_turn, still_once) = granted(Some(&set_aside(&taken, once, 112)), &request("c", "m", 113));
+        let (taken, twice) = granted(Some(&its_turn), &request("d", "m", 125));
+        assert_eq!((once, still_once, twice), (1, 1, 2));
+        // Its answer lost, too, and nothing known of what another try of it had decided.
+        let claim = held(request("c", "m", 113).id, &its_turn, None);
+        assert_eq!((claim.interruptions, claim.attempt), (1, 2));
+        let (its_turn, interruptions) = granted(Some(&set_aside(&taken, twice, 125)), &request("e", "m", 126));
+        assert_eq!((interruptions, its_turn.attempts), (2, 3));
+        let rows = [(Ending::Failed { error: "no luck".into() }, Some("no luck")), (Ending::Released, None)];
+        for (ending, error) in rows {
+            let ended = end(&its_turn, interruptions, ending, 127);
+            assert_eq!(ended.error.as_deref(), error);
+            assert_eq!(granted(Some(&ended), &request("f", "m", 128)).1, 0);
+        }
+        assert_eq!(end(&its_turn, interruptions, Ending::Completed { result: None }, 127).error, None);
+    }
+
+    #[test]
     fn a_claim_whose_answer_was_lost_is_taken_over_unless_it_is_known_not_to_be() {
         let (first_claim, again) = (request("a", "m", 100), request("b", "m", 112));
         let taken = decide(Some(&first()), &again);
         let failed = Record { status: Status::Failed, ..first() };
         let retried = decide(Some(&failed), &again);
-        let over = |seen: &Record, wanted: Option<&Decision>| held(again.id.clone(), seen, wanted).taken_over;
+        let over = |seen: &Record, wanted: Option<&Decision>| held(again.id.clone(), seen, wanted).is_taken_over();
         let (Decision::Grant { next: abandoned, .. }, Decision::Grant { next: tried_again, .. }) = (&taken, &retried)
         else {
             panic!("{taken:?}, {retried:?}");

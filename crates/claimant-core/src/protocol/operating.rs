@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::settling::SET_ASIDE;
+use super::claiming::interruptions_of;
+use super::settling::set_aside;
 use crate::claim::OwnerToken;
 use crate::clock::Timestamp;
 use crate::key::{InvalidValue, RecordId};
@@ -165,7 +166,8 @@ pub fn operate(seen: Option<&Record>, operation: &Operation) -> OperateDecision 
         }
         // Who claims it next takes it over.
         (Act::Release | Act::Reset, Status::InProgress | Status::Parked) => {
-            Some(Record { status: Status::Failed, attempts, error: Some(SET_ASIDE.to_owned()), ..seen.clone() })
+            let error = Some(set_aside(interruptions_of(seen).max(1)));
+            Some(Record { status: Status::Failed, attempts, error, ..seen.clone() })
         }
     };
     let Some(changed) = changed else { return OperateDecision::NothingToDo };
@@ -308,7 +310,7 @@ mod tests {
     fn what_an_act_makes_of_a_record() {
         use Act::{Forget, Release, Reset, Resolve};
         use Status::{Completed, Failed, InProgress, Parked, Rejected};
-        let set_aside = || Some(SET_ASIDE.to_owned());
+        let set_aside = || Some(set_aside(1));
         let why = || Some("no such order".to_owned());
         let failed = |attempts, error| Is::Written(Failed, attempts, error);
         let done = || Is::Written(Completed, 3, None);
@@ -350,7 +352,7 @@ mod tests {
                     panic!("forced")
                 };
                 // The owner that was robbed of its claim can neither keep nor end it.
-                let claim = claim_of(id(), &record(Status::InProgress), false);
+                let claim = claim_of(id(), &record(Status::InProgress), 0);
                 let renewal = crate::protocol::Renewal { lease_until: s(200), now: s(now), policy: policy() };
                 assert_eq!(renew(Some(&next), &claim, &renewal), crate::protocol::RenewDecision::Lost);
                 let settlement =
@@ -374,15 +376,15 @@ mod tests {
             decide(Some(&next), request)
         };
         for status in [Status::InProgress, Status::Parked] {
-            let Decision::Grant { next, taken_over } = after(Act::Release, status, &request("b", 113)) else {
+            let Decision::Grant { next, interruptions } = after(Act::Release, status, &request("b", 113)) else {
                 panic!("released")
             };
-            assert!(taken_over, "the earlier owner may have done it");
+            assert_eq!(interruptions, 1, "the earlier owner may have done it");
             assert_eq!((next.attempts, next.fence, next.note.is_some()), (4, Fence::new(9), true));
         }
         // A claimant whose clock is behind by the margin sees the window over as well, and another payload is no conflict.
         let other = ClaimRequest { fingerprint: Fingerprint::of_bytes(b"q"), ..request("b", 111) };
-        let Decision::Grant { next, taken_over: false } = after(Act::Forget, Status::Rejected, &other) else {
+        let Decision::Grant { next, interruptions: 0 } = after(Act::Forget, Status::Rejected, &other) else {
             panic!("forgotten")
         };
         assert_eq!((next.attempts, next.fence, next.created_at), (1, Fence::new(9), s(111)));

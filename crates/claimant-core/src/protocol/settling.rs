@@ -1,12 +1,27 @@
 //! The decisions on the end and the renewal of a claim.
 
+use std::borrow::Cow;
+
 use super::policy::{ClaimPolicy, expiry, window_end};
-use crate::claim::Claim;
+use crate::claim::{Claim, Fence};
 use crate::clock::Timestamp;
 use crate::record::{ERROR_MAX_BYTES, Record, Status, bounded};
 
-/// The error of a record whose work was taken over, and given back without a run.
-pub const SET_ASIDE: &str = "not run again yet: an earlier owner did not finish it";
+/// The error of a record whose work was taken over, and given back without a run, before how often.
+const UNFINISHED: &str = "owners that did not finish it: ";
+
+/// Returns the error of a record whose work so many owners left in progress, and which was given back without a run.
+#[must_use]
+pub fn set_aside(interruptions: u32) -> String {
+    format!("{UNFINISHED}{interruptions}")
+}
+
+/// Returns how many owners left the work of a record with this error in progress before it was set aside.
+#[must_use]
+pub fn interruptions_in(error: Option<&str>) -> u32 {
+    let count = error.and_then(|error| error.strip_prefix(UNFINISHED));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
 
 /// How a claim ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +34,10 @@ pub enum Ending {
     /// The handler was not run: claimable at once, and the attempt does not count.
     Released,
     /// As [`Released`](Self::Released), for work that was taken over: who claims it next takes it over, too.
-    SetAside,
+    SetAside {
+        /// How many owners left it in progress: those of its claim, at least one.
+        interruptions: u32,
+    },
     /// It failed and may be tried again at once.
     Failed {
         /// Why, without payload data.
@@ -43,22 +61,28 @@ impl Ending {
     pub const fn status(&self) -> Status {
         match self {
             Self::Completed { .. } => Status::Completed,
-            Self::Failed { .. } | Self::Released | Self::SetAside => Status::Failed,
+            Self::Failed { .. } | Self::Released | Self::SetAside { .. } => Status::Failed,
             Self::Rejected { .. } => Status::Rejected,
             Self::Parked { .. } => Status::Parked,
         }
     }
 
-    /// Returns the error that a record gets, cut to [`ERROR_MAX_BYTES`].
+    /// Returns the error that a record gets, cut to [`ERROR_MAX_BYTES`]. One from before is removed where there is none.
     #[must_use]
-    pub fn error(&self) -> Option<&str> {
+    pub fn error(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Failed { error } | Self::Rejected { error } | Self::Parked { error } => {
-                Some(bounded(error, ERROR_MAX_BYTES))
+                Some(bounded(error, ERROR_MAX_BYTES).into())
             }
-            Self::SetAside => Some(SET_ASIDE),
+            Self::SetAside { interruptions } => Some(set_aside(*interruptions).into()),
             Self::Completed { .. } | Self::Released => None,
         }
+    }
+
+    /// Returns whether an error from before is to be removed from the record of this claim: the first one of a key found none.
+    #[must_use]
+    pub fn removes_error(&self, claim: &Claim) -> bool {
+        claim.fence > Fence::FIRST && self.error().is_none()
     }
 
     /// Returns the result that a record gets.
@@ -73,7 +97,7 @@ impl Ending {
     /// Returns by how many the count of attempts goes down.
     #[must_use]
     pub const fn attempts_back(&self) -> u32 {
-        matches!(self, Self::Released | Self::SetAside) as u32
+        matches!(self, Self::Released | Self::SetAside { .. }) as u32
     }
 }
 
@@ -119,7 +143,7 @@ pub fn settle(seen: Option<&Record>, claim: &Claim, settlement: &Settlement) -> 
         updated_at: settlement.now,
         completed_at: (status == Status::Completed).then_some(settlement.now),
         expires_at_s: window_end(settlement.now, &settlement.policy),
-        error: settlement.ending.error().map(str::to_owned),
+        error: settlement.ending.error().map(Cow::into_owned),
         ..seen.clone()
     }))
 }

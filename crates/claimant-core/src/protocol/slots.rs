@@ -563,7 +563,7 @@ mod tests {
         fn claim_of(&self, process: usize) -> Option<Claim> {
             let (owner, fence) = self.processes[process].claim.clone()?;
             let lease_until = Timestamp::from_millis(0);
-            Some(Claim { id: id(), owner, fence, lease_until, attempt: 1, taken_over: false, transaction: None })
+            Some(Claim { id: id(), owner, fence, lease_until, attempt: 1, interruptions: 0, transaction: None })
         }
 
         /// A process takes its answer, or begins a call, or asks the store.

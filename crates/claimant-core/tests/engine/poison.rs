@@ -9,8 +9,8 @@ use std::time::Duration;
 use claimant_core::limits::CONCURRENCY_DEFAULT;
 use claimant_core::protocol::{ClaimRequest, Decision, Ending, Renewal, Settlement, claim_of, decide};
 use claimant_core::{
-    BoxFuture, Call, Claim, ClaimAnswer, Confirmation, Consumer, HideAnswer, InvocationTime, MemoryStore, Message,
-    Queue, Renewed, Router, Routes, Settled, Store, StoreError,
+    BoxFuture, Call, Claim, ClaimAnswer, Confirmation, Consumer, HandlerError, HideAnswer, InvocationTime, MemoryStore,
+    Message, NoQueue, Outcome, Queue, Renewed, Router, Routes, Settled, Store, StoreError,
 };
 use claimant_testkit::clock::MovableClock;
 use claimant_testkit::outcomes::{Work, message};
@@ -184,9 +184,9 @@ impl Store for Fleeting {
         Box::pin(async move {
             let seen = self.records.get(&request.id, call).await?;
             match decide(seen.as_ref(), request) {
-                Decision::Grant { next, taken_over } => {
+                Decision::Grant { next, interruptions } => {
                     self.open.lock().unwrap().push(request.clone());
-                    Ok(ClaimAnswer::Granted(claim_of(request.id.clone(), &next, taken_over)))
+                    Ok(ClaimAnswer::Granted(claim_of(request.id.clone(), &next, interruptions)))
                 }
                 Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
                 decision => panic!("{decision:?}"),
@@ -200,7 +200,7 @@ impl Store for Fleeting {
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
         Box::pin(async move {
-            if matches!(settlement.ending, Ending::Released | Ending::SetAside) {
+            if matches!(settlement.ending, Ending::Released | Ending::SetAside { .. }) {
                 return Settled::Done;
             }
             let request = self.open.lock().unwrap().iter().find(|request| request.owner == claim.owner).cloned();
@@ -251,6 +251,25 @@ async fn nor_do_two_or_three() {
                 only_those_that_kill_are_dead_lettered(world, &kill).await;
             }
         }
+    }
+}
+
+/// What failed before it met them was tried more often than they are; but no owner died of it.
+#[tokio::test(start_paused = true)]
+async fn nor_of_those_that_failed_before() {
+    for kill in [[0, 1, 2], [2, 5, 9], [7, 8, 9]] {
+        let world = World::new(Arc::new(MemoryStore::new()), ten(&kill));
+        let away = |_: Work, _| async { Err::<(), _>(HandlerError::retry("it is away")) };
+        let away = Consumer::new("c0", world.store.clone(), away).key(|work: &Work| &work.id);
+        let away = Router::new(away, CONCURRENCY_DEFAULT).unwrap().clock(Arc::new(world.clock.clone()));
+        let good = ten(&kill).into_iter().enumerate().filter(|(place, _)| !kill.contains(place));
+        let good: Vec<_> = good.map(|(place, text)| message(place, &text, 1)).collect();
+        for _ in 0..5 {
+            let time = InvocationTime::new(away.now(), away.now().plus(TIMEOUT), Duration::from_millis(500));
+            let report = away.process(&good, time, &NoQueue).await;
+            assert!(report.all().entries().iter().all(|entry| entry.outcome == Outcome::Retry), "{report:?}");
+        }
+        only_those_that_kill_are_dead_lettered(world, &kill).await;
     }
 }
 

@@ -252,8 +252,8 @@ fn other_than(fingerprint: Fingerprint) -> Result<Fingerprint, Error> {
 
 fn in_words(record: Option<&Record>, decision: Decision) -> (&'static str, String) {
     match decision {
-        Decision::Grant { next, taken_over } => {
-            let how = if taken_over {
+        Decision::Grant { next, interruptions } => {
+            let how = if interruptions > 0 {
                 ", alone at the end of its batch, as an earlier owner may have died of it"
             } else {
                 ""

@@ -46,7 +46,7 @@ pub fn record_lines(record: &Record, now: Timestamp) -> Vec<(&'static str, Strin
         ("fence", record.fence.get().to_string()),
     ];
     lines.extend(record.result.as_ref().map(|result| ("result", format!("{} bytes, not shown", result.len()))));
-    lines.extend(record.error.as_ref().map(|error| ("error", error.clone())));
+    lines.extend(record.error.as_ref().map(|error| ("last error", error.clone())));
     lines.extend(record.note.as_ref().map(|note| ("note", note.clone())));
     lines
 }

@@ -1,5 +1,7 @@
 //! Every statement and its guard: those that MySQL and MariaDB have in common.
 
+use std::borrow::Cow;
+
 use claimant_core::protocol::{Renewal, Settlement, expiry, window_end};
 use claimant_core::{Claim, Filter, Record, RecordId, Status, Timestamp};
 use sqlx::mysql::MySqlArguments;
@@ -95,7 +97,7 @@ struct Written<'a> {
     now: Timestamp,
     expires_at_s: u64,
     result: Option<&'a str>,
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
     attempts_back: u32,
 }
 
@@ -119,7 +121,7 @@ fn end(written: &Written<'_>, claims: &[&Claim]) -> QueryBuilder<MySql> {
     text.push(", completed_at = ").push_bind((written.status == Status::Completed).then(|| time(written.now)));
     text.push(", expires_at_s = ").push_bind(bigint(written.expires_at_s));
     text.push(", result = ").push_bind(bytes(written.result));
-    text.push(", error = ").push_bind(bytes(written.error));
+    text.push(", error = ").push_bind(bytes(written.error.as_deref()));
     text.push(", attempts = GREATEST(attempts - ").push_bind(i64::from(written.attempts_back));
     // By the key alone, so that the index is read in the same order everywhere.
     text.push(", 0) WHERE status = 'IN_PROGRESS' AND id IN (");

@@ -137,7 +137,7 @@ fn end<'q>(endings: &[&(Claim, Settlement)]) -> Statement<'q> {
         .bind(each(endings, |(_, s)| completed(s)))
         .bind(each(endings, |(_, s)| bigint(window_end(s.now, &s.policy))))
         .bind(each(endings, |(_, s)| bytes(s.ending.result())))
-        .bind(each(endings, |(_, s)| bytes(s.ending.error())))
+        .bind(each(endings, |(_, s)| bytes(s.ending.error().as_deref())))
         .bind(each(endings, |(_, s)| i64::from(s.ending.attempts_back())))
 }
 

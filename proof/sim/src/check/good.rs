@@ -68,16 +68,16 @@ fn is_undone(scenario: &Scenario) -> bool {
 /// five receives, one where the function cannot delete what is done. Not where deaths leave no trace, or fail several batches.
 /// What makes such a message look innocent again (an operator's act), and a receive that was lost to a `busy` key, count as one more; so do
 /// all of them where an operator may have moved them back from the dead-letter queue.
-/// One that was lost to a fault, or by the message itself, counts as two: it can be an attempt besides, and suspects run in the
-/// order of their attempts. So does each attempt of its key before its first receive, by another message or before a redrive (seed 3002555).
-fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize, before: usize) -> bool {
+/// So does one that was lost to a fault, or by the message itself; as two, if it also left the key in progress, since suspects run in the order of
+/// how many owners did that.
+fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
     let aborts = |works: &[Work]| works.iter().any(|work| matches!(work, Work::Abort(_)));
     let acts = |fault: &&Fault| matches!(**fault, Fault::Operate { at_ms, key, .. } if at_ms < at && scenario.keys.get(key).is_some_and(|works| aborts(works)));
     let acts = scenario.faults.iter().filter(acts).count();
     let aborts = scenario.keys.iter().filter(|works| aborts(works)).count();
     let redrives =
         scenario.faults.iter().filter(|fault| matches!(fault, Fault::Redrive { at_ms } if *at_ms < at)).count();
-    let spent = if aborts > 0 { acts + busy + before + 2 * own + redrives * aborts } else { 0 };
+    let spent = if aborts > 0 { acts + busy + own + redrives * aborts } else { 0 };
     let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
     // Those that do not fit one after the other run a few at once.
     let takes = scenario.keys.iter().filter_map(|works| works.last()).map(|work| match work {
@@ -91,11 +91,14 @@ fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize, before: us
 
 fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     let mut spent = Vec::new();
-    let mut last = None;
+    let (mut last, mut left) = (None, 0);
     for (no, invocation) in &timeline.invocations {
         let mine: Vec<_> = invocation.batch.iter().filter(|delivered| delivered.id == id).collect();
         if let Some(first) = mine.first() {
-            spent.push(spent_on(timeline, *no, invocation, id));
+            let what = spent_on(timeline, *no, invocation, id);
+            let is_own = matches!(what, Spent::Itself | Spent::Fate);
+            left += usize::from(is_own && is_left(timeline, invocation.over(timeline), id));
+            spent.push(what);
             // More than once in one batch.
             spent.extend(mine.iter().skip(1).map(|_| Spent::Fate));
             last = Some((*no, invocation, first.receives));
@@ -105,7 +108,7 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     let busy = count(Spent::Busy) + count(Spent::BusyFailing);
     let own = count(Spent::Itself) + count(Spent::Fate);
     let neighbours = count(Spent::Neighbour);
-    let bears = || is_bearable(timeline.scenario, at, busy, own, attempts_before(timeline, id));
+    let bears = || is_bearable(timeline.scenario, at, busy, own + left);
     if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && bears() {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
@@ -125,18 +128,6 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     }
 }
 
-/// How often its keys had been tried when it was received for the first time.
-fn attempts_before(timeline: &Timeline<'_>, id: &str) -> usize {
-    let is_in = |invocation: &&Invocation| invocation.batch.iter().any(|delivered| delivered.id == id);
-    let (Some(first), Some(spec)) = (timeline.invocations.values().find(is_in), timeline.spec(id)) else { return 0 };
-    let record = |key| timeline.scenario.record_of(key, id);
-    let attempts = |key| {
-        let then = timeline.record_between(&record(key), first.began, first.began).next().flatten();
-        then.map_or(0, |record| record.attempts)
-    };
-    spec.works().map(attempts).max().unwrap_or(0) as usize
-}
-
 fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, id: &str) -> Spent {
     let mut runs = timeline.runs.values().filter(|run| run.invocation == no && run.message_id == id);
     let over = invocation.over(timeline);
@@ -154,15 +145,14 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         let had_failed = |run: &Run| run.end.is_some_and(|(_, end)| matches!(end, End::Failed | End::Panicked));
         let Some((at, "aborted")) = died else { return Spent::Fate };
         let (begun, scenario) = (runs.clone().next().is_some(), timeline.scenario);
-        // What was claimed, and not set aside yet, has an attempt more for it (seed 2101167); and of several consumers, one that waits for its
-        // breaker is not waited for (seed 2117837).
+        // Of several consumers, one that waits for its breaker is not waited for (seed 2117837).
         let is_waiting = || scenario.consumers() > 1 && scenario.may_hold_back(invocation.began, at);
         // One whose payload does not come in time has no turn, whatever its neighbours do after that (seed 2808360).
         let is_large = || timeline.spec(id).is_some_and(|spec| spec.large);
         let is_unfetched = || invocation.disturbed > 0 && is_large();
         return match begun {
             true if runs.any(had_failed) => Spent::Itself,
-            false if is_claimed(timeline, at, id) || is_waiting() || is_unfetched() => Spent::Fate,
+            false if is_waiting() || is_unfetched() => Spent::Fate,
             _ => Spent::Neighbour,
         };
     };
@@ -206,12 +196,12 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
     }
 }
 
-/// Whether a key of this message was claimed for it at this time.
-fn is_claimed(timeline: &Timeline<'_>, at: u64, id: &str) -> bool {
+/// Whether a key of this message was left in progress for it at this time.
+fn is_left(timeline: &Timeline<'_>, at: u64, id: &str) -> bool {
     timeline.spec(id).is_some_and(|spec| {
         spec.works().any(|key| {
             let at_it = timeline.record_between(&timeline.scenario.record_of(key, id), at, at).last().flatten();
-            at_it.is_some_and(|record| record.is_busy_at(at) && record.message_id == id)
+            at_it.is_some_and(|record| record.status == "IN_PROGRESS" && record.message_id == id)
         })
     })
 }

@@ -242,7 +242,8 @@ impl Dynamo {
             (None, true) => statement.set.clone(),
             (Some(_), true) => return Err(("DuplicateItem", "Duplicate primary key exists in table")),
             (Some(item), false) if statement.guards.iter().all(|(name, value)| item.get(name) == Some(value)) => {
-                item.clone().into_iter().chain(statement.set.clone()).collect()
+                let kept = item.clone().into_iter().filter(|(name, _)| !statement.removed.contains(name));
+                kept.chain(statement.set.clone()).collect()
             }
             _ => return Err(("ConditionalCheckFailed", "The conditional request failed")),
         };

@@ -1,4 +1,4 @@
-//! PartiQL, as far as claimant uses it: one `INSERT … VALUE {…}` or one `UPDATE … SET … WHERE …`, all values as parameters.
+//! PartiQL, as far as claimant uses it: one `INSERT … VALUE {…}` or one `UPDATE … SET … REMOVE … WHERE …`, all values as parameters.
 
 use serde_json::Value;
 
@@ -12,6 +12,8 @@ pub(super) struct Statement {
     pub(super) inserts: bool,
     /// What is set; for an `INSERT`, the whole item.
     pub(super) set: Item,
+    /// What is removed.
+    pub(super) removed: Vec<String>,
     /// What must be there.
     pub(super) guards: Item,
 }
@@ -26,16 +28,18 @@ impl Statement {
             names.into_iter().map(|name| Some((name, values.next()?))).collect()
         };
         let table = quoted(text, '"').into_iter().next().ok_or_else(unknown)?;
-        let (inserts, set, guards) = if text.starts_with("INSERT INTO ") {
-            (true, named(text, '\'').ok_or_else(unknown)?, Item::new())
+        let (inserts, set, removed, guards) = if text.starts_with("INSERT INTO ") {
+            (true, named(text, '\'').ok_or_else(unknown)?, Vec::new(), Item::new())
         } else {
             let (set, guards) = text.split_once(" WHERE ").ok_or_else(unknown)?;
             let (_, set) = set.split_once(" SET ").filter(|_| text.starts_with("UPDATE ")).ok_or_else(unknown)?;
-            (false, named(set, '"').ok_or_else(unknown)?, named(guards, '"').ok_or_else(unknown)?)
+            let (set, removed) = set.split_once(" REMOVE ").unwrap_or((set, ""));
+            let (set, guards) = (named(set, '"').ok_or_else(unknown)?, named(guards, '"').ok_or_else(unknown)?);
+            (false, set, quoted(removed, '"'), guards)
         };
         let id = if inserts { set.get("id") } else { guards.get("id") };
         let id = id.and_then(|id| id["S"].as_str()).ok_or_else(unknown)?.to_owned();
-        Ok(Self { table, id, inserts, set, guards })
+        Ok(Self { table, id, inserts, set, removed, guards })
     }
 }
 

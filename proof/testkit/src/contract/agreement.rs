@@ -10,7 +10,7 @@ use super::reference::{NAMES, Random, SEED_VARIABLE, STRIDE_MAX_MS, seed};
 use super::scene::{answer, answers, call, fresh_id};
 use crate::fuzz::seconds;
 use crate::player::{Player, ended};
-use crate::script::{ClaimStep, Step, endings};
+use crate::script::{ClaimStep, Step};
 
 /// How many keys a sequence is played on.
 const KEYS: usize = 6;
@@ -106,7 +106,7 @@ fn next(random: &mut Random, players: &[Player<'_>], now: u64) -> Round {
             Round::One(key, random.step(now, |who| players[key].has(who)))
         }
         1 => {
-            let all = some.into_iter().map(|key| (key, random.pick(&NAMES), random.pick(&endings())));
+            let all = some.into_iter().map(|key| (key, random.pick(&NAMES), random.ending()));
             Round::Settlements(all.filter(|(key, who, _)| players[*key].has(who)).collect())
         }
         _ => {

@@ -78,7 +78,7 @@ async fn up_to<T>(point: Point, mut future: BoxFuture<'_, T>) -> bool {
 /// The claim that its owner gets after it was dropped: the first one, whether it had applied or not; and its completion.
 async fn mended(store: &dyn Store, request: &ClaimRequest) -> Finding {
     let claim = granted(store, request).await?;
-    let so = claim.fence.get() == 1 && claim.attempt == 1 && !claim.taken_over;
+    let so = claim.fence.get() == 1 && claim.attempt == 1 && claim.interruptions == 0;
     ensure(so, || format!("tried again, the claim is {claim:?}"))?;
     settle(store, &claim, done(), 5).await?;
     let record = record(store, &request.id).await?;

@@ -163,11 +163,17 @@ impl Random {
     pub(super) fn step(&mut self, now: u64, has: impl Fn(&str) -> bool) -> Step {
         let who = self.pick(&NAMES);
         match self.below(8) {
-            0..3 if has(who) => settle(who, self.pick(&endings()), now),
+            0..3 if has(who) => settle(who, self.ending(), now),
             3 if has(who) => renew(who, now, now + self.0.u64(..4_000)),
             4 => Step::Forge { who, owner: self.pick(&NAMES), fence: 1 + self.0.u64(..4) },
             _ => self.claim(who, now).step(),
         }
+    }
+
+    /// Any ending there is.
+    pub(super) fn ending(&mut self) -> Ending {
+        let set_aside = Ending::SetAside { interruptions: 2 };
+        self.pick(&[&endings()[..], &[set_aside]].concat())
     }
 
     pub(super) fn claim(&mut self, who: &'static str, now: u64) -> ClaimStep {

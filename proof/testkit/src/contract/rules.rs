@@ -37,9 +37,9 @@ pub(super) fn rules() -> Vec<Rule> {
             "a lease and its margin are honoured to their last millisecond, and no longer",
             vec![a(), claim("b", LEASE_MS + SKEW_MS).step(), claim("b", LEASE_MS + SKEW_MS + 1).step()],
             vec![
-                "granted: fence 1, attempt 1, taken over false",
+                "granted: fence 1, attempt 1, interruptions 0",
                 "refused: Busy",
-                "granted: fence 2, attempt 2, taken over true",
+                "granted: fence 2, attempt 2, interruptions 1",
             ],
         ),
         rule(
@@ -56,22 +56,28 @@ pub(super) fn rules() -> Vec<Rule> {
         ),
         rule(
             1,
-            "work that was taken over and set aside is taken over again, until a run of it ended",
+            "work that was taken over and set aside is taken over again, and each takeover counts, until a run of it ended",
             vec![
                 a(),
                 claim("b", LEASE_MS + SKEW_MS + 1).step(),
-                settle("b", Ending::SetAside, 1_800),
+                settle("b", Ending::SetAside { interruptions: 1 }, 1_800),
                 claim("c", 1_801).step(),
-                settle("c", failed(), 1_802),
-                claim("d", 1_803).step(),
+                claim("d", 5_000).step(),
+                settle("d", Ending::SetAside { interruptions: 2 }, 5_001),
+                claim("e", 5_002).step(),
+                settle("e", failed(), 5_003),
+                claim("f", 5_004).step(),
             ],
             vec![
-                "granted: fence 1, attempt 1, taken over false",
-                "granted: fence 2, attempt 2, taken over true",
+                "granted: fence 1, attempt 1, interruptions 0",
+                "granted: fence 2, attempt 2, interruptions 1",
                 "done",
-                "granted: fence 3, attempt 2, taken over true",
+                "granted: fence 3, attempt 2, interruptions 1",
+                "granted: fence 4, attempt 3, interruptions 2",
                 "done",
-                "granted: fence 4, attempt 3, taken over false",
+                "granted: fence 5, attempt 3, interruptions 2",
+                "done",
+                "granted: fence 6, attempt 4, interruptions 0",
             ],
         ),
         rule(
@@ -161,7 +167,7 @@ pub(super) fn rules() -> Vec<Rule> {
             vec![
                 "granted: fence 1",
                 "refused: Busy",
-                "granted: fence 2, attempt 2, taken over true",
+                "granted: fence 2, attempt 2, interruptions 1",
                 "done",
                 "refused: Completed",
             ],
@@ -188,8 +194,8 @@ fn own_writes() -> Vec<Rule> {
             vec![a(), claim("b", LEASE_MS + SKEW_MS + 1).step(), claim("b", LEASE_MS + SKEW_MS + 2).step()],
             vec![
                 "granted: fence 1",
-                "granted: fence 2, attempt 2, taken over true",
-                "granted: fence 2, attempt 2, taken over true",
+                "granted: fence 2, attempt 2, interruptions 1",
+                "granted: fence 2, attempt 2, interruptions 1",
             ],
         ),
         rule(

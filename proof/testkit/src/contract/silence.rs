@@ -108,7 +108,7 @@ fn claim_of(request: &ClaimRequest) -> Claim {
         fence: Fence::FIRST,
         lease_until: request.lease_until,
         attempt: 1,
-        taken_over: false,
+        interruptions: 0,
         transaction: None,
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn fences() -> Vec<Rule> {
             vec![
                 "granted: fence 1",
                 "done",
-                "granted: fence 2, attempt 1, taken over false",
+                "granted: fence 2, attempt 1, interruptions 0",
                 "granted: fence 3, attempt 2",
             ],
         ),
@@ -94,7 +94,7 @@ pub(super) fn endings_of_windows() -> Vec<Rule> {
                 "granted: fence 1",
                 "refused: Busy",
                 "refused: Busy",
-                "granted: fence 2, attempt 1, taken over true",
+                "granted: fence 2, attempt 1, interruptions 1",
             ],
         },
         Rule {
@@ -122,7 +122,7 @@ pub(super) fn endings_of_windows() -> Vec<Rule> {
             clause: 8,
             name,
             steps: vec![a(), settle("a", ending, 400), claim("b", last + 1).payload("p2").step()],
-            expected: vec!["granted", "done", "granted: fence 2, attempt 1, taken over false"],
+            expected: vec!["granted", "done", "granted: fence 2, attempt 1, interruptions 0"],
         });
     }
     rules

@@ -82,6 +82,7 @@ impl Bug {
         if let (Decision::Grant { next, .. }, Some(seen)) = (&mut decision, seen) {
             match self {
                 Bug::FenceStays => next.fence = seen.fence,
+                Bug::ForgetsInterruptions => next.error = None,
                 Bug::FenceRestartsWithWindow if next.created_at == request.now => next.fence = Fence::FIRST,
                 _ => {}
             }

@@ -30,7 +30,7 @@ impl Mutant {
             let repeated = requests.iter().filter(|other| other.id == request.id).count() > 1;
             if self.is(Bug::GrantsRepeatedKeys) && repeated {
                 let record = protocol::fresh_claim(request);
-                let claim = protocol::claim_of(request.id.clone(), &record, false);
+                let claim = protocol::claim_of(request.id.clone(), &record, 0);
                 return Ok(BatchedClaim::Answered(ClaimAnswer::Granted(claim)));
             }
             Ok(BatchedClaim::Answered(answer))

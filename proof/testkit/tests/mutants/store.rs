@@ -105,7 +105,7 @@ impl Mutant {
     pub(crate) async fn claim_now(&self, request: &ClaimRequest, call: Call<'_>) -> Result<ClaimAnswer, StoreError> {
         if self.is(Bug::GuessesGranted) && call.within < HURRY {
             let record = protocol::fresh_claim(request);
-            return Ok(ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), &record, false)));
+            return Ok(ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), &record, 0)));
         }
         self.begin(&request.id, call).await?;
         let name = self.bug.name(&request.id);
@@ -149,8 +149,10 @@ impl Mutant {
             {
                 busy()
             }
+            (Decision::Held, seen) if self.is(Bug::ForgetsTakeovers) => grant(seen.unwrap(), 0),
             (Decision::Held, seen) => {
-                grant(seen.unwrap(), seen.unwrap().attempts > 1 && !self.is(Bug::ForgetsTakeovers))
+                let held = protocol::held(request.id.clone(), seen.unwrap(), None);
+                grant(seen.unwrap(), held.interruptions)
             }
             (Decision::Refuse(refusal), _) => ClaimAnswer::Refused(refusal),
             (Decision::Park { next }, _) => {
@@ -159,13 +161,13 @@ impl Mutant {
                 }
                 ClaimAnswer::Refused(Refusal::Parked)
             }
-            (Decision::Grant { next, taken_over }, _) => {
+            (Decision::Grant { next, interruptions }, _) => {
                 if self.is(Bug::WritesHalf) {
                     let half = Record { owner: OwnerToken::from_stored(""), ..next.clone() };
                     self.write(&request.id, half);
                     yield_now().await;
                 }
-                let answer = grant(&next, taken_over);
+                let answer = grant(&next, interruptions);
                 self.write(&request.id, next);
                 answer
             }
@@ -235,7 +237,7 @@ impl Mutant {
             fence: claim.fence,
             lease_until: claim.lease_until,
             attempt: claim.attempt,
-            taken_over: claim.taken_over,
+            interruptions: claim.interruptions,
             transaction: None,
         };
         let mut shown = seen.clone();
