@@ -42,7 +42,7 @@ const SPREAD_REFUSING_MS: u64 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Answer {
     Reports,
-    /// At least one that is not disabled deletes failed messages.
+    /// At least one deletes failed messages.
     Deletes,
     NotFound,
     Denied,
@@ -51,14 +51,18 @@ enum Answer {
 
 impl Answer {
     fn of(page: &Mappings) -> Self {
+        let all = &page.event_source_mappings;
         // One that is being disabled still deletes what the batches in flight do not report.
-        let mappings = page.event_source_mappings.iter();
-        let live: Vec<_> = mappings.filter(|mapping| mapping.state.as_deref() != Some("Disabled")).collect();
-        match live.iter().all(|mapping| mapping.reports_failures()) {
+        let mut judged: Vec<_> = all.iter().filter(|mapping| mapping.state.as_deref() != Some("Disabled")).collect();
+        // The one that sent the batch is paused by now, and goes on as it is set.
+        if judged.is_empty() {
+            judged.extend(all);
+        }
+        match judged.iter().all(|mapping| mapping.reports_failures()) {
             false => Self::Deletes,
             // More than are on one page: the others are not known.
             true if page.next_marker.is_some() => Self::None,
-            true if live.is_empty() => Self::NotFound,
+            true if judged.is_empty() => Self::NotFound,
             true => Self::Reports,
         }
     }
@@ -243,7 +247,8 @@ mod tests {
             (format!("{reporting},{{\"State\":\"Updating\"}}"), Answer::Deletes),
             (r#"{"State":"Enabled","FunctionResponseTypes":[]}"#.to_owned(), Answer::Deletes),
             (r#"{"FunctionResponseTypes":null}"#.to_owned(), Answer::Deletes),
-            (disabled.to_owned(), Answer::NotFound),
+            (disabled.to_owned(), Answer::Deletes),
+            (reporting.replace("Enabled", "Disabled"), Answer::Reports),
             (r#"{"State":"Disabling","FunctionResponseTypes":[]}"#.to_owned(), Answer::Deletes),
             (String::new(), Answer::NotFound),
         ] {
