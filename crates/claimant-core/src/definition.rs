@@ -107,9 +107,8 @@ impl Definition {
                 .then_some(LIMIT_NEEDS_OUTLIVING_CLAIMS),
             [BREAKER_CONSUMER, LIMIT_CONSUMER].contains(&self.name.as_str()).then_some(RESERVED),
             (self.options.items_max.is_some() && !batch).then_some(NEEDS_BATCH),
-            self.reader.identity.fault(),
         ];
-        faults.into_iter().flatten().collect()
+        faults.into_iter().flatten().chain(self.reader.identity.faults.iter().copied()).collect()
     }
 
     /// Calls the hook for a duplicate, if there is one. A hook that panics changes nothing.

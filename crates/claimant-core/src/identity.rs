@@ -33,6 +33,8 @@ pub(crate) struct IdentityRules {
     fingerprint: Option<(u32, FingerprintRule)>,
     tenant: Option<TenantRule>,
     pub(crate) hashed_keys: bool,
+    /// What is wrong with the rules, in words.
+    pub(crate) faults: Vec<&'static str>,
 }
 
 impl IdentityRules {
@@ -40,7 +42,10 @@ impl IdentityRules {
         &mut self,
         rule: impl Fn(&T, &Message) -> Result<K, Rejection> + Send + Sync + 'static,
     ) {
-        self.key = Some(Box::new(move |payload, message| Ok(rule(payload.get(), message)?.to_string())));
+        let rule: KeyRule = Box::new(move |payload, message| Ok(rule(payload.get(), message)?.to_string()));
+        if self.key.replace(rule).is_some() {
+            self.faults.push("it has two key rules: remove one");
+        }
     }
 
     pub(crate) fn set_fingerprint<T: 'static>(
@@ -48,26 +53,28 @@ impl IdentityRules {
         version: u32,
         rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
     ) {
-        self.fingerprint = Some((version, Box::new(move |payload, message| rule(payload.get(), message))));
+        let rule: FingerprintRule = Box::new(move |payload, message| rule(payload.get(), message));
+        if version == 0 {
+            self.faults.push("the version of the fingerprint rule is 0, which stands for the whole body: count from 1");
+        }
+        if self.fingerprint.replace((version, rule)).is_some() {
+            self.faults.push("it has two fingerprint rules: keep the newer one");
+        }
     }
 
     pub(crate) fn set_tenant<T: 'static, K: Display>(
         &mut self,
         rule: impl Fn(&T, &Message) -> K + Send + Sync + 'static,
     ) {
-        self.tenant = Some(Box::new(move |payload, message| rule(payload.get(), message).to_string().into()));
+        let rule: TenantRule = Box::new(move |payload, message| rule(payload.get(), message).to_string().into());
+        if self.tenant.replace(rule).is_some() {
+            self.faults.push("it has two tenant rules: remove one");
+        }
     }
 
     /// Returns whether keys come from payloads, not from message ids.
     pub(crate) fn has_key(&self) -> bool {
         self.key.is_some()
-    }
-
-    /// Returns what is wrong with the rules, in words.
-    pub(crate) fn fault(&self) -> Option<&'static str> {
-        const VERSION_ZERO: &str =
-            "the version of the fingerprint rule is 0, which stands for the whole body: count from 1";
-        self.fingerprint.as_ref().is_some_and(|(version, _)| *version == 0).then_some(VERSION_ZERO)
     }
 }
 

@@ -97,7 +97,9 @@ impl Reader {
             let fingerprint = || self.decoder.fingerprint(content);
             Ok((self.identity.of(consumer, message, &payload, fingerprint)?, payload))
         }))
-        .unwrap_or_else(|_| Err(Rejection::new("decoding the body, or finding its key or its tenant, panicked")))
+        .unwrap_or_else(|_| {
+            Err(Rejection::new("decoding the body, or finding its key, its fingerprint or its tenant, panicked"))
+        })
     }
 }
 

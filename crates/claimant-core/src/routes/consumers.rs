@@ -45,8 +45,10 @@ impl Consumers {
             Node::One(consumer) => consumer.behind(before),
             Node::Several(routes) => {
                 routes.routes.iter_mut().for_each(|(_, consumers)| consumers.put_behind(before));
-                if let Other::Take(consumers) = &mut routes.other {
-                    consumers.put_behind(before);
+                for other in &mut routes.other {
+                    if let Other::Take(consumers) = other {
+                        consumers.put_behind(before);
+                    }
                 }
             }
         }
@@ -75,7 +77,7 @@ impl Consumers {
 /// ```
 ///
 /// **A message that no route takes is rejected**: it goes to the dead-letter queue as a body does that cannot be decoded. Two
-/// builder calls say otherwise: [`otherwise`](Self::otherwise), [`acknowledge_unknown`](Self::acknowledge_unknown). Neither is for a
+/// builder calls say otherwise, of which routes take one: [`otherwise`](Self::otherwise), [`acknowledge_unknown`](Self::acknowledge_unknown). Neither is for a
 /// message whose value is not known, since the rule panicked or the field is there twice: it is rejected.
 ///
 /// **The order of a FIFO group holds across routes**: a message is started when all earlier ones of its group have succeeded,
@@ -87,20 +89,20 @@ pub struct Routes {
     pub(crate) envelopes: Vec<Box<dyn Envelope>>,
     pub(crate) by: Selector,
     pub(crate) routes: Vec<(Vec<String>, Consumers)>,
-    pub(crate) other: Other<Consumers>,
+    /// What was said of it: once at most, or it does not start.
+    pub(crate) other: Vec<Other<Consumers>>,
     spans: Option<Arc<dyn Spans>>,
 }
 
-/// What becomes of a message that no route takes.
+/// What becomes of a message that no route takes, where it is not rejected.
 pub(crate) enum Other<T> {
-    Reject,
     Acknowledge,
     Take(Box<T>),
 }
 
 impl Routes {
     fn new(by: Selector) -> Self {
-        Self { envelopes: Vec::new(), by, routes: Vec::new(), other: Other::Reject, spans: None }
+        Self { envelopes: Vec::new(), by, routes: Vec::new(), other: Vec::new(), spans: None }
     }
 
     /// Returns routes by this [attribute](Message::attribute): a text or a number. No route takes a binary one.
@@ -162,7 +164,7 @@ impl Routes {
     pub fn otherwise(mut self, consumers: impl Into<Consumers>) -> Self {
         let consumers = consumers.into();
         self.spans = self.spans.or_else(|| consumers.spans.clone());
-        self.other = Other::Take(Box::new(consumers));
+        self.other.push(Other::Take(Box::new(consumers)));
         self
     }
 
@@ -170,7 +172,7 @@ impl Routes {
     /// queues that also carry what is meant for others. A message without a value is rejected all the same.
     #[must_use]
     pub fn acknowledge_unknown(mut self) -> Self {
-        self.other = Other::Acknowledge;
+        self.other.push(Other::Acknowledge);
         self
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Fork {
     /// The longest first.
     beginnings: Vec<(String, usize)>,
     tables: Vec<Table>,
-    other: Other<Table>,
+    other: Option<Other<Table>>,
 }
 
 impl Table {
@@ -133,8 +133,8 @@ impl Fork {
         let route = value.as_ref().ok().and_then(Option::as_ref).and_then(|value| self.route(value));
         match (route, &self.other) {
             (Some(table), _) => Ok(Some(table)),
-            (None, Other::Take(table)) => Ok(Some(table)),
-            (None, Other::Acknowledge) if value.as_ref().is_ok_and(Option::is_some) => Ok(None),
+            (None, Some(Other::Take(table))) => Ok(Some(table)),
+            (None, Some(Other::Acknowledge)) if value.as_ref().is_ok_and(Option::is_some) => Ok(None),
             (None, _) => Err(match value {
                 Ok(Some(_)) => Rejection::new(format!("there is no route for {}", self.by)),
                 Ok(None) => Rejection::new(format!("it has no route, since it lacks {}", self.by)),
@@ -201,11 +201,15 @@ impl Starting {
             tables.push(self.node(consumers.node));
         }
         beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
-        let other = match other {
-            Other::Reject => Other::Reject,
+        if other.len() > 1 {
+            self.faults
+                .push(format!("routes by {by} have more than one .otherwise(…) or .acknowledge_unknown(): keep one"));
+        }
+        let others = other.into_iter().map(|other| match other {
             Other::Acknowledge => Other::Acknowledge,
             Other::Take(consumers) => Other::Take(Box::new(self.node(consumers.node))),
-        };
+        });
+        let other = others.collect::<Vec<_>>().pop();
         Table::Routes(Box::new(Fork { envelopes, by, exact, beginnings, tables, other }))
     }
 
@@ -398,10 +402,15 @@ mod tests {
             .on(Vec::<String>::new(), consumer("one"))
             .on("b", consumer("unrouted"))
             .on("c", consumer(""))
-            .on("d", Routes::by_kind());
+            .on("d", Routes::by_kind())
+            .on("e", consumer("keyed").key(|id: &u64| id).key_of(|id| *id))
+            .otherwise(consumer("rest"))
+            .acknowledge_unknown();
         let text = Table::start(routes.into(), 10).err().unwrap().to_string();
         for wanted in [
-            "6 faults",
+            "8 faults",
+            "it has two key rules",
+            "routes by the field `type` have more than one .otherwise(…) or .acknowledge_unknown()",
             "two routes by the field `type` have the value \"a\"",
             "a route by the field `type` has no value",
             "the consumer's settings are not usable",
