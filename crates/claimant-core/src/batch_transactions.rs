@@ -22,6 +22,7 @@ use crate::transaction::AnyTransaction;
 ///     is, or writes nothing. A transaction that is dropped or rolled back leaves no trace.
 /// 19. **Found out.** [`resolve`](Self::resolve) tells what became of a commit that was cut off or has no answer, and what it tells
 ///     stays so.
+#[diagnostic::on_unimplemented(note = "batches in a transaction are for a PostgresStore")]
 pub trait BatchTransactional: Store {
     /// The transaction that the handler borrows. Dropping it discards the handler's writes.
     type Transaction: Send + 'static;

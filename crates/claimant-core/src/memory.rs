@@ -14,7 +14,7 @@ use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, Store
 
 /// A store in memory: the shortest implementation of the contract, for tests and experiments.
 ///
-/// It does not deduplicate across processes, of which a function has many.
+/// It does not deduplicate across processes, of which a function has many: one that runs on it says so in a warning.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     records: Mutex<HashMap<RecordId, Record>>,
@@ -97,6 +97,10 @@ impl Store for MemoryStore {
                 }
             }
         })
+    }
+
+    fn records_outlive_process(&self) -> bool {
+        false
     }
 
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {

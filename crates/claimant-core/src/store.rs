@@ -89,9 +89,8 @@ pub enum Settled {
     Refused(Refusal),
     /// Whether the ending was written could not be found out in the time given. Until it is, the message is not done.
     Unknown {
-        /// The claim, to be settled again in the same way: a settlement that applied although its answer was lost is then
-        /// [`Done`](Self::Done). `None` where the call was given up that had it, or where
-        /// the store wants no other try, such as another login with a refused password.
+        /// The claim, to be settled again in the same way: a settlement that applied, its answer lost, is then [`Done`](Self::Done). `None`
+        /// where the call that had it was given up, or the store wants no other try, such as a login with a refused password.
         claim: Option<Claim>,
         /// Why. Where its kind [is transient](StoreErrorKind::is_transient) or [`Other`](StoreErrorKind::Other), the engine tries
         /// again to find out.
@@ -160,8 +159,7 @@ pub trait Store: Send + Sync + 'static {
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<Renewed, StoreError>>;
 
-    /// Claims several keys within this time: one answer for each, in their order. What a store can do in one request for
-    /// many, it does here.
+    /// Claims several keys within this time: one answer for each, in their order. What can be done in one request for many is done here.
     ///
     /// A key can be there twice. No key waits for another one longer than the time given.
     fn claim_all<'a>(
@@ -202,6 +200,11 @@ pub trait Store: Send + Sync + 'static {
         true
     }
 
+    /// Returns whether records outlive the process, and others see them. A function where they do not logs a warning when it starts.
+    fn records_outlive_process(&self) -> bool {
+        true
+    }
+
     /// Reads a record, within this time: for operators and tests, and as a hint; not for decisions.
     ///
     /// # Errors
@@ -217,6 +220,9 @@ pub trait Store: Send + Sync + 'static {
 ///     that and the completion in one step, or neither; any other ending, and dropping the claim or the transaction, leaves no
 ///     trace of what the handler did with it. A claim that is settled as completed without its transaction is
 ///     [`Lost`](Settled::Lost).
+#[diagnostic::on_unimplemented(
+    note = "take table.transactions(), table.optimistic_transactions(), PostgresTransactions::new(…) or MySqlTransactions::new(…)"
+)]
 pub trait Transactional: Store {
     /// The transaction that the handler borrows. Dropping it discards the handler's writes.
     type Transaction: Send + 'static;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::event::QUEUES;
+use crate::response::Response;
 use crate::wire::{self, Lenient};
 
 /// What an event is.
@@ -102,11 +103,12 @@ impl fmt::Display for NotDone {
 impl StdError for NotDone {}
 
 /// Returns the handler's result, now or when the work was done; `null` where there is none.
-pub(crate) fn response(report: &Report) -> Result<Box<RawValue>, NotDone> {
+pub(crate) fn response(report: &Report) -> Result<Response<Box<RawValue>>, NotDone> {
     let [entry] = report.entries() else { return Err(Error::new("the event has no outcome").into()) };
     if entry.outcome.is_success() {
         let json = entry.result.as_ref().map_or("null", |result| result.as_json());
         return serde_json::from_str(json)
+            .map(Response)
             .map_err(|_| Error::new("the work is done, and the result that was kept of it is not JSON").into());
     }
     let why = match &entry.outcome {
@@ -152,7 +154,7 @@ mod tests {
         let answer =
             |outcome: &Outcome| response(&Report::new(vec![Entry::new(MessageId::new("m").unwrap(), outcome.clone())]));
         for outcome in &done {
-            assert_eq!(answer(outcome).unwrap().get(), "null", "{outcome:?}");
+            assert_eq!(answer(outcome).unwrap().0.get(), "null", "{outcome:?}");
         }
         for outcome in &undone {
             assert_eq!(answer(outcome).unwrap_err().outcome(), outcome.word(), "{outcome:?}");

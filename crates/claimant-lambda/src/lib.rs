@@ -8,7 +8,7 @@
 //! | `direct` | events without a queue: a payload in, its result out |
 //! | `wire` | the event as JSON: the batch of a queue |
 //! | `event` | records converted to messages, each validated on its own |
-//! | `response` | the report as a partial batch response |
+//! | `response` | [`Response`]: the report as a partial batch response |
 //! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
 //! | `letter` | the attributes of a dead letter |
 //! | `entries` | many entries, asked for in batch requests of SQS |
@@ -55,6 +55,7 @@ mod wire;
 pub use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 pub use direct::NotDone;
 pub use logging::init as init_logs;
+pub use response::Response;
 pub use run::{run, run_with_direct_events};
 pub use service::Service;
 pub use settings::Settings;

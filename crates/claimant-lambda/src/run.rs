@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use crate::direct::{self, Incoming};
 use crate::logging;
+use crate::response::Response;
 use crate::service::Service;
 use crate::settings::Settings;
 use crate::wire::QueueBatch;
@@ -70,6 +71,7 @@ fn on_any_events(variables: Variables, consumers: Consumers) -> BoxFuture<'stati
                     Incoming::Batch(batch) => {
                         let response = invoke(&service, batch, &context).await?;
                         serde_json::value::to_raw_value(&response)
+                            .map(Response)
                             .map_err(|e| diagnostic(Error::new("the response cannot be written as JSON").caused_by(e)))
                     }
                     Incoming::Payload(payload) => {
@@ -86,7 +88,11 @@ fn on_any_events(variables: Variables, consumers: Consumers) -> BoxFuture<'stati
     })
 }
 
-async fn invoke(service: &Service, event: SqsEvent, context: &Context) -> Result<SqsBatchResponse, Diagnostic> {
+async fn invoke(
+    service: &Service,
+    event: SqsEvent,
+    context: &Context,
+) -> Result<Response<SqsBatchResponse>, Diagnostic> {
     service.invoke(event, context.deadline, &context.invoked_function_arn).await.map_err(diagnostic)
 }
 

@@ -25,9 +25,10 @@ use crate::flush::Flusher;
 use crate::mapping::{MappingCheck, Pending};
 use crate::observe::Observer;
 use crate::queue::{SqsAccess, SqsQueue};
+use crate::response::{self, Response};
 use crate::schedules::Schedules;
 use crate::settings::Settings;
-use crate::{logging, mapping, queue, response, visibility};
+use crate::{logging, mapping, queue, visibility};
 
 /// The part of an invocation reserved for what follows the report: visibility changes, and the check of the mapping.
 const AFTER_REPORT_MS: u64 = 300;
@@ -86,15 +87,22 @@ pub struct Service {
 
 impl Service {
     /// Creates a service for these consumers, with AWS as the environment says. As with [`run`](crate::run), handlers run on threads of
-    /// their own, and [logs and the panic hook](crate::init_logs) are set up.
+    /// their own, and [logs and the panic hook](crate::init_logs) are set up. Logs a warning for each consumer whose records end with the process.
     ///
     /// # Errors
     /// When settings of a consumer or the routes are not usable: one error with every fault. When the program was built with `panic = "abort"`.
     pub async fn new(settings: &Settings, consumers: impl Into<Consumers>) -> Result<Self, Error> {
         logging::init();
         let config = if settings.asks_aws() { Some(claimant_aws::config().await) } else { None };
+        let service = Self::with_aws(settings, consumers, config)?;
+        for consumer in service.router.without_lasting_records() {
+            tracing::warn!(
+                %consumer,
+                "its records are in the memory of this process, which is for tests: in any other one, messages that are done run again"
+            );
+        }
         // However many handlers block their threads, the report is returned in time.
-        Ok(Self::with_aws(settings, consumers, config)?.handlers_on_own_threads())
+        Ok(service.handlers_on_own_threads())
     }
 
     /// Creates a service as [`new`](Self::new) does, with this AWS configuration, without setting up logs and the panic hook, and
@@ -187,8 +195,8 @@ impl Service {
         self
     }
 
-    /// Handles one invocation: the event's records in, a partial batch response out, before the deadline (in milliseconds since
-    /// the epoch, as the runtime passes it). `function_arn` is the ARN that was invoked; empty where there is none.
+    /// Handles one invocation: the event's records in, a partial batch response out, which the function has to return to Lambda, before
+    /// the deadline (in milliseconds since the epoch, as the runtime passes it). `function_arn` is the ARN that was invoked, or empty.
     ///
     /// Cancel safe: dropping the future cancels the handlers. Their claims end with their leases, nothing is reported, and what was received comes back.
     ///
@@ -200,7 +208,7 @@ impl Service {
         event: SqsEvent,
         deadline_ms: u64,
         function_arn: &str,
-    ) -> Result<SqsBatchResponse, Error> {
+    ) -> Result<Response<SqsBatchResponse>, Error> {
         let batch = event::batch(event)?;
         self.start_threads()?;
         let (time, respond_by) = self.times(deadline_ms, self.after_report());
@@ -227,7 +235,7 @@ impl Service {
         event: &RawValue,
         request_id: &str,
         deadline_ms: u64,
-    ) -> Result<Box<RawValue>, NotDone> {
+    ) -> Result<Response<Box<RawValue>>, NotDone> {
         let message = Message::new(request_id, event.get()).map_err(Error::from)?;
         self.start_threads()?;
         let (time, respond_by) = self.times(deadline_ms, Duration::ZERO);
@@ -345,7 +353,8 @@ mod tests {
         let test = "service::tests::by_new_alone_the_report_is_returned_while_a_handler_blocks_its_thread";
         if let Some(ended) = child::ended(test) {
             let said = String::from_utf8_lossy(&ended.stdout);
-            return assert!(ended.status.success() && said.contains(r#""stuck":1"#), "{said}");
+            let warned = said.contains("its records are in the memory of this process");
+            return assert!(ended.status.success() && said.contains(r#""stuck":1"#) && warned, "{said}");
         }
         let blocks = |_: u64, _: Context| async {
             std::thread::sleep(Duration::from_secs(5));
@@ -357,6 +366,6 @@ mod tests {
         let service = Service::new(&settings, consumer).await.unwrap();
         let event = serde_json::json!({ "Records": [{ "messageId": "m-1", "body": "1" }] });
         let deadline = SystemClock.now().plus(Duration::from_secs(3)).as_millis();
-        service.invoke(serde_json::from_value(event).unwrap(), deadline, "").await.unwrap();
+        let _ = service.invoke(serde_json::from_value(event).unwrap(), deadline, "").await.unwrap();
     }
 }

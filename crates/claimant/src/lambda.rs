@@ -2,7 +2,7 @@
 
 use claimant_core::{Consumers, Error};
 #[doc(inline)]
-pub use claimant_lambda::{NotDone, QueueBatch, Service, Settings, SqsBatchResponse, SqsEvent, init_logs};
+pub use claimant_lambda::{NotDone, QueueBatch, Response, Service, Settings, SqsBatchResponse, SqsEvent, init_logs};
 
 /// Runs one consumer, or several behind [`Routes`](crate::Routes), as a Lambda function until the runtime ends it: the last call in
 /// `main`. Reads the function's [`Settings`] from the environment: one error lists every fault of any setting of claimant, unknown

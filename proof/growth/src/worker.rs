@@ -110,7 +110,7 @@ fn invoke(runtime: &Runtime, service: &Service, event: SqsEvent) -> Result<Done,
         allocations: allocated.count_total,
         peak_kb: peak_kb("self"),
         ran: std::mem::take(&mut *RAN.lock().unwrap_or_else(PoisonError::into_inner)),
-        failed: report.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect(),
+        failed: report.0.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect(),
     })
 }
 

@@ -80,7 +80,7 @@ pub async fn deliver(world: World, environment: Environment, invocation: Invocat
         let Environment { service, running, .. } = environment;
         let response = match undone {
             Some(response) => Ok(response),
-            None => service.invoke(event, deadline_ms, FUNCTION).await,
+            None => service.invoke(event, deadline_ms, FUNCTION).await.map(|response| response.0),
         };
         drop(running);
         response

@@ -9,6 +9,7 @@ use claimant::{Clock, Consumer, HandlerError, Timestamp, TransactionGuard};
 use claimant_inbox::{Entry, Inbox, InboxContext, Limits, Summary, Transaction, Worker};
 use claimant_testkit::clock::TEST_EPOCH;
 use claimant_tests::services::Postgres;
+use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, PgConnection};
@@ -97,7 +98,7 @@ impl World {
         let service = service.clock(Arc::new(self.clock.clone()));
         let deadline = self.clock.now().plus(WITHIN).as_millis();
         let response = service.invoke(event(records), deadline, "").await.unwrap();
-        failures(&response).into_iter().map(str::to_owned).collect()
+        failures(&response.0).into_iter().map(str::to_owned).collect()
     }
 
     /// Takes in messages of these kinds, with their kind as their key.
@@ -146,7 +147,7 @@ pub(crate) async fn run(worker: &Worker) -> Summary {
 }
 
 /// What [`act`] can do.
-pub(crate) const KINDS: [&str; 16] = [
+pub(crate) const KINDS: [&str; 19] = [
     "ok",
     "fail",
     "soon",
@@ -156,6 +157,9 @@ pub(crate) const KINDS: [&str; 16] = [
     "commit",
     "savepoint",
     "swallow",
+    "unread",
+    "read-only",
+    "elsewhere",
     "keep",
     "leave",
     "cut",
@@ -186,6 +190,12 @@ pub(crate) async fn act(
             tx.execute("ROLLBACK TO SAVEPOINT a").await?;
         }
         "swallow" => assert!(tx.execute("SELECT nonsense").await.is_err()),
+        "unread" => {
+            let first = tx.fetch("SELECT 1 / (200 - g) FROM generate_series(1, 300) g").try_next().await?;
+            assert!(first.is_some());
+        }
+        "read-only" => _ = tx.execute("SET TRANSACTION READ ONLY").await?,
+        "elsewhere" => _ = tx.execute("SET LOCAL search_path = pg_catalog").await?,
         "keep" => KEPT.lock().unwrap().push(tx),
         "leave" => {
             let session = "SET app.tenant = '7'; SET lock_timeout = '7s'; LISTEN left_behind; \

@@ -93,7 +93,7 @@ async fn invoke_with(service: &Service, second: &str, action: &str) -> Result<Ve
     let event = event(vec![record("m1", body("a", "ok")), record(second, body("b", action))]);
     let deadline = SystemClock.now().plus(Duration::from_secs(60)).as_millis();
     let response = service.invoke(event, deadline, FUNCTION).await.map_err(|error| error.to_string())?;
-    Ok(failures(&response).into_iter().map(str::to_owned).collect())
+    Ok(failures(&response.0).into_iter().map(str::to_owned).collect())
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn outside_lambda_there_is_no_mapping_to_check() {
     let deadline = SystemClock.now().plus(Duration::from_secs(60)).as_millis();
     for arn in ["", "function-arn", "arn:aws:lambda:us-east-1:000000000000:function:orders"] {
         let response = service.invoke(event(vec![record.clone()]), deadline, arn).await.unwrap();
-        assert_eq!(failures(&response), ["m1"]);
+        assert_eq!(failures(&response.0), ["m1"]);
     }
     assert!(api.requests().is_empty());
 }

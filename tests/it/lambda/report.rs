@@ -263,7 +263,7 @@ async fn what_had_no_turn_is_warned_of_at_its_last_receive_but_one() {
         let logs = Logs::record();
         let service = world.service(variables);
         let response = service.invoke(event, SystemClock.now().as_millis(), "").await.unwrap();
-        assert_eq!(failures(&response).len(), 1);
+        assert_eq!(failures(&response.0).len(), 1);
         let text = logs.text();
         assert_eq!(text.contains("message had no turn"), warned, "{receives} {variables:?}: {text}");
     }

@@ -155,7 +155,7 @@ async fn a_collector_that_gives_no_answer_holds_up_hardly_a_report() {
         let (record, start) = (serde_json::json!({ "messageId": "m-1", "body": "\"a\"" }), Instant::now());
         let deadline = claimant::Clock::now(&claimant::SystemClock).plus(Duration::from_secs(30)).as_millis();
         let response = service.invoke(event(vec![record]), deadline, "").await.unwrap();
-        assert!(response.batch_item_failures.is_empty());
+        assert!(response.0.batch_item_failures.is_empty());
         start.elapsed()
     };
     // The first waits half a second, and no longer. The next ones find its flush still running. What waits does so each time, and a machine

@@ -87,7 +87,7 @@ async fn a_store_that_refuses_claims_is_an_error_and_one_that_is_away_a_warning(
         world.store.away_for(Duration::from_secs(60), kind);
         let logs = Logs::record();
         let deadline = SystemClock.now().plus(Duration::from_secs(3)).as_millis();
-        service.invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap();
+        let _ = service.invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap();
         let logs = logs.text();
         assert!(logs.lines().any(|line| line.contains(level) && line.contains(text)), "{logs}");
     }
@@ -157,7 +157,7 @@ async fn what_is_done_is_deleted_before_a_suspect_runs() {
     };
     let together = tokio::time::timeout(Duration::from_secs(20), together);
     let (response, at_once) = tokio::join!(second.invoke(world.event(QUEUE, &batch), deadline, ""), together);
-    assert!(failures(&response.unwrap()).is_empty());
+    assert!(failures(&response.unwrap().0).is_empty());
     let mut in_flight = Vec::new();
     while let Ok(seen) = has_started.try_recv() {
         in_flight.push(seen);
@@ -201,7 +201,7 @@ async fn deletions_that_do_not_end_in_time_are_logged() {
     let deadline = ahead.now().plus(Duration::from_secs(3)).as_millis();
     world.wire.all(Some(Loss::Silence));
     let response = service(ahead.0).invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap();
-    assert_eq!(failures(&response), [batch[0].message_id.as_str()], "the suspect was not started");
+    assert_eq!(failures(&response.0), [batch[0].message_id.as_str()], "the suspect was not started");
     let log = logs.text();
     assert!(log.contains("no time was left to delete all completed messages") && log.contains("messages=4"), "{log}");
 }

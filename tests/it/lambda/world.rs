@@ -165,7 +165,7 @@ pub(crate) fn settings(variables: &[(&str, &str)]) -> Settings {
 
 /// One invocation, with a deadline like Lambda's.
 pub(super) async fn invoke(service: &Service, event: SqsEvent) -> Result<SqsBatchResponse, Error> {
-    service.invoke(event, SystemClock.now().plus(TIMEOUT).as_millis(), "").await
+    Ok(service.invoke(event, SystemClock.now().plus(TIMEOUT).as_millis(), "").await?.0)
 }
 
 /// The ids reported failed.

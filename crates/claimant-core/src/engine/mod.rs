@@ -93,6 +93,7 @@ use crate::message::Message;
 use crate::meter::Meter;
 use crate::queue::Queue;
 use crate::report::{DeadLetter, Report};
+use crate::store::Store;
 use crate::threads::HandlerThreads;
 use batch::Batch;
 use breaker::shared::SharedBreaker;
@@ -222,6 +223,11 @@ impl Engine {
     #[must_use]
     pub fn name(&self) -> &ConsumerName {
         &self.0.name
+    }
+
+    /// Returns the consumer's store.
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.0.consumer.store.as_ref()
     }
 
     /// Returns for how long a completed key keeps duplicates out.

@@ -101,6 +101,11 @@ impl Router {
         self.engines.iter().map(|engine| engine.name())
     }
 
+    /// Returns the names of consumers whose records end [with this process](crate::Store::records_outlive_process).
+    pub fn without_lasting_records(&self) -> impl Iterator<Item = &ConsumerName> {
+        self.engines.iter().filter(|engine| !engine.store().records_outlive_process()).map(Engine::name)
+    }
+
     /// Works on a batch and returns within its time, with one outcome for each message: see
     /// [`Engine::process`](crate::Engine::process), also for what cancelling it does.
     pub fn process<'a>(

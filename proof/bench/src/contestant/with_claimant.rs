@@ -48,6 +48,6 @@ impl WithClaimant {
         deadline_ms: u64,
     ) -> Result<SqsBatchResponse, Error> {
         let service = self.services.get(&concurrency).ok_or_else(|| Error::new("the service was not prepared"))?;
-        service.invoke(event, deadline_ms, "").await
+        Ok(service.invoke(event, deadline_ms, "").await?.0)
     }
 }
