@@ -61,6 +61,26 @@ pub(crate) const NO_TRANSACTION: &str = "the store gave the claim no transaction
 /// });
 /// ```
 ///
+/// One that is chosen when the function starts is a closure in a box, as an `Arc` of a type of your own is in a closure that clones it:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use claimant_core as claimant;
+/// # use claimant::{BoxFuture, Consumer, Context, Handler, HandlerError, memory::MemoryStore};
+/// # async fn print(_: u64, _: Context) -> Result<(), HandlerError> { Ok(()) }
+/// # let (shop, is_dry_run) = (Arc::new(print), false);
+/// type Chosen = Box<dyn Fn(u64, Context) -> BoxFuture<'static, Result<(), HandlerError>> + Send + Sync>;
+///
+/// let handler: Chosen = match is_dry_run {
+///     true => Box::new(|id, cx| Box::pin(print(id, cx))),
+///     false => Box::new(move |id, cx| {
+///         let shop = Arc::clone(&shop);
+///         Box::pin(async move { shop.handle(id, cx).await })
+///     }),
+/// };
+/// let consumer = Consumer::new("c", MemoryStore::new(), handler);
+/// ```
+///
 /// # Contract
 ///
 /// - It may run more than once for a message, and at the same time as an earlier run for its key that was cut off and is still
@@ -68,6 +88,10 @@ pub(crate) const NO_TRANSACTION: &str = "the store gave the claim no transaction
 /// - It is cancelled by being dropped at an `await`, at its timeout or shortly before the invocation's deadline. What blocks
 ///   its thread cannot be cancelled: use `tokio::task::spawn_blocking` for it.
 /// - It may panic: that fails this message alone.
+#[diagnostic::on_unimplemented(
+    note = "a handler is an `async fn` or a closure of `(payload, Context)`, whose types are written, or a type that implements `Handler`",
+    note = "for an `Arc` of such a type, pass `move |payload: T, cx: Context| {{ let h = Arc::clone(&h); async move {{ h.handle(payload, cx).await }} }}`"
+)]
 pub trait Handler<T>: Send + Sync + 'static {
     /// What is kept on the record as JSON, for duplicates to find. Nothing is kept of `()` and `None`.
     type Output: Serialize;

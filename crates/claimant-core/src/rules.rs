@@ -8,7 +8,8 @@ use crate::message::Message;
 use crate::rejection::Rejection;
 
 impl<T: Send + 'static> Consumer<T> {
-    /// Sets where the key is in the payload: a text, a number, or anything else with a `Display`. A key that is empty, or longer
+    /// Sets where the key is in the payload: a text, a number, or anything else with a `Display`, by reference. A key that is made of
+    /// several parts, or by a method that returns a value, goes to [`key_of`](Self::key_of). A key that is empty, or longer
     /// than [`KEY_MAX_BYTES`](crate::key::KEY_MAX_BYTES), rejects the message. A field that is missing in a
     /// `serde_json::Value` is `null`, a key that all messages without it share: decode to a type of your own that requires it.
     #[must_use]
