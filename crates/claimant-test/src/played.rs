@@ -10,6 +10,8 @@ pub struct Played {
     scenario: String,
     steps: Vec<Step>,
     messages: Vec<Story>,
+    /// What to look at where a message is not done, or nothing.
+    hint: &'static str,
 }
 
 /// What became of one message.
@@ -32,7 +34,11 @@ impl Story {
 
 impl Played {
     pub(crate) fn new(scenario: String, steps: Vec<Step>, messages: Vec<Story>) -> Self {
-        Self { scenario, steps, messages }
+        Self { scenario, steps, messages, hint: "" }
+    }
+
+    pub(crate) fn with_hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 
     /// Asserts that every message is done: its work was seen completed, under this message or another one of its key.
@@ -51,7 +57,8 @@ impl Played {
                 ),
                 None => "it is still in the queue".to_owned(),
             };
-            panic!("{}: a message is not done ({}): {why}\n{}", self.scenario, story.line(), self.steps_text());
+            let (of, hint, steps) = (story.line(), self.hint, self.steps_text());
+            panic!("{}: a message is not done ({of}): {why}\n{hint}{steps}", self.scenario);
         }
     }
 

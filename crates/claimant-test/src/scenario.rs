@@ -127,6 +127,13 @@ impl Scenario {
         kinds.map(move |kind| Self { kind, steps: Arc::clone(&steps), one_of_all: true })
     }
 
+    /// Returns whether a process stands still in it, with all that its handlers hold. To others of the test that is missing, since they
+    /// [share](crate::TestQueue) the handler: skip it where a handler holds a mutex over an `await`.
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        matches!(self.kind, Kind::HaltedAt(_, Halt::Stop))
+    }
+
     /// Returns whether a process dies or stands still in it: then an effect outside of a transaction can be repeated.
     #[must_use]
     pub fn halts(&self) -> bool {

@@ -21,8 +21,14 @@ use crate::worker::Worker;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const BATCH_MAX: usize = 10;
 
+/// What fails a handler beside a process that stands still, though it is right.
+const SHARED: &str = "  Processes of a test share what the handler holds: if it waited for a lock, a permit or a connection that the process which stands \
+    still has, give the handler room for two of them in the test, or skip scenarios that stop (Scenario::stops)\n";
+
 /// A queue in memory with a consumer behind it, or with several behind [`Routes`](claimant_core::Routes), as SQS and Lambda have it: batches, receive counts, visibility timeouts, FIFO groups, a
 /// dead-letter queue. Its clock is moved on when all messages are hidden, so no test waits for a backoff or a lease.
+///
+/// All processes of it share the consumer and what its handler holds, of which each has its own on Lambda: a lock, a semaphore, a pool.
 ///
 /// Use it on Tokio's paused time: `#[tokio::test(start_paused = true)]`, with Tokio's feature `test-util`.
 ///
@@ -214,7 +220,7 @@ impl TestQueue {
             Kind::AnswersLost(_) => played.assert_answered(),
             Kind::Reordered | Kind::HaltedAt(..) => {}
         }
-        played
+        if scenario.stops() { played.with_hint(SHARED) } else { played }
     }
 
     /// Hands the consumer one batch by hand, beside the queue, and returns its report. A message without an id of its own is `d-` and

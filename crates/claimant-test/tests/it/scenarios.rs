@@ -199,6 +199,31 @@ async fn a_handler_that_fails_is_tried_again_and_what_it_rejects_is_dead_lettere
     rejected.drain().await.assert_dead_lettered("");
 }
 
+/// On Lambda, the process that stands still has another lock.
+#[tokio::test(start_paused = true)]
+async fn processes_that_share_a_lock_are_told_of_it() {
+    let mut told = 0;
+    for scenario in Scenario::all() {
+        let lock = Arc::new(tokio::sync::Mutex::new(()));
+        let handler = move |_: Order, _: Context| {
+            let lock = Arc::clone(&lock);
+            async move {
+                let _held = lock.lock().await;
+                tokio::task::yield_now().await;
+                Ok::<_, HandlerError>(())
+            }
+        };
+        let queue = TestQueue::new(Consumer::new("c", MemoryStore::new(), handler).key(|order: &Order| &order.id));
+        let played = queue.play(&scenario, &[order("a")]).await;
+        if let Err(panic) = catch_unwind(|| played.assert_done()) {
+            let why = panic_text(panic);
+            assert!(scenario.stops() && why.contains("Processes of a test share what the handler holds"), "{why}");
+            told += 1;
+        }
+    }
+    assert!(told > 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_is_waited_for_and_one_that_lies_is_found() {
     let mails = Effects::new();
