@@ -222,7 +222,8 @@ impl Worker {
         let until = end_of(STATEMENT_MAX);
         let closing = self.closing(taken.id, bigint(taken.fence), EntryStatus::Done);
         let closing = Closing { transaction: Some(locked.at_server.transaction), ..closing };
-        let closed = transaction::rows(&mut locked.transaction, until, "ending a message", rows::close(closing)).await;
+        let (own, close) = (&mut locked.transaction, rows::close(closing));
+        let closed = transaction::rows_after_handler(own, until, "ending a message", close).await;
         match closed.and_then(|rows| rows::written(&rows)) {
             Ok(1) => {}
             Ok(_) => {

@@ -19,6 +19,20 @@ pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
     parts::explain(operation, error, &INBOX)
 }
 
+/// Returns the error of claimant's own statement in the transaction of a handler that has returned. Another one of claimant's has succeeded there
+/// before: what has changed since is the handler's.
+pub(crate) fn explain_after_handler(operation: &str, error: &sqlx::Error) -> StoreError {
+    let code = error.as_database_error().and_then(|answer| answer.code()).unwrap_or_default();
+    let fix = match (code.as_ref(), parts::fix_of_unread(&code)) {
+        ("25006", _) => "did the handler make its transaction read-only?",
+        ("42P01", _) => "the table claimant_inbox was not found: did the handler set a search_path without its schema?",
+        ("42501", _) => "did the handler set a role that may not write the table claimant_inbox?",
+        (_, Some(fix)) => fix,
+        (_, None) => return explain(operation, error),
+    };
+    StoreError::new(Other, format!("{operation} failed: the server refused it (code {code}): {fix}"))
+}
+
 /// Returns the error of a commit, and how to fix it.
 pub(crate) fn explain_commit(error: &sqlx::Error) -> StoreError {
     const OPERATION: &str = "committing";

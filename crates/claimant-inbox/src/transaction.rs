@@ -17,7 +17,7 @@ use sqlx::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::{explain, explain_commit, no_answer};
+use crate::error::{explain, explain_after_handler, explain_commit, no_answer};
 use crate::limits::CALL_MAX_MS;
 use crate::link::{Statement, end_of};
 
@@ -143,6 +143,17 @@ pub(crate) async fn rows(
 ) -> Result<Vec<PgRow>, StoreError> {
     let rows = timeout_at(until, statement.fetch_all(transaction)).await;
     rows.map_err(|_| no_answer(operation))?.map_err(|error| explain(operation, &error))
+}
+
+/// Runs a statement, as [`rows`], in the transaction of a handler that has returned.
+pub(crate) async fn rows_after_handler(
+    transaction: &mut Transaction,
+    until: Instant,
+    operation: &str,
+    statement: Statement<'_>,
+) -> Result<Vec<PgRow>, StoreError> {
+    let rows = timeout_at(until, statement.fetch_all(transaction)).await;
+    rows.map_err(|_| no_answer(operation))?.map_err(|error| explain_after_handler(operation, &error))
 }
 
 /// Runs a statement in a transaction, and passes on each row as it comes: also where a later one does not.

@@ -16,7 +16,7 @@ use crate::record::{Seen, key};
 use crate::rounds::{self, ROUNDS_MAX, wait};
 use crate::session::Session;
 use crate::transaction::{Remains, SqlTransaction};
-use crate::transactions::{end_statement, refused};
+use crate::transactions::{end_statement, incomplete, refused};
 
 /// What becomes of the others when one claim of a call was lost.
 const NEIGHBOUR_LOST: &str = "the transaction was rolled back, since the claim of another of its items was lost";
@@ -115,7 +115,7 @@ async fn commit(
         }
         Err(error) => {
             session.roll_back().await;
-            return aborted(completions, &refused("the completions", &error));
+            return aborted(completions, &incomplete("the completions", &error));
         }
     }
     match session.commit().await {

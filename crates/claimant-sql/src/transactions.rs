@@ -119,7 +119,7 @@ async fn complete<D: Dialect>(
         }
         Err(error) => {
             session.roll_back().await;
-            return rolled_back::<D>(ending.0, grant, &refused("the completion", &error));
+            return rolled_back::<D>(ending.0, grant, &incomplete("the completion", &error));
         }
     }
     match session.commit().await {
@@ -162,6 +162,26 @@ pub(crate) fn refused(what: &str, error: &SqlError) -> String {
         "25P02" => "a statement of the handler had failed, and the handler continued".to_owned(),
         code => format!("the database refused {what} (code {code})"),
     }
+}
+
+/// Describes the error of a completion, as [`refused`] and by what the handler may have left behind.
+pub(crate) fn incomplete(what: &str, error: &SqlError) -> String {
+    let refused = refused(what, error);
+    match fix_of_unread(&error.code) {
+        Some(fix) => format!("{refused}: {fix}"),
+        None => refused,
+    }
+}
+
+/// Returns how to fix what PostgreSQL says by this SQLSTATE to a statement whose values fit: data, a constraint, an exception. The handler's
+/// own statement said it, after its rows were no longer read; the answer then comes as that to the next one.
+#[must_use]
+pub fn fix_of_unread(code: &str) -> Option<&'static str> {
+    // Not a number of MySQL.
+    let is_such = code.len() == 5 && ["22", "23", "P0"].iter().any(|class| code.starts_with(class));
+    is_such.then_some(
+        "a statement of the handler failed after it had stopped reading its rows: read them to the end, or take one by fetch_optional",
+    )
 }
 
 /// Returns the answer for a transaction that did not commit: its claim can still end as failed.

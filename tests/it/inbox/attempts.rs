@@ -34,6 +34,27 @@ const CASES: &[Case] = &[
         attempts: ATTEMPTS,
         says: "an earlier statement of the handler",
     },
+    Case {
+        kind: "unread",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "failed after it had stopped reading its rows",
+    },
+    Case {
+        kind: "read-only",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "did the handler make its transaction read-only",
+    },
+    Case {
+        kind: "elsewhere",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "did the handler set a search_path",
+    },
     Case { kind: "cut", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "terminat" },
     Case {
         kind: "nobody-knows",

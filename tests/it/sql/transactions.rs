@@ -13,6 +13,7 @@ use claimant_testkit::faulty::{Call as Faulty, Fault};
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{MovableClock, contract, outcomes};
 use claimant_tests::services::Postgres;
+use futures_util::TryStreamExt as _;
 use sqlx::{AssertSqlSafe, Database as SqlDatabase, Executor, IntoArguments};
 use tokio::sync::Semaphore;
 
@@ -105,6 +106,11 @@ where
         "set" => {
             let sql = if D::NAME == "PostgreSQL" { "SELECT set_config('a.b', '7', false)" } else { "SELECT @a := 7" };
             drop((&mut *tx).execute(sqlx::query::<D>(sql)).await?);
+        }
+        "unread" => {
+            let rows = sqlx::query::<D>("SELECT 1 / (200 - g) FROM generate_series(1, 300) g");
+            let first = (&mut *tx).fetch(rows).try_next().await?;
+            assert!(first.is_some());
         }
         "elsewhere" => drop((&mut *tx).execute(sqlx::query::<D>("SET LOCAL search_path = pg_catalog")).await?),
         "keep" => stage.kept.lock().unwrap().push(tx),
@@ -209,16 +215,21 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
 /// The completion is written by the handler's transaction, with the settings that the handler made for it.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
-async fn a_search_path_that_hides_the_records_is_named() {
+async fn what_a_handler_left_in_the_way_of_its_completion_is_named() {
     let database = Database::Postgres(Postgres::shared().await);
     let store = database.store(1).await;
     table(&database).await;
     let world = World::on(&store);
-    assert_eq!(world.deliver("k elsewhere", 1).await, "retry");
-    let id = RecordId::new(world.engine.name(), &Key::new("k").unwrap());
-    let call = Call { within: LONG, meter: &Meter::default() };
-    let error = world.store.get(&id, call).await.unwrap().unwrap().error.unwrap_or_default();
-    assert!(error.contains("did the handler set a search_path"), "{error}");
+    for (action, says) in [
+        ("elsewhere", "did the handler set a search_path"),
+        ("unread", "(code 22012): a statement of the handler failed after it had stopped reading its rows"),
+    ] {
+        assert_eq!(world.deliver(&format!("{action} {action}"), 1).await, "retry");
+        let id = RecordId::new(world.engine.name(), &Key::new(action).unwrap());
+        let call = Call { within: LONG, meter: &Meter::default() };
+        let error = world.store.get(&id, call).await.unwrap().unwrap().error.unwrap_or_default();
+        assert!(error.contains(says), "{error}");
+    }
     assert_eq!(database.party().await.count("effects").await, 0);
 }
 
