@@ -56,7 +56,7 @@ impl Inbox {
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is not a valid one, or has a parameter that sqlx does not know. The error shows nothing of it.
+    /// When the URL is not a valid one, is that of another database, or has a parameter that sqlx does not know. The error shows nothing of it.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
         Ok(Self::opened(PostgresStore::connect(url, connections).await?.pool()))
     }

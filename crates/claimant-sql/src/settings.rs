@@ -43,6 +43,14 @@ impl Settings {
         Self { url, connections: connections.map_or(CONNECTIONS_DEFAULT, |count| count as u32) }
     }
 
+    /// Checks that a URL begins with one of these schemes: drivers take any.
+    pub(crate) fn check_scheme(url: &str, schemes: &[&str]) -> Result<(), Error> {
+        if SecretUrl::new(url).has_scheme(schemes) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the database URL is not usable: it does not begin with {}://", schemes[0])))
+    }
+
     /// Returns the settings of a database whose URL, which has to be set, begins with one of these schemes.
     pub(crate) fn required(mut variables: Variables, database: &str, schemes: &[&str]) -> Result<Self, Error> {
         let scheme = schemes[0];

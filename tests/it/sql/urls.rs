@@ -14,6 +14,9 @@ async fn a_url_of_another_database_is_refused_and_never_shown() {
         PostgresStore::from_variables(variables(mysql)).await.map(drop),
         MySqlStore::from_variables(variables(postgres)).await.map(drop),
         PostgresStore::from_variables(Variables::new([("PATH", "/bin")])).await.map(drop),
+        PostgresStore::connect(mysql, 1).await.map(drop),
+        MySqlStore::connect(postgres, 1).await.map(drop),
+        Inbox::connect(mysql, 1).await.map(drop),
         PostgresStore::connect("postgres://u:secret@h:port/d", 1).await.map(drop),
     ];
     for error in errors {

@@ -53,6 +53,9 @@ const LOCK_WAIT_MAX_S: i64 = 60;
 /// may have locked all tables meanwhile.
 const HASTY: (&str, &str) = ("SET SESSION lock_wait_timeout = 1", "SET SESSION lock_wait_timeout = 60");
 
+/// How its URLs begin.
+const SCHEMES: [&str; 2] = ["mysql", "mariadb"];
+
 /// Records in one table, `claimant_records`, of a MySQL or MariaDB database.
 ///
 /// A claim of a fresh key is one statement, that of finished work two, of a failed or abandoned key three. Several keys share
@@ -82,8 +85,9 @@ impl MySqlStore {
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is not a valid one, or has a parameter that sqlx does not know. The error shows nothing of it.
+    /// When the URL is not a valid one, is that of another database, or has a parameter that sqlx does not know. The error shows nothing of it.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
+        Settings::check_scheme(url, &SCHEMES)?;
         let options: MySqlConnectOptions = URLS.parse(url)?;
         // Statements have no values in them, but they are internal to claimant.
         let options = options.disable_statement_logging();
@@ -104,7 +108,7 @@ impl MySqlStore {
     /// # Errors
     /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
-        let Settings { url, connections } = Settings::required(variables, "MySQL", &["mysql", "mariadb"])?;
+        let Settings { url, connections } = Settings::required(variables, "MySQL", &SCHEMES)?;
         Self::connect(url.expose(), connections).await
     }
 

@@ -51,6 +51,9 @@ pub(crate) const URLS: UrlRules = UrlRules {
     tls_modes: &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
 };
 
+/// How its URLs begin.
+const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
+
 /// Records in one table, `claimant_records`, of a PostgreSQL database.
 ///
 /// A claim of a fresh key is one statement, and so is that of finished work; a failed or abandoned key takes two. Several keys
@@ -78,8 +81,9 @@ impl PostgresStore {
     /// Needs a Tokio runtime.
     ///
     /// # Errors
-    /// When the URL is not a valid one, or has a parameter that sqlx does not know. The error shows nothing of it.
+    /// When the URL is not a valid one, is that of another database, or has a parameter that sqlx does not know. The error shows nothing of it.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, Error> {
+        Settings::check_scheme(url, &SCHEMES)?;
         let options: PgConnectOptions = URLS.parse(url)?;
         let options = match options.get_application_name() {
             Some(_) => options,
@@ -105,7 +109,7 @@ impl PostgresStore {
     /// # Errors
     /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
-        let Settings { url, connections } = Settings::required(variables, "PostgreSQL", &["postgres", "postgresql"])?;
+        let Settings { url, connections } = Settings::required(variables, "PostgreSQL", &SCHEMES)?;
         Self::connect(url.expose(), connections).await
     }
 
