@@ -149,12 +149,13 @@ async fn index(_: envelope::S3Record, _: Context) -> Result<(), HandlerError> {
 #[tokio::test(start_paused = true)]
 async fn two_kinds_of_events_that_hold_the_same_need_keys_of_their_own() {
     let event = |kind: &str| order("ord-1", 3).in_event_bridge("shop", kind);
-    let consumer = || consumer(MemoryStore::new(), Effects::new()).envelope(envelope::EventBridge);
+    let by_id = consumer(MemoryStore::new(), Effects::new());
+    let by_both = Consumer::new("packing", MemoryStore::new(), Packing { warehouse: Effects::new() });
     let with_the_kind = |order: &Order, message: &Message| {
         Ok(format!("{} {}", message.event().and_then(|event| event.kind.as_deref()).unwrap(), order.order_id))
     };
-    for (consumer, second) in [(consumer(), "duplicate"), (consumer().key_of_message(with_the_kind), "completed")] {
-        let queue = TestQueue::new(consumer);
+    for (consumer, second) in [(by_id, "duplicate"), (by_both.key_of_message(with_the_kind), "completed")] {
+        let queue = TestQueue::new(consumer.envelope(envelope::EventBridge));
         queue.send(&[event("OrderPaid"), event("OrderRefunded")]);
         let wanted = ["m-1: completed".to_owned(), format!("m-2: {second}")];
         assert_eq!(queue.drain().await.outcomes(), wanted);
