@@ -44,7 +44,9 @@ fn main() -> ExitCode {
         }
     };
     let quiet = ERRORS_ONLY.map(|target| (target, LevelFilter::ERROR));
-    let logged = Targets::new().with_default(LevelFilter::WARN).with_targets(quiet);
+    // What PostgreSQL's triggers and functions say can hold data.
+    let notices = ("sqlx::postgres::notice", LevelFilter::OFF);
+    let logged = Targets::new().with_default(LevelFilter::WARN).with_targets(quiet).with_targets([notices]);
     tracing_subscriber::fmt().with_writer(std::io::stderr).finish().with(logged).init();
     match run(command) {
         Ok(ended) => ended.into(),

@@ -28,7 +28,7 @@ pub trait Spans: Send + Sync + 'static {
     /// its own; no longer than the invocation has time is it waited for.
     ///
     /// # Errors
-    /// When it could not be exported. The error is logged: once, until an export succeeds.
+    /// When it could not be exported. The error is logged, the same one once.
     fn flush(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -154,14 +154,26 @@ fn fields(line: &str) -> Option<Vec<(String, String)>> {
         return matches!(about, Some("message done" | "batch done"))
             .then(|| object.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect());
     }
-    let rest = ["message done", "batch done"].iter().find_map(|about| line.split_once(about)).map(|(_, rest)| rest)?;
+    let rest = ["message done", "batch done"].iter().find_map(|about| after(line, about))?;
     let pairs = rest.split_whitespace().filter_map(|pair| pair.split_once('='));
     Some(pairs.map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned())).collect())
+}
+
+/// Returns what follows an event's own words in a line of text. Fields of spans stand before them in braces at most: behind a field of the event,
+/// they are in what it quotes.
+fn after<'a>(line: &'a str, words: &str) -> Option<&'a str> {
+    let (before, rest) = line.split_once(words)?;
+    let has_field = |part: &str| part.split('{').next().is_some_and(|outside| outside.contains('='));
+    (!before.split('}').any(has_field)).then_some(rest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A line whose error quotes another one.
+    const QUOTED: &str =
+        "WARN invoke: handler failed consumer=w error=upstream said {: batch done consumer=payment completed=1000 .";
 
     #[test]
     fn lines_of_text_and_of_json_say_the_same() {
@@ -179,10 +191,19 @@ mod tests {
         let seen = read(message).unwrap();
         assert_eq!(seen.to_string(), "order                 retry           m-1  attempt 2  receive_count 3");
         assert_eq!(seen.to_json()["outcomes"], json!({ "retry": 1 }));
+        let of_span = format!("INFO invoke{{requestId=\"1\"}}: claimant: {}", message.trim_start_matches("INFO "));
+        assert_eq!(read(&of_span), Some(seen));
         let null = r#"{"message":"message done","consumer":"order","message_id":"m-1","outcome":null}"#;
-        for other in
-            ["", "START RequestId", "{}", "{\"message\": 1}", null, "batch done", "INFO batch undone consumer=x"]
-        {
+        for other in [
+            "",
+            "START RequestId",
+            "{}",
+            QUOTED,
+            "{\"message\": 1}",
+            null,
+            "batch done",
+            "INFO batch undone consumer=x",
+        ] {
             assert_eq!(read(other), None, "{other}");
         }
     }

@@ -42,7 +42,7 @@ impl<T> OtelSpans<T> {
     }
 
     /// Sets what exports the spans that have ended, such as the provider's `force_flush`. A Lambda function calls it at the end of each
-    /// invocation, since its process is frozen after that; it may block. Its error is logged: once, until an export succeeds.
+    /// invocation, since its process is frozen after that; it may block. Its error is logged, the same one once.
     #[must_use]
     pub fn flush_with<E: fmt::Display>(mut self, flush: impl Fn() -> Result<(), E> + Send + Sync + 'static) -> Self {
         self.flush = Some(Box::new(move || flush().map_err(|error| Error::new(error.to_string()))));

@@ -99,7 +99,7 @@ impl Meaning {
     /// Returns the meaning of a server that takes no writes: nothing was written, and by now its name can lead to another one.
     pub(crate) fn read_only() -> Self {
         let fix = ": the server is a replica, or a failover is under way; name the writer";
-        Self { ends_connection: true, ..Self::of(StoreErrorKind::Throttled, fix) }
+        Self { ends_connection: true, ..Self::of(StoreErrorKind::Throttled, fix) }.without_message()
     }
 }
 

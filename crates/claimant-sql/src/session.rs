@@ -207,8 +207,9 @@ pub(crate) fn no_connection<DB: Database>(pool: &Pool<DB>, waited: Duration) -> 
              be reached, or allow more connections (CLAIMANT_DATABASE_CONNECTIONS)"
         )
     };
-    SqlError::new(
-        StoreErrorKind::Unreachable,
-        format!("no connection to the database within {} ms: {why}", waited.as_millis()),
-    )
+    let text = match waited.as_millis() {
+        0 => "no time was left for a connection to the database".to_owned(),
+        waited => format!("no connection to the database within {waited} ms: {why}"),
+    };
+    SqlError::new(StoreErrorKind::Unreachable, text)
 }

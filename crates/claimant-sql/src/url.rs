@@ -43,9 +43,13 @@ impl UrlRules {
                 return (!is_mode).then(|| format!("its {name} is none of {}", self.tls_modes.join(", ")));
             }
             (!self.knows(name)).then(|| {
-                let (number, known) = (index + 1, [self.tls, self.parameters].concat().join(", "));
+                let known = [self.tls, self.parameters].concat().join(", ");
+                if OTHERS.contains(&name) {
+                    return format!("its parameter {name} is none of {known}. Leave it out: it would have no effect");
+                }
                 format!(
-                    "its parameter {number} is none of {known}. It is not shown, since it can be a part of a password, where {ESCAPES}"
+                    "its parameter {} is none of {known}. It is not shown, since it can be a part of a password, where {ESCAPES}",
+                    index + 1
                 )
             })
         })
@@ -61,6 +65,18 @@ impl UrlRules {
 
 /// The parameter for each of PostgreSQL's settings.
 pub(crate) const OPTION: &str = "options[NAME]";
+
+/// What other drivers take, and hosters write into URLs. Only these are shown.
+const OTHERS: [&str; 8] = [
+    "channel_binding",
+    "connect_timeout",
+    "connection_limit",
+    "gssencmode",
+    "pgbouncer",
+    "pool_timeout",
+    "sslpassword",
+    "target_session_attrs",
+];
 
 /// What ends the user and the password of a URL, or is not expected in a database's name, where it is not written so.
 const ESCAPES: &str = "/ is written %2F, ? %3F, # %23 and @ %40";

@@ -491,7 +491,7 @@ fn what_there_is_to_work_on_must_be_said() {
         (&["dead", "discard", "--all", "--save", "-"], "write ./-"),
         (&["resolve", "order#1", "--yes", "--why", "the record keeps it"], "there is nothing to work on"),
         (&["list", "--store", "ftp://user:secret@host/"], "begins with none of postgres://"),
-        (&["list", "--store", "postgres://u:p@h/d?sslpassword=secret"], "its parameter 1 is none of sslmode"),
+        (&["list", "--store", "postgres://u:p@h/d?sslPassword=secret"], "its parameter 1 is none of sslmode"),
         (&["inspect", "c#k", "--store", "valkey://u:secret@127.0.0.1:1"], "Redis gave no answer"),
         (&["list", "--store", "env:NOT_SET"], "the variable NOT_SET is not set"),
         (&["list", "--local", "--store", "redis://host"], "cannot be used with"),

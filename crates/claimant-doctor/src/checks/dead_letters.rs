@@ -134,9 +134,10 @@ pub(super) fn copies(pair: &Pair<'_>) -> Option<Answer> {
 /// Whether a message is kept for as long as all of its receives hide it: each can last the whole visibility timeout, and its age goes on.
 fn outlives_its_receives(queue: &Queue) -> Answer {
     let (id, kept, hidden) = (&queue.place.id, *queue.retention_s.known()?, *queue.visibility_s.known()?);
-    let such = |lasts| match [RETENTION_DEFAULT_S, RETENTION_MAX_S].into_iter().find(|retention| *retention > lasts) {
-        Some(retention) => format!("MessageRetentionPeriod: {retention} on {id}"),
-        None => format!("a shorter VisibilityTimeout of {id}, or a lower maxReceiveCount"),
+    // The least whole days: with more, they can be as long as the dead-letter queue's.
+    let such = |lasts: u64| match (lasts / DAY_S).saturating_add(1).saturating_mul(DAY_S).max(RETENTION_DEFAULT_S) {
+        enough @ ..=RETENTION_MAX_S => format!("MessageRetentionPeriod: {enough} on {id}"),
+        _ => format!("a shorter VisibilityTimeout of {id}, or a lower maxReceiveCount"),
     };
     if kept <= hidden {
         return found(

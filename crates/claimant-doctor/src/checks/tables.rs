@@ -68,14 +68,14 @@ fn protection(table: &Table) -> Answer {
     let (what, fix) = match (table.recovery.known(), table.protected.known()) {
         (Some(true), Some(true)) => return FINE,
         (Some(false), Some(false)) => (
-            "it has no point-in-time recovery, and is deleted with its stack or by an update that replaces it",
+            "it has no point-in-time recovery, and is deleted by an update that replaces it, or with its stack, or by both",
             "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}, and DeletionPolicy and UpdateReplacePolicy: Retain",
         ),
         (Some(false), _) => {
             ("it has no point-in-time recovery", "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}")
         }
         (_, Some(false)) => (
-            "it is deleted with its stack or by an update that replaces it",
+            "it is deleted by an update that replaces it, or with its stack, or by both",
             "DeletionProtectionEnabled: true, or DeletionPolicy and UpdateReplacePolicy: Retain",
         ),
         _ => return None,

@@ -411,7 +411,7 @@ const CASES: &[Case] = &[
         ],
         25,
         Warning,
-        "it is deleted with its stack",
+        "it is deleted by an update that replaces it",
     ),
     (
         &[
@@ -424,7 +424,7 @@ const CASES: &[Case] = &[
         ],
         25,
         Warning,
-        "in one of its Regions at least, it has no point-in-time recovery, and is deleted with its stack",
+        "in one of its Regions at least, it has no point-in-time recovery, and is deleted by an update that replaces it",
     ),
     (
         &[("BillingMode:", "OnDemandThroughput: {MaxWriteRequestUnits: 10}\n      BillingMode:")],

@@ -48,7 +48,7 @@ impl Faults {
             && let Some(why) = claims::hidden_by(function.environment())
         {
             return Err(Error::new(format!(
-                "{} writes no line for a claim, which this fault waits for: {why}. Give batch for when, or start the local cloud with logs at info",
+                "{} writes no line for a claim, which this fault waits for: {why}. Give batch for when, or start the local cloud with CLAIMANT_LOG_MESSAGES=on and logs at info",
                 function.name()
             )));
         }

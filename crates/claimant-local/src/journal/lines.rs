@@ -43,6 +43,14 @@ fn of_message(line: &str) -> Option<Read> {
     Fields::of(line)?.read()
 }
 
+/// Returns what follows an event's own words in a line of text. Fields of spans stand before them in braces at most: behind a field of the event,
+/// they are in what it quotes.
+fn after<'a>(line: &'a str, words: &str) -> Option<&'a str> {
+    let (before, rest) = line.split_once(words)?;
+    let has_field = |part: &str| part.split('{').next().is_some_and(|outside| outside.contains('='));
+    (!before.split('}').any(has_field)).then_some(rest)
+}
+
 /// The names and values in a line for a message.
 struct Fields {
     is_claim: bool,
@@ -56,7 +64,7 @@ impl Fields {
             return matches!(about, CLAIMED | DONE)
                 .then(|| Self { is_claim: about == CLAIMED, fields: fields.clone() });
         }
-        let (about, rest) = [CLAIMED, DONE].iter().find_map(|about| Some((*about, line.split_once(about)?.1)))?;
+        let (about, rest) = [CLAIMED, DONE].iter().find_map(|about| Some((*about, after(line, about)?)))?;
         let mut fields = Map::new();
         for (name, value) in rest.split_whitespace().filter_map(|field| field.split_once('=')) {
             // A text without quotes is one all the same: the consumer's name, and ids.

@@ -47,7 +47,7 @@ fn meaning(answer: &dyn DatabaseError, table: &Table) -> Meaning {
             Meaning::of(Misconfigured, migrate()).without_message()
         }
         1118 | 1153 | 1406 => Meaning::of(TooLarge, "").without_message(),
-        1290 | 1792 | 1836 => Meaning::read_only().without_message(),
+        1290 | 1792 | 1836 => Meaning::read_only(),
         1053 | 1077 | 1152 | 1158..=1161 | 1184 | 1317 | 1927 | 1969 | 3024 | 3169 | 4031 => {
             Meaning::of(Unreachable, "")
         }
