@@ -140,7 +140,7 @@ pub const SETTLE_RESERVE_MAX_MS: u64 = 1_000;
 /// How long a cancelled handler has to stop; one that does not is taken to be blocking its thread.
 pub const CANCEL_GRACE_MS: u64 = 100;
 
-/// How long a handler waits for a thread before it gets a fresh one: the threads are then taken to be blocked.
+/// How long a handler waits for a thread before it gets one of others: the threads are then taken to be blocked.
 pub(crate) const THREAD_WAIT_MS: u64 = 250;
 
 /// How often the engine checks the threads that handlers run on.
@@ -149,11 +149,15 @@ pub(crate) const THREADS_LOOK_MS: u64 = 100;
 /// The most threads that handlers are given at once; a consumer with a larger concurrency shares them.
 pub const THREADS_MAX: usize = 64;
 
-/// Runtimes for handlers that a process has at once: one, and those that handlers have blocked and others still run on.
-pub(crate) const RUNTIMES_MAX: usize = 6;
-
 /// With so many threads blocked by handlers that were left behind, a process starts no fresh ones, and takes no more work.
 pub const BLOCKED_MAX: usize = 100;
+
+/// How many threads beyond those for the handlers of one moment a runtime has that is made because a handler blocked a thread: so many
+/// more may be blocked there.
+pub(crate) const THREADS_RESERVE: usize = 20;
+
+/// The most threads of all runtimes for handlers, blocked ones included. Half of a process's are left for the function's own.
+pub(crate) const HANDLER_THREADS_MAX: usize = PROCESS_THREADS_MAX / 2;
 
 /// The fewest threads that a process may have anywhere: what a function's environment has, processes counted.
 const PROCESS_THREADS_MAX: usize = 1_024;
@@ -291,8 +295,10 @@ const _: () = assert!(SKEW_DEFAULT_MS <= SKEW_MAX_MS);
 const _: () = assert!(SKEW_MAX_MS <= WINDOW_MIN_S * 1_000);
 const _: () = assert!(STORE_RETRY_BASE_MS >= 2 && STORE_RETRY_BASE_MS <= STORE_RETRY_MAX_MS);
 const _: () = assert!(CANCEL_GRACE_MS * 2 <= SETTLE_RESERVE_MAX_MS);
-// Half of them are left for the function's own.
-const _: () = assert!(BLOCKED_MAX + RUNTIMES_MAX * THREADS_MAX <= PROCESS_THREADS_MAX / 2);
+// As many runtimes can be made after the first one that, before so many threads are blocked, fewer than the reserve are on one of them.
+const _: () = assert!(
+    (HANDLER_THREADS_MAX - THREADS_MAX - 1) / (THREADS_MAX + 1 + THREADS_RESERVE) * THREADS_RESERVE >= BLOCKED_MAX
+);
 const _: () = assert!(BACKOFF_BASE_MS >= 2 && BACKOFF_BASE_MS <= BACKOFF_MAX_MS);
 const _: () = assert!(BACKOFF_MAX_MS <= VISIBILITY_MAX_S * 1_000);
 // A renewal hides a message for so long at most: never longer than a queue allows, which would answer as of one that is gone.

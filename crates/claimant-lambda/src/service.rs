@@ -9,7 +9,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use claimant_aws::Later;
 use claimant_aws::intake::{Api, Mapping};
 use claimant_aws::signed;
-use claimant_core::limits::{LEASE_MAX_MS, THREADS_MAX};
+use claimant_core::limits::LEASE_MAX_MS;
 use claimant_core::{
     Clock, Consumers, Error, ErrorKind, HandlerThreads, InvocationTime, Message, NoQueue, Report, Router, RouterReport,
     SystemClock,
@@ -158,18 +158,17 @@ impl Service {
         self
     }
 
-    /// Runs handlers on threads of their own: one for each message that is handled at once, and at
-    /// most [`THREADS_MAX`]. They are replaced when handlers block them. The first ones are started by
-    /// [`start_threads`](Self::start_threads), or by the first invocation.
+    /// Runs handlers on threads of their own: one for each message that is handled at once, and at most
+    /// [`THREADS_MAX`](claimant_core::limits::THREADS_MAX), and one more. They are replaced when handlers block them. The first ones
+    /// are started by [`start_threads`](Self::start_threads), or by the first invocation.
     #[must_use]
     pub fn handlers_on_own_threads(self) -> Self {
-        let concurrency = self.router.concurrency();
-        let make = move || {
+        let at_once = self.router.concurrency();
+        let make = |count: usize| {
             let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-            let count = concurrency.max(cores).min(THREADS_MAX);
-            Builder::new_multi_thread().worker_threads(count).thread_name("handler").enable_all().build()
+            Builder::new_multi_thread().worker_threads(count.max(cores)).thread_name("handler").enable_all().build()
         };
-        self.handlers_on(HandlerThreads::later(make))
+        self.handlers_on(HandlerThreads::later(at_once, make))
     }
 
     /// Starts the handlers' threads, unless they are there.

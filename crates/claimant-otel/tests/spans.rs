@@ -230,8 +230,8 @@ async fn a_handler_that_blocks_its_thread_for_good_does_not_keep_its_spans_eithe
     }
     let (hold, held) = channel();
     HELD.set(Mutex::new(held)).unwrap();
-    let threads = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let threads = HandlerThreads::new(threads).unwrap();
+    let threads = |count| tokio::runtime::Builder::new_multi_thread().worker_threads(count).enable_all().build();
+    let threads = HandlerThreads::new(1, threads).unwrap();
     let consumer = Consumer::new("block", MemoryStore::new(), block).key(|n| n).timeout(Duration::from_millis(50));
     let exported = work_on(Some(threads), consumer, &[message("m-1", "1")]).await;
     assert_eq!(attribute(exported.of_message("m-1"), "claimant.outcome"), "stuck");

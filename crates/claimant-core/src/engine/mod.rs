@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// Runs handlers on threads of their own: however many of them block theirs, the engine's own timers
-    /// and requests go on, the report is returned in time, and later handlers get fresh threads.
+    /// and requests go on, the report is returned in time, and later handlers get other threads.
     #[must_use]
     pub fn handlers_on(mut self, threads: HandlerThreads) -> Self {
         self.0.threads = Some(threads);

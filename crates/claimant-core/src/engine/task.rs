@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::error::Chain;
 use crate::handler::RunFuture;
-use crate::threads::{Counts, Generation, HandlerThreads};
+use crate::threads::{Generation, HandlerThreads, LeftBehind};
 
 /// How a task ended.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ enum Slot<R> {
 /// What the task and the engine share.
 struct Shared<R> {
     slot: Slot<R>,
-    /// Where it is counted until its thread drops it, if no caller waits for it any longer.
-    left_behind: Option<Arc<Counts>>,
+    /// Counts it until its thread drops it, if no caller waits for it any longer.
+    left_behind: Option<LeftBehind>,
 }
 
 type SharedSlot<R> = Arc<Mutex<Shared<R>>>;
@@ -112,20 +112,20 @@ impl<R: Send + 'static> Task<R> {
         self.on.is_some()
     }
 
-    /// Wakes the runtime so that its timers fire even if a handler blocks the thread that drives them. Where this run has `waited` long for a
-    /// thread, starts it on fresh ones, if there are any.
+    /// Wakes the runtimes so that their timers fire even if a handler blocks the thread that drives them. Where this run has `waited` long for
+    /// a thread, starts it on others, if there are any.
     pub(crate) fn look(&mut self, waited: bool) {
         let Some((threads, generation)) = &self.on else { return };
-        generation.tend();
+        threads.tend();
         if !waited || !matches!(lock(&self.slot).slot, Slot::Waiting(_)) {
             return;
         }
-        let Some(fresh) = threads.instead_of(generation) else { return };
+        let Some(others) = threads.instead_of(generation) else { return };
         let Some(run) = self.withdraw() else { return };
-        let (slot, spawned) = spawn(run, Some(&fresh));
+        let (slot, spawned) = spawn(run, Some(&others));
         mem::replace(&mut self.spawned, spawned).abort();
         self.slot = slot;
-        self.on = self.on.take().map(|(threads, _)| (threads, fresh));
+        self.on = self.on.take().map(|(threads, _)| (threads, others));
     }
 
     /// Takes the run back, if no thread has polled it: none will then.
@@ -166,7 +166,7 @@ impl<R: Send + 'static> Task<R> {
             Slot::Polled => {
                 shared.slot = Slot::Polled;
                 if let Some((threads, generation)) = &self.on {
-                    shared.left_behind = Some(generation.left_behind());
+                    shared.left_behind = Some(LeftBehind::on(generation));
                     drop(shared);
                     // For all that start from now on. Where there are none, that is logged.
                     let _ = threads.instead_of(generation);
@@ -234,9 +234,7 @@ impl<R> Drop for Shell<R> {
     fn drop(&mut self) {
         let mut shared = lock(&self.slot);
         let slot = take(&mut shared);
-        if let Some(counts) = shared.left_behind.take() {
-            counts.returned();
-        }
+        drop(shared.left_behind.take());
         match slot {
             // A runtime that ends drops tasks which no thread has polled: the engine is to see that.
             kept @ (Slot::Returned(_) | Slot::Waiting(_)) => shared.slot = kept,

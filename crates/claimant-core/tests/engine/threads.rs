@@ -13,7 +13,10 @@ use claimant_core::{
 use claimant_testkit::Call::Settle;
 use claimant_testkit::FaultyStore;
 use claimant_testkit::outcomes::{Work, message};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy, split};
+use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::OnceCell;
 
 use super::{TIMEOUT, words};
 
@@ -33,7 +36,33 @@ struct Blocked {
     store: FaultyStore,
     engine: Engine,
     threads: HandlerThreads,
+    /// The runtimes that were made for them.
+    made: Arc<Mutex<Vec<Handle>>>,
     release: mpsc::Sender<()>,
+}
+
+/// A connection to what sends everything back: opened by the first handler that needs it, and kept for others, as pools do.
+struct Connection {
+    near: std::os::unix::net::UnixStream,
+    open: OnceCell<tokio::sync::Mutex<UnixStream>>,
+}
+
+impl Connection {
+    fn new() -> Self {
+        let (near, far) = UnixStream::pair().unwrap();
+        tokio::spawn(async move {
+            let (mut from, mut to) = split(far);
+            copy(&mut from, &mut to).await
+        });
+        Self { near: near.into_std().unwrap(), open: OnceCell::new() }
+    }
+
+    async fn ask(&self) {
+        let open = || async { UnixStream::from_std(self.near.try_clone().unwrap()).unwrap().into() };
+        let mut open = self.open.get_or_init(open).await.lock().await;
+        open.write_all(b"?").await.unwrap();
+        open.read_exact(&mut [0]).await.unwrap();
+    }
 }
 
 fn runtime(count: usize) -> std::io::Result<Runtime> {
@@ -46,11 +75,13 @@ fn on_no_others(runtime: Handle) -> HandlerThreads {
 }
 
 impl Blocked {
-    fn new(count: usize, setting: Setting) -> Self {
+    /// With a thread more than those.
+    fn new(at_once: usize, setting: Setting) -> Self {
         let (release, blocked) = mpsc::channel::<()>();
         let blocked = Arc::new(Mutex::new(blocked));
+        let connection = Arc::new(Connection::new());
         let handler = move |w: Work, _cx| {
-            let blocked = Arc::clone(&blocked);
+            let (blocked, connection) = (Arc::clone(&blocked), Arc::clone(&connection));
             // Ends when the test drops its end.
             let block = move || {
                 let _ = blocked.lock().unwrap().recv();
@@ -63,6 +94,8 @@ impl Blocked {
                         block();
                     }
                     "fail" => return Err(HandlerError::retry("it is away").downstream("mail")),
+                    "ask" => connection.ask().await,
+                    "spawn-block" => drop(tokio::spawn(async move { block() })),
                     "nap" => tokio::time::sleep(Duration::from_millis(300)).await,
                     _ => {}
                 }
@@ -71,9 +104,16 @@ impl Blocked {
         };
         let store = FaultyStore::new(Arc::new(MemoryStore::new()));
         let consumer = setting(Consumer::new("c", store.clone(), handler).key(|w: &Work| &w.id));
-        let threads = HandlerThreads::new(move || runtime(count)).unwrap();
+        let made = Arc::<Mutex<Vec<Handle>>>::default();
+        let all = Arc::clone(&made);
+        let make = move |count| {
+            let runtime = runtime(count)?;
+            all.lock().unwrap().push(runtime.handle().clone());
+            Ok(runtime)
+        };
+        let threads = HandlerThreads::new(at_once, make).unwrap();
         let engine = Engine::with_defaults(consumer).unwrap().handlers_on(threads.clone());
-        Self { store, engine, threads, release }
+        Self { store, engine, threads, made, release }
     }
 
     async fn deliver(&self, batch: &[&str]) -> Report {
@@ -85,6 +125,13 @@ impl Blocked {
         report
     }
 
+    async fn release(&self) {
+        (0..self.threads.blocked()).for_each(|_| self.release.send(()).unwrap());
+        while self.threads.blocked() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     async fn record(&self, key: &str) -> Record {
         let (id, meter) = (RecordId::new(self.engine.name(), &Key::new(key).unwrap()), Meter::default());
         self.store.get(&id, StoreCall { within: TIMEOUT, meter: &meter }).await.unwrap().unwrap()
@@ -93,7 +140,7 @@ impl Blocked {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_that_block_every_thread_keep_their_claims_and_hold_up_nothing() {
-    let world = Blocked::new(2, |consumer| consumer);
+    let world = Blocked::new(1, |consumer| consumer);
     assert_eq!(words(&world.deliver(&["a block", "b block"]).await), "stuck stuck");
     assert!(!world.store.calls().contains(&Settle), "a stuck claim is left alone");
     // The threads are the process's: what comes later gets others.
@@ -103,7 +150,7 @@ async fn handlers_that_block_every_thread_keep_their_claims_and_hold_up_nothing(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_that_block_hold_up_no_other_message_of_their_batch() {
-    let world = Blocked::new(2, |consumer| consumer);
+    let world = Blocked::new(1, |consumer| consumer);
     let report = world.deliver(&["a block", "b block", "c ok", "d ok", "e ok"]).await;
     assert_eq!(words(&report), "stuck stuck completed completed completed");
 }
@@ -112,6 +159,40 @@ async fn handlers_that_block_hold_up_no_other_message_of_their_batch() {
 async fn a_handler_that_blocks_the_thread_that_tends_the_timers_holds_up_no_timer() {
     let world = Blocked::new(4, |consumer| consumer);
     assert_eq!(words(&world.deliver(&["a late-block", "b nap", "c nap"]).await), "stuck completed completed");
+}
+
+/// Nobody counts those: the threads run nothing any more, and are not taken for free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_of_handlers_that_block_every_thread_hold_up_no_other_message() {
+    let world = Blocked::new(1, |consumer| consumer);
+    let batch: Vec<_> = (0..40).map(|n| format!("{n} spawn-block")).collect();
+    let report = world.deliver(&batch.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!(report.counts()["completed"], 40);
+}
+
+/// It is on the threads that are replaced then, and served by what is left of them: one thread, where all handlers of a moment block.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_take_no_connection_with_them_that_others_opened() {
+    let world = Blocked::new(2, |consumer| consumer.concurrency(2).timeout(SHORT));
+    assert_eq!(words(&world.deliver(&["a ask"]).await), "completed");
+    for batch in 0..2 {
+        let batch = ["b block", "c block", "d ask", "e ask"].map(|text| format!("{batch}{text}"));
+        let report = world.deliver(&batch.each_ref().map(String::as_str)).await;
+        assert_eq!(words(&report), "stuck stuck completed completed");
+    }
+    world.release().await;
+    assert_eq!(words(&world.deliver(&["f ask"]).await), "completed");
+    // One more, whose timer fires on the thread that waits for sockets.
+    let (entered, has_entered) = mpsc::channel();
+    let (release, blocked) = mpsc::channel::<()>();
+    world.made.lock().unwrap()[0].spawn(async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        entered.send(()).unwrap();
+        let _ = blocked.recv();
+    });
+    has_entered.recv().unwrap();
+    assert_eq!(words(&world.deliver(&["g ask"]).await), "completed");
+    drop(release);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,7 +211,8 @@ async fn what_never_had_a_thread_never_started() {
         let consumer = Consumer::new("c", store.clone(), |_: Work, _| async { Ok(()) }).key(|w: &Work| &w.id);
         let consumer = if at_most_once { consumer.at_most_once() } else { consumer };
         let engine = Engine::with_defaults(consumer.lease(lease).timeout(SHORT)).unwrap().handlers_on(threads.clone());
-        let world = Blocked { store, engine, threads: threads.clone(), release: release.clone() };
+        let (made, release) = (Arc::default(), release.clone());
+        let world = Blocked { store, engine, threads: threads.clone(), made, release };
         assert_eq!(words(&world.deliver(&["a ok"]).await), "not_started");
         let record = world.record("a").await;
         assert_eq!((record.status, record.attempts), (Status::Failed, 0), "not parked, and not counted");
@@ -175,16 +257,16 @@ async fn a_payload_that_panics_as_it_is_dropped_without_a_thread_fails_no_other_
 async fn threads_are_started_when_they_are_needed_and_without_any_nothing_starts() {
     let tries = Arc::new(AtomicUsize::new(0));
     let made = Arc::clone(&tries);
-    let threads = HandlerThreads::later(move || match made.fetch_add(1, Ordering::SeqCst) {
+    let threads = HandlerThreads::later(1, move |count| match made.fetch_add(1, Ordering::SeqCst) {
         0 | 1 => Err(std::io::Error::other("there are too many already")),
-        _ => runtime(1),
+        _ => runtime(count),
     });
     assert_eq!(tries.load(Ordering::SeqCst), 0);
     assert!(threads.start().is_err());
     let store = FaultyStore::new(Arc::new(MemoryStore::new()));
     let consumer = Consumer::new("c", store.clone(), |_: Work, _| async { Ok(()) }).key(|w: &Work| &w.id);
     let engine = Engine::with_defaults(consumer.at_most_once()).unwrap().handlers_on(threads.clone());
-    let world = Blocked { store, engine, threads, release: mpsc::channel().0 };
+    let world = Blocked { store, engine, threads, made: Arc::default(), release: mpsc::channel().0 };
     assert_eq!(words(&world.deliver(&["a ok"]).await), "not_started");
     assert_eq!(world.record("a").await.attempts, 0);
     assert_eq!(words(&world.deliver(&["a ok"]).await), "completed");
@@ -193,8 +275,8 @@ async fn threads_are_started_when_they_are_needed_and_without_any_nothing_starts
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn threads_that_are_blocked_are_counted_until_they_are_not() {
-    let world = Blocked::new(2, |consumer| consumer.timeout(SHORT));
+async fn threads_that_are_blocked_are_counted_until_they_are_not_and_then_taken_again() {
+    let world = Blocked::new(1, |consumer| consumer.timeout(SHORT));
     for batch in 1..=3 {
         assert_eq!(
             words(&world.deliver(&["a block @1", "b block @2"]).await),
@@ -202,10 +284,12 @@ async fn threads_that_are_blocked_are_counted_until_they_are_not() {
         );
     }
     assert_eq!((world.threads.blocked(), world.threads.are_exhausted()), (2, false));
-    drop(world.release);
-    while world.threads.blocked() > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let made = || world.made.lock().unwrap().len();
+    let before = made();
+    world.release().await;
+    assert_eq!(words(&world.deliver(&["c block"]).await), "stuck");
+    assert_eq!(words(&world.deliver(&["d nap"]).await), "completed");
+    assert_eq!(made(), before);
 }
 
 /// A system that accepts and never answers, and a client that blocks its thread.
@@ -257,7 +341,7 @@ impl Queue for Gone {
 /// The claim is still held, and what was returned says what is done: nothing runs again, and nothing is parked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_handler_returns_while_it_is_stopped_for_a_lost_message_counts() {
-    let threads = HandlerThreads::new(|| runtime(2)).unwrap();
+    let threads = HandlerThreads::new(1, runtime).unwrap();
     for (in_calls, batch, wanted) in
         [(false, &["a ok"][..], "completed"), (true, &["a ok", "b ok"][..], "completed completed")]
     {
