@@ -45,12 +45,6 @@ pub(crate) fn is_same_queue(a: &str, b: &str) -> bool {
     queue_path(a) == queue_path(b)
 }
 
-/// Returns whether two URLs are of queues of one account.
-pub(crate) fn has_same_account(a: &str, b: &str) -> bool {
-    let account = |url| queue_path(url).and_then(|path| path.split_once('/')).map(|(account, _)| account);
-    account(a).is_some_and(|of_a| account(b) == Some(of_a))
-}
-
 /// Asks SQS for the URL of the queue with this ARN.
 ///
 /// # Errors

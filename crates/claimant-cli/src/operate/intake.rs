@@ -82,6 +82,11 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     let stop = Stop::listen("Not waiting any longer. Ctrl-C again ends at once.");
     if !options.write.yes && is_so(&intake, &mappings, change).await {
         note("Nothing to change: it is so already.");
+        if mappings.iter().all(|mapping| mapping.state == wanted) {
+            let all: Vec<_> = mappings.into_iter().map(Switched::untouched).collect();
+            print(&all, &come_back(&intake, &all).await, change, &options);
+            return Ok(Ended::Well);
+        }
     } else {
         let queues: Vec<_> = mappings.iter().map(|mapping| mapping.queue.as_str()).collect();
         let asks = if enabled { "Let messages in to" } else { "Stop messages to" };

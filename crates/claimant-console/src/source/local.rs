@@ -165,11 +165,12 @@ async fn count(mut lines: LogLines, outcomes: Arc<Mutex<Outcomes>>) {
 
 impl Outcomes {
     fn add(&mut self, line: &LogLine) {
-        self.missed += line.missed;
+        self.missed = self.missed.saturating_add(line.missed);
         if let Some(batch) = read(&line.text).filter(|batch| batch.message_id.is_none()) {
             let counts = self.by_consumer.entry(batch.consumer).or_default();
             for (outcome, count) in batch.outcomes {
-                *counts.entry(outcome).or_default() += count;
+                let counted = counts.entry(outcome).or_default();
+                *counted = counted.saturating_add(count);
             }
         }
     }

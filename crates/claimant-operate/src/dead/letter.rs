@@ -9,14 +9,10 @@ use claimant_core::{RecordId, Timestamp};
 use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
-use super::scheduled::{self, Unsent};
 use crate::aws::name_of_arn;
 
 /// The outcome of a message that SQS moved after too many receives: no function said why.
 pub const MOVED: &str = "moved";
-
-/// What letters of EventBridge Scheduler have in the place of an outcome.
-const SCHEDULED: &str = "scheduled";
 
 /// How a message came into the dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +23,6 @@ pub enum Origin {
     Moved {
         /// The queue's ARN.
         source: String,
-    },
-    /// EventBridge Scheduler sent it there, since a schedule could not do what it was to do. The letter is the message that the schedule
-    /// was to send, with the attributes and the group of that.
-    Scheduled {
-        /// The URL of the queue that it was to be sent to; `None` where the letter is as the service wrote it, since it is no message, or not
-        /// all of one.
-        to: Option<String>,
     },
     /// Something else sent it there.
     Sent,
@@ -46,7 +35,7 @@ pub struct Why {
     pub consumer: Option<String>,
     /// `rejected`, `conflict` or `parked`; [`MOVED`] where SQS moved it.
     pub outcome: Option<String>,
-    /// The error, as the function wrote it: at most 1,024 bytes, of any characters that SQS takes; or as EventBridge Scheduler wrote it.
+    /// The error, as the function wrote it: at most 1,024 bytes, of any characters that SQS takes.
     pub error: Option<String>,
     /// The id of the record of its key, as the store has it.
     pub record: Option<String>,
@@ -87,24 +76,6 @@ pub(crate) struct Content {
     pub(crate) body_bytes: usize,
     pub(crate) attributes: BTreeMap<String, MessageAttributeValue>,
     pub(crate) trace: Option<String>,
-    /// Where a schedule was to send it with one.
-    pub(crate) deduplication_id: Option<String>,
-}
-
-impl Content {
-    fn of(unsent: Unsent) -> Self {
-        Self {
-            trace: unsent.trace(),
-            body_bytes: unsent.message_body.len(),
-            body: unsent.message_body,
-            attributes: unsent.message_attributes,
-            deduplication_id: unsent.message_deduplication_id,
-        }
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        Some(self.attributes.get(name)?.string_value()?.to_owned())
-    }
 }
 
 impl fmt::Debug for Content {
@@ -119,37 +90,20 @@ impl DeadLetter {
         let message_id = message.message_id?;
         let system = message.attributes.unwrap_or_default();
         let number = |name| system.get(&name).and_then(|text: &String| text.parse().ok());
-        let mut group = system.get(&System::MessageGroupId).cloned();
-        let mut content = Content {
-            body_bytes: message.body.as_ref().map_or(0, String::len),
-            body: message.body.unwrap_or_default(),
-            attributes: message.message_attributes.unwrap_or_default().into_iter().collect(),
-            trace: system.get(&System::AwsTraceHeader).cloned(),
-            deduplication_id: None,
+        let attributes: BTreeMap<_, _> = message.message_attributes.unwrap_or_default().into_iter().collect();
+        let text = |name: &str| attributes.get(name).and_then(|value| value.string_value()).map(str::to_owned);
+        let origin = match (system.get(&System::DeadLetterQueueSourceArn), attributes.contains_key(OUTCOME)) {
+            (Some(source), _) => Origin::Moved { source: source.clone() },
+            (None, true) => Origin::Copied,
+            (None, false) => Origin::Sent,
         };
-        let (mut origin, error) = match system.get(&System::DeadLetterQueueSourceArn) {
-            Some(source) => (Origin::Moved { source: source.clone() }, None),
-            None if content.attributes.contains_key(OUTCOME) => (Origin::Copied, content.text(ERROR)),
-            None if scheduled::is_letter(&content.attributes) => {
-                (Origin::Scheduled { to: None }, scheduled::error(&content.attributes))
-            }
-            None => (Origin::Sent, content.text(ERROR)),
-        };
-        if let Origin::Scheduled { to } = &mut origin
-            && let Some(unsent) = Unsent::read(&content.body, &content.attributes)
-        {
-            *to = Some(unsent.queue_url.clone());
-            group.clone_from(&unsent.message_group_id);
-            content = Content::of(unsent);
-        }
-        let text = |name: &str| content.text(name);
         let record = text(RECORD);
         // Where the copy had no room for it.
         let of_record = || Some(RecordId::from_stored(record.as_deref()?).ok()?.consumer().to_owned());
         let said = Why {
             consumer: text(CONSUMER).or_else(of_record),
             outcome: text(OUTCOME),
-            error,
+            error: text(ERROR),
             record,
             attempt: text(ATTEMPT).and_then(|attempt| attempt.parse().ok()),
         };
@@ -157,12 +111,13 @@ impl DeadLetter {
         let redriven = u32::from(matches!(origin, Origin::Moved { .. }) && said.outcome.is_some());
         let redrives = text(REDRIVES).and_then(|count| count.parse().ok()).unwrap_or(0_u32).saturating_add(redriven);
         let why = match origin {
-            Origin::Moved { .. } => Why { outcome: Some(MOVED.to_owned()), attempt: None, ..said },
-            Origin::Copied | Origin::Scheduled { .. } | Origin::Sent => said,
+            Origin::Moved { .. } => Why { outcome: Some(MOVED.to_owned()), error: None, attempt: None, ..said },
+            Origin::Copied | Origin::Sent => said,
         };
         let mut earlier_ids: Vec<String> = EARLIER_IDS.into_iter().filter_map(text).collect();
         earlier_ids.dedup();
         earlier_ids.retain(|id| *id != message_id);
+        let group = system.get(&System::MessageGroupId).cloned();
         Some(Self {
             fingerprint: fingerprint(&origin, &why),
             earlier_ids,
@@ -170,7 +125,12 @@ impl DeadLetter {
             sent_at: number(System::SentTimestamp).map(Timestamp::from_millis),
             receives: number(System::ApproximateReceiveCount).and_then(|count| count.try_into().ok()).unwrap_or(1),
             group,
-            content,
+            content: Content {
+                body_bytes: message.body.as_ref().map_or(0, String::len),
+                body: message.body.unwrap_or_default(),
+                trace: system.get(&System::AwsTraceHeader).cloned(),
+                attributes,
+            },
             message_id,
             origin,
             why,
@@ -210,22 +170,15 @@ impl DeadLetter {
     /// Returns the names and types of the attributes that its producer gave it, and the value of each that is a text or a number:
     /// to be shown as its body is.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
-        self.theirs().map(|(name, value)| (name.as_str(), value.data_type(), value.string_value()))
+        let theirs = self.content.attributes.iter().filter(|(name, _)| !is_own(name));
+        theirs.map(|(name, value)| (name.as_str(), value.data_type(), value.string_value()))
     }
 
-    /// Returns the attributes that its producer gave it. What a schedule was to send has no others, also where they are named as ours: which
-    /// message it is sent again for.
-    pub(super) fn theirs(&self) -> impl Iterator<Item = (&String, &MessageAttributeValue)> {
-        let all = matches!(self.origin, Origin::Scheduled { .. });
-        self.content.attributes.iter().filter(move |(name, _)| all || !is_own(name))
-    }
-
-    /// Returns the name of the queue that it belongs to, where it says so: SQS moved it from there, or a schedule was to send it there.
+    /// Returns the name of the queue that SQS moved it from.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         match &self.origin {
             Origin::Moved { source } => Some(name_of_arn(source)),
-            Origin::Scheduled { to } => to.as_deref().map(name_of_arn),
             Origin::Copied | Origin::Sent => None,
         }
     }
@@ -250,7 +203,6 @@ impl DeadLetter {
             "origin": match self.origin {
                 Origin::Copied => "copied",
                 Origin::Moved { .. } => "moved",
-                Origin::Scheduled { .. } => SCHEDULED,
                 Origin::Sent => "sent",
             },
             "source": self.source(),
@@ -268,7 +220,8 @@ impl DeadLetter {
         });
         if whole {
             json["body"] = self.body().into();
-            json["attributes"] = self.theirs().map(|(name, value)| (name.clone(), attribute_json(value))).collect();
+            let attributes = self.content.attributes.iter().filter(|(name, _)| !is_own(name));
+            json["attributes"] = attributes.map(|(name, value)| (name.clone(), attribute_json(value))).collect();
         }
         json
     }
@@ -291,10 +244,6 @@ fn fingerprint(origin: &Origin, why: &Why) -> Fingerprint {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     match origin {
         Origin::Moved { source } => Fingerprint::of(name_of_arn(source), MOVED, &moved(source)),
-        // As those of one cause go to one queue.
-        Origin::Scheduled { to } => {
-            Fingerprint::of(to.as_deref().map_or("", name_of_arn), SCHEDULED, &text(&why.error))
-        }
         Origin::Copied | Origin::Sent => Fingerprint::of(&text(&why.consumer), &text(&why.outcome), &text(&why.error)),
     }
 }

@@ -56,14 +56,13 @@ impl Seen {
     fn letter(self) -> Option<DeadLetter> {
         let attribute = |(name, attribute): (String, Attribute)| Some((name, attribute.value()?));
         let system = self.attributes.into_iter().map(|(name, value)| (System::from(name.as_str()), value));
-        let cut_from = (self.body.len() < self.body_bytes).then_some(self.body_bytes);
         let message = Message::builder()
             .message_id(self.message_id)
             .body(self.body)
             .set_attributes(Some(system.collect()))
             .set_message_attributes(Some(self.message_attributes.into_iter().filter_map(attribute).collect()));
         let mut letter = DeadLetter::read(message.build())?;
-        letter.content.body_bytes = cut_from.unwrap_or(letter.content.body_bytes);
+        letter.content.body_bytes = self.body_bytes;
         Some(letter)
     }
 }

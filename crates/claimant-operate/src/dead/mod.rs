@@ -3,7 +3,6 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `letter` | [`DeadLetter`]: where it came from ([`Origin`]), why ([`Why`]), what it holds |
-//! | `scheduled` | the message in a letter of EventBridge Scheduler |
 //! | `fingerprint` | [`Fingerprint`]: what dead letters of one cause have in common |
 //! | `group` | [`Groups`]: dead letters of one cause, counted |
 //! | `field` | [`FieldPath`]: one field of a JSON body, read and replaced |
@@ -38,7 +37,6 @@ mod queue;
 mod redrive;
 mod report;
 mod save;
-mod scheduled;
 mod selection;
 mod sources;
 mod walk;

@@ -1,5 +1,6 @@
 //! The copy of a dead letter that goes back to a queue. Pure.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use aws_sdk_sqs::types::{
@@ -8,7 +9,7 @@ use aws_sdk_sqs::types::{
 };
 use claimant_aws::sqs::{ATTRIBUTES_MAX, MESSAGE_MAX_BYTES};
 use claimant_core::Error;
-use claimant_core::own_attributes::{FIRST_MESSAGE_ID, MESSAGE_ID, REDRIVES};
+use claimant_core::own_attributes::{FIRST_MESSAGE_ID, MESSAGE_ID, REDRIVES, is_own};
 use sha2::{Digest as _, Sha256};
 
 use super::field::FieldPath;
@@ -61,24 +62,28 @@ pub(super) struct Outgoing {
 ///
 /// It has the body, edited; the producer's attributes and trace; its group; and of claimant's attributes those that say where it
 /// comes from, as far as they fit. On a FIFO queue its deduplication id is made from its id and its new body, so that
-/// a copy that is sent twice arrives once within five minutes. What a schedule could not send is the message that it was to send, no copy: with
-/// all of its attributes and its own deduplication id, and no others.
+/// a copy that is sent twice arrives once within five minutes.
 ///
 /// # Errors
-/// When the body cannot be edited as asked, is empty or is too long, or a FIFO queue needs a group and there is none.
+/// When the body cannot be edited as asked, is empty or is too long, or is the request of a schedule that could not send it; or a FIFO queue
+/// needs a group and there is none.
 pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> Result<Outgoing, Error> {
     let body = edit.apply(letter.body())?;
     if body.is_empty() {
         return Err(Error::invalid("SQS takes no empty body"));
     }
+    if !matches!(edit, Edit::Body(_)) && is_send_message(&body) {
+        return Err(Error::invalid(
+            "it is the SendMessage of a schedule, with its message inside: discard it with --save, and send it by aws sqs send-message \
+             --cli-input-json",
+        ));
+    }
     let mut attributes: BTreeMap<&str, MessageAttributeValue> = BTreeMap::new();
-    for (name, value) in letter.theirs() {
+    for (name, value) in letter.content.attributes.iter().filter(|(name, _)| !is_own(name)) {
         attributes.insert(name, value.clone());
     }
     let mut bytes = body.len() + attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum::<usize>();
-    // What a schedule could not send was in no queue.
-    let is_first = matches!(letter.origin, Origin::Scheduled { .. });
-    for (name, value) in provenance(letter).filter(|_| !is_first) {
+    for (name, value) in provenance(letter) {
         let added = attribute_bytes(name, &value);
         if attributes.len() < ATTRIBUTES_MAX && bytes + added <= MESSAGE_MAX_BYTES {
             attributes.insert(name, value);
@@ -90,8 +95,7 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
             "with its attributes it has {bytes} bytes, and SQS takes {MESSAGE_MAX_BYTES}"
         )));
     }
-    let own_id = || letter.content.deduplication_id.clone();
-    let deduplication_id = fifo.then(|| own_id().unwrap_or_else(|| deduplication_id(letter, &body)));
+    let deduplication_id = fifo.then(|| deduplication_id(letter, &body));
     let mut entry = Entry::builder().id(id.to_string()).message_body(body);
     for (name, value) in attributes {
         entry = entry.message_attributes(name, value);
@@ -106,6 +110,20 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
     // On a standard queue the group is that of a fair queue.
     entry = entry.set_message_group_id(letter.group.clone()).set_message_deduplication_id(deduplication_id);
     Ok(Outgoing { entry: entry.build().map_err(unbuilt)?, bytes, group: letter.group.clone().filter(|_| fifo) })
+}
+
+/// Returns whether a body is the request that EventBridge Scheduler could not send: it leaves that in its dead-letter queue, as JSON.
+fn is_send_message(body: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    #[expect(dead_code, reason = "only the names count")]
+    struct SendMessage<'a> {
+        #[serde(borrow)]
+        queue_url: Cow<'a, str>,
+        #[serde(borrow)]
+        message_body: Cow<'a, str>,
+    }
+    body.trim_ascii_start().starts_with('{') && serde_json::from_str::<SendMessage<'_>>(body).is_ok()
 }
 
 fn unbuilt(error: aws_sdk_sqs::error::BuildError) -> Error {
@@ -242,6 +260,18 @@ mod tests {
         assert_eq!(id(&Edit::None), id(&Edit::Body(r#"{"a": 1}"#.to_owned())));
         assert_ne!(id(&Edit::None), id(&Edit::Body("{}".to_owned())));
         assert_eq!(id(&Edit::None).len(), 64);
+    }
+
+    #[test]
+    fn the_request_of_a_schedule_is_no_body() {
+        let request = r#" {"QueueUrl":"https://sqs/1/q","MessageBody":"{\"a\":1}","MessageGroupId":"g"}"#;
+        let sent = |body: &str, edit: &Edit| copy(&letter(None, body, &[]), edit, 0, false).map(drop);
+        assert!(sent(request, &Edit::None).unwrap_err().to_string().contains("--cli-input-json"));
+        assert!(sent(request, &Edit::Typed(request.to_owned())).is_err());
+        assert!(sent(request, &Edit::Body(request.to_owned())).is_ok(), "whoever writes a body means it");
+        for other in [r#"{"MessageBody":"a"}"#, r#"["https://sqs/1/q","a"]"#, r#"{"QueueUrl":"u","MessageBody":1}"#] {
+            assert!(sent(other, &Edit::None).is_ok(), "{other}");
+        }
     }
 
     #[test]

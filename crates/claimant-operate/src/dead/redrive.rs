@@ -13,14 +13,14 @@ use super::queue::{DeadLetterQueue, REQUEST_MAX, is_fifo};
 use super::report::{Bounds, Observer, Progress, Report};
 use super::selection::Selection;
 use super::walk::{Walk, delete, finish};
-use crate::aws::{has_same_account, is_refusal, name_of_arn};
+use crate::aws::{is_refusal, name_of_arn};
 
 impl DeadLetterQueue {
     /// Sends back the letters that are selected: each is copied to a queue first, and deleted here once SQS has confirmed the copy.
     /// A letter that is copied and not deleted is a problem of the report; it is never lost.
     ///
-    /// Without `to`, a letter that SQS moved goes to the queue that it came from; what a schedule could not send, to the queue that it was
-    /// for, in this account; one that a function copied, to the only queue that this one serves, and stays where there are several.
+    /// Without `to`, a letter that SQS moved goes to the queue that it came from; one that a function copied, to the only queue that
+    /// this one serves, and stays where there are several.
     ///
     /// # Errors
     /// When nothing was done: the queue cannot be read, `to` is no other queue, or another body is given and not exactly one
@@ -72,10 +72,6 @@ const BEHIND: &str = "an earlier letter of its group was not sent back";
 
 /// Why a letter stays that was read so long ago that others may be shown it.
 const LATE: &str = "it was not sent, since SQS was slow and shows it to others soon: try again";
-
-/// Why a letter of EventBridge Scheduler stays that has no message.
-const NO_MESSAGE: &str = "EventBridge Scheduler left it, and it has no whole message: its schedule was to do something else, or the service \
-    has cut it";
 
 /// Requests to one queue refused as a whole, one after the other, after which none is sent to it: one can be refused because of a letter, and
 /// what is refused of all of these is refused of the next, as where a permission is missing.
@@ -242,20 +238,8 @@ impl Redrive<'_> {
 
     /// Returns where a letter goes, or why that is not known.
     async fn destination(&mut self, queue: &DeadLetterQueue, letter: &DeadLetter) -> Result<String, String> {
-        if letter.origin == (Origin::Scheduled { to: None }) {
-            return Err(NO_MESSAGE.to_owned());
-        }
         if let Some(url) = self.to {
             return Ok(url.to_owned());
-        }
-        if let Origin::Scheduled { to: Some(url) } = &letter.origin {
-            // Who may write into this queue writes where to: it is to be no queue that they could not reach so.
-            let is_here = has_same_account(url, queue.url());
-            return if is_here {
-                Ok(url.clone())
-            } else {
-                Err(format!("it is for {url}, of another account: name the destination"))
-            };
         }
         if let Origin::Moved { source } = &letter.origin {
             if let Some(known) = self.urls.get(source) {

@@ -7,7 +7,6 @@ mod faults;
 mod intake;
 mod keys;
 mod redrives;
-mod scheduled;
 mod sends;
 mod tables;
 

@@ -239,10 +239,6 @@ fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, St
     let came = match &letter.origin {
         dead::Origin::Copied => "copied here by its function".to_owned(),
         dead::Origin::Moved { .. } => letter.cause(),
-        dead::Origin::Scheduled { .. } => match letter.source() {
-            Some(queue) => format!("a schedule could not send it to {queue}"),
-            None => "sent here by EventBridge Scheduler, without a whole message".to_owned(),
-        },
         dead::Origin::Sent => "sent here by something else".to_owned(),
     };
     let mut lines = vec![("id", letter.message_id.clone()), ("queue", queue.to_owned()), ("how", came)];
@@ -282,7 +278,7 @@ async fn read(
     stop: &Stop,
 ) -> Result<(DeadLetterQueue, Report), Error> {
     let queue = queue?;
-    let mut watch = Watch::begin(queue.depth().visible, true, stop);
+    let mut watch = Watch::begin(queue.depth().visible, stop);
     let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
     watch.end();
     let report = report?;

@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use claimant_core::{Clock as _, Error, SystemClock};
-use claimant_operate::dead::{DeadLetter, Ids, Origin, Page as Letters, Selection, Unseen};
+use claimant_operate::dead::{DeadLetter, Ids, Page as Letters, Selection, Unseen};
 
 use super::cause::{Cause, Drawn, Edit, Found, MovesOn};
 use super::letters::{self, BODY_SHOWN, LOOKS_MAX, Letter};
@@ -48,12 +48,10 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
         draft.all("body").next().unwrap_or_default().clone_into(&mut letter.sent.body);
     }
     let sources = letters::sources(&dead);
-    // Of a queue that serves several, a letter that a function copied does not say where it came from. One of SQS or of a schedule does, and so do all
-    // of its cause.
+    // Of a queue that serves several, a letter that a function copied does not say where it came from. One of SQS does, and so do all of
+    // its cause.
     let only = <&[String; 1]>::try_from(sources.as_slice()).map(|[only]| only.as_str()).ok();
-    let first = page.letters.first();
-    let is_scheduled = first.is_some_and(|letter| matches!(letter.origin, Origin::Scheduled { .. }));
-    let came_from = first.and_then(DeadLetter::source).or(only.filter(|_| !is_scheduled)).map(str::to_owned);
+    let came_from = page.letters.first().and_then(DeadLetter::source).or(only).map(str::to_owned);
     // By this machine's clock. It may be behind that of SQS: what is shown is meant in any case. Where it is ahead, what is sent in that
     // time is meant, too.
     let until_ms = letters.iter().filter_map(|letter| letter.sent.sent_ms).fold(now_ms, u64::max);

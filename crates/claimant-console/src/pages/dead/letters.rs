@@ -122,7 +122,6 @@ impl Letter {
             how: match &letter.origin {
                 Origin::Copied => "copied here by its function",
                 Origin::Moved { .. } => "moved here by SQS: it was received too often",
-                Origin::Scheduled { .. } => "sent here by EventBridge Scheduler: a schedule could not send it",
                 Origin::Sent => "sent here by something else",
             },
             why: Why {

@@ -172,7 +172,7 @@ pub(super) async fn receive(
 }
 
 /// Returns messages of a queue that came after this position, hidden ones too, without receiving them: `limit` at most, and 4 MiB;
-/// of each body so many bytes, or all, as of a letter that the scheduler left: in its body is the message.
+/// of each body so many bytes, or all.
 pub(in super::super) fn look(
     sqs: &Sqs,
     queue: &str,
@@ -186,8 +186,7 @@ pub(in super::super) fn look(
             next = last;
             break;
         }
-        let is_whole = message.content.attributes.contains_key("SCHEDULE_ARN");
-        let received = receipt::shown(message, body_max.filter(|_| !is_whole).unwrap_or(usize::MAX));
+        let received = receipt::shown(message, body_max.unwrap_or(usize::MAX));
         bytes += received.body.len() + bytes_of(&received.message_attributes);
         last = Some(key);
         let (body_bytes, message) = (message.content.body.len(), show(received, &["All"], &["All".to_owned()]));
