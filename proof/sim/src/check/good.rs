@@ -68,8 +68,8 @@ fn is_undone(scenario: &Scenario) -> bool {
 /// five receives, one where the function cannot delete what is done. Not where deaths leave no trace, or fail several batches.
 /// What makes such a message look innocent again (an operator's act), and a receive that was lost to a `busy` key, count as one more; so do
 /// all of them where an operator may have moved them back from the dead-letter queue.
-/// So does one that was lost to a fault, or by the message itself; as two, if it also left the key in progress, since suspects run in the order of
-/// how many owners did that.
+/// One that was lost to a fault, or by the message itself, counts as two: an owner more can have left the key in progress, or a message that aborts
+/// was no suspect yet, and takes one besides as one that is (seed 3501330).
 fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
     let aborts = |works: &[Work]| works.iter().any(|work| matches!(work, Work::Abort(_)));
     let acts = |fault: &&Fault| matches!(**fault, Fault::Operate { at_ms, key, .. } if at_ms < at && scenario.keys.get(key).is_some_and(|works| aborts(works)));
@@ -77,7 +77,7 @@ fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
     let aborts = scenario.keys.iter().filter(|works| aborts(works)).count();
     let redrives =
         scenario.faults.iter().filter(|fault| matches!(fault, Fault::Redrive { at_ms } if *at_ms < at)).count();
-    let spent = if aborts > 0 { acts + busy + own + redrives * aborts } else { 0 };
+    let spent = if aborts > 0 { acts + busy + 2 * own + redrives * aborts } else { 0 };
     let traced = scenario.consumer.guarantee != Guarantee::Optimistic;
     // Those that do not fit one after the other run a few at once.
     let takes = scenario.keys.iter().filter_map(|works| works.last()).map(|work| match work {
@@ -91,14 +91,11 @@ fn is_bearable(scenario: &Scenario, at: u64, busy: usize, own: usize) -> bool {
 
 fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     let mut spent = Vec::new();
-    let (mut last, mut left) = (None, 0);
+    let mut last = None;
     for (no, invocation) in &timeline.invocations {
         let mine: Vec<_> = invocation.batch.iter().filter(|delivered| delivered.id == id).collect();
         if let Some(first) = mine.first() {
-            let what = spent_on(timeline, *no, invocation, id);
-            let is_own = matches!(what, Spent::Itself | Spent::Fate);
-            left += usize::from(is_own && is_left(timeline, invocation.over(timeline), id));
-            spent.push(what);
+            spent.push(spent_on(timeline, *no, invocation, id));
             // More than once in one batch.
             spent.extend(mine.iter().skip(1).map(|_| Spent::Fate));
             last = Some((*no, invocation, first.receives));
@@ -108,8 +105,8 @@ fn exhausted(timeline: &Timeline<'_>, at: u64, id: &str, found: &mut Found) {
     let busy = count(Spent::Busy) + count(Spent::BusyFailing);
     let own = count(Spent::Itself) + count(Spent::Fate);
     let neighbours = count(Spent::Neighbour);
-    let bears = || is_bearable(timeline.scenario, at, busy, own + left);
-    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && bears() {
+    if own <= FAULTS_MAX && neighbours > 0 && count(Spent::NoTurn) == 0 && is_bearable(timeline.scenario, at, busy, own)
+    {
         found.add("L4", at, format!("{id} is dead-lettered because of its neighbours: {spent:?}"));
     }
     // What is called can be away for longer than the receives last: then each copy fails, or waits for one that does (seed 708084).
@@ -194,16 +191,6 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
         }
         (None, None) => Spent::NoTurn,
     }
-}
-
-/// Whether a key of this message was left in progress for it at this time.
-fn is_left(timeline: &Timeline<'_>, at: u64, id: &str) -> bool {
-    timeline.spec(id).is_some_and(|spec| {
-        spec.works().any(|key| {
-            let at_it = timeline.record_between(&timeline.scenario.record_of(key, id), at, at).last().flatten();
-            at_it.is_some_and(|record| record.status == "IN_PROGRESS" && record.message_id == id)
-        })
-    })
 }
 
 /// Whether its process had no slot of the limit for the first half of the invocation: others had them all, whatever blocked a thread

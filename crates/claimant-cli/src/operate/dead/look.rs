@@ -278,7 +278,7 @@ async fn read(
     stop: &Stop,
 ) -> Result<(DeadLetterQueue, Report), Error> {
     let queue = queue?;
-    let mut watch = Watch::begin(queue.depth().visible, stop);
+    let mut watch = Watch::begin(queue.depth().visible, true, stop);
     let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
     watch.end();
     let report = report?;
