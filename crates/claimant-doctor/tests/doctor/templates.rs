@@ -386,7 +386,7 @@ const CASES: &[Case] = &[
     ),
     (&[("AttributeType: S", "AttributeType: N")], 24, Error, "its key is id N"),
     (&[("AttributeName: expires_at", "AttributeName: ttl")], 24, Warning, "on ttl"),
-    (&[("DeletionPolicy: Retain", "DeletionPolicy: Delete")], 25, Warning, "deleted with its stack"),
+    (&[("DeletionPolicy: Retain", "DeletionPolicy: Delete")], 25, Warning, "it is deleted by an update"),
     (&[("UpdateReplacePolicy: Retain", "")], 25, Warning, "by an update that replaces it"),
     (
         &[("PointInTimeRecoveryEnabled: true", "PointInTimeRecoveryEnabled: false")],
