@@ -59,8 +59,8 @@ pub(crate) fn read_certificates() {
 /// The timeouts of a connector: to connect, and to wait for the head of an answer.
 type Timeouts = (Option<Duration>, Option<Duration>);
 
-/// So many connectors are kept: runtimes of handlers come and go.
-const CONNECTORS_MAX: usize = 16;
+/// So many connectors are kept: more than handlers can have runtimes, with the engine's own, at one pair of timeouts.
+const CONNECTORS_MAX: usize = 32;
 
 /// Whose a connector is: the runtime on which its requests are made, and their timeouts.
 type Of = (Option<runtime::Id>, Timeouts);

@@ -104,6 +104,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns the error of the last end. None while its work is claimed: then the record still has that of an attempt before.
+    #[must_use]
+    pub fn error_of_end(&self) -> Option<&str> {
+        self.error.as_deref().filter(|_| self.status != Status::InProgress)
+    }
+
     /// Returns whether both are the same write of one key: owner and fence name one claim, status and lease everything that can
     /// happen to it.
     #[must_use]

@@ -201,6 +201,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Returns whether records outlive the process, and others see them. A function where they do not logs a warning when it starts.
+    /// What wraps a store passes it on.
     fn records_outlive_process(&self) -> bool {
         true
     }

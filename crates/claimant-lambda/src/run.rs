@@ -170,8 +170,8 @@ impl Drop for InFlight {
 /// next event fails the invocation that it has just finished, and once it has asked, an event may be on its way.
 fn threads_exhausted(in_flight: &InFlight) -> Error {
     let error = Error::new(format!(
-        "{BLOCKED_MAX} or more handlers of this process never returned and block their threads for good: this process takes no \
-         more messages. Give what they wait for a time limit, or the consumer a timeout"
+        "{BLOCKED_MAX} or more handlers of this process never returned and block their threads for good, or tasks that they spawned block \
+         all: this process takes no more messages. Give what they wait for a time limit, or the consumer a timeout"
     ));
     if in_flight.is_alone() {
         tracing::error!("{error}; the process ends");

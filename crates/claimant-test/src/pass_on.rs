@@ -107,6 +107,11 @@ macro_rules! pass_on {
             $inner.claims_outlive_owners()
         }
     };
+    ($self:ident => $inner:expr; records_outlive_process) => {
+        fn records_outlive_process(&$self) -> bool {
+            $inner.records_outlive_process()
+        }
+    };
     ($self:ident => $inner:expr; $($method:ident),+) => {
         $($crate::pass_on!($self => $inner; $method);)+
     };

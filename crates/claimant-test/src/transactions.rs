@@ -70,6 +70,10 @@ impl<X: Default + Send + 'static> MemoryTransactions<X> {
 }
 
 impl<X: Default + Send + 'static> Store for MemoryTransactions<X> {
+    fn records_outlive_process(&self) -> bool {
+        false
+    }
+
     fn claim<'a>(
         &'a self,
         request: &'a ClaimRequest,

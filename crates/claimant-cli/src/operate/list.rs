@@ -180,7 +180,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
             ];
             let mut table = Table::new(&columns);
             for Found { id, record, state } in &listed.found {
-                let error = record.error.clone().unwrap_or_default();
+                let error = record.error_of_end().unwrap_or_default().to_owned();
                 table.row([
                     typed(id.as_str()).into_owned(),
                     state.to_string(),

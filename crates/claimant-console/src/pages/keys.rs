@@ -230,6 +230,6 @@ fn row(found: &Found) -> Vec<Markup> {
         of_record(found.state.as_str()),
         text::count(u64::from(found.record.attempts)),
         text::time(found.record.updated_at.as_millis()),
-        html! { (found.record.error.as_deref().unwrap_or_default()) },
+        html! { (found.record.error_of_end().unwrap_or_default()) },
     ]
 }

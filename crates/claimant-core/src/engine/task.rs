@@ -168,6 +168,8 @@ impl<R: Send + 'static> Task<R> {
                 if let Some((threads, generation)) = &self.on {
                     shared.left_behind = Some(LeftBehind::on(generation));
                     drop(shared);
+                    // It may be the one that waited for timers and sockets, and what handlers opened there is in use.
+                    threads.tend();
                     // For all that start from now on. Where there are none, that is logged.
                     let _ = threads.instead_of(generation);
                 }

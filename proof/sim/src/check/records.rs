@@ -3,7 +3,7 @@
 use claimant_core::limits::WINDOW_DEFAULT_S;
 
 use super::Found;
-use crate::calls::{LIMIT, is_of_message};
+use crate::calls::is_of_message;
 use crate::entities::Request;
 use crate::history::{Call, Event, Kind, Record};
 use crate::scenario::{Fault, Guarantee, Scenario};
@@ -153,10 +153,7 @@ fn refused(timeline: &Timeline<'_>, at: u64, request: &Request, call: usize, see
     let parks = scenario.consumer.guarantee == Guarantee::AtMostOnce;
     // A record with the fingerprint of another rule is read, and then replaced.
     let deployed = scenario.faults.iter().any(|fault| matches!(fault, Fault::Deploy { .. }));
-    // So is a slot of a limit that another version divides into another number.
-    let other_slots =
-        scenario.consumer.limit.is_some_and(|limit| limit.other_slots.is_some()) && call.id.starts_with(LIMIT);
-    if call.kind != Kind::Claim || request.operation != "UpdateItem" || conflict || parks || deployed || other_slots {
+    if call.kind != Kind::Claim || request.operation != "UpdateItem" || conflict || parks || deployed {
         return;
     }
     let now = call.now.unwrap_or_default();
