@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`key`], `claim`, [`clock`], [`fingerprint`], [`record`] | the values, checked at the edge |
 //! | [`protocol`] | the pure decisions; nothing else decides |
-//! | [`store`], [`records`], [`memory`] | the contract of a store, what operators ask of one, and the reference store |
+//! | [`store`], `store_error`, [`records`], [`memory`] | the contract of a store, its errors, what operators ask of one, and the reference store |
 //! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `definition`, `rules`, `options`, `tuning` | a named handler, its rules and its options |
@@ -72,6 +72,7 @@ mod secret;
 pub mod settings;
 pub mod spans;
 pub mod store;
+mod store_error;
 mod threads;
 pub mod trace;
 pub mod transaction;
