@@ -141,8 +141,7 @@ pub(crate) async fn rows(
     operation: &str,
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let rows = timeout_at(until, statement.fetch_all(transaction)).await;
-    rows.map_err(|_| no_answer(operation))?.map_err(|error| explain(operation, &error))
+    rows_or(transaction, until, operation, statement, explain).await
 }
 
 /// Runs a statement, as [`rows`], in the transaction of a handler that has returned.
@@ -152,8 +151,18 @@ pub(crate) async fn rows_after_handler(
     operation: &str,
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
+    rows_or(transaction, until, operation, statement, explain_after_handler).await
+}
+
+async fn rows_or(
+    transaction: &mut Transaction,
+    until: Instant,
+    operation: &str,
+    statement: Statement<'_>,
+    explain: fn(&str, &sqlx::Error) -> StoreError,
+) -> Result<Vec<PgRow>, StoreError> {
     let rows = timeout_at(until, statement.fetch_all(transaction)).await;
-    rows.map_err(|_| no_answer(operation))?.map_err(|error| explain_after_handler(operation, &error))
+    rows.map_err(|_| no_answer(operation))?.map_err(|error| explain(operation, &error))
 }
 
 /// Runs a statement in a transaction, and passes on each row as it comes: also where a later one does not.

@@ -14,9 +14,13 @@ const GAP: &str = "  ";
 const CUT_TO_MIN: usize = 10;
 const ELLIPSIS: char = '…';
 
-/// Returns how long ago this was.
+/// Returns how long ago this was, or how far a clock was ahead of this machine's when it was written.
 pub(crate) fn age(time: Timestamp) -> String {
-    span(SystemClock.now().since(time).as_secs())
+    let now = SystemClock.now();
+    match time.since(now).as_secs() {
+        0 | 1 => span(now.since(time).as_secs()),
+        ahead => format!("{} ahead", span(ahead)),
+    }
 }
 
 /// How a column is set.
