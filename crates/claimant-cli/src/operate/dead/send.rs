@@ -15,8 +15,8 @@ use crate::operate::table::harmless;
 
 /// Send dead letters back to their queue: each is copied first, and deleted here once SQS has confirmed the copy.
 ///
-/// A letter that SQS moved goes to the queue that it came from; what a schedule could not send, to the queue that it was for; one that a
-/// function copied, to the only queue of this dead-letter queue, or to --to. What is completed is a duplicate then and does not run again, where its key comes from the payload; where it is
+/// A letter that SQS moved goes to the queue that it came from; one that a function copied, to the only queue of this dead-letter
+/// queue, or to --to. What is completed is a duplicate then and does not run again, where its key comes from the payload; where it is
 /// the message's id, it runs again, since the copy has another one. Parked work stays parked until its key is released (claimant
 /// release RECORD). Another body under the same key is a conflict, until the key is forgotten (claimant forget RECORD).
 ///

@@ -21,7 +21,7 @@ pub(crate) struct Which {
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
 
-    /// Of this consumer; or moved by SQS from this queue, or not sent to it by a schedule
+    /// Of this consumer; or moved by SQS from this queue
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
 
