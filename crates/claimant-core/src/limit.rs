@@ -5,11 +5,18 @@ use std::time::Duration;
 pub use crate::engine::limit::worker::{LimitTurn, Line, WorkerLimit};
 use crate::key::ConsumerName;
 use crate::limits::{LIMIT_SLOTS_DEFAULT, LIMIT_SLOTS_MAX};
-pub use crate::protocol::rate::Allowed;
+pub use crate::protocol::rate::{Allowed, Plan};
 
-/// The consumer whose keys are limits and their slots: `claimant-rate#mail` has what an operator has set, `claimant-rate#mail/0` and
-/// so on are held by processes. No other consumer has this name.
+/// The consumer whose keys are limits: `claimant-rate#mail` has what an operator has set, `claimant-rate#mail/plan` what all processes go
+/// by, `claimant-rate#mail/0` and so on are the slots that they hold, and `claimant-rate#mail/wanted` says that one has none. No other
+/// consumer has this name.
 pub const LIMIT_CONSUMER: &str = "claimant-rate";
+
+/// What follows a limit's name and `/` in the key of its [`Plan`].
+pub const LIMIT_PLAN: &str = "plan";
+
+/// What follows them in the key of the mark that a process has no slot.
+pub const LIMIT_WANTED: &str = "wanted";
 
 /// A limit across all processes: how many messages are started each second for a system that handlers call, or run at once, or both.
 ///
@@ -79,6 +86,11 @@ impl Limit {
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = slots;
         self
+    }
+
+    /// Returns what all processes go by where no operator has set anything.
+    pub(crate) fn plan(&self) -> Plan {
+        Plan { allowed: self.allowed, slots: self.slots }
     }
 
     /// Returns what is out of bounds, in words.

@@ -248,20 +248,36 @@ pub const LIMIT_LATE_MS: u64 = 20;
 /// deliver.
 pub(crate) const LIMIT_BACK_MS: u64 = 3_000;
 
-/// How long a process keeps a slot before it lets others have it, or sixty times as long as between two calls where that is more.
+/// How long the plan of a limit holds: what all processes go by. Renewed in its second half by whoever looks at it then.
+pub const LIMIT_PLAN_MS: u64 = 30_000;
+
+/// In how much time those looks are.
+pub(crate) const LIMIT_PLAN_SPREAD_MS: u64 = 2_000;
+
+/// How long before the plan's end it is looked at again where it was not renewed.
+pub(crate) const LIMIT_PLAN_LAST_MS: u64 = 4_000;
+
+/// How long the other processes know that one has no slot.
+pub(crate) const LIMIT_WANTED_MS: u64 = 6_000;
+
+/// How often a process with more than one slot looks whether another one has none; one with a single slot three times less often.
+pub(crate) const LIMIT_LISTEN_MS: u64 = 5_000;
+
+/// How long a process keeps its only slot before it lets others have it that have none, or sixty times as long as between two calls where
+/// that is more.
 pub(crate) const LIMIT_TERM_MS: u64 = 60_000;
 
-/// How long a process leaves a slot to others that it has let go after its term.
-pub(crate) const LIMIT_LEFT_MS: u64 = 300;
+/// How long a process leaves a slot to others that it has let go for them.
+pub(crate) const LIMIT_LEFT_MS: u64 = 2_000;
 
-/// How long a process that was granted a slot, or refused one that it knew nothing of, waits before it asks for another one.
+/// How long a process that was granted a slot, or has none and was refused one, waits before it asks for one that may be free.
 pub(crate) const LIMIT_NEXT_MS: u64 = 100;
 
-/// How often a process without a slot asks for one that was not free.
+/// How often a process without a slot asks for one that was not free; and how long one has had its first slot when it asks for another.
 pub const LIMIT_ASK_MS: u64 = 1_000;
 
-/// How often a process in which messages wait reads what an operator has set.
-pub const LIMIT_LOOK_MS: u64 = 30_000;
+/// How often a process that has a slot asks for another one at least: less often each time that none was free.
+pub(crate) const LIMIT_MORE_MS: u64 = 15_000;
 
 /// Keys are claimed for calls that begin within this time.
 pub(crate) const LIMIT_AHEAD_MS: u64 = 500;

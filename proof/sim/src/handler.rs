@@ -107,7 +107,7 @@ fn consumers(world: &World, process: &Arc<Process>, table: &LockTable) -> Consum
             Guarantee::Optimistic => transactional(world, process, table.optimistic_transactions(), number),
             _ => leased(world, process, table, number),
         };
-        set_up(world, consumer)
+        set_up(world, process.slot, consumer)
     };
     let several = Several { first_only: world.mutant == Some(Mutant::EventsForgotten) };
     if scenario.consumer.routes.is_none() {
@@ -156,7 +156,8 @@ fn bent(world: &World) -> Option<Mutant> {
     world.mutant.filter(|mutant| mutant.bends_answers() && (at_most_once || *mutant != Mutant::ClaimsAhead))
 }
 
-fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
+/// Sets what the scenario says, in the process of this place.
+fn set_up(world: &World, place: usize, consumer: Consumer<Payload>) -> Consumer<Payload> {
     let spec = &world.scenario.consumer;
     let mut consumer = consumer.concurrency(spec.concurrency);
     if world.mutant == Some(Mutant::MessageIdsForKeys) && spec.guarantee == Guarantee::AtMostOnce {
@@ -185,7 +186,8 @@ fn set_up(world: &World, consumer: Consumer<Payload>) -> Consumer<Payload> {
         let breaker = Breaker::new(DOWNSTREAM).opens_after(failures, of).open_for(Duration::from_millis(open_for_ms));
         consumer = consumer.breaker(breaker);
     }
-    if let Some(LimitSpec { per_second, at_once, slots }) = spec.limit {
+    let limit = spec.limit.map(|limit| limit.of_process(place));
+    if let Some(LimitSpec { per_second, at_once, slots, .. }) = limit {
         let limit = Limit::new(DOWNSTREAM).slots(slots);
         let limit = per_second.into_iter().fold(limit, Limit::per_second);
         consumer = consumer.limit(at_once.into_iter().fold(limit, Limit::at_once));

@@ -5,7 +5,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`scenario`], [`fault`], [`draw`] | a run as data, what goes wrong in it, and how a seed becomes one |
+//! | [`scenario`], [`limited`], [`fault`], [`draw`] | a run as data, its limit, what goes wrong in it, and how a seed becomes one |
 //! | [`run`], [`world`], [`history`] | one run, what its processes share, and what happened in it |
 //! | [`cloud`], [`delivery`], [`event`] | producer, operator and event source mapping; one invocation; messages as events |
 //! | [`process`], [`threads`] | processes that are killed and stopped; threads that handlers block |
@@ -35,6 +35,7 @@ pub mod handler;
 pub mod history;
 pub mod intake_api;
 pub mod judge;
+pub mod limited;
 pub mod mutant;
 pub mod operator;
 pub mod payloads;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::fault::{Act, Fate, Fault};
+pub use crate::limited::{LimitSpec, OtherLimit};
 
 /// One run: who works, on what, and what goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,26 +85,6 @@ pub struct ConsumerSpec {
     /// Of how many tenants its keys are, where it has a rule for that.
     #[serde(default)]
     pub tenants: Option<u32>,
-}
-
-/// A limit's settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimitSpec {
-    /// How many messages are started in a second.
-    pub per_second: Option<u32>,
-    /// How many run at once.
-    pub at_once: Option<u32>,
-    /// Into how many slots it is split.
-    pub slots: u32,
-}
-
-impl LimitSpec {
-    /// How many slots are used.
-    #[must_use]
-    pub fn used(self) -> u32 {
-        let most = self.per_second.unwrap_or(u32::MAX).min(self.at_once.unwrap_or(u32::MAX));
-        most.clamp(1, self.slots)
-    }
 }
 
 /// A breaker's settings.

@@ -1,9 +1,12 @@
 //! `claimant limit`: what a limit allows all processes together, changed while they run.
 
+use std::time::Duration;
+
 use claimant_core::error::Chain;
-use claimant_core::limit::Allowed;
+use claimant_core::limit::{Allowed, Plan};
+use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
-use claimant_operate::keys::{Keys, LimitOrder, LimitSet, LimitState, SlotState, operator, span};
+use claimant_operate::keys::{Keys, LimitOrder, LimitSet, LimitState, LimitUse, SlotState, operator, span};
 use claimant_operate::open::{OpenStore, find};
 use serde_json::{Value, json};
 
@@ -16,8 +19,9 @@ use crate::output::{note, say, say_json};
 
 /// Show or change a limit: how many messages all processes start in a time, or run at once, for a system that they call.
 ///
-/// Without an option it is shown, with the slots that processes hold. What is set holds for every consumer whose limit has this name
-/// in the store, within half a minute; what no option names stays as it was set, or as the functions set it.
+/// Without an option it is shown, with what all processes go by now, and the slots that they hold. What is set holds for every consumer
+/// whose limit has this name in the store, all at once and within half a minute; what no option names stays as it was set, or as the
+/// functions set it.
 ///
 /// Exit codes: 0 where it is as asked for, 1 where the question was answered with no or another one has set it meanwhile, 2 where it could
 /// not be set, or it is not known whether it was, or, without an option, it or its slots could not be looked at, 130 where Ctrl-C was the
@@ -65,12 +69,12 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
         if !options.output.json {
             say(headline(&options.name, &before));
         }
-        let slots = known(store.keys.limit_slots(&options.name).await);
-        let ended = if slots.is_ok() { Ended::Well } else { Ended::NotDone };
+        let used = known(store.keys.limit_use(&options.name).await);
+        let ended = if used.is_ok() { Ended::Well } else { Ended::NotDone };
         if options.output.json {
-            say_json(&document(&options.name, &before, slots));
+            say_json(&document(&options.name, &before, used));
         } else {
-            slots.into_iter().for_each(show);
+            used.into_iter().for_each(|used| show(&options, used));
         }
         return Ok(ended);
     }
@@ -108,14 +112,14 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
         say(headline(&options.name, &state));
     }
     // Who has the slots is not what was asked for: it keeps nobody waiting, and its failure says nothing of the limit.
-    let slots = stop.or(store.keys.limit_slots(&options.name)).await;
-    let slots = slots.map_or_else(|| Err("Ctrl-C came first".to_owned()), known);
+    let used = stop.or(store.keys.limit_use(&options.name)).await;
+    let used = used.map_or_else(|| Err("Ctrl-C came first".to_owned()), known);
     if options.output.json {
-        let mut document = document(&options.name, &state, slots);
+        let mut document = document(&options.name, &state, used);
         document["changed"] = is_changed.into();
         say_json(&document);
     } else {
-        slots.into_iter().for_each(show);
+        used.into_iter().for_each(|used| show(&options, used));
     }
     Ok(if is_changed { Ended::WithFaults } else { Ended::Well })
 }
@@ -131,7 +135,7 @@ async fn store_of<'a>(stores: &'a [OpenStore], name: &str) -> Result<&'a OpenSto
         return Ok(store);
     }
     for store in stores {
-        if !store.keys.limit_slots(name).await?.is_empty() {
+        if store.keys.limit_use(name).await? != LimitUse::default() {
             return Ok(store);
         }
     }
@@ -166,36 +170,51 @@ fn headline(name: &str, state: &LimitState) -> String {
     format!("{name}: {}{note}", in_words(state.set))
 }
 
-/// The slots, or why they are not known.
-type Slots = Result<Vec<SlotState>, String>;
+/// What processes make of it, or why that is not known.
+type Used = Result<LimitUse, String>;
 
-/// Returns the slots; says why, where they are not known.
-fn known(slots: Result<Vec<SlotState>, Error>) -> Slots {
-    let why = slots.map_err(|error| Chain(&error).to_string());
+/// Returns what processes make of it; says why, where that is not known.
+fn known(used: Result<LimitUse, Error>) -> Used {
+    let why = used.map_err(|error| Chain(&error).to_string());
     why.inspect_err(|why| note(harmless(&format!("Who has its slots is not known: {why}"))))
 }
 
-fn show(slots: Vec<SlotState>) {
-    if slots.is_empty() {
-        return say(
+fn show(options: &OnLimit, used: LimitUse) {
+    let now = SystemClock.now();
+    let skew = options.target.skew.unwrap_or(Duration::from_millis(SKEW_DEFAULT_MS));
+    let too_long = used.held_too_long(&options.name, (now, skew));
+    if let Some((plan, until)) = used.plan {
+        let (allowed, left) = (in_words(Some(plan.allowed)), span(until.since(now).as_secs()));
+        say(format!("All processes go by {allowed}, in {} slots; another plan can hold in {left}.", plan.used()));
+    }
+    if used.slots.is_empty() {
+        say(
             "No slot is held: nothing runs that it limits, or its functions have another store, prefix or name for it.",
         );
+    } else {
+        let mut table = Table::new(&[("SLOT", Fit::Number), ("HELD BY", Fit::End), ("LEASE", Fit::Number)]);
+        for slot in used.slots {
+            table.row([slot.number.to_string(), slot.consumer, span(slot.until.since(now).as_secs())]);
+        }
+        table.lines().into_iter().for_each(say);
     }
-    let mut table = Table::new(&[("SLOT", Fit::Number), ("HELD BY", Fit::End), ("LEASE", Fit::Number)]);
-    let now = SystemClock.now();
-    for slot in slots {
-        let left = span(slot.until.since(now).as_secs());
-        table.row([slot.number.to_string(), slot.consumer, left]);
+    for key in too_long {
+        note(format!(
+            "{key} is held for longer than any lease lasts: the clock of its process was far ahead, or this machine's is behind. Once that process has ended: claimant release {key} --force"
+        ));
     }
-    table.lines().into_iter().for_each(say);
 }
 
 /// Returns what is known as JSON.
-fn document(name: &str, state: &LimitState, slots: Slots) -> Value {
+fn document(name: &str, state: &LimitState, used: Used) -> Value {
     let slot = |slot: SlotState| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) });
-    let mut document = json!({ "limit": name, "set": state.set, "note": state.note, "slots": null });
-    match slots {
-        Ok(slots) => document["slots"] = slots.into_iter().map(slot).collect(),
+    let plan = |(plan, until): (Plan, Timestamp)| json!({ "allowed": plan.allowed, "slots": plan.used(), "until": until.to_utc() });
+    let mut document = json!({ "limit": name, "set": state.set, "note": state.note, "plan": null, "slots": null });
+    match used {
+        Ok(used) => {
+            document["plan"] = used.plan.map(plan).into();
+            document["slots"] = used.slots.into_iter().map(slot).collect();
+        }
         Err(why) => document["slots_not_known"] = why.into(),
     }
     document

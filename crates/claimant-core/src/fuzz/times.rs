@@ -10,9 +10,10 @@ use crate::engine::admission::{fits, to_claim, to_settle};
 use crate::engine::learned::Durations;
 use crate::limits::{
     BACKOFF_BASE_MS, BACKOFF_MAX_MS, CLAIM_AHEAD_MAX, CONCURRENCY_MAX, LEASE_MARGIN_MS, LEASE_MAX_MS, LIMIT_LEASE_MS,
-    SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
+    LIMIT_PLAN_MS, SETTLE_RESERVE_MAX_MS, STORE_BATCH_MAX, TIME_MAX_MS,
 };
-use crate::protocol::rate::Allowed;
+use crate::protocol::plan::SeenPlan;
+use crate::protocol::rate::{Allowed, Plan};
 use crate::protocol::slots::{LimitSlots, Now, SlotAnswer};
 use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, decide, interruptions_in};
 use crate::{ConsumerName, Fence, Fingerprint, InvocationTime, Key, MessageId, OwnerToken, Record, RecordId, Status};
@@ -174,7 +175,13 @@ fn limits() {
     hold("calls of a limit", file!(), inputs, |((calls, per_ms, at_once, slots), holds, pauses, within)| {
         let (start, allowed) = (Instant::now(), Allowed { calls, per_ms, at_once });
         let now = |mono: Instant| Now { wall: Timestamp::from_millis(1_000).plus(mono - start), mono };
-        let mut known = LimitSlots::new(allowed, slots, start);
+        let plan = Plan { allowed, slots };
+        let mut known = LimitSlots::new(plan, start);
+        let goes_by = |known: &mut LimitSlots, asked: Now| {
+            let seen = SeenPlan { plan, lease_until: asked.wall.plus(MS(LIMIT_PLAN_MS)), asked };
+            known.looked(Some(seen), asked, MS(0));
+        };
+        goes_by(&mut known, now(start));
         let lease_until = |asked: Now| asked.wall.plus(MS(LIMIT_LEASE_MS));
         for number in (0..slots).filter(|number| holds >> number & 1 == 1) {
             let asked = now(start);
@@ -185,6 +192,7 @@ fn limits() {
             let end = at + MS(pause);
             while at < end {
                 at = end.min(at + MS(LIMIT_LEASE_MS / 2));
+                goes_by(&mut known, now(at));
                 for number in 0..slots {
                     let _ = known.renewed(number, now(at), Ok(Some(lease_until(now(at)))));
                 }

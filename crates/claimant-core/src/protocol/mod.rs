@@ -7,6 +7,7 @@
 pub(crate) mod breaker;
 mod claiming;
 mod operating;
+pub(crate) mod plan;
 mod policy;
 pub(crate) mod rate;
 mod settling;

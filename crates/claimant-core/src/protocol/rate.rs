@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::operating::note;
 use crate::claim::OwnerToken;
 use crate::clock::Timestamp;
-use crate::key::RecordId;
-use crate::limits::{LIMIT_CALLS_MAX, LIMIT_PER_MAX_MS, LIMIT_PER_MIN_MS, WINDOW_MAX_S};
+use crate::key::{InvalidValue, MessageId, RecordId};
+use crate::limits::{LIMIT_CALLS_MAX, LIMIT_PER_MAX_MS, LIMIT_PER_MIN_MS, LIMIT_SLOTS_MAX, WINDOW_MAX_S};
 use crate::record::{Record, Status};
 
 /// What a limit allows all processes together: so many calls in a time, so many at once, or both.
@@ -86,26 +86,53 @@ impl Allowed {
         let (calls, per_ms) = if self.calls.is_some() { (self.calls, self.per_ms) } else { (own.calls, own.per_ms) };
         Self { calls, per_ms, at_once: self.at_once.or(own.at_once) }
     }
+}
 
-    /// Returns how many of so many slots are used: no more than calls in a second, or at once, so that none of them is too slow.
+/// What all processes of a limit go by: what it allows, and into how many slots that is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What it allows all of them together.
+    pub allowed: Allowed,
+    /// How many slots there are.
+    pub slots: u32,
+}
+
+impl Plan {
+    /// Returns the plan that this record holds, whether or not its lease is over: its text is in place of the id of a message.
+    /// `None` where it is of no plan, or of one that is out of bounds.
     #[must_use]
-    pub fn used(&self, slots: u32) -> u32 {
-        let each_second = self.calls.map_or(u64::from(slots), |calls| u64::from(calls) * 1_000 / self.per_ms.max(1));
-        let at_once = u64::from(self.at_once.unwrap_or(slots));
+    pub fn held_by(record: &Record) -> Option<Self> {
+        let plan: Self = serde_json::from_str(record.message_id.as_str()).ok()?;
+        let is_whole = record.status == Status::InProgress && (1..=LIMIT_SLOTS_MAX).contains(&plan.slots);
+        (is_whole && plan.allowed.faults().is_empty()).then_some(plan)
+    }
+
+    /// Returns its text, as a record holds it.
+    pub(crate) fn text(&self) -> Result<MessageId, InvalidValue> {
+        MessageId::new(serde_json::json!(self).to_string())
+    }
+
+    /// Returns how many of its slots are used: no more than calls in a second, or at once, so that none of them is too slow.
+    #[must_use]
+    pub fn used(&self) -> u32 {
+        let Self { allowed: Allowed { calls, per_ms, at_once }, slots } = *self;
+        let each_second = calls.map_or(u64::from(slots), |calls| u64::from(calls) * 1_000 / per_ms.max(1));
         // OK because it is no more than the slots.
-        each_second.min(at_once).clamp(1, u64::from(slots.max(1))) as u32
+        each_second.min(at_once.unwrap_or(slots).into()).clamp(1, u64::from(slots.max(1))) as u32
     }
 
-    /// Returns the time between two calls in one of so many slots that are used.
-    #[must_use]
-    pub fn interval(&self, used: u32) -> Duration {
-        let nanos = |calls: u32| (u64::from(used) * self.per_ms * 1_000_000).div_ceil(u64::from(calls.max(1)));
-        self.calls.map_or(Duration::ZERO, |calls| Duration::from_nanos(nanos(calls)))
+    /// Returns the time between two calls in a slot.
+    pub(crate) fn interval(&self) -> Duration {
+        let all = u64::from(self.used()) * self.allowed.per_ms * 1_000_000;
+        let nanos = |calls: u32| Duration::from_nanos(all.div_ceil(u64::from(calls.max(1))));
+        self.allowed.calls.map_or(Duration::ZERO, nanos)
     }
 
-    /// Returns how many calls may run at once in this one of so many slots that are used.
-    pub(crate) fn at_once_in(&self, number: u32, used: u32) -> u32 {
-        self.at_once.map_or(u32::MAX, |all| all / used + u32::from(number < all % used))
+    /// Returns how many calls may run at once in the slot of this number.
+    pub(crate) fn at_once_in(&self, number: u32) -> u32 {
+        let used = self.used();
+        self.allowed.at_once.map_or(u32::MAX, |all| all / used + u32::from(number < all % used))
     }
 }
 
@@ -114,7 +141,6 @@ mod tests {
     use super::*;
     use crate::claim::Fence;
     use crate::fingerprint::Fingerprint;
-    use crate::key::MessageId;
 
     fn allowed(calls: u32, per_s: u64, at_once: u32) -> Allowed {
         let some = |n| if n == 0 { None } else { Some(n) };
@@ -138,9 +164,10 @@ mod tests {
         for ((calls, per_s, at_once, slots), (used, interval), each) in rows {
             let limit = allowed(calls, per_s, at_once);
             assert!(limit.faults().is_empty(), "{limit:?}");
-            assert_eq!(limit.used(slots), used, "{limit:?}");
-            assert_eq!(limit.interval(used).as_nanos().div_ceil(1_000_000), interval, "{limit:?}");
-            let at_once: Vec<_> = (0..used).map(|number| limit.at_once_in(number, used)).collect();
+            let plan = Plan { allowed: limit, slots };
+            assert_eq!(plan.used(), used, "{limit:?}");
+            assert_eq!(plan.interval().as_nanos().div_ceil(1_000_000), interval, "{limit:?}");
+            let at_once: Vec<_> = (0..used).map(|number| plan.at_once_in(number)).collect();
             assert!(each.is_empty() || at_once == each, "{at_once:?}");
         }
     }
@@ -160,10 +187,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_operator_sets_it_by_the_result_of_a_completed_key() {
-        let now = Timestamp::from_millis(100_000);
-        let record = Record {
+    /// A record with a result, completed at this time.
+    fn completed(now: Timestamp) -> Record {
+        Record {
             status: Status::Completed,
             owner: OwnerToken::from_stored("a"),
             fence: Fence::FIRST,
@@ -178,7 +204,40 @@ mod tests {
             result: Some(r#"{"calls":20,"per_ms":1000}"#.into()),
             error: None,
             note: None,
+        }
+    }
+
+    #[test]
+    fn a_plan_is_the_text_of_a_record_that_is_held() {
+        let held = |text: &str| Record {
+            status: Status::InProgress,
+            message_id: MessageId::new(text).unwrap(),
+            ..completed(Timestamp::from_millis(1))
         };
+        for plan in [
+            Plan { allowed: allowed(50, 1, 20), slots: 10 },
+            Plan { allowed: allowed(0, 1, 1), slots: 1 },
+            Plan { allowed: allowed(LIMIT_CALLS_MAX, 60, LIMIT_CALLS_MAX), slots: LIMIT_SLOTS_MAX },
+        ] {
+            let record = held(plan.text().unwrap().as_str());
+            assert_eq!(Plan::held_by(&record), Some(plan));
+            assert_eq!(Plan::held_by(&Record { status: Status::Failed, ..record }), None);
+        }
+        for other in [
+            "confirmation",
+            r#"{"allowed":{"calls":5,"per_ms":1000},"slots":0}"#,
+            r#"{"allowed":{"calls":5,"per_ms":1000},"slots":101}"#,
+            r#"{"allowed":{"per_ms":1000},"slots":1}"#,
+            r#"{"allowed":{"calls":5,"per_ms":1000},"slots":1,"by":"x"}"#,
+        ] {
+            assert_eq!(Plan::held_by(&held(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_operator_sets_it_by_the_result_of_a_completed_key() {
+        let now = Timestamp::from_millis(100_000);
+        let record = completed(now);
         assert_eq!(Allowed::set_by(Some(&record), now), Some(allowed(20, 1, 0)));
         assert_eq!(Allowed::set_by(None, now), None);
         assert_eq!(Allowed::set_by(Some(&record), Timestamp::from_millis(200_001)), None, "its window is over");

@@ -2,75 +2,62 @@
 //!
 //! A limit is split into slots, each the record of a key: whoever is granted its claim has the slot, and nobody else meanwhile. In a
 //! slot, calls begin one after the other, an interval apart, the first one an interval after the slot was granted. So whatever
-//! becomes of its holders, the calls of a slot are an interval apart, less only by what its present holder was late.
+//! becomes of its holders, the calls of a slot are an interval apart, less only by what its present holder was late. How many slots there
+//! are, and how long an interval is, says the [plan](super::plan), which all processes go by.
+//!
+//! A process that has no slot says so by a mark, another key. Those that have more than one then let the others go, and those that
+//! have had a single one for long let it go, too.
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::rate::Allowed;
-pub(crate) use super::slot::Now;
+use super::plan::{KnownPlan, SeenPlan};
+use super::rate::Plan;
 use super::slot::{LimitSlot, ms};
+pub(crate) use super::slot::{Now, SlotAnswer, SlotRequest};
 use crate::clock::Timestamp;
-use crate::limits::{LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_LOOK_MS, LIMIT_NEXT_MS, LIMIT_TERM_MS};
-
-/// What is to be asked of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SlotRequest {
-    /// What an operator has set.
-    Read,
-    Claim(u32),
-    Renew(u32),
-    Release(u32),
-}
-
-/// What came of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SlotAnswer {
-    /// It is held until then, if it was asked for at this time.
-    Held { asked: Now, lease_until: Timestamp },
-    /// Another one holds it, for so long as far as is known.
-    Busy(Duration),
-    /// The store gave no answer.
-    Unanswered,
-}
+use crate::limits::{
+    LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_LISTEN_MS, LIMIT_MORE_MS, LIMIT_NEXT_MS, LIMIT_SLOTS_MAX, LIMIT_WANTED_MS,
+};
 
 /// What a process knows of a limit.
 #[derive(Debug, Clone)]
 pub(crate) struct LimitSlots {
-    /// As the consumer sets it.
-    own: Allowed,
-    slots: u32,
-    allowed: Allowed,
+    plan: KnownPlan,
     held: Vec<LimitSlot>,
     /// Of each slot: when it may be free, as far as is known.
     free_at: Vec<Instant>,
     ask_at: Instant,
-    read_at: Instant,
-    /// Whether an answer is awaited to a claim, or to a read.
+    /// How often one was refused since one was granted.
+    refusals: u32,
+    /// Until when some process has no slot, as far as is known.
+    wanted_until: Instant,
+    listen_at: Instant,
+    /// Whether an answer is awaited to what is neither a renewal nor a release.
     asking: bool,
     /// Whether a message had to wait for the next call lately, and not for a slot.
     short: bool,
-    /// Until when it is remembered that another process had the slot that this one wanted.
-    contended_until: Instant,
 }
 
 impl LimitSlots {
-    pub(crate) fn new(allowed: Allowed, slots: u32, now: Instant) -> Self {
-        let free_at = (0..slots).map(|_| now).collect();
-        let (ask_at, read_at, contended_until, held) = (now, now, now, Vec::new());
-        let (asking, short) = (false, false);
-        Self { own: allowed, slots, allowed, held, free_at, ask_at, read_at, asking, short, contended_until }
+    /// Returns what a process knows that would have this plan.
+    pub(crate) fn new(own: Plan, now: Instant) -> Self {
+        let (plan, held, free_at) = (KnownPlan::none(own, now), Vec::new(), vec![now; LIMIT_SLOTS_MAX as usize]);
+        let (ask_at, wanted_until, listen_at) = (now, now, now);
+        let (refusals, asking, short) = (0, false, false);
+        Self { plan, held, free_at, ask_at, refusals, wanted_until, listen_at, asking, short }
     }
 
-    fn used(&self) -> u32 {
-        self.allowed.used(self.slots)
+    /// Returns what all processes go by, as far as is known.
+    pub(crate) fn plan(&self) -> Plan {
+        self.plan.plan
     }
 
     /// Returns the time between two calls in a slot.
     pub(crate) fn interval(&self) -> Duration {
-        self.allowed.interval(self.used())
+        self.plan().interval()
     }
 
     /// Forgets the slots whose leases are over.
@@ -82,24 +69,25 @@ impl LimitSlots {
         self.held.iter().any(|slot| slot.number == number)
     }
 
-    /// Returns whether a slot is to be let go: its term is over, or it is not used any more.
-    fn is_closing(&self, slot: &LimitSlot, now: Now) -> bool {
-        slot.has_had_its_term(now, self.interval()) || slot.number >= self.used()
+    /// Returns whether a slot is to be let go: for others, or since there is no such slot any more.
+    fn is_closed(&self, slot: &LimitSlot, now: Now) -> bool {
+        slot.closes_at().is_some_and(|at| at <= now.mono) || slot.number >= self.plan().used()
     }
 
-    /// The slots in which calls may begin, and how many at once in each.
+    /// The slots in which calls may begin, and how many at once in each. None without a plan that holds.
     fn open(&self, now: Now) -> impl Iterator<Item = (&LimitSlot, u32)> {
-        let used = self.used();
-        let free = move |slot: &LimitSlot| self.allowed.at_once_in(slot.number, used).saturating_sub(slot.running);
-        let is_open = move |slot: &&LimitSlot| !slot.is_over(now) && !self.is_closing(slot, now);
+        let (plan, holds) = (self.plan(), self.plan.holds(now));
+        let free = move |slot: &LimitSlot| plan.at_once_in(slot.number).saturating_sub(slot.running);
+        let is_open = move |slot: &&LimitSlot| holds && !slot.is_over(now) && !self.is_closed(slot, now);
         self.held.iter().filter(is_open).map(move |slot| (slot, free(slot)))
     }
 
     /// Returns how many calls can begin within this time, in the slots that are held.
     pub(crate) fn soon(&self, now: Now, within: Duration) -> usize {
         let interval = self.interval();
+        let by = (now.mono + within).min(self.plan.ends_at() - Duration::from_nanos(1));
         // OK because it is no more than `free`.
-        let of = |(slot, free): (&LimitSlot, u32)| slot.soon(now, within, interval).min(u128::from(free)) as usize;
+        let of = |(slot, free): (&LimitSlot, u32)| slot.soon(now, by, interval).min(u128::from(free)) as usize;
         self.open(now).map(of).fold(0, usize::saturating_add)
     }
 
@@ -116,7 +104,7 @@ impl LimitSlots {
             self.short |= self.held.iter().any(|slot| slot.used);
             return None;
         };
-        let (interval, counts) = (self.interval(), self.allowed.at_once.is_some());
+        let (interval, counts) = (self.interval(), self.plan().allowed.at_once.is_some());
         if let Some(slot) = self.held.iter_mut().find(|slot| slot.number == number) {
             slot.begin(now, interval, counts);
         }
@@ -133,32 +121,33 @@ impl LimitSlots {
 
     /// Returns since when a slot is held, which tells one holding of it from another; `None` where calls are not counted.
     pub(crate) fn counted_since(&self, number: u32) -> Option<Instant> {
-        self.allowed.at_once?;
+        self.plan().allowed.at_once?;
         self.held.iter().find(|slot| slot.number == number).map(|slot| slot.since)
     }
 
     /// Returns what is to be done now where so many messages wait, or when there may be something to be done.
     pub(crate) fn next(&mut self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
         self.forget(now);
+        self.make_room(now);
         let (mut wake_at, mut due) = (None::<Instant>, None);
         let earlier = |wake_at: Option<Instant>, at: Instant| Some(wake_at.map_or(at, |other| other.min(at)));
         for slot in &self.held {
             let needed = waiting > 0 || slot.running > 0;
-            match self.is_closing(slot, now) && slot.running == 0 {
+            match self.is_closed(slot, now) && slot.running == 0 {
                 _ if slot.renewing => {}
                 true => due = Some(SlotRequest::Release(slot.number)),
-                false if needed && slot.renew_at <= now.mono => due = due.or(Some(SlotRequest::Renew(slot.number))),
-                false if needed => {
-                    let term_end = Some(slot.term_ends_at(self.interval())).filter(|end| *end > now.mono);
-                    wake_at = term_end.into_iter().chain([slot.renew_at]).fold(wake_at, earlier);
+                false if needed && slot.renew_at() <= now.mono => due = due.or(Some(SlotRequest::Renew(slot.number))),
+                false => {
+                    let renew_at = needed.then_some(slot.renew_at());
+                    let closes_at = slot.closes_at().filter(|at| *at > now.mono);
+                    wake_at = renew_at.into_iter().chain(closes_at).fold(wake_at, earlier);
                 }
-                false => {}
             }
         }
         if due.is_none() && waiting > 0 && !self.asking {
             match self.ask(now, waiting, seed) {
                 Ok(step) => due = Some(step),
-                Err(at) => wake_at = at.into_iter().fold(wake_at, earlier),
+                Err(at) => wake_at = earlier(wake_at, at),
             }
         }
         match due {
@@ -171,34 +160,89 @@ impl LimitSlots {
             Some(SlotRequest::Renew(number)) => {
                 self.held.iter_mut().filter(|slot| slot.number == number).for_each(|slot| slot.renewing = true);
             }
-            Some(SlotRequest::Read | SlotRequest::Claim(_)) => self.asking = true,
+            Some(_) => self.asking = true,
             None => return Err(wake_at),
         }
         due.ok_or(wake_at)
     }
 
+    /// Closes slots for a process that has none: all but one, and that one after its term. What messages come back for is kept.
+    fn make_room(&mut self, now: Now) {
+        if self.wanted_until <= now.mono {
+            return;
+        }
+        let (interval, used) = (self.interval(), self.plan().used());
+        let open = self.held.iter().filter(|slot| slot.closes_at().is_none() && slot.number < used);
+        let last = open.max_by_key(|slot| slot.since);
+        let kept = last.filter(|slot| !slot.has_had_its_term(now, interval)).map(|slot| slot.number);
+        let others = self.held.iter_mut().filter(|slot| Some(slot.number) != kept && !slot.is_awaited(now));
+        others.for_each(|slot| slot.close(now));
+        if kept.is_none() && self.held.iter().any(|slot| slot.closes_at().is_some()) {
+            self.ask_at = self.ask_at.max(now.mono + ms(LIMIT_LEFT_MS));
+        }
+    }
+
     /// What to ask for now, or when.
-    fn ask(&mut self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
-        if self.read_at <= now.mono {
-            return Ok(SlotRequest::Read);
+    fn ask(&mut self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Instant> {
+        let look_at = self.plan.look_at(now, seed);
+        if look_at <= now.mono {
+            return Ok(SlotRequest::Look);
         }
-        let used = self.used();
-        let has_none = self.open(now).next().is_none();
-        if !has_none && self.soon(now, ms(1_000)) >= waiting {
-            return Err(None);
+        if !self.plan.holds(now) {
+            return Err(look_at);
         }
+        let asks = |number: u32, at: Instant| {
+            if at <= now.mono { Ok(SlotRequest::Claim(number)) } else { Err(at.min(look_at)) }
+        };
+        let used = self.plan().used();
         // OK because there are few slots. Each process begins elsewhere.
         let turn = |number: &u32| (number + used - (seed % u64::from(used)) as u32) % used;
         let free_at = |number: &u32| self.free_at[*number as usize].max(now.mono);
-        let others = (0..used).filter(|number| !self.holds(*number));
         // Of those that may be free, first the one that was let go last: the others are most likely held.
         let known = |number: &u32| Reverse(self.free_at[*number as usize]);
-        let Some(number) = others.min_by_key(|number| (free_at(number), known(number), turn(number))) else {
-            return Err(None);
+        let others = (0..used).filter(|number| !self.holds(*number));
+        let other = others.min_by_key(|number| (free_at(number), known(number), turn(number)));
+        let is_wanted = self.wanted_until > now.mono;
+        let Some(first) = self.open(now).map(|(slot, _)| slot.since).min() else {
+            if self.refusals > 0 && !is_wanted {
+                return Ok(SlotRequest::Mark);
+            }
+            // One is asked for even where it should not be free: its owner can have let it go.
+            return other.map_or(Err(look_at), |number| asks(number, self.ask_at));
         };
-        // Without any, it is asked for even where it should not be free: its owner can have let it go.
-        let at = if has_none { self.ask_at } else { self.ask_at.max(free_at(&number)) };
-        if at <= now.mono { Ok(SlotRequest::Claim(number)) } else { Err(Some(at)) }
+        let listens = self.held.len() > 1 || self.held.iter().any(|slot| slot.has_had_its_term(now, self.interval()));
+        if listens && self.listen_at <= now.mono {
+            return Ok(SlotRequest::Listen);
+        }
+        let at = if listens { look_at.min(self.listen_at) } else { look_at };
+        match other {
+            Some(number) if !is_wanted && self.soon(now, Duration::ZERO) < waiting => {
+                // Not before the other processes have had the time to ask for their first one.
+                let may_at = self.ask_at.max(first + ms(LIMIT_ASK_MS)).max(free_at(&number));
+                asks(number, may_at).map_err(|may_at| may_at.min(at))
+            }
+            _ => Err(at),
+        }
+    }
+
+    /// Takes note of the plan that was seen; without one, none holds, and another look is made a little later.
+    pub(crate) fn looked(&mut self, seen: Option<SeenPlan>, now: Now, skew: Duration) {
+        self.asking = false;
+        let before = self.plan();
+        self.plan.looked(seen, now, skew);
+        if self.plan() != before {
+            // As if each slot were granted now.
+            let next_at = now.mono + self.interval();
+            self.held.iter_mut().for_each(|slot| slot.next_at = slot.next_at.max(next_at));
+        }
+    }
+
+    /// Takes note of for how long a process has no slot, as far as is known.
+    pub(crate) fn wanted(&mut self, for_time: Duration, now: Now) {
+        self.asking = false;
+        self.wanted_until = now.mono + for_time.min(ms(LIMIT_WANTED_MS));
+        let every = if self.held.len() > 1 { LIMIT_LISTEN_MS } else { 3 * LIMIT_LISTEN_MS };
+        self.listen_at = now.mono + ms(every);
     }
 
     pub(crate) fn claimed(&mut self, number: u32, came: SlotAnswer, now: Now) {
@@ -206,16 +250,20 @@ impl LimitSlots {
         match came {
             SlotAnswer::Held { asked, lease_until } => {
                 self.held.push(LimitSlot::granted(number, (asked, lease_until), now, self.interval()));
+                self.refusals = 0;
                 self.ask_at = now.mono + ms(LIMIT_NEXT_MS);
             }
             SlotAnswer::Busy(for_time) => {
                 self.free_at[number as usize] = now.mono + for_time;
-                if self.held.is_empty() {
-                    self.contended_until = now.mono + ms(LIMIT_TERM_MS);
-                }
-                let may_be_free =
-                    (0..self.used()).any(|number| !self.holds(number) && self.free_at[number as usize] <= now.mono);
-                self.ask_at = now.mono + ms(if may_be_free { LIMIT_NEXT_MS } else { LIMIT_ASK_MS });
+                let wait = match self.held.is_empty() {
+                    true if self.free_at[..self.plan().used() as usize].iter().any(|at| *at <= now.mono) => {
+                        LIMIT_NEXT_MS
+                    }
+                    true => LIMIT_ASK_MS,
+                    false => (LIMIT_ASK_MS << self.refusals.min(8)).min(LIMIT_MORE_MS),
+                };
+                self.refusals = self.refusals.saturating_add(1);
+                self.ask_at = now.mono + ms(wait);
             }
             SlotAnswer::Unanswered => self.ask_at = now.mono + ms(LIMIT_ASK_MS),
         }
@@ -232,21 +280,12 @@ impl LimitSlots {
         match answer {
             Ok(Some(lease_until)) => slot.leased(asked, lease_until),
             Ok(None) => drop(self.held.swap_remove(at)),
-            Err(()) => slot.renew_at = asked.mono + ms(LIMIT_ASK_MS),
+            Err(()) => slot.renew_again(asked.mono + ms(LIMIT_ASK_MS)),
         }
         answer != Ok(None)
     }
 
-    /// Takes note of what an operator has set, or of no answer.
-    pub(crate) fn read(&mut self, set: Result<Option<Allowed>, ()>, now: Now) {
-        self.asking = false;
-        self.read_at = now.mono + ms(LIMIT_LOOK_MS);
-        if let Ok(set) = set {
-            self.allowed = set.map_or(self.own, |set| set.over(self.own));
-        }
-    }
-
-    /// Gives up on the answer to a claim or a read: whoever waited for it has no more time.
+    /// Gives up on an answer: whoever waited for it has no more time.
     pub(crate) fn unasked(&mut self) {
         self.asking = false;
     }
@@ -268,15 +307,14 @@ impl LimitSlots {
         Some(at.saturating_duration_since(now.mono))
     }
 
-    /// Returns the slots that are let go where the process may have no more work. None where messages had to wait for their calls,
-    /// since the next batch then most likely comes at once; none to which messages come back; and none but the only one where no
-    /// other process was met: kept, they cost nothing, and a call in them waits for nothing.
+    /// Returns the slots that are let go where the process may have no more work. Where messages had to wait for their calls, or no
+    /// process is known that has none, only those that it has no right to any more: kept, they cost nothing, and a call in them waits for
+    /// nothing. The only slot of all is not kept, and none is let go to which messages come back.
     pub(crate) fn leave(&mut self, now: Now) -> Vec<u32> {
-        let keeps = self.used() > 1 && self.contended_until <= now.mono;
-        if std::mem::take(&mut self.short) || keeps {
-            return Vec::new();
-        }
-        self.let_go(|slot| !slot.is_awaited(now))
+        self.make_room(now);
+        let keeps = self.plan().used() > 1 && self.wanted_until <= now.mono;
+        let keeps = std::mem::take(&mut self.short) || keeps;
+        self.let_go(|slot| if keeps { slot.closes_at().is_some() } else { !slot.is_awaited(now) })
     }
 
     /// Returns all slots that are not used, which are let go where the process ends.
@@ -288,11 +326,6 @@ impl LimitSlots {
         let is_idle = |slot: &mut LimitSlot| slot.running == 0 && !slot.renewing && which(slot);
         self.held.extract_if(.., is_idle).map(|slot| slot.number).collect()
     }
-
-    /// Returns what holds now, and how many slots of it are used.
-    pub(crate) fn allowed(&self) -> (Allowed, u32) {
-        (self.allowed, self.used())
-    }
 }
 
 #[cfg(test)]
@@ -301,12 +334,15 @@ mod tests {
     use crate::claim::{Claim, OwnerToken};
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId, RecordId};
-    use crate::limits::{LIMIT_LATE_MS, LIMIT_LEASE_MS};
+    use crate::limits::{LIMIT_LATE_MS, LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_TERM_MS};
+    use crate::protocol::rate::Allowed;
     use crate::protocol::{
         self, ClaimPolicy, ClaimRequest, Decision, Ending, Likely, Refusal, RenewDecision, Renewal, SettleDecision,
         Settlement,
     };
     use crate::record::Record;
+
+    const SKEW: u64 = 1_000;
 
     const RATE: Allowed = Allowed { calls: Some(10), per_ms: 1_000, at_once: None };
 
@@ -316,14 +352,27 @@ mod tests {
 
     /// Slots of which these are held since `after`, all asked for then.
     fn holding(allowed: Allowed, slots: u32, numbers: &[u32], (start, after): (Instant, u64)) -> LimitSlots {
-        let mut known = LimitSlots::new(allowed, slots, start);
-        known.read(Ok(None), at(start, after));
+        let plan = Plan { allowed, slots };
+        let mut known = LimitSlots::new(plan, start);
+        goes_by(&mut known, plan, at(start, after));
         for number in numbers {
             let asked = at(start, after);
             let lease_until = asked.wall.plus(ms(LIMIT_LEASE_MS));
             known.claimed(*number, SlotAnswer::Held { asked, lease_until }, asked);
         }
         known
+    }
+
+    /// Has it seen this plan, which holds for half a minute.
+    fn goes_by(known: &mut LimitSlots, plan: Plan, asked: Now) {
+        let lease_until = asked.wall.plus(ms(LIMIT_PLAN_MS));
+        known.looked(Some(SeenPlan { plan, lease_until, asked }), asked, ms(SKEW));
+    }
+
+    /// Has it renewed this slot, and its plan.
+    fn goes_on(known: &mut LimitSlots, number: u32, asked: Now) {
+        known.renewed(number, asked, Ok(Some(asked.wall.plus(ms(LIMIT_LEASE_MS)))));
+        goes_by(known, known.plan(), asked);
     }
 
     #[test]
@@ -348,19 +397,23 @@ mod tests {
         let soon = |known: &mut LimitSlots, t: u64| [0, 199, 500].map(|within| known.soon(at(start, t), ms(within)));
         assert_eq!(soon(&mut known, 10_000), [1, 2, 3]);
         assert_eq!((known.begin(at(start, 10_000)), soon(&mut known, 10_000)), (Some(0), [0, 1, 2]));
+        // In half a second others are to have it.
         for t in [14_000, 28_000, 42_000, 56_000] {
-            known.renewed(0, at(start, t), Ok(Some(at(start, t + LIMIT_LEASE_MS).wall)));
+            goes_on(&mut known, 0, at(start, t));
         }
-        assert_eq!(soon(&mut known, LIMIT_TERM_MS - 300), [1, 2, 2]);
-        assert_eq!(
-            (known.begin(at(start, LIMIT_TERM_MS - 300)), soon(&mut known, LIMIT_TERM_MS - 300)),
-            (Some(0), [0, 1, 1])
-        );
-        assert_eq!(known.begin(at(start, LIMIT_TERM_MS - 1)), Some(0));
-        assert_eq!(soon(&mut known, LIMIT_TERM_MS - 1), [0; 3], "its next call would come too late");
-        // It looks at the record, and wakes when the slot is to be let go.
-        let steps = [LIMIT_TERM_MS - 1, LIMIT_TERM_MS - 1, LIMIT_TERM_MS].map(|t| known.next(at(start, t), 1, 0));
-        assert_eq!(steps, [Ok(SlotRequest::Read), Err(Some(start + ms(LIMIT_TERM_MS))), Ok(SlotRequest::Release(0))]);
+        known.wanted(ms(9_000), at(start, LIMIT_TERM_MS));
+        assert_eq!(known.next(at(start, LIMIT_TERM_MS), 0, 0), Err(Some(start + ms(LIMIT_TERM_MS + 500))));
+        assert_eq!(soon(&mut known, LIMIT_TERM_MS + 200), [1, 2, 2]);
+        let begun = known.begin(at(start, LIMIT_TERM_MS + 200));
+        assert_eq!((begun, soon(&mut known, LIMIT_TERM_MS + 200)), (Some(0), [0, 1, 1]));
+        assert_eq!(known.begin(at(start, LIMIT_TERM_MS + 499)), Some(0));
+        assert_eq!(soon(&mut known, LIMIT_TERM_MS + 499), [0; 3], "its next call would come too late");
+        assert_eq!(known.next(at(start, LIMIT_TERM_MS + 500), 0, 0), Ok(SlotRequest::Release(0)));
+        // No call is claimed that would begin after the end of the plan.
+        let mut known = holding(RATE, 2, &[0], (start, 0));
+        goes_by(&mut known, Plan { allowed: RATE, slots: 2 }, at(start, 1));
+        known.renewed(0, at(start, 29_000), Ok(Some(at(start, 44_000).wall)));
+        assert_eq!((soon(&mut known, 29_900), soon(&mut known, 30_001)), ([1, 1, 1], [0; 3]));
     }
 
     #[test]
@@ -379,7 +432,7 @@ mod tests {
         assert_eq!(other.promise(at(start, LIMIT_LEASE_MS)), None);
         let mut known = holding(Allowed { per_ms: 13_000, ..slow }, 1, &[0], (start, 0));
         assert_eq!((known.promise(at(start, 900)), known.leave(at(start, 900))), (None, vec![0]));
-        assert_eq!(LimitSlots::new(slow, 1, start).promise(at(start, 0)), None);
+        assert_eq!(LimitSlots::new(Plan { allowed: slow, slots: 1 }, start).promise(at(start, 0)), None);
     }
 
     #[test]
@@ -405,64 +458,135 @@ mod tests {
     #[test]
     fn as_many_slots_are_asked_for_as_are_needed_and_no_more_often_than_makes_sense() {
         let start = Instant::now();
-        let mut known = LimitSlots::new(RATE, 10, start);
+        let plan = Plan { allowed: RATE, slots: 10 };
+        let mut known = LimitSlots::new(plan, start);
         assert_eq!(known.next(at(start, 0), 0, 3), Err(None), "without messages, nothing");
-        assert_eq!(known.next(at(start, 0), 5, 3), Ok(SlotRequest::Read));
+        assert_eq!(known.next(at(start, 0), 5, 3), Ok(SlotRequest::Look));
         assert_eq!(known.next(at(start, 0), 5, 3), Err(None), "one thing at a time");
-        known.read(Ok(None), at(start, 1));
+        known.looked(None, at(start, 0), ms(SKEW));
+        assert_eq!(known.next(at(start, 0), 5, 3), Err(Some(start + ms(1_000))), "without a plan, nothing else");
+        goes_by(&mut known, plan, at(start, 1));
         assert_eq!(known.next(at(start, 1), 1, 3), Ok(SlotRequest::Claim(3)), "each process begins elsewhere");
         known.claimed(3, SlotAnswer::Busy(ms(9_000)), at(start, 5));
-        assert_eq!(known.next(at(start, 5), 1, 3), Err(Some(start + ms(105))));
+        assert_eq!(known.next(at(start, 5), 1, 3), Ok(SlotRequest::Mark), "it has none");
+        known.wanted(ms(2_000), at(start, 6));
+        assert_eq!(known.next(at(start, 6), 1, 3), Err(Some(start + ms(105))));
         assert_eq!(known.next(at(start, 105), 1, 3), Ok(SlotRequest::Claim(4)));
         let lease_until = at(start, 105).wall.plus(ms(LIMIT_LEASE_MS));
         known.claimed(4, SlotAnswer::Held { asked: at(start, 105), lease_until }, at(start, 110));
-        // It allows one a second.
-        assert_eq!(known.next(at(start, 110), 1, 3), Err(Some(start + ms(105 + LIMIT_LEASE_MS / 2))));
-        assert_eq!(known.next(at(start, 210), 2, 3), Ok(SlotRequest::Claim(5)));
-        known.claimed(5, SlotAnswer::Unanswered, at(start, 250));
-        assert_eq!(known.next(at(start, 250), 2, 3), Err(Some(start + ms(1_250))));
-        // All others are held: asked for again when they may be free.
+        let renew_at = start + ms(105 + LIMIT_LEASE_MS / 2);
+        assert_eq!(known.next(at(start, 1_200), 2, 3), Err(Some(renew_at)), "while one has none, no other");
+        assert_eq!(
+            known.next(at(start, 2_006), 2, 3),
+            Ok(SlotRequest::Claim(5)),
+            "the first call is due, the second is not"
+        );
+        known.claimed(5, SlotAnswer::Unanswered, at(start, 2_250));
+        assert_eq!(known.next(at(start, 2_250), 1, 3), Err(Some(renew_at)), "it can begin at once");
+        assert_eq!(known.next(at(start, 2_250), 2, 3), Err(Some(start + ms(3_250))));
+        // All others are held: one is asked for again after a while.
         for number in [0, 1, 2, 5, 6, 7, 8, 9] {
-            known.claimed(number, SlotAnswer::Busy(ms(5_000)), at(start, 1_250));
+            known.claimed(number, SlotAnswer::Busy(ms(5_000)), at(start, 3_250));
         }
-        assert_eq!(known.next(at(start, 3_000), 9, 3), Err(Some(start + ms(6_250))));
+        assert_eq!(known.next(at(start, 7_600), 9, 3), Err(Some(renew_at)));
         assert_eq!(known.next(at(start, 7_605), 9, 3), Ok(SlotRequest::Renew(4)));
+        goes_on(&mut known, 4, at(start, 7_605));
+        goes_on(&mut known, 4, at(start, 15_105));
+        assert_eq!(known.next(at(start, 18_249), 9, 3), Err(Some(start + ms(18_250))));
+        assert_eq!(known.next(at(start, 18_250), 9, 3), Ok(SlotRequest::Claim(3)));
     }
 
-    #[test]
-    fn without_a_slot_one_is_asked_for_each_second() {
-        let start = Instant::now();
-        let mut known = holding(RATE, 3, &[], (start, 0));
-        let mut asked = Vec::new();
-        for t in 0..5_000 {
-            if let Ok(SlotRequest::Claim(number)) = known.next(at(start, t), 9, 0) {
-                asked.push((t, number));
-                known.claimed(number, SlotAnswer::Busy(ms(9_000)), at(start, t));
+    /// What a process does by itself while messages wait, each millisecond until then.
+    fn steps(known: &mut LimitSlots, start: Instant, times: std::ops::Range<u64>) -> Vec<(u64, SlotRequest)> {
+        let mut steps = Vec::new();
+        for t in times {
+            while let Ok(request) = known.next(at(start, t), 9, 0) {
+                steps.push((t, request));
+                match request {
+                    SlotRequest::Look => goes_by(known, known.plan(), at(start, t)),
+                    SlotRequest::Listen => known.wanted(Duration::ZERO, at(start, t)),
+                    SlotRequest::Mark => known.wanted(ms(LIMIT_WANTED_MS), at(start, t)),
+                    SlotRequest::Claim(number) => known.claimed(number, SlotAnswer::Busy(ms(9_000)), at(start, t)),
+                    SlotRequest::Renew(number) => goes_on(known, number, at(start, t)),
+                    SlotRequest::Release(_) => {}
+                }
             }
         }
-        let times: Vec<_> = asked.iter().map(|(t, _)| *t).collect();
-        assert_eq!(times, [0, 100, 200, 1_200, 2_200, 3_200, 4_200]);
+        steps
     }
 
     #[test]
-    fn a_slot_is_renewed_while_it_is_needed_let_go_after_its_term_and_left_to_others() {
+    fn without_a_slot_one_is_asked_for_each_second_and_the_others_know_it() {
         let start = Instant::now();
-        let mut known = holding(RATE, 1, &[0], (start, 0));
-        assert_eq!(known.next(at(start, 7_500), 0, 0), Err(None), "nothing waits");
-        assert_eq!(known.next(at(start, 7_499), 1, 0), Err(Some(start + ms(7_500))));
-        assert_eq!(known.next(at(start, 7_500), 1, 0), Ok(SlotRequest::Renew(0)));
-        known.renewed(0, at(start, 7_500), Err(()));
-        assert_eq!(known.next(at(start, 8_499), 1, 0), Err(Some(start + ms(8_500))));
-        let mut t = 8_500;
-        while t < LIMIT_TERM_MS {
-            assert_eq!(known.next(at(start, t), 1, 0), Ok(SlotRequest::Renew(0)), "{t}");
-            known.renewed(0, at(start, t), Ok(Some(at(start, t + LIMIT_LEASE_MS).wall)));
-            t += 7_500;
+        let mut known = holding(RATE, 3, &[], (start, 0));
+        let steps = steps(&mut known, start, 0..17_000);
+        let asked = steps.iter().filter(|(_, request)| matches!(request, SlotRequest::Claim(_))).map(|(t, _)| *t);
+        assert_eq!(asked.clone().take(6).collect::<Vec<_>>(), [0, 100, 200, 1_200, 2_200, 3_200]);
+        assert_eq!(asked.count(), 19);
+        let marked = steps.iter().filter(|(_, request)| *request == SlotRequest::Mark).map(|(t, _)| *t);
+        assert_eq!(marked.collect::<Vec<_>>(), [0, LIMIT_WANTED_MS, 2 * LIMIT_WANTED_MS]);
+    }
+
+    #[test]
+    fn while_no_process_is_without_a_slot_those_that_are_held_are_renewed_and_kept() {
+        let start = Instant::now();
+        let mut known = holding(RATE, 2, &[0, 1], (start, 0));
+        let steps = steps(&mut known, start, 0..120_000);
+        let count = |which: fn(&SlotRequest) -> bool| steps.iter().filter(|(_, request)| which(request)).count();
+        assert_eq!(count(|request| matches!(request, SlotRequest::Renew(_))), 2 * 15);
+        assert_eq!(count(|request| *request == SlotRequest::Listen), 24);
+        assert_eq!(count(|request| *request == SlotRequest::Look), 0, "the plan is renewed with them here");
+        assert_eq!(steps.len(), 2 * 15 + 24);
+    }
+
+    #[test]
+    fn for_a_process_that_has_none_all_but_one_are_let_go_and_that_one_after_its_term() {
+        let start = Instant::now();
+        let mut known = holding(RATE, 4, &[0, 1, 2], (start, 0));
+        known.held[1].since = start + ms(1);
+        let closes_at = start + ms(1_500);
+        known.wanted(ms(LIMIT_WANTED_MS), at(start, 1_000));
+        assert_eq!(known.next(at(start, 1_000), 9, 0), Err(Some(closes_at)));
+        assert_eq!(known.begin(at(start, 1_499)), Some(0), "what was claimed begins");
+        let let_go = [0; 3].map(|_| known.next(at(start, 1_500), 9, 0));
+        assert!(let_go[..2] == [Ok(SlotRequest::Release(2)), Ok(SlotRequest::Release(0))], "{let_go:?}");
+        assert!(let_go[2].is_err(), "it asks for no other one: {let_go:?}");
+        assert_eq!((known.begin(at(start, 1_500)), known.begin(at(start, 1_501))), (Some(1), None));
+        // Its only one, a minute later; it leaves it to the others for a while, and asks for it then as they did.
+        for t in (8_000..=LIMIT_TERM_MS).step_by(4_000) {
+            goes_on(&mut known, 1, at(start, t));
         }
-        known.read_at = start + ms(1_000_000);
-        assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Ok(SlotRequest::Release(0)));
-        assert_eq!(known.next(at(start, LIMIT_TERM_MS), 1, 0), Err(Some(start + ms(LIMIT_TERM_MS + LIMIT_LEFT_MS))));
-        assert_eq!(known.next(at(start, LIMIT_TERM_MS + LIMIT_LEFT_MS), 1, 0), Ok(SlotRequest::Claim(0)));
+        known.wanted(ms(LIMIT_WANTED_MS), at(start, LIMIT_TERM_MS));
+        assert_ne!(known.next(at(start, LIMIT_TERM_MS), 9, 0), Ok(SlotRequest::Release(1)));
+        let end = LIMIT_TERM_MS + 1;
+        assert_eq!(known.next(at(start, end), 9, 0), Err(Some(start + ms(end + 500))));
+        assert_eq!(known.next(at(start, end + 500), 9, 0), Ok(SlotRequest::Release(1)));
+        let back = end + 500 + LIMIT_LEFT_MS;
+        assert_eq!(known.next(at(start, back - 1), 9, 0), Err(Some(start + ms(back))));
+        assert!(matches!(known.next(at(start, back), 9, 0), Ok(SlotRequest::Claim(_))));
+    }
+
+    /// A call that runs keeps its slot, also one that is to be let go: it counts as long as it runs.
+    #[test]
+    fn a_slot_in_which_a_call_runs_is_renewed_until_that_ends_and_let_go_then() {
+        let start = Instant::now();
+        let one = Allowed { calls: None, per_ms: 1_000, at_once: Some(1) };
+        let mut known = holding(one, 1, &[0], (start, 0));
+        for t in (7_500..=LIMIT_TERM_MS).step_by(7_500) {
+            goes_on(&mut known, 0, at(start, t));
+        }
+        assert_eq!(known.begin(at(start, LIMIT_TERM_MS)), Some(0));
+        let since = known.counted_since(0).unwrap();
+        known.wanted(ms(LIMIT_WANTED_MS), at(start, LIMIT_TERM_MS));
+        assert_eq!(known.next(at(start, LIMIT_TERM_MS), 9, 0), Err(Some(start + ms(LIMIT_TERM_MS + 500))));
+        for t in [67_500, 75_000, 82_500] {
+            assert_eq!(known.next(at(start, t), 9, 0), Ok(SlotRequest::Renew(0)), "{t}");
+            goes_on(&mut known, 0, at(start, t));
+            assert!(!matches!(known.next(at(start, t), 9, 0), Ok(SlotRequest::Claim(_))));
+        }
+        known.end(0, since);
+        assert_eq!(known.begin(at(start, 83_000)), None, "it is for others");
+        assert_eq!(known.next(at(start, 83_000), 9, 0), Ok(SlotRequest::Release(0)));
     }
 
     #[test]
@@ -473,6 +597,8 @@ mod tests {
             assert_eq!(known.next(at(start, 7_500), 1, 0), Ok(SlotRequest::Renew(0)));
             // Its lease is over before the answer comes, and the slot was granted once more.
             let again = at(start, LIMIT_LEASE_MS + 1);
+            let plan = known.plan();
+            goes_by(&mut known, plan, again);
             assert_eq!(known.next(again, 1, 0), Ok(SlotRequest::Claim(0)));
             let lease_until = again.wall.plus(ms(LIMIT_LEASE_MS));
             known.claimed(0, SlotAnswer::Held { asked: again, lease_until }, again);
@@ -493,27 +619,33 @@ mod tests {
         assert_eq!(only.clone().leave(at(start, 1_001)), [0], "another process has only this one");
         assert!(only.begin(at(start, 1_002)).is_none());
         assert!(only.leave(at(start, 1_003)).is_empty(), "more would have run");
-        let mut many = holding(RATE, 10, &[0], (start, 0));
-        assert!(many.leave(at(start, 1)).is_empty(), "no other process was met");
-        let mut met = holding(RATE, 10, &[], (start, 0));
-        met.claimed(3, SlotAnswer::Busy(ms(1)), at(start, 0));
-        met.claimed(4, SlotAnswer::Held { asked: at(start, 1), lease_until: at(start, 15_001).wall }, at(start, 1));
-        assert_eq!(met.leave(at(start, 2)), [4]);
+        let mut many = holding(RATE, 10, &[0, 1], (start, 0));
+        many.held[1].since = start + ms(1);
+        assert!(many.clone().leave(at(start, 1)).is_empty(), "no other process was met");
+        many.wanted(ms(9_000), at(start, 500));
+        assert_eq!(many.clone().leave(at(start, 501)), [0, 1]);
+        let mut short = many.clone();
+        assert!(short.begin(at(start, 1_000)).is_some() && short.begin(at(start, 1_000)).is_some());
+        assert!(short.begin(at(start, 1_001)).is_none());
+        assert_eq!(short.leave(at(start, 1_002)), [0], "one is enough while another process has none");
     }
 
     #[test]
-    fn what_an_operator_sets_holds_from_the_next_call_on() {
+    fn another_plan_holds_for_all_slots_as_if_each_were_granted_then() {
         let start = Instant::now();
         let mut known = holding(RATE, 10, &[0, 7], (start, 0));
-        known.read(Ok(Some(Allowed { calls: Some(2), ..RATE })), at(start, 10));
-        assert_eq!(known.allowed().1, 2);
-        assert_eq!(known.next(at(start, 10), 1, 0), Ok(SlotRequest::Release(7)), "it is not used any more");
-        assert_eq!(known.begin(at(start, 1_000)), Some(0));
-        assert_eq!((known.begin(at(start, 1_999)), known.begin(at(start, 2_000))), (None, Some(0)));
-        known.read(Err(()), at(start, 40_000));
-        assert_eq!(known.allowed().1, 2, "without an answer it stays");
-        known.read(Ok(None), at(start, 80_000));
-        assert_eq!(known.allowed(), (RATE, 10));
+        let slow = Plan { allowed: Allowed { calls: Some(2), ..RATE }, slots: 10 };
+        goes_by(&mut known, slow, at(start, 900));
+        assert_eq!((known.plan(), known.interval()), (slow, ms(1_000)));
+        assert_eq!(known.next(at(start, 900), 1, 0), Ok(SlotRequest::Release(7)), "it is not used any more");
+        let begun = [1_899, 1_900, 2_899, 2_900].map(|t| known.begin(at(start, t)));
+        assert_eq!(begun, [None, Some(0), None, Some(0)]);
+        known.looked(None, at(start, 14_000), ms(SKEW));
+        assert_eq!(known.begin(at(start, 14_001)), Some(0), "without an answer it holds as long as its lease");
+        let end = 900 + LIMIT_PLAN_MS;
+        known.renewed(0, at(start, 29_000), Ok(Some(at(start, 44_000).wall)));
+        assert_eq!((known.begin(at(start, end - 1)), known.clone().begin(at(start, end + 1_000))), (Some(0), None));
+        assert_eq!(known.next_call_at(at(start, end)), None);
     }
 
     /// A process of the walk below: what it knows, the claim that it holds, and the answer on its way to it.
@@ -538,7 +670,6 @@ mod tests {
     }
 
     const ONE: Allowed = Allowed { calls: Some(1), per_ms: 4_000, at_once: None };
-    const SKEW: u64 = 1_000;
 
     fn id() -> RecordId {
         RecordId::new(&ConsumerName::new("claimant-rate").unwrap(), &Key::new("ses/0").unwrap())
@@ -550,8 +681,8 @@ mod tests {
 
     impl World {
         fn fresh(start: Instant, t: u64, off: i64) -> Process {
-            let mut known = LimitSlots::new(ONE, 1, start + ms(t));
-            known.read_at = start + ms(10_000_000);
+            let plan = Plan { allowed: ONE, slots: 1 };
+            let known = LimitSlots::new(plan, start + ms(t));
             Process { known, off, claim: None, answer: None }
         }
 
@@ -569,6 +700,9 @@ mod tests {
         /// A process takes its answer, or begins a call, or asks the store.
         fn go(&mut self, process: usize) {
             let now = self.now(process);
+            // What all go by does not change here.
+            let Process { known, .. } = &mut self.processes[process];
+            goes_by(known, known.plan(), now);
             if let Some((number, came)) = self.processes[process].answer.take() {
                 return self.processes[process].known.claimed(number, came, now);
             }
@@ -592,7 +726,11 @@ mod tests {
                     self.processes[process].known.renewed(number, now, Ok(answer));
                 }
                 Ok(SlotRequest::Release(_)) => self.release(process, now),
-                Ok(SlotRequest::Read) | Err(_) => {}
+                Ok(SlotRequest::Mark | SlotRequest::Listen) => {
+                    let all = ms(LIMIT_WANTED_MS);
+                    self.processes[process].known.wanted(all, now);
+                }
+                Ok(SlotRequest::Look) | Err(_) => {}
             }
         }
 

@@ -2,7 +2,7 @@
 
 use claimant_core::RecordId;
 use claimant_core::breaker::BREAKER_CONSUMER;
-use claimant_core::limit::LIMIT_CONSUMER;
+use claimant_core::limit::{LIMIT_CONSUMER, LIMIT_PLAN, LIMIT_WANTED};
 use claimant_core::protocol::Act;
 
 /// What a record is of that is not of work.
@@ -12,6 +12,10 @@ pub enum Beside {
     Breaker,
     /// A limit: what an operator has set.
     Limit,
+    /// The plan that the processes of a limit go by.
+    Plan,
+    /// The mark of a process that has no slot of its limit.
+    Mark,
     /// A slot of a limit.
     Slot,
 }
@@ -22,8 +26,12 @@ impl Beside {
     pub fn of(id: &RecordId) -> Option<Self> {
         match id.consumer() {
             BREAKER_CONSUMER => Some(Self::Breaker),
-            LIMIT_CONSUMER if id.as_str().contains('/') => Some(Self::Slot),
-            LIMIT_CONSUMER => Some(Self::Limit),
+            LIMIT_CONSUMER => Some(match id.as_str().rsplit_once('/') {
+                None => Self::Limit,
+                Some((_, LIMIT_PLAN)) => Self::Plan,
+                Some((_, LIMIT_WANTED)) => Self::Mark,
+                Some(_) => Self::Slot,
+            }),
             _ => None,
         }
     }
@@ -34,6 +42,9 @@ impl Beside {
         match (self, act) {
             (Self::Breaker, _) => "Close it",
             (Self::Limit, _) => "Let it be as the functions set it",
+            (Self::Plan, Act::Resolve) => "Let nothing start that the limit holds for",
+            (Self::Plan, _) => "Let another plan hold, beside this one for half a minute",
+            (Self::Mark, _) => "Let processes keep all their slots for now",
             (Self::Slot, Act::Resolve) => "Keep it from every process",
             (Self::Slot, _) => "Free it",
         }
@@ -44,6 +55,9 @@ impl Beside {
         match (self, act) {
             (Self::Breaker, _) => "the breaker is closed",
             (Self::Limit, _) => "the limit is as the functions set it",
+            (Self::Plan, Act::Resolve) => "nothing starts that the limit holds for, until its window is over",
+            (Self::Plan, _) => "another plan can hold, and processes go by this one for up to half a minute",
+            (Self::Mark, _) => "processes keep all their slots until one says again that it has none",
             (Self::Slot, Act::Resolve) => "no process can take the slot until its window is over",
             (Self::Slot, _) => "the slot is free",
         }
@@ -54,6 +68,8 @@ impl Beside {
         match self {
             Self::Breaker => "the breaker is open",
             Self::Limit => "it is being set",
+            Self::Plan => "processes go by the plan",
+            Self::Mark => "a process says that it has no slot",
             Self::Slot => "a process holds the slot",
         }
     }
@@ -63,6 +79,8 @@ impl Beside {
         match self {
             Self::Breaker => "it is completed",
             Self::Limit => "an operator has set the limit: claimant limit NAME --as-set takes that back",
+            Self::Plan => "nothing starts that the limit holds for, until it is forgotten by force",
+            Self::Mark => "processes keep all their slots, until it is forgotten by force",
             Self::Slot => "the slot is kept from every process, and free once it is forgotten by force",
         }
     }

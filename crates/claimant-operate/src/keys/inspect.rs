@@ -66,8 +66,8 @@ impl Inspection {
         let ago = |time: Timestamp| span(self.now.since(time).as_secs());
         let when = |time: Timestamp| when(time, self.now);
         let run = record.attempts;
-        if beside.is_some() {
-            return self.of_limit(record, (beside == Some(Beside::Slot), state));
+        if let Some(beside) = beside {
+            return self.of_limit(record, (beside, state));
         }
         match state {
             State::Running => {
@@ -125,18 +125,28 @@ impl Inspection {
         }
     }
 
-    /// Returns the headline of a limit, or of one of its slots.
-    fn of_limit(&self, record: &Record, (is_slot, state): (bool, State)) -> String {
-        match (is_slot, state) {
-            (false, State::Completed) => "What an operator has set for this limit: see claimant limit.".into(),
-            (false, _) => "A limit that is as the functions set it.".into(),
-            (true, State::Completed) => "A slot of a limit that no process can take, since it counts as done.".into(),
-            (true, State::Running) => format!(
-                "A slot of a limit, held by {}; its lease ends in {} unless it is renewed.",
-                record.message_id,
-                span(record.lease_until.since(self.now).as_secs())
-            ),
-            (true, _) => "A slot of a limit that no process holds.".into(),
+    /// Returns the headline of a limit, or of a record that its processes share it by.
+    fn of_limit(&self, record: &Record, (beside, state): (Beside, State)) -> String {
+        let (by, ends_in) = (&record.message_id, span(record.lease_until.since(self.now).as_secs()));
+        match (beside, state) {
+            (Beside::Plan, State::Running) => {
+                format!("What the processes of a limit go by: {by}; its lease ends in {ends_in} unless it is renewed.")
+            }
+            (Beside::Plan, State::Completed) => {
+                "A limit under which nothing starts, since its plan counts as done.".into()
+            }
+            (Beside::Plan, _) => "The plan of a limit that no process goes by.".into(),
+            (Beside::Mark, State::Running) => format!("A process of {by} says that it has no slot, for {ends_in}."),
+            (Beside::Mark, _) => "No process says that it has no slot.".into(),
+            (Beside::Slot, State::Completed) => {
+                "A slot of a limit that no process can take, since it counts as done.".into()
+            }
+            (Beside::Slot, State::Running) => {
+                format!("A slot of a limit, held by {by}; its lease ends in {ends_in} unless it is renewed.")
+            }
+            (Beside::Slot, _) => "A slot of a limit that no process holds.".into(),
+            (_, State::Completed) => "What an operator has set for this limit: see claimant limit.".into(),
+            (_, _) => "A limit that is as the functions set it.".into(),
         }
     }
 }
@@ -153,7 +163,7 @@ impl Keys {
         let state = record.as_ref().map(|record| State::of(record, now, skew));
         let next = match Beside::of(id) {
             Some(Beside::Breaker) => vec![behind_breaker(state)],
-            Some(Beside::Limit | Beside::Slot) => vec![behind_limit()],
+            Some(_) => vec![behind_limit()],
             None => forecasts(self, id, record.as_ref(), &owner)?,
         };
         let acts = Act::ALL.map(|act| self.possible(id, act, &owner, record.as_ref())).into();

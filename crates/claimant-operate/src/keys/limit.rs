@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use claimant_core::limit::{Allowed, LIMIT_CONSUMER};
-use claimant_core::limits::{LIMIT_SLOTS_MAX, WINDOW_MAX_S};
+use claimant_core::limit::{Allowed, LIMIT_CONSUMER, LIMIT_PLAN, Plan};
+use claimant_core::limits::{LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_SLOTS_MAX, WINDOW_MAX_S};
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Likely};
 use claimant_core::{ConsumerName, Error, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Replaced, State};
 use claimant_core::{StoreError, StoreErrorKind, Timestamp};
@@ -37,6 +37,27 @@ pub enum LimitSet {
     Done(LimitState),
     /// Another one has set it since this was decided on, to this.
     Changed(LimitState),
+}
+
+/// What processes make of a limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LimitUse {
+    /// What all of them go by, and until when unless it is renewed; `None` where no process uses the limit.
+    pub plan: Option<(Plan, Timestamp)>,
+    /// The slots that they hold, in their order.
+    pub slots: Vec<SlotState>,
+}
+
+impl LimitUse {
+    /// Returns the keys that are held for longer than any lease lasts: a clock is far off, that of who holds it or this one.
+    #[must_use]
+    pub fn held_too_long(&self, name: &str, (now, skew): (Timestamp, Duration)) -> Vec<String> {
+        let plan = self.plan.map(|(_, until)| (LIMIT_PLAN.to_owned(), until, LIMIT_PLAN_MS));
+        let slots = self.slots.iter().map(|slot| (slot.number.to_string(), slot.until, LIMIT_LEASE_MS));
+        let latest = |lease_ms: u64| now.plus(Duration::from_millis(lease_ms) + skew * 3);
+        let too_long = plan.into_iter().chain(slots).filter(|(_, until, lease_ms)| *until > latest(*lease_ms));
+        too_long.map(|(key, ..)| format!("{LIMIT_CONSUMER}#{name}/{key}")).collect()
+    }
 }
 
 /// A slot that a process holds.
@@ -90,23 +111,29 @@ impl Keys {
         Ok(LimitState::of(own.as_ref(), self.now().0))
     }
 
-    /// Returns the slots of a limit that processes hold, in their order: reads the records of all that it can have.
+    /// Returns what processes make of a limit: reads the record of its plan, and those of all slots that it can have.
     ///
     /// # Errors
     /// When the store did not give an answer for one of them.
-    pub async fn limit_slots(&self, name: &str) -> Result<Vec<SlotState>, Error> {
-        let ids: Result<Vec<_>, _> = (0..LIMIT_SLOTS_MAX).map(|number| record_id(format!("{name}/{number}"))).collect();
-        let ids = ids?;
-        let records = try_join_all(ids.iter().map(|id| self.store().get(id, self.call()))).await?;
+    pub async fn limit_use(&self, name: &str) -> Result<LimitUse, Error> {
+        let plan = record_id(format!("{name}/{LIMIT_PLAN}"));
+        let slots = (0..LIMIT_SLOTS_MAX).map(|number| record_id(format!("{name}/{number}")));
+        let ids = std::iter::once(plan).chain(slots).collect::<Result<Vec<_>, _>>()?;
+        let mut records = try_join_all(ids.iter().map(|id| self.store().get(id, self.call()))).await?.into_iter();
         let (now, skew) = self.now();
+        let is_held = |record: &Record| State::of(record, now, skew) == State::Running;
+        let plan = records.next().flatten().filter(is_held);
         let held = |(number, record): (u32, Option<Record>)| {
-            let record = record.filter(|record| State::of(record, now, skew) == State::Running)?;
+            let record = record.filter(is_held)?;
             Some(SlotState { number, consumer: record.message_id.as_str().to_owned(), until: record.lease_until })
         };
-        Ok((0..).zip(records).filter_map(held).collect())
+        Ok(LimitUse {
+            plan: plan.and_then(|record| Some((Plan::held_by(&record)?, record.lease_until))),
+            slots: (0..).zip(records).filter_map(held).collect(),
+        })
     }
 
-    /// Sets what a limit allows, for all processes: those in which messages wait read it within half a minute.
+    /// Sets what a limit allows, for all processes: they go by it when their plan has ended, within half a minute.
     ///
     /// Cancel safe: when dropped, it is set or is not.
     ///
@@ -210,7 +237,7 @@ mod tests {
         let keys = Keys::new(Arc::new(MemoryStore::new()));
         assert_eq!(keys.set_limit(&order(None, None)).await.unwrap(), LimitSet::Done(LimitState::default()));
         assert_eq!(keys.limit("ses").await.unwrap(), LimitState::default());
-        assert!(keys.limit_slots("ses").await.unwrap().is_empty());
+        assert_eq!(keys.limit_use("ses").await.unwrap(), LimitUse::default());
         let twenty = Allowed { calls: Some(20), ..Allowed::default() };
         let three = Allowed { at_once: Some(3), ..twenty };
         for (before, allowed) in [(None, twenty), (Some(twenty), three)] {
@@ -239,13 +266,13 @@ mod tests {
         assert!(keys.limit("s/0").await.unwrap_err().to_string().contains("letters, digits"));
     }
 
-    /// Claims a slot, and returns when its lease ends.
-    async fn hold(keys: &Keys, number: u32) -> Timestamp {
+    /// Claims a slot or the plan, with this in place of a message, and returns when its lease ends.
+    async fn hold(keys: &Keys, key: &str, by: &str) -> Timestamp {
         let (now, _) = keys.now();
         let request = ClaimRequest {
-            id: record_id(format!("ses/{number}")).unwrap(),
+            id: record_id(format!("ses/{key}")).unwrap(),
             owner: OwnerToken::draw().unwrap(),
-            message_id: MessageId::new("confirmation").unwrap(),
+            message_id: MessageId::new(by).unwrap(),
             fingerprint: Fingerprint::of_bytes(&[]),
             now,
             lease_until: now.plus(LEASE),
@@ -257,11 +284,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_a_slot_is_seen() {
+    async fn who_has_a_slot_is_seen_and_what_all_go_by() {
         let keys = Keys::new(Arc::new(MemoryStore::new()));
-        let until = hold(&keys, 3).await;
-        let held = SlotState { number: 3, consumer: "confirmation".into(), until };
-        assert_eq!(keys.limit_slots("ses").await.unwrap(), [held]);
+        let until = hold(&keys, "3", "confirmation").await;
+        let slots = vec![SlotState { number: 3, consumer: "confirmation".into(), until }];
+        assert_eq!(keys.limit_use("ses").await.unwrap(), LimitUse { plan: None, slots: slots.clone() });
+        let until = hold(&keys, LIMIT_PLAN, r#"{"allowed":{"calls":5,"per_ms":1000},"slots":4}"#).await;
+        let plan = Plan { allowed: Allowed { calls: Some(5), ..Allowed::default() }, slots: 4 };
+        let used = keys.limit_use("ses").await.unwrap();
+        assert_eq!(used, LimitUse { plan: Some((plan, until)), slots });
+        // Of these leases, that of the slot is too long for a clock that is 20 s behind, and both for one that is far behind.
+        let skew = Duration::from_secs(1);
+        for (behind_s, wanted) in [
+            (0, &[][..]),
+            (20, &["claimant-rate#ses/3"][..]),
+            (60, &["claimant-rate#ses/plan", "claimant-rate#ses/3"][..]),
+        ] {
+            let now = Timestamp::from_millis(until.as_millis() - 10_000 - behind_s * 1_000);
+            assert_eq!(used.held_too_long("ses", (now, skew)), wanted, "{behind_s}");
+        }
     }
 
     #[tokio::test]
@@ -269,7 +310,7 @@ mod tests {
         let keys = Keys::new(Arc::new(MemoryStore::new()));
         let twenty = Allowed { calls: Some(20), ..Allowed::default() };
         keys.set_limit(&order(None, Some(twenty))).await.unwrap();
-        hold(&keys, 3).await;
+        hold(&keys, "3", "confirmation").await;
         let all = Query { states: Vec::new(), consumer: None, older_than: None, text: None, limit: 10 };
         let of_limits = Query { consumer: Some(ConsumerName::new(LIMIT_CONSUMER).unwrap()), ..all.clone() };
         let both = ["claimant-rate#ses", "claimant-rate#ses/3"];

@@ -22,6 +22,6 @@ pub use access::{Keys, operator};
 pub use act::{Acted, Order, Version};
 pub use beside::Beside;
 pub use inspect::{Forecast, Inspection, Possible, span};
-pub use limit::{LimitOrder, LimitSet, LimitState, SlotState};
+pub use limit::{LimitOrder, LimitSet, LimitState, LimitUse, SlotState};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query, ReadOn};
 pub use shown::{record_json, record_lines};

@@ -156,6 +156,7 @@ async fn the_record_of_a_breaker_is_explained_as_one_and_listed_until_it_is_clos
 #[tokio::test(start_paused = true)]
 async fn an_act_on_the_record_of_a_breaker_or_a_limit_is_not_of_work() {
     let (mail, slot, limit) = ("claimant-breaker#mail", "claimant-rate#ses/0", "claimant-rate#ses");
+    let (plan, mark) = ("claimant-rate#ses/plan", "claimant-rate#ses/wanted");
     for (key, act, force, says, headline) in [
         (mail, Act::Release, false, "refused: the breaker is open, until ", "The breaker is open"),
         (mail, Act::Resolve, true, "was IN_PROGRESS; the breaker is closed.", "The breaker is closed."),
@@ -168,6 +169,29 @@ async fn an_act_on_the_record_of_a_breaker_or_a_limit_is_not_of_work() {
             "was IN_PROGRESS; no process can take the slot ",
             "A slot of a limit that no process can",
         ),
+        (
+            plan,
+            Act::Release,
+            false,
+            "refused: processes go by the plan, until ",
+            "What the processes of a limit go by: m;",
+        ),
+        (
+            plan,
+            Act::Release,
+            true,
+            "was IN_PROGRESS; another plan can hold",
+            "The plan of a limit that no process goes by.",
+        ),
+        (plan, Act::Resolve, true, "was IN_PROGRESS; nothing starts that ", "A limit under which nothing starts"),
+        (
+            mark,
+            Act::Release,
+            false,
+            "refused: a process says that it has no slot",
+            "A process of m says that it has no slot",
+        ),
+        (mark, Act::Forget, true, "was IN_PROGRESS; processes keep all", "No process says that it has no slot."),
         (
             limit,
             Act::Release,

@@ -101,7 +101,9 @@ fn must_complete(timeline: &Timeline<'_>, id: &str) -> bool {
 /// slot that its consumer has just been granted (seed 11000253).
 fn has_turns(scenario: &Scenario) -> bool {
     let Some(limit) = scenario.consumer.limit else { return true };
-    let Some(rate) = limit.per_second.map(u64::from) else { return true };
+    // The plan of either version can hold, and a change of it takes a while.
+    let rates = [0, 1].map(|place| limit.of_process(place).per_second);
+    let Some(rate) = rates.into_iter().min().flatten().map(u64::from) else { return true };
     let takes = |work: &Work| match work {
         Work::Good { before_ms, after_ms } => before_ms + after_ms,
         _ => 0,

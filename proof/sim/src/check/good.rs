@@ -217,7 +217,9 @@ fn waited_for_slot(timeline: &Timeline<'_>, invocation: &Invocation, returned: u
         .filter_map(|call| call.owner)
         .collect();
     let middle = invocation.began.midpoint(returned);
-    let mut slots = timeline.records.keys().filter(|record| record.starts_with(LIMIT));
+    // A slot's key ends with its number.
+    let is_slot = |record: &&String| record.starts_with(LIMIT) && record.ends_with(|last: char| last.is_ascii_digit());
+    let mut slots = timeline.records.keys().filter(is_slot);
     !slots.any(|slot| {
         let mut states = timeline.record_between(slot, invocation.began, middle).flatten();
         states.any(|state| state.is_busy_at(middle) && owners.contains(&state.owner))

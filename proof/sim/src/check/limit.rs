@@ -24,10 +24,12 @@ pub(super) fn check(timeline: &Timeline<'_>, found: &mut Found) {
     let again = scenario.consumer.items.is_some() && scenario.consumer.guarantee.is_transactional();
     let mut runs: Vec<&Run> = timeline.runs.values().filter(is_prompt).collect();
     runs.sort_by_key(|run| run.start);
-    if let Some(rate) = limit.per_second.filter(|_| !again) {
+    if let Some(rate) = limit.rate().filter(|_| !again) {
         rate_holds(&runs, (rate, limit.used()), found);
     }
-    if let Some(most) = limit.at_once.filter(|_| !again && keeps_slots(scenario)) {
+    // Where two versions split it otherwise, what runs when the plan changes counts in the slots of before.
+    let plans = 1 + u32::from(limit.other.is_some());
+    if let Some(most) = limit.at_once.map(|most| most * plans).filter(|_| !again && keeps_slots(scenario)) {
         at_once_holds(timeline, &runs, most, found);
     }
 }

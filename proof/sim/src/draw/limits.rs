@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::{one, rarely};
-use crate::scenario::{Fault, Guarantee, LimitSpec, MessageSpec, Scenario, Work};
+use crate::scenario::{Fault, Guarantee, LimitSpec, MessageSpec, OtherLimit, Scenario, Work};
 
 /// Gives some scenarios a limit, enough messages to meet it, and processes that die in between.
 pub(super) fn apply(rng: &mut Rng, scenario: &mut Scenario) {
@@ -13,10 +13,17 @@ pub(super) fn apply(rng: &mut Rng, scenario: &mut Scenario) {
     }
     let per_second = (!rarely(rng, 3)).then(|| one(rng, &[1, 3, 10, 50]));
     let at_once = (per_second.is_none() || rarely(rng, 3)).then(|| rng.u32(1..=4));
-    scenario.consumer.limit = Some(LimitSpec { per_second, at_once, slots: one(rng, &[1, 2, 3, 10]) });
-    if rng.bool() {
+    let slots = one(rng, &[1, 2, 3, 10]);
+    let other = rarely(rng, 2).then(|| OtherLimit {
+        per_second: per_second.map(|calls| one(rng, &[calls, calls, 1, 10])),
+        slots: one(rng, &[1, 2, 4, 10]),
+    });
+    scenario.consumer.limit = Some(LimitSpec { per_second, at_once, slots, other });
+    if other.is_some() || rng.bool() {
+        // Two versions need a while to show that they do not agree.
+        let more = if other.is_some() { 20..=60 } else { 4..=12 };
         let first = scenario.keys.len();
-        for key in first..first + rng.usize(4..=12) {
+        for key in first..first + rng.usize(more) {
             scenario.keys.push(vec![Work::Good { before_ms: rng.u64(..200), after_ms: rng.u64(..200) }]);
             scenario.messages.push(MessageSpec::good(rng.u64(..3_000), key));
         }

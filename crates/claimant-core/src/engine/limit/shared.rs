@@ -9,25 +9,35 @@ use tokio::time::Instant;
 
 use super::users::LimitUsers;
 use crate::claim::Claim;
-use crate::clock::Clock;
-use crate::engine::asker::{Asker, policy};
-use crate::error::Chain;
+use crate::clock::{Clock, Timestamp};
+use crate::engine::asker::policy;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
-use crate::limit::{LIMIT_CONSUMER, Limit};
-use crate::limits::{LIMIT_LEASE_MS, LIMIT_WINDOW_S};
-use crate::protocol::rate::Allowed;
-use crate::protocol::slots::{LimitSlots, Now, SlotAnswer, SlotRequest};
-use crate::protocol::{ClaimPolicy, Refusal, Renewal};
-use crate::store::{ClaimAnswer, Renewed, Store, StoreError};
+use crate::limit::{LIMIT_CONSUMER, LIMIT_PLAN, LIMIT_WANTED, Limit};
+use crate::limits::{LIMIT_SLOTS_MAX, LIMIT_WINDOW_S};
+use crate::protocol::ClaimPolicy;
+use crate::protocol::slots::{LimitSlots, Now, SlotRequest};
+use crate::store::Store;
 
 /// What is known, and the claims by the numbers of their slots.
 #[derive(Debug)]
-struct State {
-    slots: LimitSlots,
-    claims: Vec<(u32, Claim)>,
+pub(super) struct State {
+    pub(super) slots: LimitSlots,
+    pub(super) claims: Vec<(u32, Claim)>,
     users: LimitUsers,
-    /// Whether it was logged that the store refuses to say anything.
-    warned: bool,
+    pub(super) warned: Warned,
+}
+
+/// What was logged, each once.
+#[derive(Debug, Default)]
+pub(super) struct Warned {
+    /// The store refuses to say anything.
+    pub(super) refused: bool,
+    /// A lease ends later than any should.
+    pub(super) far: bool,
+    /// Others go by what this process would not set.
+    pub(super) differs: bool,
+    /// The end of the lease of what they went by first.
+    pub(super) differs_from: Option<Timestamp>,
 }
 
 /// A limit of a process: its invocations share it, and its consumers that name one system.
@@ -35,15 +45,38 @@ pub(crate) struct SharedLimit {
     /// As it is set.
     own: Limit,
     /// Where its records are.
-    store: Arc<dyn Store>,
-    record: RecordId,
-    slot_ids: Vec<RecordId>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) records: Records,
     /// In place of a message: whose slot it is.
-    by: MessageId,
-    policy: ClaimPolicy,
+    pub(super) by: MessageId,
+    pub(super) policy: ClaimPolicy,
     state: Mutex<State>,
     /// Told of slots, of calls that have ended, and of what an operator has set.
     changed: Notify,
+}
+
+/// The records of a limit.
+pub(super) struct Records {
+    /// What an operator has set.
+    pub(super) set: RecordId,
+    /// What all processes go by.
+    pub(super) plan: RecordId,
+    /// Claimed by a process that has no slot.
+    pub(super) wanted: RecordId,
+    pub(super) slots: Vec<RecordId>,
+}
+
+impl Records {
+    fn of(downstream: &str) -> Result<Self, InvalidValue> {
+        let consumer = ConsumerName::new(LIMIT_CONSUMER)?;
+        let id = |key: String| Ok::<_, InvalidValue>(RecordId::new(&consumer, &Key::new(key)?));
+        Ok(Self {
+            set: id(downstream.to_owned())?,
+            plan: id(format!("{downstream}/{LIMIT_PLAN}"))?,
+            wanted: id(format!("{downstream}/{LIMIT_WANTED}"))?,
+            slots: (0..LIMIT_SLOTS_MAX).map(|number| id(format!("{downstream}/{number}"))).collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 /// A call that has begun; dropped, it has ended. Where its limit counts calls at once, it is one of them.
@@ -74,18 +107,6 @@ impl Drop for Permit {
     }
 }
 
-/// A request that is to be made, or under way: dropped without an answer, another one can be made, by whoever waits.
-struct Asking<'a>(Option<&'a SharedLimit>);
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        if let Some(limit) = self.0 {
-            limit.state().slots.unasked();
-            limit.tell();
-        }
-    }
-}
-
 pub(crate) fn now(clock: &dyn Clock) -> Now {
     Now { wall: clock.now(), mono: Instant::now() }
 }
@@ -98,19 +119,15 @@ impl SharedLimit {
         skew: Duration,
         store: Arc<dyn Store>,
     ) -> Result<Self, InvalidValue> {
-        let record_of = ConsumerName::new(LIMIT_CONSUMER)?;
-        let id = |key: String| Ok::<_, InvalidValue>(RecordId::new(&record_of, &Key::new(key)?));
-        let slot_ids: Result<_, _> =
-            (0..limit.slots).map(|number| id(format!("{}/{number}", limit.downstream))).collect();
-        let known = LimitSlots::new(limit.allowed, limit.slots, Instant::now());
+        let slots = LimitSlots::new(limit.plan(), Instant::now());
+        let (claims, users, warned) = (Vec::new(), LimitUsers::default(), Warned::default());
         Ok(Self {
             own: limit.clone(),
             store,
-            record: id(limit.downstream.clone())?,
-            slot_ids: slot_ids?,
+            records: Records::of(&limit.downstream)?,
             by: MessageId::new(consumer.as_str())?,
             policy: policy(skew, LIMIT_WINDOW_S),
-            state: Mutex::new(State { slots: known, claims: Vec::new(), users: LimitUsers::default(), warned: false }),
+            state: Mutex::new(State { slots, claims, users, warned }),
             changed: Notify::new(),
         })
     }
@@ -120,7 +137,7 @@ impl SharedLimit {
         &self.own
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -194,105 +211,5 @@ impl SharedLimit {
     /// Returns what is to be asked of the store now, or when.
     pub(crate) fn next(&self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
         self.state().slots.next(now, waiting, seed)
-    }
-
-    /// Asks it.
-    pub(crate) fn go<'a>(&'a self, request: SlotRequest, asker: Asker<'a>) -> impl Future<Output = ()> + 'a {
-        // From now on, and not from the first poll, which what is dropped may never see.
-        let asking = Asking(matches!(request, SlotRequest::Read | SlotRequest::Claim(_)).then_some(self));
-        let asker = Asker { store: self.store.as_ref(), ..asker };
-        async move {
-            match request {
-                SlotRequest::Read => self.read(asking, asker).await,
-                SlotRequest::Claim(number) => self.claim(number, asking, asker).await,
-                SlotRequest::Renew(number) => self.renew(number, asker).await,
-                SlotRequest::Release(number) => self.release(number, asker).await,
-            }
-            self.tell();
-        }
-    }
-
-    async fn read(&self, mut asking: Asking<'_>, asker: Asker<'_>) {
-        let set = match asker.get(&self.record).await {
-            Ok(record) => Ok(Allowed::set_by(record.as_ref(), asker.clock.now())),
-            Err(error) => {
-                self.warn(asker, &error);
-                Err(())
-            }
-        };
-        asking.0 = None;
-        let before = self.with(|slots| slots.allowed().0);
-        self.with(|slots| slots.read(set, now(asker.clock)));
-        let (Allowed { calls, per_ms, at_once }, used) = self.with(|slots| slots.allowed());
-        if before != (Allowed { calls, per_ms, at_once }) {
-            tracing::info!(consumer = %asker.consumer, downstream = self.own.downstream, calls, per_ms, at_once, slots = used, "limit is changed");
-        }
-    }
-
-    async fn claim(&self, number: u32, mut asking: Asking<'_>, asker: Asker<'_>) {
-        let asked = now(asker.clock);
-        let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
-        let slot = (&self.slot_ids[number as usize], &self.by);
-        let answer = asker.claim(slot, (asked.wall, lease_until), self.policy).await;
-        asking.0 = None;
-        let came = match answer {
-            Ok(ClaimAnswer::Granted(claim)) => {
-                let held = SlotAnswer::Held { asked, lease_until: claim.lease_until };
-                tracing::debug!(consumer = %asker.consumer, downstream = self.own.downstream, slot = number, "slot of the limit is held");
-                let mut state = self.state();
-                state.claims.retain(|(other, _)| *other != number);
-                state.claims.push((number, claim));
-                held
-            }
-            // A lease is over only after its last millisecond.
-            Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => {
-                SlotAnswer::Busy(until.since(asker.clock.now()) + Duration::from_millis(1))
-            }
-            // By an operator.
-            Ok(ClaimAnswer::Refused(_)) => SlotAnswer::Busy(self.policy.window),
-            Err(error) => {
-                self.warn(asker, &error);
-                SlotAnswer::Unanswered
-            }
-        };
-        self.with(|slots| slots.claimed(number, came, now(asker.clock)));
-    }
-
-    fn take_claim(&self, number: u32) -> Option<Claim> {
-        let mut state = self.state();
-        let at = state.claims.iter().position(|(other, _)| *other == number)?;
-        Some(state.claims.swap_remove(at).1)
-    }
-
-    async fn renew(&self, number: u32, asker: Asker<'_>) {
-        let asked = now(asker.clock);
-        let Some(mut claim) = self.take_claim(number) else {
-            self.with(|slots| slots.renewed(number, asked, Ok(None)));
-            return;
-        };
-        let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
-        let renewal = Renewal { lease_until, now: asked.wall, policy: self.policy };
-        let answer = match asker.renew(&mut claim, renewal).await {
-            Ok(Renewed::Held) => Ok(Some(claim.lease_until)),
-            Ok(Renewed::Lost) => Ok(None),
-            Err(_) => Err(()),
-        };
-        let mut state = self.state();
-        if state.slots.renewed(number, asked, answer) {
-            state.claims.push((number, claim));
-        }
-    }
-
-    async fn release(&self, number: u32, asker: Asker<'_>) {
-        if let Some(claim) = self.take_claim(number) {
-            _ = asker.release(claim, self.policy).await;
-        }
-    }
-
-    /// Logs once what another try does not fix.
-    fn warn(&self, asker: Asker<'_>, error: &StoreError) {
-        if !error.kind().is_transient() && !std::mem::replace(&mut self.state().warned, true) {
-            tracing::error!(consumer = %asker.consumer, downstream = self.own.downstream, error = %Chain(error), "messages wait, since the store refuses the records of their limit: the role has to be allowed keys that begin with claimant-rate#");
-        }
     }
 }
