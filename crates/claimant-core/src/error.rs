@@ -1,20 +1,80 @@
 //! Why a consumer cannot start.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// The most causes of an error that are shown: a cause can name itself as its cause.
 pub const CAUSES_MAX: usize = 16;
 
-/// An error and its causes on one line, by their `Display`.
+/// The longest text of one error that is shown.
+const TEXT_MAX_BYTES: usize = 64 * 1024;
+
+/// How texts begin to quote a request: those of a client that cannot put its endpoint before one, with the body; and those of a service that
+/// refuses a signature, with the headers, which have a session's token.
+const QUOTES: [&str; 2] = [" to request `Request {", "The Canonical String"];
+
+/// Returns a text up to where it quotes a request, which has a body and credentials.
+#[must_use]
+pub fn without_request(text: &str) -> &str {
+    match QUOTES.iter().filter_map(|quote| text.find(quote)).min() {
+        Some(end) => text[..end].trim_end(),
+        None => text,
+    }
+}
+
+/// An error and its causes on one line, by their `Display`, each once: a cause that the text before it ends with is left out. So is what
+/// [quotes a request](without_request).
 #[derive(Debug, Clone, Copy)]
 pub struct Chain<'a>(pub &'a (dyn StdError + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
+        let first = shown(self.0, TEXT_MAX_BYTES)?;
+        let mut before = without_request(&first).to_owned();
+        f.write_str(&before)?;
         let causes = std::iter::successors(self.0.source(), |error| (*error).source());
-        causes.take(CAUSES_MAX).try_for_each(|error| write!(f, ": {error}"))
+        for error in causes.take(CAUSES_MAX) {
+            let text = shown(error, TEXT_MAX_BYTES)?;
+            let text = without_request(&text);
+            if !ends_with(&before, text) {
+                write!(f, ": {text}")?;
+                text.clone_into(&mut before);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a text ends with these words.
+fn ends_with(text: &str, words: &str) -> bool {
+    words.is_empty() || text.strip_suffix(words).is_some_and(|rest| !rest.ends_with(char::is_alphanumeric))
+}
+
+/// Returns how something is shown, up to so many bytes.
+///
+/// # Errors
+/// When it fails to show itself: it can be anybody's code.
+pub(crate) fn shown(what: &dyn fmt::Display, max_bytes: usize) -> Result<String, fmt::Error> {
+    let mut text = Text { text: String::new(), max_bytes, is_full: false };
+    match write!(text, "{what}") {
+        Err(error) if !text.is_full => Err(error),
+        _ => Ok(text.text),
+    }
+}
+
+/// A text that stops growing.
+struct Text {
+    text: String,
+    max_bytes: usize,
+    is_full: bool,
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = text.floor_char_boundary(self.max_bytes - self.text.len());
+        self.text.push_str(&text[..room]);
+        self.is_full |= room < text.len();
+        if self.is_full { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
@@ -129,5 +189,22 @@ mod tests {
     fn an_error_is_shown_with_its_causes_where_main_returns_it() {
         let error = Error::new("a").caused_by(Error::new("b").caused_by("c"));
         assert_eq!((error.to_string().as_str(), format!("{error:?}").as_str()), ("a", "a: b: c"));
+    }
+
+    #[test]
+    fn what_quotes_a_request_or_what_came_before_is_not_shown() {
+        for (text, cause, shown) in [
+            ("no endpoint `x` to request `Request { body: secret } }`", "no scheme", "no endpoint `x`: no scheme"),
+            ("refused", "no match.\n\nThe Canonical String is\n'GET secret'", "refused: no match."),
+            ("failed to request `x`", "The String-to-Sign", "failed to request `x`: The String-to-Sign"),
+            ("the database says: too long", "too long", "the database says: too long"),
+            ("overlong", "long", "overlong: long"),
+            ("a", "", "a"),
+        ] {
+            assert_eq!(Chain(&Error::new(text).caused_by(cause)).to_string(), shown);
+        }
+        // Also of a cause of a cause.
+        let error = Error::new("a: b: c").caused_by(Error::new("b: c").caused_by("c"));
+        assert_eq!(Chain(&error).to_string(), "a: b: c");
     }
 }

@@ -86,7 +86,7 @@ fn unanswered(error: &SdkError<SendMessageBatchError>) -> TryResult {
     match (error, unsent(error)) {
         (SdkError::ConstructionFailure(_), _) => TryResult::RequestRefused(SendError::new(SendErrorKind::Refused, why)),
         (_, Some(Unsent::Misconfigured)) => {
-            let why = format!("no request was sent, since the settings for credentials are wrong: {why}");
+            let why = format!("no request was sent, since the settings of its client are wrong: {why}");
             TryResult::Refused(SendError::new(SendErrorKind::Refused, why))
         }
         (_, Some(Unsent::NoCredentials)) => {

@@ -9,7 +9,8 @@ use claimant_core::{Error, ErrorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendErrorKind {
-    /// SQS refuses the message, or a producer's settings for credentials are wrong; sending it again is of no use.
+    /// SQS refuses the message, or the settings of a producer's client are wrong, of its credentials or its endpoint; sending it again is of
+    /// no use.
     Refused,
     /// SQS failed, or EventBridge Scheduler throttled, up to the last try; or a producer could not reach SQS or has no credentials. The
     /// message was not sent.

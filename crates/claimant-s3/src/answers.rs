@@ -26,7 +26,7 @@ pub(crate) fn not_fetched(error: &SdkError<GetObjectError>) -> FetchError {
                 code,
             )),
         },
-        // Its chain names the connection and the endpoint, never the object.
+        // Its chain names the connection and the endpoint, never the object: it leaves out the request.
         other => FetchError::Unavailable(format!("S3 gave no answer: {}", Chain(other))),
     }
 }
@@ -48,7 +48,7 @@ where
         }
         // Earlier tries do not matter: what they may have written has no pointer to it.
         other if unsent(other) == Some(Unsent::Misconfigured) => Error::invalid(format!(
-            "no request was sent to S3, since the settings for credentials are wrong: {}",
+            "no request was sent to S3, since the settings of its client are wrong: {}",
             Chain(other)
         )),
         other => Error::new(format!("S3 gave no answer: {}", Chain(other))).of_kind(ErrorKind::Unavailable),
