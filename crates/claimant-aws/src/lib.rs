@@ -13,6 +13,7 @@
 //! | `people` | with the feature of that name: the configuration of a command that a person gives |
 //! | [`intake`] | event source mappings: paused only where their return is planned, and resumed |
 //! | [`mapping`] | event source mappings, as Lambda's API has them |
+//! | `said` | what services say for people, without the requests that they can quote |
 //! | [`signed`] | the requests for that, signed here; also those of the doctor and of operators |
 //! | [`endpoints`] | where services are |
 //! | [`sqs`] | what SQS takes of a message |
@@ -26,6 +27,7 @@ mod later;
 pub mod mapping;
 #[cfg(feature = "people")]
 mod people;
+mod said;
 pub mod signed;
 pub mod sqs;
 mod unsent;
@@ -43,6 +45,7 @@ pub use http::http_client;
 pub use later::Later;
 #[cfg(feature = "people")]
 pub use people::{config_of, sign_in};
+pub use said::said;
 use tokio::sync::OnceCell;
 pub use unsent::{Unsent, is_unsent, unsent};
 

@@ -23,6 +23,7 @@ use claimant_core::{Error, ErrorKind, Timestamp};
 use serde_json::Value;
 
 use crate::endpoints::{self, ENDPOINT_VARIABLE, partition_of};
+use crate::said;
 
 /// How long a request with JSON may take.
 const TIMEOUT_MS: u64 = 5_000;
@@ -112,10 +113,12 @@ impl Answer {
         matches!(self.status, 200..=299)
     }
 
-    /// Returns what an error says for people; empty where it says nothing.
+    /// Returns what an error [says](said) for people; empty where it says nothing.
     #[must_use]
     pub fn message(&self) -> String {
-        text(&self.body, &["message", "Message", "errorMessage"]).unwrap_or_default()
+        text(&self.body, &["message", "Message", "errorMessage"])
+            .map(|message| said(&message).to_owned())
+            .unwrap_or_default()
     }
 
     /// Returns the error of this answer: what could not be done, why, and which permission that needs. What is refused because too many ask,

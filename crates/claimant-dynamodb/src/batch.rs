@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::{
     BatchStatementErrorCodeEnum as Code, BatchStatementRequest, BatchStatementResponse, KeysAndAttributes,
     ReturnConsumedCapacity,
 };
+use claimant_aws::said;
 use claimant_core::limits::STORE_BATCH_MAX;
 use claimant_core::protocol::{ClaimRequest, Decision, Likely, Settlement, claim_of, decide, fresh_claim, held};
 use claimant_core::{
@@ -296,12 +297,8 @@ impl LockTable {
     fn outcome(&self, response: &BatchStatementResponse) -> Statement {
         let Some(error) = response.error() else { return Statement::Applied };
         let failed = |kind, code: &str| {
-            let why = format!(
-                "a statement on table {:?} failed: {code}: {}",
-                response.table_name().unwrap_or(self.name()),
-                error.message().unwrap_or_default()
-            );
-            Statement::Failed(kind, why)
+            let (table, message) = (response.table_name().unwrap_or(self.name()), error.message().map_or("", said));
+            Statement::Failed(kind, format!("a statement on table {table:?} failed: {code}: {message}"))
         };
         match error.code() {
             Some(Code::DuplicateItem | Code::ConditionalCheckFailed) => Statement::Refused,

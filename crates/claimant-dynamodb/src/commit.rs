@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
+use claimant_aws::said;
 use claimant_core::{AnyTransaction, Budget, Claim, Failure, Record, Settled, StoreError, StoreErrorKind};
 
 use crate::error::{consumed_by_all, is_about_key, lacks_key, store_error};
@@ -137,7 +138,7 @@ impl LockTable {
         match (&error, text.kind()) {
             (SdkError::ServiceError(_), StoreErrorKind::Throttled) => Try::Throttled(text),
             (SdkError::ServiceError(service), StoreErrorKind::Denied | StoreErrorKind::Misconfigured) => {
-                let (code, message) = (service.err().code().unwrap_or("no code"), service.err().message());
+                let (code, message) = (service.err().code().unwrap_or("no code"), service.err().message().map(said));
                 // The fault may be in any of the transaction's tables, so the error names all of them.
                 let own = tables(writes);
                 let (what, fix) = if code == "ValidationException" && is_about_key(message) {

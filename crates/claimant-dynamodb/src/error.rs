@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsOutput;
 use aws_sdk_dynamodb::types::{BatchStatementErrorCodeEnum as Code, BatchStatementResponse, ConsumedCapacity};
 use claimant_aws::endpoints::not_of;
+use claimant_aws::said;
 use claimant_core::error::Chain;
 use claimant_core::{StoreError, StoreErrorKind};
 
@@ -133,7 +134,7 @@ fn needed(operation: &str, table: &str) -> String {
 
 /// Returns the store error of the call that `what` names.
 ///
-/// Built from the service's code and message and from `Display` texts only: `Debug` of an SDK error can show the request.
+/// Built from the service's code and what it [says](said), and from [`Chain`], which leaves out the request: an SDK error can show it.
 fn described<E>(what: &str, fixes: &Fixes, error: &SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + StdError + 'static,
@@ -158,7 +159,7 @@ where
                 (StoreErrorKind::Other, fix) if status.is_server_error() => (StoreErrorKind::Unreachable, fix),
                 known => known,
             };
-            let message = metadata.message().unwrap_or("no message").trim_end_matches('.');
+            let message = metadata.message().map_or("no message", said).trim_end_matches('.');
             (kind, format!("{code}: {message}{fix}"))
         }
         SdkError::TimeoutError(_) => (StoreErrorKind::Unreachable, "no answer in the time that was left".to_owned()),
@@ -196,7 +197,7 @@ fn classify(code: &str, fixes: &Fixes) -> (StoreErrorKind, String) {
         // A request that was signed before its function was frozen, for example. Nothing was written.
         "ExpiredTokenException" | "InvalidSignatureException" => (
             StoreErrorKind::Throttled,
-            ". The credentials have expired, or are wrong, or this machine's clock is".to_owned(),
+            ". The credentials have expired or are wrong, or this machine's clock is wrong".to_owned(),
         ),
         "UnrecognizedClientException" | "MissingAuthenticationTokenException" => {
             (StoreErrorKind::Denied, ". The credentials are not those of an account that has this table".to_owned())
@@ -265,9 +266,14 @@ mod tests {
 
     #[test]
     fn how_to_fix_it_is_a_sentence_of_its_own() {
-        for message in ["The security token is invalid", "The security token is invalid."] {
+        for message in [
+            "The security token is invalid",
+            "The security token is invalid.",
+            "The security token is invalid.\n\nThe Canonical String is 'x-amz-security-token:secret'",
+        ] {
             let error = store_error("GetItem", "locks", &refused("UnrecognizedClientException", message));
             assert!(error.to_string().contains("token is invalid. The credentials are not those of"), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use claimant_aws::endpoints;
+use claimant_aws::{endpoints, said};
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
 
@@ -69,7 +69,7 @@ where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
     match (error, error.code()) {
-        (_, Some(code)) => answered(what, permission, code, error.message().unwrap_or_default()),
+        (_, Some(code)) => answered(what, permission, code, error.message().map(said).unwrap_or_default()),
         (SdkError::ConstructionFailure(_), None) => not_made(what, &Chain(error).to_string()),
         (SdkError::ServiceError(answer), None) => not_of(what, "SQS", answer.raw().status().as_u16()),
         (_, None) => no_answer(what, error),

@@ -7,8 +7,8 @@ use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 use aws_sdk_sqs::{Client, Config};
-use claimant_aws::is_unsent;
 use claimant_aws::sqs::{Fate, fate};
+use claimant_aws::{is_unsent, said};
 use tokio::time::sleep;
 
 use crate::aws::{failed, is_refusal, name_of_arn};
@@ -81,7 +81,7 @@ fn of_entry(answer: &SendMessageBatchOutput, id: &str, queue: &str) -> Sent {
     }
     Err(match answer.failed().iter().find(|fault| fault.id() == id) {
         Some(fault) => {
-            let why = fault.message().unwrap_or_default();
+            let why = fault.message().map(said).unwrap_or_default();
             let why = format!("{queue} refuses it ({}): {why}", fault.code());
             Unconfirmed { why, may_have_arrived: false, is_refused: false }
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use claimant_aws::mapping::PATH;
+use claimant_aws::said;
 use claimant_aws::signed::{self, Answer, encoded};
 use serde_json::{Map, Value};
 
@@ -105,7 +106,7 @@ pub(super) fn received(from: Service, answer: &Answer) -> Result<Value, String> 
     let code = text(value, "Code").unwrap_or(&answer.code);
     let code = if code.is_empty() { "no code" } else { code };
     let message = ["message", "Message"].iter().find_map(|key| text(value, key)).unwrap_or_default();
-    let message: String = message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
+    let message: String = said(message).chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
     Err(format!("{code} (status {status}) {message}").trim_end().to_owned())
 }
 
