@@ -1,6 +1,6 @@
 //! Maps database errors to store errors.
 
-use claimant_core::StoreErrorKind::{Corrupt, Other, Unreachable};
+use claimant_core::StoreErrorKind::{Corrupt, Misconfigured, Other, Unreachable};
 use claimant_core::{Failure, StoreError};
 use claimant_sql::parts::{self, Table};
 
@@ -17,6 +17,20 @@ pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {
         return StoreError::new(Other, format!("{operation} failed: {what}"));
     }
     parts::explain(operation, error, &INBOX)
+}
+
+/// Returns the error of the statement that stores messages, and how to fix it. It is known that none was stored where a constraint or a
+/// trigger refuses one, and the next try gets the same answer.
+pub(crate) fn explain_store(operation: &str, error: &sqlx::Error) -> StoreError {
+    let code = error.as_database_error().and_then(|answer| answer.code()).unwrap_or_default();
+    if matches!(code.get(..2), Some("23" | "P0")) {
+        let fix = "is there a constraint or a trigger on claimant_inbox that is not of its migrations?";
+        return StoreError::new(
+            Misconfigured,
+            format!("{operation} failed: the server refused it (code {code}): {fix}"),
+        );
+    }
+    explain(operation, error)
 }
 
 /// Returns the error of claimant's own statement in the transaction of a handler that has returned. Another one of claimant's has succeeded there
@@ -74,4 +88,70 @@ pub(crate) fn may_pass(error: &StoreError) -> bool {
 /// Returns the failure of an attempt whose transaction did not commit, as if its handler had returned it.
 pub(crate) fn uncommitted(error: &StoreError) -> Failure {
     Failure::retry(format!("the handler returned, and its transaction did not commit: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::error::Error;
+    use std::fmt;
+
+    use sqlx::error::{DatabaseError, ErrorKind};
+
+    use super::*;
+
+    /// An answer with this code.
+    #[derive(Debug)]
+    struct Answer(&'static str);
+
+    impl fmt::Display for Answer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.message())
+        }
+    }
+
+    impl Error for Answer {}
+
+    impl DatabaseError for Answer {
+        fn message(&self) -> &'static str {
+            "secret"
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+    }
+
+    /// A worker goes on after what an intake gives up: it is of one message.
+    #[test]
+    fn what_a_constraint_refuses_is_not_stored_by_another_try() {
+        let own = "is there a constraint or a trigger on claimant_inbox";
+        for (code, explain, kind, told) in [
+            ("23514", explain_store as fn(&str, &sqlx::Error) -> StoreError, Misconfigured, own),
+            ("P0001", explain_store, Misconfigured, own),
+            ("57P01", explain_store, Unreachable, ""),
+            ("23503", explain, Other, "a constraint is violated"),
+        ] {
+            let error = explain("storing", &sqlx::Error::Database(Box::new(Answer(code))));
+            let text = error.to_string();
+            assert_eq!(error.kind(), kind, "{text}");
+            assert!(text.contains(told) && (kind == Unreachable || !text.contains("secret")), "{text}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use sqlx::PgPool;
 
 use crate::error;
-use crate::link::{self, end_of, time_for};
+use crate::link::{self, Explain, end_of, time_for};
 use crate::offer::{self, Records};
 use crate::pending::PendingRow;
 
@@ -54,11 +54,11 @@ impl Intake {
     ) -> Result<Records, StoreError> {
         let bytes = rows.iter().filter_map(|(row, _)| row.message.as_ref()).map(|message| message.body.len()).sum();
         let operation = format!("storing messages of {bytes} bytes");
-        let (until, within) = (budget.until(), time_for(bytes));
+        let (until, how) = (budget.until(), (time_for(bytes), error::explain_store as Explain));
         let mut round = 0;
         loop {
             budget.meter().request();
-            let answer = link::rows_within(&self.pool, until, within, &operation, offer::offer(rows)).await;
+            let answer = link::rows_within(&self.pool, until, how, &operation, offer::offer(rows)).await;
             let error = match answer.and_then(|rows| offer::records(&rows)) {
                 Ok(records) if rows.iter().all(|(row, _)| records.contains_key(row.request.id.as_str().as_bytes())) => {
                     return Ok(records);

@@ -39,8 +39,11 @@ pub(crate) async fn rows(
     operation: &str,
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
-    rows_within(pool, until, STATEMENT_MAX, operation, statement).await
+    rows_within(pool, until, (STATEMENT_MAX, error::explain), operation, statement).await
 }
+
+/// Returns the error of an operation.
+pub(crate) type Explain = fn(&str, &sqlx::Error) -> StoreError;
 
 /// Runs a statement, which has this time once there is a connection, and returns its rows, which are committed by then.
 ///
@@ -49,13 +52,13 @@ pub(crate) async fn rows(
 pub(crate) async fn rows_within(
     pool: &PgPool,
     until: Instant,
-    within: Duration,
+    (within, explain): (Duration, Explain),
     operation: &str,
     statement: Statement<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
     let connection = match timeout_at(until, pool.acquire()).await {
-        Ok(connection) => connection.map_err(|error| error::explain(operation, &error))?,
-        Err(_) => return Err(error::explain(operation, &sqlx::Error::PoolTimedOut)),
+        Ok(connection) => connection.map_err(|error| explain(operation, &error))?,
+        Err(_) => return Err(explain(operation, &sqlx::Error::PoolTimedOut)),
     };
     let mut link = Link { connection: Some(connection) };
     let Some(connection) = &mut link.connection else { return Err(error::no_answer(operation)) };
@@ -67,7 +70,7 @@ pub(crate) async fn rows_within(
     }
     match answer {
         Ok(Ok(rows)) => Ok(rows),
-        Ok(Err(error)) => Err(error::explain(operation, &error)),
+        Ok(Err(error)) => Err(explain(operation, &error)),
         Err(_) => Err(error::no_answer(operation)),
     }
 }
