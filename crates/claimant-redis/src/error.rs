@@ -24,6 +24,10 @@ pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
         ),
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (StoreErrorKind::Misconfigured, error.to_string()),
         ErrorKind::Server(_) | ErrorKind::Extension => refused(error, in_cluster),
+        ErrorKind::Parse => (
+            StoreErrorKind::Other,
+            "what answered is not Redis. Are host and port right, or is there a proxy in front of it?".into(),
+        ),
         _ => (StoreErrorKind::Other, error.category().to_owned()),
     };
     StoreError::new(kind, format!("Redis gave no answer: {what}"))
@@ -125,6 +129,13 @@ mod tests {
     fn answered(line: &str) -> RedisError {
         let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).and_then(redis::Value::extract_error);
         answer.expect_err("it is an error")
+    }
+
+    #[test]
+    fn what_does_not_speak_the_protocol_is_said_not_to_be_redis() {
+        let error = redis::parse_redis_value(b"HTTP/1.1 400 Bad Request\r\n").expect_err("it is none");
+        let text = store_error(&error, false).to_string();
+        assert!(text.contains("what answered is not Redis. Are host and port right"), "{text}");
     }
 
     #[test]
