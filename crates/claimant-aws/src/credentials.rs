@@ -201,7 +201,7 @@ mod tests {
     /// Which configurations wait for them so, only their cache can be asked.
     #[tokio::test]
     async fn the_sdk_waits_for_them_with_retries_or_without() {
-        for config in [crate::config().await, crate::config_without_retries().await] {
+        for config in [crate::config().await.unwrap(), crate::config_without_retries().await.unwrap()] {
             let cache = format!("{:?}", config.identity_cache());
             assert!(cache.contains("load_timeout: Some(20s)"), "{cache}");
         }

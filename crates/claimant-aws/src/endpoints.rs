@@ -92,6 +92,11 @@ impl LoadServiceConfig for Endpoints {
 /// The variable of the endpoint of all services, and the beginning of those of each.
 pub(crate) const ENDPOINT_VARIABLE: &str = "AWS_ENDPOINT_URL";
 
+/// Returns what the endpoint of a service is asked for with: its id, the variable, and the setting of a profile.
+pub(crate) fn endpoint_key<'a>(service_id: &'a str, variable: &'a str) -> Option<ServiceConfigKey<'a>> {
+    ServiceConfigKey::builder().service_id(service_id).env(variable).profile("endpoint_url").build().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,10 +157,7 @@ mod tests {
     #[test]
     fn only_endpoints_are_set_and_only_of_the_services_that_are_named() {
         let set = Endpoints([("CLOUDWATCH_LOGS".to_owned(), "http://l".to_owned())].into());
-        let of = |service_id: &str, env: &str| {
-            let key = ServiceConfigKey::builder().service_id(service_id).env(env).profile("endpoint_url");
-            set.load_config(key.build().unwrap())
-        };
+        let of = |service_id: &str, env: &str| set.load_config(endpoint_key(service_id, env).unwrap());
         assert_eq!(of("CloudWatch Logs", ENDPOINT_VARIABLE).as_deref(), Some("http://l"));
         assert_eq!(of("CloudWatch Logs", "AWS_OTHER"), None);
         assert_eq!(of("SQS", ENDPOINT_VARIABLE), None);

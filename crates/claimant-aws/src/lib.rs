@@ -7,6 +7,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `configured` | endpoints that are set, refused where they are no URL |
 //! | `credentials` | credentials that take too long to be had, and the failure that all who wait for them share |
 //! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
 //! | `later` | clients that are made at their first use, or while the function waits for its first message |
@@ -19,6 +20,7 @@
 //! | [`sqs`] | what SQS takes of a message |
 //! | `unsent` | requests that certainly never left the process |
 
+mod configured;
 mod credentials;
 pub mod endpoints;
 mod http;
@@ -40,7 +42,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::ProvideCredentials as _;
-use claimant_core::Variables;
+use claimant_core::{Error, Variables};
 pub use http::http_client;
 pub use later::Later;
 #[cfg(feature = "people")]
@@ -64,20 +66,24 @@ static WITHOUT_RETRIES: OnceCell<SdkConfig> = OnceCell::const_new();
 /// Returns the configuration, loaded from the environment at the first call and shared from then on.
 ///
 /// Honours the SDK's own variables: `AWS_REGION`, `AWS_ENDPOINT_URL` and `AWS_ENDPOINT_URL_<SERVICE>`, credentials, profiles.
-/// Does no request unless credentials have to be fetched.
+/// An endpoint that is empty counts as unset. Does no request unless credentials have to be fetched.
 ///
 /// Its clients send a request up to three times, also one whose answer was lost, which may have been served. That is for requests that
 /// may be repeated; the others are [without retries](config_without_retries).
 ///
 /// ```no_run
-/// # mod claimant { pub mod aws { pub use claimant_aws::*; } }
-/// # async fn example() {
-/// let config = claimant::aws::config().await;
+/// # mod claimant { pub use claimant_core::*; pub mod aws { pub use claimant_aws::*; } }
+/// # async fn example() -> Result<(), claimant::Error> {
+/// let config = claimant::aws::config().await?;
 /// // aws_sdk_dynamodb::Client::new(config)
+/// # Ok(())
 /// # }
 /// ```
-pub async fn config() -> &'static SdkConfig {
-    CONFIG.get_or_init(load).await
+///
+/// # Errors
+/// When an endpoint that is set is no URL with a host, or is empty where the SDK asks STS for credentials: it names the variable.
+pub async fn config() -> Result<&'static SdkConfig, Error> {
+    CONFIG.get_or_try_init(load).await
 }
 
 /// Returns the [configuration](config) for clients that send each request once: for effects that the service cannot recognise when they
@@ -91,18 +97,22 @@ pub async fn config() -> &'static SdkConfig {
 /// connection could be made, or there were no credentials, nothing was sent: [`is_unsent`] says so of an error.
 ///
 /// ```no_run
-/// # mod claimant { pub mod aws { pub use claimant_aws::*; } }
-/// # async fn example() {
-/// let config = claimant::aws::config_without_retries().await;
+/// # mod claimant { pub use claimant_core::*; pub mod aws { pub use claimant_aws::*; } }
+/// # async fn example() -> Result<(), claimant::Error> {
+/// let config = claimant::aws::config_without_retries().await?;
 /// // aws_sdk_sesv2::Client::new(config)
+/// # Ok(())
 /// # }
 /// ```
-pub async fn config_without_retries() -> &'static SdkConfig {
+///
+/// # Errors
+/// As of [`config`].
+pub async fn config_without_retries() -> Result<&'static SdkConfig, Error> {
     let config = || async {
-        let config = config().await.clone().into_builder().retry_config(RetryConfig::disabled());
-        config.http_client(http::http_client_without_idle()).build()
+        let config = config().await?.clone().into_builder().retry_config(RetryConfig::disabled());
+        Ok(config.http_client(http::http_client_without_idle()).build())
     };
-    WITHOUT_RETRIES.get_or_init(config).await
+    WITHOUT_RETRIES.get_or_try_init(config).await
 }
 
 /// Begins what the first request would have to wait for, if the [configuration](config) is in use: reads the machine's certificates, and
@@ -117,27 +127,27 @@ pub fn prepare() {
     }
 }
 
-async fn load() -> SdkConfig {
-    credentials::in_time(loaded(aws_config::defaults(BehaviorVersion::latest())).await)
+async fn load() -> Result<SdkConfig, Error> {
+    loaded(aws_config::defaults(BehaviorVersion::latest())).await.map(credentials::in_time)
 }
 
 /// Returns what the loader finds, with the client, the retries and the time limits that all of claimant's requests have.
-async fn loaded(mut loader: ConfigLoader) -> SdkConfig {
+async fn loaded(mut loader: ConfigLoader) -> Result<SdkConfig, Error> {
     // The first of the default chain. With them none of the others is asked; to make those takes as long as a client of STS.
     let environment = EnvironmentVariableCredentialsProvider::new();
-    if environment.provide_credentials().await.is_ok() {
+    let has_keys = environment.provide_credentials().await.is_ok();
+    if has_keys {
         loader = loader.credentials_provider(environment);
     }
-    loader
+    let loader = loader
         .http_client(http_client())
         .retry_config(
             RetryConfig::standard()
                 .with_max_attempts(ATTEMPTS_MAX)
                 .with_initial_backoff(Duration::from_millis(BACKOFF_BASE_MS)),
         )
-        .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS)).build())
-        .load()
-        .await
+        .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS)).build());
+    configured::with_endpoints(loader.load().await, has_keys)
 }
 
 /// Returns the queue URL in a variable, if it is set. Anything else in it is noted as a fault, such as the queue's name or ARN,

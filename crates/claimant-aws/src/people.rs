@@ -12,7 +12,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, Result, SharedCredentialsProvider, future};
-use claimant_core::{Clock as _, SystemClock};
+use claimant_core::{Clock as _, Error, SystemClock};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -31,7 +31,10 @@ const LEFT_MIN: Duration = Duration::from_secs(60);
 /// Returns the configuration of this profile and this Region, each as the environment says where `None`. A profile's credentials
 /// are its own, whatever keys the environment has. Where the SDK has none for a profile, as where it signs in with IAM Identity Center
 /// (SSO), `aws login` or MFA, the AWS CLI is asked. They are kept until they are about to expire. Not shared, unlike [`config`](crate::config()).
-pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig {
+///
+/// # Errors
+/// As of [`config`](crate::config()).
+pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> std::result::Result<SdkConfig, Error> {
     let mut loader = aws_config::defaults(BehaviorVersion::latest());
     if let Some(profile) = profile {
         loader = loader.profile_name(profile);
@@ -39,7 +42,7 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
     if let Some(region) = region {
         loader = loader.region(Region::new(region.to_owned()));
     }
-    let config = loaded(loader).await;
+    let config = loaded(loader).await?;
     let sdk = match profile {
         // The default chain would take the keys of the environment first, and so work on another account than the one that was named.
         Some(profile) => {
@@ -50,13 +53,13 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> SdkConfig
         }
         None => config.credentials_provider(),
     };
-    let Some(sdk) = sdk else { return config };
+    let Some(sdk) = sdk else { return Ok(config) };
     let of_environment = std::env::var("AWS_PROFILE").ok().filter(|profile| !profile.is_empty());
     let profile = profile.map(str::to_owned).or(of_environment);
     let credentials = SharedCredentialsProvider::new(OfPerson::new(sdk, profile));
     // By itself the SDK gives them up after 19 s.
     let cache = IdentityCache::lazy().load_timeout(SIGN_IN_MAX).build();
-    config.into_builder().identity_cache(cache).credentials_provider(credentials).build()
+    Ok(config.into_builder().identity_cache(cache).credentials_provider(credentials).build())
 }
 
 /// Has the credentials of a configuration at hand, if there are any to be had, before a request whose time is short: a person may be asked
@@ -213,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn a_person_has_two_minutes() {
         for profile in [None, Some("prod")] {
-            let cache = format!("{:?}", config_of(profile, Some("eu-west-1")).await.identity_cache());
+            let cache = format!("{:?}", config_of(profile, Some("eu-west-1")).await.unwrap().identity_cache());
             assert!(cache.contains("load_timeout: Some(120s)"), "{cache}");
         }
     }

@@ -18,11 +18,10 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse, OrchestratorError};
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::timeout::TimeoutConfig;
-use aws_types::service_config::ServiceConfigKey;
 use claimant_core::{Error, ErrorKind, Timestamp};
 use serde_json::Value;
 
-use crate::endpoints::{self, ENDPOINT_VARIABLE, partition_of};
+use crate::endpoints::{self, ENDPOINT_VARIABLE, endpoint_key, partition_of};
 use crate::said;
 
 /// How long a request with JSON may take.
@@ -47,9 +46,7 @@ impl Service {
     /// `AWS_ENDPOINT_URL`.
     #[must_use]
     pub fn set_endpoint(self, config: &SdkConfig) -> Option<String> {
-        let key =
-            ServiceConfigKey::builder().service_id(self.id).env(ENDPOINT_VARIABLE).profile("endpoint_url").build();
-        let own = key.ok().and_then(|key| config.service_config()?.load_config(key));
+        let own = endpoint_key(self.id, ENDPOINT_VARIABLE).and_then(|key| config.service_config()?.load_config(key));
         own.or_else(|| config.endpoint_url().map(str::to_owned))
     }
 }

@@ -165,7 +165,7 @@ fn templates(options: &Doctor) -> Result<Report, Error> {
 }
 
 async fn deployed(options: &Doctor) -> Result<Report, Error> {
-    let config = claimant_aws::config_of(options.profile.as_deref(), options.region.as_deref()).await;
+    let config = claimant_aws::config_of(options.profile.as_deref(), options.region.as_deref()).await?;
     let scope = Scope {
         stack: options.stack.clone(),
         functions: options.functions.clone(),

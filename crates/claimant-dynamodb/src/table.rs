@@ -104,7 +104,7 @@ impl LockTable {
     ///
     /// # Errors
     /// When `CLAIMANT_TABLE` is not set, or a setting of the table is malformed or its name misspelt: one error with every fault of
-    /// these. Those of a function's other settings are in the error of what reads them next; of all at once in that of
+    /// these. When an endpoint that is set for AWS is no URL. Those of a function's other settings are in the error of what reads them next; of all at once in that of
     /// `from_variables(claimant::variables())`.
     pub async fn from_env() -> Result<Self, Error> {
         Self::from_variables(Variables::from_env()).await
@@ -116,7 +116,7 @@ impl LockTable {
     /// As for [`from_env`](Self::from_env): one error, which includes the faults of variables that were read before.
     pub async fn from_variables(variables: Variables) -> Result<Self, Error> {
         let (tables, Settings { before, batched, .. }) = Settings::required(variables)?;
-        let config = claimant_aws::config().await;
+        let config = claimant_aws::config().await?;
         let table = Self::with_config(move || Builder::from(config), tables).batched(batched);
         Ok(match before {
             Some(before) => table.before(before),

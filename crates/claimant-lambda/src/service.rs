@@ -90,10 +90,11 @@ impl Service {
     /// their own, and [logs and the panic hook](crate::init_logs) are set up. Logs a warning for each consumer whose records end with the process.
     ///
     /// # Errors
-    /// When settings of a consumer or the routes are not usable: one error with every fault. When the program was built with `panic = "abort"`.
+    /// When settings of a consumer or the routes are not usable: one error with every fault. When an endpoint that is set for AWS is no
+    /// URL, or the program was built with `panic = "abort"`.
     pub async fn new(settings: &Settings, consumers: impl Into<Consumers>) -> Result<Self, Error> {
         logging::init();
-        let config = if settings.asks_aws() { Some(claimant_aws::config().await) } else { None };
+        let config = if settings.asks_aws() { Some(claimant_aws::config().await?) } else { None };
         let service = Self::with_aws(settings, consumers, config)?;
         for consumer in service.router.without_lasting_records() {
             tracing::warn!(

@@ -134,8 +134,8 @@ pub struct Place {
 
 impl Place {
     /// Returns a place of an account, with nothing in it yet.
-    pub(crate) async fn in_account(name: String, account: &Account) -> Self {
-        Self {
+    pub(crate) async fn in_account(name: String, account: &Account) -> Result<Self, Error> {
+        Ok(Self {
             name,
             template: None,
             stores: Vec::new(),
@@ -144,9 +144,9 @@ impl Place {
             left_out: Vec::new(),
             control: None,
             other_tables: Vec::new(),
-            aws: claimant_aws::config_of(account.profile.as_deref(), account.region.as_deref()).await,
+            aws: claimant_aws::config_of(account.profile.as_deref(), account.region.as_deref()).await?,
             endpoints: BTreeMap::new(),
-        }
+        })
     }
 
     /// Returns the configuration for clients of AWS's services; of a local cloud, with its endpoints.
@@ -313,7 +313,7 @@ mod tests {
     /// Else a command waits without end for a queue whose answer does not come.
     #[tokio::test]
     async fn sqs_is_waited_for_for_a_time() {
-        let place = Place::in_account("what was named".to_owned(), &Account::default()).await;
+        let place = Place::in_account("what was named".to_owned(), &Account::default()).await.unwrap();
         let (of_all, client) = (place.aws().timeout_config().unwrap().connect_timeout(), place.sqs());
         let timeouts = client.config().timeout_config().unwrap();
         assert_eq!((timeouts.read_timeout(), timeouts.connect_timeout()), (Some(SQS_MAX), of_all));
@@ -324,7 +324,7 @@ mod tests {
     async fn what_a_function_copies_to_is_where_its_variable_says() {
         let [orders, own, copies] = ["2/orders", "2/orders-dead", "1/orders-dead"]
             .map(|path| format!("https://sqs.eu-west-1.amazonaws.com/{path}"));
-        let mut place = Place::in_account("what was named".to_owned(), &Account::default()).await;
+        let mut place = Place::in_account("what was named".to_owned(), &Account::default()).await.unwrap();
         let function =
             json!({"name": "worker", "logical_id": "worker", "queues": ["orders"], "dead_letter_queue": "orders-dead"});
         place.functions = vec![serde_json::from_value(function).unwrap()];

@@ -32,7 +32,7 @@ const REQUESTS: usize = 8;
 /// # Errors
 /// When there is no such stack, it has no function of its own, a permission is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
-    let mut place = Place::in_account(format!("the stack {stack}"), account).await;
+    let mut place = Place::in_account(format!("the stack {stack}"), account).await?;
     let (listed, nested) = list(&place, stack).await?;
     let lambda = Lambda::new(place.aws());
     let functions = read(&lambda, listed).await?;

@@ -47,7 +47,7 @@ impl Target {
                 Self::Local(control) => local(control).await,
                 Self::Stack(name) => stack::open(name, account).await,
                 Self::Named { store, queues } => {
-                    let mut place = Place::in_account("what was named".to_owned(), account).await;
+                    let mut place = Place::in_account("what was named".to_owned(), account).await?;
                     place.stores = store.iter().cloned().collect();
                     place.queues = queues.iter().map(Queue::at).collect();
                     Ok(place)
@@ -93,7 +93,7 @@ async fn local(control: &str) -> Result<Place, Error> {
         stores: used.into_iter().map(StoreAddress::Table).collect(),
         other_tables: others,
         control: Some(control.to_owned()),
-        aws: local_aws(region, Endpoints(endpoints.clone())).await,
+        aws: local_aws(region, Endpoints(endpoints.clone())).await?,
         endpoints,
         queues: cloud.queues,
         functions: cloud.functions,
@@ -103,9 +103,10 @@ async fn local(control: &str) -> Result<Place, Error> {
 
 /// The local endpoints; credentials that they do not check, and none of the environment's; nor the kinds of endpoints that a profile asks
 /// for: with them the SDK refuses an endpoint that is named.
-async fn local_aws(region: String, endpoints: Endpoints) -> SdkConfig {
+async fn local_aws(region: String, endpoints: Endpoints) -> Result<SdkConfig, Error> {
     let credentials = Credentials::new("local", "local", None, None, "local cloud");
-    let config = claimant_aws::config_of(None, Some(&region)).await.into_builder();
+    let config = claimant_aws::config_of(None, Some(&region)).await?.into_builder();
     let config = config.use_fips(false).use_dual_stack(false).service_config(endpoints);
-    config.credentials_provider(aws_credential_types::provider::SharedCredentialsProvider::new(credentials)).build()
+    let credentials = aws_credential_types::provider::SharedCredentialsProvider::new(credentials);
+    Ok(config.credentials_provider(credentials).build())
 }

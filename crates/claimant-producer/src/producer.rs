@@ -54,7 +54,7 @@ impl Producer {
     /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.
     ///
     /// # Errors
-    /// When the variable is not set, or holds no queue's URL.
+    /// When the variable is not set, or holds no queue's URL; when an endpoint that is set for AWS is no URL.
     pub async fn from_env(variable: &str) -> Result<Self, Error> {
         Self::from_variables(Variables::from_env(), variable).await
     }
@@ -67,7 +67,7 @@ impl Producer {
         variables.text_or_hint(variable, "give it the URL of the queue");
         let queue_url = claimant_aws::optional_queue_url(&mut variables, variable).unwrap_or_default();
         variables.finish()?;
-        Ok(Self::new(Client::new(claimant_aws::config().await), queue_url))
+        Ok(Self::new(Client::new(claimant_aws::config().await?), queue_url))
     }
 
     /// Keeps the bodies of messages that are larger than SQS takes (1 MiB with their attributes) here, such as in an `S3Payloads` (feature

@@ -90,7 +90,7 @@ impl Scheduler {
     /// Returns a scheduler for the queue and the role that these variables hold, through the process's shared AWS configuration.
     ///
     /// # Errors
-    /// When a variable is not set, or holds no queue's URL or no role's ARN.
+    /// When a variable is not set, or holds no queue's URL or no role's ARN; when an endpoint that is set for AWS is no URL.
     pub async fn from_env(queue_url: &str, role_arn: &str) -> Result<Self, Error> {
         Self::from_variables(Variables::from_env(), queue_url, role_arn).await
     }
@@ -105,7 +105,7 @@ impl Scheduler {
         variables.text_or_hint(role_arn, "give it the ARN of the role in whose name messages are sent");
         let role = claimant_aws::optional_role_arn(&mut variables, role_arn).unwrap_or_default();
         variables.finish()?;
-        Ok(Self::new(Client::new(claimant_aws::config().await), queue_url, role))
+        Ok(Self::new(Client::new(claimant_aws::config().await?), queue_url, role))
     }
 
     /// Sets the schedule group: one that is there. Without this it is `default`. Names are unique within their group, so use the

@@ -78,7 +78,7 @@ impl S3Payloads {
     /// Returns payloads in the bucket whose name is in this variable, through the process's shared AWS configuration.
     ///
     /// # Errors
-    /// When the variable is not set, or holds no bucket's name.
+    /// When the variable is not set, or holds no bucket's name; when an endpoint that is set for AWS is no URL.
     pub async fn from_env(variable: &str) -> Result<Self, Error> {
         Self::from_variables(Variables::from_env(), variable).await
     }
@@ -96,7 +96,7 @@ impl S3Payloads {
             ));
         }
         variables.finish()?;
-        Ok(Self::new(Client::new(claimant_aws::config().await), bucket))
+        Ok(Self::new(Client::new(claimant_aws::config().await?), bucket))
     }
 
     /// Fetches payloads from this bucket too.

@@ -108,8 +108,9 @@ mod settings;
 /// The AWS configuration that all of a function's clients share: one HTTP client, one set of credentials.
 ///
 /// ```no_run
-/// # async fn example() {
-/// let dynamodb = aws_sdk_dynamodb::Client::new(claimant::aws::config().await);
+/// # async fn example() -> Result<(), claimant::Error> {
+/// let dynamodb = aws_sdk_dynamodb::Client::new(claimant::aws::config().await?);
+/// # Ok(())
 /// # }
 /// ```
 #[cfg(any(feature = "dynamodb", feature = "lambda", feature = "producer", feature = "s3"))]

@@ -25,7 +25,7 @@ async fn main() -> Result<(), claimant::Error> {
     let sender = variables.text("SENDER_ADDRESS");
     let table = LockTable::from_variables(variables).await?;
     // A retry inside the SDK could send a mail twice in one run, and SES cannot tell.
-    let config = claimant::aws::config_without_retries().await;
+    let config = claimant::aws::config_without_retries().await?;
     let ses = Later::new(move || Client::new(config));
     claimant::lambda::run(consumer(table, Mailer::new(ses, sender))).await
 }

@@ -17,7 +17,7 @@ async fn mailbox() -> (Mailbox, Mailer) {
     let (mailbox, listener) = (Mailbox::new(), TcpListener::bind("127.0.0.1:0").await.unwrap());
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(mailbox.clone().serve(listener, std::future::pending()));
-    let config = Builder::from(claimant::aws::config_without_retries().await)
+    let config = Builder::from(claimant::aws::config_without_retries().await.unwrap())
         .endpoint_url(url)
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))

@@ -75,7 +75,7 @@ async fn handle(purchase: Purchase, _: Context) -> Result<(), HandlerError> {
 pub fn run() -> Result<(), Error> {
     let failed = |e: std::io::Error| Error::new("the worker's runtime did not start").caused_by(e);
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let client = Client::new(runtime.block_on(claimant_aws::config()));
+    let client = Client::new(runtime.block_on(claimant_aws::config())?);
     let settings = Settings::from_variables(Variables::new([("CLAIMANT_CONCURRENCY", "10")]))?;
     let table = LockTable::new(client.clone(), TABLE);
     // By the key alone: records that are copied have each the payload of another.

@@ -93,9 +93,10 @@ async fn a_connection_is_kept_until_it_is_given_up() {
 /// A connection that was kept while its function was frozen is dead, and its process does not know it.
 #[tokio::test]
 async fn what_is_sent_once_is_sent_on_a_connection_of_its_own() {
-    for (config, answered, count) in
-        [(crate::config().await, [true, false], 1), (crate::config_without_retries().await, [true, true], 2)]
-    {
+    for (config, answered, count) in [
+        (crate::config().await.unwrap(), [true, false], 1),
+        (crate::config_without_retries().await.unwrap(), [true, true], 2),
+    ] {
         let credentials = SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "tests"));
         let (address, connections) = server(Server::AnswersOnce).await;
         let config = config.clone().into_builder().credentials_provider(credentials);

@@ -11,4 +11,5 @@ mod doctor;
 mod ends;
 mod keys;
 mod questions;
+mod secrets;
 mod sends;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_dynamodb::types::AttributeValue::S;
+use claimant_core::Error;
 use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
@@ -18,10 +19,10 @@ pub(super) struct ByHand {
 }
 
 impl ByHand {
-    pub(super) async fn new(table: String) -> Self {
+    pub(super) async fn new(table: String) -> Result<Self, Error> {
         // The same client as claimant's: pool, TLS, retries.
-        let client = aws_sdk_dynamodb::Client::new(claimant_aws::config().await);
-        Self { orders: Orders { client, table }, two_fields: super::two_fields() }
+        let client = aws_sdk_dynamodb::Client::new(claimant_aws::config().await?);
+        Ok(Self { orders: Orders { client, table }, two_fields: super::two_fields() })
     }
 
     /// At most `concurrency` messages at once; without it, a plain loop.

@@ -104,9 +104,9 @@ impl Contestant {
         let table = std::env::var(TABLE_VARIABLE)
             .map_err(|_| Error::new(format!("{TABLE_VARIABLE} is not set: contestants are started by `make bench`")))?;
         match name {
-            "claimant" => Ok(Self::Claimant(Box::new(WithClaimant::new(table).await))),
-            "hand-serial" => Ok(Self::ByHand { all: ByHand::new(table).await, joined: false }),
-            "hand-join" => Ok(Self::ByHand { all: ByHand::new(table).await, joined: true }),
+            "claimant" => Ok(Self::Claimant(Box::new(WithClaimant::new(table).await?))),
+            "hand-serial" => Ok(Self::ByHand { all: ByHand::new(table).await?, joined: false }),
+            "hand-join" => Ok(Self::ByHand { all: ByHand::new(table).await?, joined: true }),
             _ => Err(Error::new(format!("there is no contestant {name}"))),
         }
     }

@@ -20,9 +20,9 @@ async fn confirm(purchase: Purchase, _: Context) -> Result<(), HandlerError> {
 }
 
 impl WithClaimant {
-    pub(super) async fn new(table: String) -> Self {
-        let client = aws_sdk_dynamodb::Client::new(claimant_aws::config().await);
-        Self { table: LockTable::new(client, table), services: BTreeMap::new() }
+    pub(super) async fn new(table: String) -> Result<Self, Error> {
+        let client = aws_sdk_dynamodb::Client::new(claimant_aws::config().await?);
+        Ok(Self { table: LockTable::new(client, table), services: BTreeMap::new() })
     }
 
     pub(super) fn prepare(&mut self, concurrency: usize) -> Result<(), Error> {
