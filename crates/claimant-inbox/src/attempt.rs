@@ -236,7 +236,7 @@ impl Worker {
         match transaction::commit(locked.transaction, until).await {
             Ok(()) => AttemptOutcome::Done,
             // If it was committed after all, the row is done, and this writes nothing.
-            Err(error) => self.fail(taken, error::uncommitted(&error), end_of(STATEMENT_MAX)).await,
+            Err(error) => self.fail(taken, error::commit_failed(&error), end_of(STATEMENT_MAX)).await,
         }
     }
 
@@ -269,17 +269,21 @@ impl Worker {
         if is_final || taken.attempt >= self.attempts_max {
             return self.mark_dead(taken.id, bigint(taken.fence), &why, until).await;
         }
-        tracing::warn!(error = why, "attempt failed");
         let now = self.clock.now();
         let delay = retry_after.unwrap_or_else(|| backoff::delay(taken.attempt, &taken.message_id));
         let delay = delay.min(Duration::from_secs(AFTER_MAX_S));
         let error = bounded(&why, ERROR_MAX_BYTES);
         let statement = rows::again(taken, Some(error), false, now.plus(delay), now);
-        match link::rows(&self.pool, until, "recording a failure", statement).await {
-            Ok(rows) if rows.is_empty() => AttemptOutcome::Unknown,
-            Ok(_) => AttemptOutcome::Failed,
-            Err(error) => outcome_not_written(&error),
+        let recorded = link::rows(&self.pool, until, "recording a failure", statement).await;
+        if recorded.as_ref().is_ok_and(Vec::is_empty) {
+            tracing::warn!(
+                error = why,
+                "the attempt's failure was not recorded: its message is done all the same, discarded, or taken again"
+            );
+            return AttemptOutcome::Unknown;
         }
+        tracing::warn!(error = why, "attempt failed");
+        recorded.map_or_else(|error| outcome_not_written(&error), |_| AttemptOutcome::Failed)
     }
 
     /// Does not count an attempt for which no transaction could begin. If this write fails too, the attempt counts.

@@ -90,6 +90,14 @@ pub(crate) fn uncommitted(error: &StoreError) -> Failure {
     Failure::retry(format!("the handler returned, and its transaction did not commit: {error}"))
 }
 
+/// Returns the failure of an attempt whose commit met this, as if its handler had returned it.
+pub(crate) fn commit_failed(error: &StoreError) -> Failure {
+    if error.kind() != Unreachable {
+        return uncommitted(error);
+    }
+    Failure::retry(format!("the handler returned, and it is not known whether its transaction committed: {error}"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
@@ -152,6 +160,16 @@ mod tests {
             let text = error.to_string();
             assert_eq!(error.kind(), kind, "{text}");
             assert!(text.contains(told) && (kind == Unreachable || !text.contains("secret")), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_commit_that_was_refused_is_said_not_to_have_happened() {
+        let cut = sqlx::Error::Io(std::io::ErrorKind::UnexpectedEof.into());
+        let refused = StoreError::new(claimant_core::StoreErrorKind::Throttled, "committing failed: a lock timeout");
+        for (error, is_known) in [(explain_commit(&cut), false), (no_answer("committing"), false), (refused, true)] {
+            let why = commit_failed(&error).why;
+            assert_eq!(why.contains("did not commit"), is_known, "{why}");
         }
     }
 }

@@ -233,6 +233,11 @@ async fn a_message_that_is_done_after_all_is_not_called_dead() {
     assert_eq!(world.state("done").await.0, "DONE");
     let text = logs.text();
     assert!(text.contains("could not be marked dead") && !text.contains("message is dead"), "{text}");
+    // Nor is it one that failed, where it has attempts left.
+    world.deliver(vec![record("again", &body("again", "done"))]).await;
+    assert_eq!(world.run().await, Summary { unknown: 1, ..Summary::default() });
+    let text = logs.text();
+    assert!(text.contains("it is done all the same") && !text.contains("attempt failed"), "{text}");
     world.put(&["reject"]).await;
     assert_eq!(world.run().await.dead, 1);
     assert!(logs.text().contains("message is dead"));
