@@ -31,13 +31,15 @@ impl UrlRules {
 
     fn refusal(&self, url: &str) -> Option<String> {
         let (before, query) = url.split_once('?').unwrap_or((url, ""));
-        let path = before.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+        let rest = before.split_once("://").map_or("", |(_, rest)| rest);
+        let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
         if url.contains('#') || path.contains('@') {
             return Some(format!("in user, password and database, {ESCAPES}"));
         }
         let parameters = query.split('&').filter(|parameter| !parameter.is_empty());
-        parameters.enumerate().find_map(|(index, parameter)| {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let mut parameters = parameters.map(|parameter| parameter.split_once('=').unwrap_or((parameter, "")));
+        let host = server.rsplit_once('@').map_or(server, |(_, host)| host);
+        let unknown = parameters.clone().enumerate().find_map(|(index, (name, value))| {
             if self.tls.contains(&name) {
                 let is_mode = self.tls_modes.iter().any(|mode| mode.eq_ignore_ascii_case(value));
                 return (!is_mode).then(|| format!("its {name} is none of {}", self.tls_modes.join(", ")));
@@ -52,7 +54,10 @@ impl UrlRules {
                     index + 1
                 )
             })
-        })
+        });
+        // After them: what looks like a host can be a part of a password, too.
+        let has_several = host.contains(',') || parameters.any(|(name, hosts)| name == "host" && hosts.contains(','));
+        unknown.or_else(|| has_several.then(|| SEVERAL_HOSTS.to_owned()))
     }
 
     fn knows(&self, name: &str) -> bool {
@@ -77,6 +82,8 @@ const OTHERS: [&str; 8] = [
     "sslpassword",
     "target_session_attrs",
 ];
+
+const SEVERAL_HOSTS: &str = "it names several hosts: name one address alone, which leads to the writer";
 
 /// What ends the user and the password of a URL, or is not expected in a database's name, where it is not written so.
 const ESCAPES: &str = "/ is written %2F, ? %3F, # %23 and @ %40";
@@ -120,6 +127,7 @@ mod tests {
             "postgres://u:@[::1]:5432/x%40y?options=-c%20a=b",
             "postgresql://u:p%2F@%2Frun%2Fpostgresql/d?sslmode=VERIFY-FULL",
             "postgres:///d?host=/run/postgresql",
+            "postgres://u,v:p,q@h/d,e?application_name=a,b",
         ] {
             assert!(postgres::URLS.parse::<PgConnectOptions>(url).is_ok(), "{url}");
         }

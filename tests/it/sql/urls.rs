@@ -26,10 +26,12 @@ async fn a_url_of_another_database_is_refused_and_never_shown() {
     assert!(!format!("{:?}", variables(mysql)).contains("secret"));
 }
 
-/// sqlx would log it, and pass over it: TLS that was misspelt would not be checked.
+/// sqlx would log an unknown parameter, and pass over it: TLS that was misspelt would not be checked. It would look several hosts up
+/// as one.
 #[tokio::test]
-async fn a_parameter_that_is_not_known_is_refused_and_never_shown() {
+async fn what_the_driver_does_not_know_is_refused_and_never_shown() {
     let (unknown, password, mode) = ("is none of sslmode", "? %3F", "none of disable, allow, prefer");
+    let several = "it names several hosts";
     for (url, says) in [
         ("postgres://u:p@h/d?sslpassword=secret", unknown),
         ("postgres://u:p@h/d?sslmode=require&Password=secret", "its parameter 2 is none of"),
@@ -41,7 +43,13 @@ async fn a_parameter_that_is_not_known_is_refused_and_never_shown() {
         ("postgres://u:p@h/d?options[secret", unknown),
         ("postgres://u:p@h/d?sslmode=secret", mode),
         ("postgres://u:p@h/d?sslmode", mode),
+        ("postgres://u:p@secret,b:5432/d", several),
+        ("postgres://u:p@secret:5432,b:5432/d?sslmode=require", several),
+        ("postgres://secret,b/d", several),
+        ("postgres:///d?host=secret,b", several),
+        ("mysql://u:p@secret,b/d", several),
         // In a password.
+        ("postgres://u:1,2?secret@h/d", unknown),
         ("postgres://u:12?secret@h/d", unknown),
         ("postgres://u:p@x?secret=1@h/d?sslmode=verify-full", unknown),
         ("postgres://u:12?sslmode=secret@h/d", mode),
