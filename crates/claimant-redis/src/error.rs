@@ -33,6 +33,12 @@ pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
     StoreError::new(kind, format!("Redis gave no answer: {what}"))
 }
 
+/// Returns whether another server can have the place of this one by now: of a primary that is cut off from its replicas or its
+/// cluster, or of a replica that is cut off from its primary.
+pub(crate) fn is_cut_off(error: &RedisError) -> bool {
+    matches!(code(error), "NOREPLICAS" | "MASTERDOWN" | "CLUSTERDOWN")
+}
+
 /// Returns whether the connection is unusable after this error.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     // A read-only server was the primary before: by now the name leads to another server.
@@ -53,19 +59,20 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
             "let the user run EVALSHA, EVAL, HGETALL, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix; in a cluster also \
              CLUSTER SLOTS, PING and ASKING",
         ),
-        "WRONGTYPE" => (
-            StoreErrorKind::Misconfigured,
-            "something else writes keys of this prefix: choose another database or prefix",
-        ),
+        "WRONGTYPE" => {
+            (StoreErrorKind::Corrupt, "something else writes keys of this prefix: choose another database or prefix")
+        }
         // Its client has followed it to a node that is down, or back and forth.
         "MOVED" if in_cluster => (
             StoreErrorKind::Throttled,
             "the cluster's nodes do not agree yet on who has the key, or one of them is down, or the function cannot reach the \
              address that it announces",
         ),
-        "MOVED" | "CROSSSLOT" => {
-            (StoreErrorKind::Misconfigured, "the server is part of a cluster: set CLAIMANT_REDIS_CLUSTER=on")
-        }
+        "MOVED" | "CROSSSLOT" => (
+            StoreErrorKind::Misconfigured,
+            "the server is part of a cluster, and another node has the key: set CLAIMANT_REDIS_CLUSTER=on, or name it by redis-cluster:// \
+             to a command; for a list, name each primary by redis://, and wait until no slot is being moved to it",
+        ),
         "ERR" if error.to_string().starts_with(NO_DATABASE) => (
             StoreErrorKind::Misconfigured,
             "it refused the database that the URL names: is there one of this number, and may the user run SELECT?",
@@ -83,7 +90,11 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
         "READONLY" => {
             (StoreErrorKind::Throttled, "the server is a replica: if this persists, use the primary's endpoint")
         }
-        "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "ASK" | "BUSY" | "NOREPLICAS" => {
+        "CLUSTERDOWN" => (
+            StoreErrorKind::Throttled,
+            "no node serves the key's slot, or this one is cut off from the others: if this persists, see CLUSTER INFO and CLUSTER NODES",
+        ),
+        "LOADING" | "MASTERDOWN" | "TRYAGAIN" | "ASK" | "BUSY" | "NOREPLICAS" => {
             (StoreErrorKind::Throttled, "it passes")
         }
         _ => (StoreErrorKind::Other, "see the server's log"),
@@ -169,11 +180,8 @@ mod tests {
                 "ERR ACL failure in script: User secret has no permissions to run the 'hset' command script: 1, on @user_script:14.",
                 StoreErrorKind::Denied,
             ),
-            ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreErrorKind::Misconfigured),
-            (
-                "ERR Error running script (call to f_1): @user_script:9: WRONGTYPE Operation",
-                StoreErrorKind::Misconfigured,
-            ),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreErrorKind::Corrupt),
+            ("ERR Error running script (call to f_1): @user_script:9: WRONGTYPE Operation", StoreErrorKind::Corrupt),
             ("CROSSSLOT Keys in request don't hash to the same slot", StoreErrorKind::Misconfigured),
             ("MISCONF Redis is configured to save RDB snapshots", StoreErrorKind::Throttled),
             ("OOM command not allowed when used memory > 'maxmemory'.", StoreErrorKind::Throttled),
@@ -216,6 +224,8 @@ mod tests {
         }
         let error = store_error(&answered("MOVED 1234 secret:6379"), false);
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "a client that does not know of clusters: {error}");
-        assert!(error.to_string().contains("CLAIMANT_REDIS_CLUSTER=on"), "{error}");
+        for fix in ["CLAIMANT_REDIS_CLUSTER=on", "redis-cluster://"] {
+            assert!(error.to_string().contains(fix), "{error}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionAddr, Pipeline, RedisError, RedisResult, Value};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::error::ends_connection;
+use crate::error::{ends_connection, is_cut_off};
 use crate::eviction;
 
 /// The longest that one try may take on its connection, and that connecting to a single server may take; Redis answers in less
@@ -65,7 +65,7 @@ struct Current {
     connection: Option<Connection>,
     /// When a request over it last had an answer.
     answered: Option<Instant>,
-    /// Whether a request over it had none, while others had theirs.
+    /// Whether a request over it had none, while others had theirs, or met a node of a cluster that is cut off.
     in_doubt: bool,
 }
 
@@ -144,10 +144,14 @@ impl Link {
     /// Decides which connection other calls use after these answers over this one.
     fn keep_or_drop(&self, number: u64, connection: Connection, begun: Instant, answers: &[RedisResult<Value>]) {
         let mut current = self.current();
-        let mut ends = answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|error| ends_connection(error));
+        let errors = answers.iter().filter_map(|answer| answer.as_ref().err());
+        let cut_off = errors.clone().any(is_cut_off);
+        // A single server's name can lead to another one by now. In a cluster, the other nodes are well.
+        let ends_here = |error: &&RedisError| ends_connection(error) || !self.is_cluster() && is_cut_off(error);
+        let mut ends = errors.clone().filter(ends_here);
         let (ended, only_silent) = (ends.clone().next().is_some(), ends.all(RedisError::is_timeout));
-        let looks_for_key = answers.iter().any(|answer| answer.as_ref().is_err_and(RedisError::is_cluster_error));
-        if number > current.number && !ended && !looks_for_key {
+        let looks_for_key = errors.clone().any(RedisError::is_cluster_error);
+        if number > current.number && !ended && !cut_off && !looks_for_key {
             // It was opened beside the one in use, and answers what that did not.
             *current = Current { number, connection: Some(connection), ..Current::default() };
         }
@@ -162,6 +166,8 @@ impl Link {
             current.in_doubt = true;
         } else if ended {
             current.connection = None;
+        } else if cut_off {
+            current.in_doubt = true;
         }
     }
 

@@ -84,9 +84,8 @@ impl RedisStore {
                 }
                 // Deleted meanwhile, or of no interest.
                 (_, Ok(None)) | (Some(_), Ok(Some(_))) => {}
-                (_, Err(error)) if error.kind().is_transient() || error.kind() == StoreErrorKind::Denied => {
-                    return Err(error);
-                }
+                // It says nothing of the record.
+                (_, Err(error)) if error.kind() != StoreErrorKind::Corrupt => return Err(error),
                 _ => page.foreign += 1,
             }
         }

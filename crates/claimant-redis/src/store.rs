@@ -27,6 +27,10 @@ const PREFIX_MAX_BYTES: usize = 64;
 /// How often a cluster's client follows a key that moves, or reconnects to a node, within one try.
 const CLUSTER_RETRIES: u32 = 3;
 
+/// The shortest that a cluster's client waits before it asks again, within one try, for a key that no node serves for now. The longest
+/// follows from the retries: 80 ms. Unless set, it would be 1,280 ms, and the try would end before the node's answer is known.
+const CLUSTER_RETRY_WAIT_MS: u64 = 20;
+
 /// Records in Redis or Valkey. Read the [crate's documentation](crate) on what Redis can lose before you choose it.
 ///
 /// A claim of a fresh key, a refused one, a renewal and a settlement are one round trip each, a claim of a failed or
@@ -74,8 +78,9 @@ impl RedisStore {
             nodes.push(node);
         }
         let client = ClusterClient::builder(nodes).retries(CLUSTER_RETRIES).tcp_settings(without_delay());
-        let client = client.connection_timeout(Duration::from_millis(NODE_MAX_MS)).build();
-        client.map(Self::new_cluster).map_err(|_| not_a_url())
+        let client =
+            client.min_retry_wait(CLUSTER_RETRY_WAIT_MS).connection_timeout(Duration::from_millis(NODE_MAX_MS));
+        client.build().map(Self::new_cluster).map_err(|_| not_a_url())
     }
 
     /// Creates a store on this client, for what a URL cannot express, such as certificates.
@@ -86,8 +91,9 @@ impl RedisStore {
     }
 
     /// Creates a store on this client of a cluster. Twice its `connection_timeout`, that of one node, should fit into two seconds:
-    /// connecting to the cluster may take no more than two and a half. With TLS, rustls needs a default provider: see
-    /// `rustls::crypto::CryptoProvider::install_default`.
+    /// connecting to the cluster may take no more than two and a half. Its `min_retry_wait`, unless set, is more than a second:
+    /// set 20 ms and a few `retries`, or a slot that is without a node for a moment costs a call seconds. With TLS, rustls needs a
+    /// default provider: see `rustls::crypto::CryptoProvider::install_default`.
     #[must_use]
     pub fn new_cluster(client: ClusterClient) -> Self {
         Self::from_server(Server::Cluster(Box::new(client)))

@@ -3,7 +3,10 @@
 use std::time::Instant;
 
 use claimant_core::limits::STORE_CALL_MAX_MS;
+use claimant_core::{Cursor, Filter, Records as _, Timestamp};
 use futures_util::future::{join, join_all};
+use redis::FromRedisValue;
+use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 
 use super::*;
@@ -95,6 +98,55 @@ async fn a_node_that_says_nothing_holds_up_its_own_keys_only() {
             assert!((1..20).contains(&answered), "{urls}, from {from}: {answered} of 20 have an answer: {answers:?}");
         }
     }
+}
+
+async fn cluster<T: FromRedisValue>(node: &mut MultiplexedConnection, command: &[&str]) -> T {
+    redis::cmd("CLUSTER").arg(command).query_async(node).await.unwrap()
+}
+
+/// A slot that is being moved, is nobody's for a moment, and was taken over from a node that is cut off and does not know it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn slots_change_hands() {
+    let nodes = Redis::cluster().await;
+    let store = RedisStore::open_cluster(&nodes[1].url()).unwrap();
+    let [mut one, mut other] = [nodes[0].connection().await, nodes[1].connection().await];
+    let (mut keys, mut slot) = (Vec::new(), 0_u16);
+    for key in (0..20).map(|n| format!("k{n}")) {
+        let name = format!("claimant:{}", id(&key).as_str());
+        let of_key: u16 = cluster(&mut one, &["KEYSLOT", &name]).await;
+        if of_key < 8_192 {
+            (keys, slot) = ([keys, vec![(key, name)]].concat(), of_key);
+        }
+    }
+    let [.., (next, _), (key, name)] = &keys[..] else { panic!("{keys:?}") };
+    let slot = slot.to_string();
+    drop(granted(&store, key, 0).await);
+
+    // Its records are on the node that takes it over, which is not yet asked for them.
+    let (one_id, other_id): (String, String) =
+        (cluster(&mut one, &["MYID"]).await, cluster(&mut other, &["MYID"]).await);
+    let () = cluster(&mut other, &["SETSLOT", &slot, "IMPORTING", &one_id]).await;
+    let dumped: Vec<u8> = redis::cmd("DUMP").arg(name).query_async(&mut one).await.unwrap();
+    redis::cmd("RESTORE-ASKING").arg(name).arg(0).arg(dumped).exec_async(&mut other).await.unwrap();
+    let now = Timestamp::from_millis(0);
+    let all = Filter { states: Vec::new(), consumer: None, written_before: None, now, skew: Duration::ZERO };
+    let listed = RedisStore::open(&nodes[1].url()).unwrap().list(&all, &Cursor::new(""), call()).await;
+    let told = listed.unwrap_err().to_string();
+    assert!(told.contains("MOVED") && told.contains("until no slot is being moved"), "{told}");
+    let () = cluster(&mut other, &["SETSLOT", &slot, "STABLE"]).await;
+
+    // The client of the redis crate would wait longer than a try by itself.
+    let () = cluster(&mut one, &["DELSLOTS", &slot]).await;
+    let error = store.claim(&request(key, 0), call()).await.unwrap_err();
+    assert!(error.kind() == StoreErrorKind::Throttled && error.to_string().contains("CLUSTERDOWN"), "{error}");
+    let () = cluster(&mut one, &["ADDSLOTS", &slot]).await;
+    drop(granted(&store, key, 10_000).await);
+
+    let () = cluster(&mut other, &["FORGET", &one_id]).await;
+    let () = cluster(&mut one, &["FORGET", &other_id]).await;
+    let () = cluster(&mut other, &["ADDSLOTSRANGE", "0", "8191"]).await;
+    assert_eq!(granted(&store, next, 0).await.fence.get(), 1);
 }
 
 async fn timed<T>(call: impl Future<Output = T>) -> (T, Duration) {

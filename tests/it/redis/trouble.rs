@@ -2,6 +2,9 @@
 
 use claimant_core::{Error, Variables};
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::lambda::world::Logs;
@@ -13,7 +16,7 @@ type Commands = &'static [&'static [&'static str]];
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis or Valkey: make test"]
 async fn troubles_are_told_apart() {
-    use StoreErrorKind::{Corrupt, Denied, Misconfigured, Throttled, Unreachable};
+    use StoreErrorKind::{Corrupt, Denied, Throttled, Unreachable};
     let unable: Commands = &[&["ACL", "SETUSER", "unable", "on", ">claimant", "~*", "+hgetall"]];
     let strange: Commands = &[&["SET", "claimant:c#secret-key", "x"]];
     let foreign: Commands = &[&["HSET", "claimant:c#secret-key", "status", "x"]];
@@ -22,7 +25,7 @@ async fn troubles_are_told_apart() {
         ("no such user", "nobody:secret-password@", &[], Denied),
         ("no password", "", &[], Denied),
         ("a user without permissions", "unable:claimant@", unable, Denied),
-        ("a key that is no hash", "claimant:claimant@", strange, Misconfigured),
+        ("a key that is no hash", "claimant:claimant@", strange, Corrupt),
         ("a hash of another owner's", "claimant:claimant@", foreign, Corrupt),
         ("a full memory", "claimant:claimant@", &[&["CONFIG", "SET", "maxmemory", "1"]], Throttled),
         ("a replica", "claimant:claimant@", &[&["REPLICAOF", "127.0.0.1", "1"]], Throttled),
@@ -61,7 +64,7 @@ async fn troubles_are_told_apart() {
 /// The server says so before it reads, and closes: the client sees the end of its connection, and no line of the protocol.
 #[tokio::test]
 async fn a_server_without_room_for_a_client_is_asked_about() {
-    let full = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let full = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://claimant:secret@{}/", full.local_addr().unwrap());
     let refusing = tokio::spawn(async move {
         while let Ok((mut client, _)) = full.accept().await {
@@ -219,6 +222,44 @@ async fn a_server_that_comes_back_is_used_again() {
     let mut connection = second.connection().await;
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("NORMAL").exec_async(&mut connection).await.unwrap();
     drop(granted(&store, "l", 0).await);
+}
+
+/// Its address leads to another server by then, and a connection from before stays with a server that answers.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn a_server_that_is_cut_off_is_given_up() {
+    let cases: [(&str, Commands); 3] = [
+        ("READONLY", &[&["REPLICAOF", "127.0.0.1", "1"]]),
+        ("MASTERDOWN", &[&["CONFIG", "SET", "replica-serve-stale-data", "no"], &["REPLICAOF", "127.0.0.1", "1"]]),
+        ("NOREPLICAS", &[&["CONFIG", "SET", "min-replicas-to-write", "1"]]),
+    ];
+    for (what, commands) in cases {
+        let (old, new) = (Redis::start(), Redis::start());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let store =
+            RedisStore::open(&format!("redis://claimant:claimant@{}/", listener.local_addr().unwrap())).unwrap();
+        let (leads_to, server) = watch::channel(old.0.address.clone());
+        let leading = tokio::spawn(async move {
+            let mut lines = JoinSet::new();
+            while let Ok((mut client, _)) = listener.accept().await {
+                let now = server.borrow().clone();
+                let mut server = TcpStream::connect(now).await.unwrap();
+                lines.spawn(async move { tokio::io::copy_bidirectional(&mut client, &mut server).await });
+            }
+        });
+        let claim = granted(&store, "before", 0).await;
+        let mut connection = old.connection().await;
+        for command in commands {
+            redis::cmd(command[0]).arg(&command[1..]).exec_async(&mut connection).await.unwrap();
+        }
+        let told = store.claim(&request("k", 0), call()).await.unwrap_err().to_string();
+        assert!(told.contains(what), "{what}: {told}");
+        leads_to.send_replace(new.0.address.clone());
+        drop(granted(&store, "k", 0).await);
+        // It was not replicated.
+        assert!(matches!(store.settle(claim, &failed(), call()).await, Settled::Lost), "{what}");
+        leading.abort();
+    }
 }
 
 /// A password that is set right later is taken by a store that was refused before.
