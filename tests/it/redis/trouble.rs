@@ -1,6 +1,7 @@
 //! Servers that refuse, vanish, come back, forget or say nothing.
 
 use claimant_core::{Error, Variables};
+use futures_util::future::join_all;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -233,7 +234,7 @@ async fn a_server_that_is_cut_off_is_given_up() {
         ("MASTERDOWN", &[&["CONFIG", "SET", "replica-serve-stale-data", "no"], &["REPLICAOF", "127.0.0.1", "1"]]),
         ("NOREPLICAS", &[&["CONFIG", "SET", "min-replicas-to-write", "1"]]),
     ];
-    for (what, commands) in cases {
+    let all = cases.map(|(what, commands)| async move {
         let (old, new) = (Redis::start(), Redis::start());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let store =
@@ -259,7 +260,8 @@ async fn a_server_that_is_cut_off_is_given_up() {
         // It was not replicated.
         assert!(matches!(store.settle(claim, &failed(), call()).await, Settled::Lost), "{what}");
         leading.abort();
-    }
+    });
+    join_all(all).await;
 }
 
 /// A password that is set right later is taken by a store that was refused before.
