@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::fact::Fact;
 use crate::link::Link;
+use crate::place::Place;
+use crate::rights::Rights;
 
 /// A function's environment.
 #[derive(Debug, Clone, Default)]
@@ -12,12 +14,25 @@ pub struct Environment {
     pub variables: BTreeMap<String, Fact<Link>>,
     /// The server of the database, if there is one; not looked at in an account.
     pub database: Option<Server>,
+    /// By variable: the roles in whose name schedules act; not looked at in an account.
+    pub schedulers: BTreeMap<&'static str, Scheduler>,
     /// Whether there can be others.
     pub is_open: bool,
     /// Whether claimant's variables in it are SAM's globals, and none is the function's own.
     pub is_inherited: bool,
     /// What claimant has against its own variables, and does not start with.
     pub faults: Fact<Vec<String>>,
+}
+
+/// A role in whose name `EventBridge` Scheduler acts.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    /// Where it stands.
+    pub place: Place,
+    /// Whether `EventBridge` Scheduler may assume it.
+    pub is_trusting: Fact<bool>,
+    /// What it may do.
+    pub rights: Rights,
 }
 
 /// Where a database's URL leads.
@@ -34,6 +49,10 @@ pub(crate) const DATABASE: &str = "CLAIMANT_DATABASE_URL";
 
 /// Set where an open breaker pauses the event source mapping.
 pub(crate) const RESUME_ROLE: &str = "CLAIMANT_RESUME_ROLE_ARN";
+
+/// Set where what waits for long is sent again by schedules.
+pub(crate) const SCHEDULE_ROLE: &str = "CLAIMANT_SCHEDULE_ROLE_ARN";
+pub(crate) const SCHEDULE_LETTERS: &str = "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN";
 
 /// What stands for a value that is not known.
 const UNKNOWN_VALUE: &str = "${?}";

@@ -2,7 +2,7 @@
 
 pub use crate::access::{Access, Key};
 pub use crate::alarm::{Alarm, Watching};
-pub use crate::environment::{Environment, Server};
+pub use crate::environment::{Environment, Scheduler, Server};
 use crate::fact::Fact;
 pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
 pub use crate::link::Link;

@@ -115,7 +115,7 @@ impl Rights {
 
 /// Returns what statements about an action come to: whether each denies it, and whether it is certain. What none allows is not allowed; what
 /// one may deny is not known to be allowed.
-fn decided(statements: impl Iterator<Item = (bool, bool)>) -> Fact<bool> {
+pub(crate) fn decided(statements: impl Iterator<Item = (bool, bool)>) -> Fact<bool> {
     let (mut allowed, mut denied) = (None, false);
     for (denies, certain) in statements {
         match denies {

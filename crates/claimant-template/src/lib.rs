@@ -4,11 +4,14 @@
 //! | --- | --- |
 //! | `yaml` | YAML and JSON, with CloudFormation's functions as nodes |
 //! | `loops` | `Fn::ForEach` |
+//! | `parameter` | what the value of a parameter must be |
 
 mod loops;
+mod parameter;
 mod yaml;
 
 pub use loops::{LOOP, written_out};
+pub use parameter::Demands;
 pub use yaml::{Kind, Node, Unreadable, parse};
 
 /// What a template is called, the first choice first: as AWS SAM CLI looks for it.

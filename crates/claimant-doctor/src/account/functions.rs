@@ -155,10 +155,9 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
         own.filter_map(|(name, value)| Some((name.clone(), Fact::Known(value.as_str()?.to_owned())))).collect();
     Environment {
         variables: all().filter_map(of).collect(),
-        database: None,
         is_open,
-        is_inherited: false,
         faults: faults(&own, is_open),
+        ..Environment::default()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Checks 24 to 39: the lock table, alarms, metrics, what a consumer costs, its variables, and what came later.
+//! Checks 24 to 40: the lock table, alarms, metrics, what a consumer costs, its variables, and what came later.
 
 use super::check::Check;
 
 const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
 
-pub(super) const CHECKS: [Check; 16] = [
+pub(super) const CHECKS: [Check; 17] = [
     Check {
         number: 24,
         name: "lock-table-shape",
@@ -111,10 +111,11 @@ pub(super) const CHECKS: [Check; 16] = [
     Check {
         number: 36,
         name: "breaker-record",
-        title: "The role of a function that pauses its intake may do so, and use the record of its breaker",
+        title: "The role of a function that pauses its intake may do so and use the record of its breaker, and a schedule may end the pause",
         why: "An open breaker is a record of the reserved consumer claimant-breaker, by which all processes know it. Where \
               dynamodb:LeadingKeys name the consumer's own keys alone, each process has a breaker of its own, and nothing is \
-              paused.",
+              paused. Where the role of CLAIMANT_RESUME_ROLE_ARN may not switch the mapping on again, it stays off until a \
+              person does.",
         fine: "Where the consumer has no breaker.",
         source: "docs/breaker.md",
     },
@@ -143,5 +144,14 @@ pub(super) const CHECKS: [Check; 16] = [
         why: "A Ref of a queue is its URL. Lambda refuses the mapping, and SQS the redrive policy.",
         fine: "Never.",
         source: "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html",
+    },
+    Check {
+        number: 40,
+        name: "schedule-rights",
+        title: "The role of a function that sends again by schedules may make them, and the role they act for may send",
+        why: "Without a schedule, what is to wait longer than 12 hours comes back after 11 h 45 min. What the other role lacks shows \
+              only when messages are due, after their originals were deleted: one that neither queue takes is lost.",
+        fine: "Where the policy of the queue or the key admits the role.",
+        source: "docs/outcomes.md",
     },
 ];

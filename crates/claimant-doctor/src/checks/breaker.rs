@@ -1,8 +1,9 @@
-//! What a function's role may do that pauses its intake.
+//! What roles may do that pause a function's intake, and end the pause.
 
 use super::pair::Pair;
 use super::records::decided;
 use super::rights::lacking;
+use super::schedules::trusting;
 use crate::environment::RESUME_ROLE;
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, found, together};
@@ -17,6 +18,9 @@ const PAUSING: [&str; 5] = [
     "iam:PassRole",
 ];
 
+/// What ends a pause.
+const RESUME: &str = "lambda:UpdateEventSourceMapping";
+
 /// What is done with a breaker's record, and the reserved consumer that has it.
 const UPDATE: &str = "dynamodb:UpdateItem";
 const BREAKER: &str = "claimant-breaker";
@@ -27,7 +31,7 @@ pub(super) fn record(pair: &Pair<'_>) -> Option<Answer> {
     let function = pair.function.filter(is_told)?;
     let answer = || {
         function.environment.has(RESUME_ROLE).known()?;
-        together([may_use_record(pair.system, function), may_pause(function)])
+        together([may_use_record(pair.system, function), may_pause(function), may_resume(function)])
     };
     Some(answer())
 }
@@ -64,4 +68,18 @@ fn may_pause(function: &Function) -> Answer {
         format!("the role of {} may not {lacking}: an open breaker pauses nothing", function.place.id),
         format!("allow it {lacking}, as claimant's docs/breaker.md has it; or leave {RESUME_ROLE} out"),
     )
+}
+
+/// Whether the schedule that ends a pause may do so, in whose name it does.
+fn may_resume(function: &Function) -> Answer {
+    let role = function.environment.schedulers.get(RESUME_ROLE)?;
+    let switches = || match *role.rights.allow_somewhere(RESUME).known()? {
+        true => FINE,
+        false => found(
+            Level::Error,
+            format!("{} may not {RESUME}: what an open breaker pauses stays so", role.place.id),
+            format!("allow it {RESUME}, as claimant's docs/breaker.md has it"),
+        ),
+    };
+    together([trusting(role, "an open breaker pauses nothing"), switches()])
 }

@@ -1,6 +1,6 @@
 //! How a fix names what it is about, so that it can be written as it stands.
 
-use crate::model::{Function, Link, Mapping, Place};
+use crate::model::{Link, Mapping, Place};
 
 /// The queue's name, as an alarm has it: in a template, in the one that describes the queue; in an account what it is called.
 pub(super) fn queue_name(queue: &Place) -> String {
@@ -32,9 +32,9 @@ fn last_part(arn: &str) -> &str {
     arn.rsplit(':').next().unwrap_or_default()
 }
 
-/// A statement for the function's role that allows this on what has the place.
-pub(super) fn allow(actions: &[&str], on: &Place, function: &Function) -> String {
-    format!("Effect: Allow, Action: [{}], Resource: {}", actions.join(", "), arn(on, &function.place))
+/// A statement that allows this on what has the place, as it is written in another place.
+pub(super) fn allow(actions: &[&str], on: &Place, at: &Place) -> String {
+    format!("Effect: Allow, Action: [{}], Resource: {}", actions.join(", "), arn(on, at))
 }
 
 /// The ARN of something, as it is written in another place.
@@ -70,7 +70,7 @@ mod tests {
             (queue, None, "work", "orders", queue),
             ("locks", None, "work", "locks", "the ARN of locks"),
         ] {
-            let (of, function) = (place(of, file), Function { place: place(function, file), ..Function::default() });
+            let (of, function) = (place(of, file), place(function, file));
             let allowed = format!("Effect: Allow, Action: [sqs:A, sqs:B], Resource: {resource}");
             assert_eq!(
                 (queue_name(&of), allow(&["sqs:A", "sqs:B"], &of, &function)),

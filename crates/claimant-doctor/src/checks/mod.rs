@@ -10,6 +10,7 @@ mod pair;
 mod records;
 mod rights;
 mod scaling;
+mod schedules;
 mod settings;
 mod tables;
 
@@ -42,6 +43,7 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (35, dead_letters::told),
     (36, breaker::record),
     (39, batches::by_arn),
+    (40, schedules::rights),
 ];
 
 /// A check of a whole system, which records its answers itself.

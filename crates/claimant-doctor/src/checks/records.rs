@@ -68,9 +68,10 @@ fn moved(before: &Link, now: &Link) -> Vec<Link> {
 
 /// Whether a consumer may do what is wanted in each of these tables, and use the keys that they are encrypted with.
 fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wanted) -> Answer {
+    let role = format!("the role of {}", function.place.id);
     let keys = tables.iter().filter(|table| !function.may_have_none(table.text()));
     let keys = keys.map(|table| match described(system, table) {
-        Some(table) => key_right(function, &table.place.id, &table.access.key, "kms:Decrypt"),
+        Some(table) => key_right((&role, &function.rights), &table.place.id, &table.access.key, "kms:Decrypt"),
         None => FINE,
     });
     let actions = wanted.iter().flat_map(|one| tables.iter().map(move |table| (one, table)));
@@ -79,10 +80,10 @@ fn records(system: &System, function: &Function, tables: &[Link], wanted: &Wante
     let actions = actions.map(|((action, level, then), table)| match allowed(action, table) {
         Fact::Known(true) => FINE,
         Fact::Known(false) => {
-            let (name, id) = (&function.place.id, table.text());
+            let id = table.text();
             found(
                 if function.may_have_none(id) { Level::Warning } else { *level },
-                format!("the role of {name} may not {action} on {id}: {then}"),
+                format!("{role} may not {action} on {id}: {then}"),
                 format!("Effect: Allow, Action: [{}, {}], Resource: the ARN of {id}", wanted[0].0, wanted[1].0),
             )
         }
@@ -152,6 +153,6 @@ fn may_all(function: &Function, table: &Table, actions: &[&str]) -> Answer {
     found(
         Level::Warning,
         format!("the role of {} may not {} on {id}", function.place.id, lacking.join(", ")),
-        fix::allow(&lacking, &table.place, function),
+        fix::allow(&lacking, &table.place, &function.place),
     )
 }

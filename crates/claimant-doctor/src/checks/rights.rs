@@ -5,6 +5,7 @@ use super::pair::{Pair, home};
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, found, together};
 use crate::model::{Function, Key, Queue};
+use crate::rights::Rights;
 
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
@@ -18,14 +19,14 @@ pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
 
 fn polling(pair: &Pair<'_>) -> Answer {
     let (queue, function) = (pair.queue?, pair.function?);
-    let lacking = lacking_on(function, &POLLING, queue)?;
+    let lacking = lacking_on(&function.rights, &POLLING, queue)?;
     if lacking.is_empty() {
         return FINE;
     }
     found(
         Level::Error,
         format!("the role of {} may not {} on {}", function.place.id, lacking.join(", "), queue.place.id),
-        fix::allow(&lacking, &queue.place, function),
+        fix::allow(&lacking, &queue.place, &function.place),
     )
 }
 
@@ -37,20 +38,20 @@ fn sending(pair: &Pair<'_>) -> Answer {
     let Some(letters) = dead_letter_queue(pair) else { return FINE };
     // The policy of one that is not described here may admit the role.
     let letters = letters?;
-    if lacking_on(function, &["sqs:SendMessage"], letters)?.is_empty() {
+    if lacking_on(&function.rights, &["sqs:SendMessage"], letters)?.is_empty() {
         return FINE;
     }
     found(
         Level::Error,
         format!("{} is to send dead letters to {}, and its role may not", function.place.id, letters.place.id),
-        fix::allow(&["sqs:SendMessage"], &letters.place, function),
+        fix::allow(&["sqs:SendMessage"], &letters.place, &function.place),
     )
 }
 
 fn backoff(pair: &Pair<'_>) -> Answer {
     let (queue, function) = (pair.queue?, pair.function?);
     let action = "sqs:ChangeMessageVisibility";
-    if !*function.is_consumer().known()? || lacking_on(function, &[action], queue)?.is_empty() {
+    if !*function.is_consumer().known()? || lacking_on(&function.rights, &[action], queue)?.is_empty() {
         return FINE;
     }
     if *function.has_value("CLAIMANT_VISIBILITY", "off").known()? {
@@ -62,7 +63,7 @@ fn backoff(pair: &Pair<'_>) -> Answer {
             "the role of {} may not {action} on {}: what fails comes back without backoff",
             function.place.id, queue.place.id
         ),
-        format!("{}, or CLAIMANT_VISIBILITY: off", fix::allow(&[action], &queue.place, function)),
+        format!("{}, or CLAIMANT_VISIBILITY: off", fix::allow(&[action], &queue.place, &function.place)),
     )
 }
 
@@ -76,8 +77,8 @@ pub(super) fn lacking<'a>(actions: &[&'a str], allowed: impl Fn(&str) -> Fact<bo
 }
 
 /// As [`lacking`], on a queue.
-fn lacking_on<'a>(function: &Function, actions: &[&'a str], queue: &Queue) -> Option<Vec<&'a str>> {
-    let lacking = lacking(actions, |action| function.rights.allow(action, &queue.place.id))?;
+pub(super) fn lacking_on<'a>(rights: &Rights, actions: &[&'a str], queue: &Queue) -> Option<Vec<&'a str>> {
+    let lacking = lacking(actions, |action| rights.allow(action, &queue.place.id))?;
     // The queue's own policy may do what the role's does not.
     (lacking.is_empty() || !queue.policy.admits_principals).then_some(lacking)
 }
@@ -89,8 +90,10 @@ pub(super) fn dead_letter_queue<'a>(pair: &Pair<'a>) -> Option<Option<&'a Queue>
 }
 
 pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
-    let right =
-        |function: &Function, queue: &Queue, action: &str| key_right(function, &queue.place.id, &queue.key, action);
+    let right = |function: &Function, queue: &Queue, action: &str| {
+        let who = format!("the role of {}", function.place.id);
+        key_right((&who, &function.rights), &queue.place.id, &queue.key, action)
+    };
     let answer = || {
         let function = pair.function?;
         let is_consumer = function.is_consumer();
@@ -106,15 +109,15 @@ pub(super) fn keys(pair: &Pair<'_>) -> Option<Answer> {
     Some(answer())
 }
 
-/// Whether the role may use the key of what has this id.
-pub(super) fn key_right(function: &Function, id: &str, key: &Fact<Option<Key>>, action: &str) -> Answer {
+/// Whether the role that is called so may use the key of what has this id.
+pub(super) fn key_right((role, rights): (&str, &Rights), id: &str, key: &Fact<Option<Key>>, action: &str) -> Answer {
     // AWS's own keys admit all of the account that may use what they are for.
     let Some(Key::Own { link, by_iam_only }) = key.known()? else { return FINE };
-    match (function.rights.allow(action, link.text()), by_iam_only) {
+    match (rights.allow(action, link.text()), by_iam_only) {
         (Fact::Known(true), Fact::Known(true)) => FINE,
         (Fact::Known(false), Fact::Known(true)) => found(
             Level::Error,
-            format!("{id} is encrypted with {}, and the role of {} may not {action}", link.text(), function.place.id),
+            format!("{id} is encrypted with {}, and {role} may not {action}", link.text()),
             format!("Effect: Allow, Action: {action}, Resource: the ARN of {}", link.text()),
         ),
         // Its policy may admit the role, or may not leave it to IAM.

@@ -185,15 +185,18 @@ fn reserve(many: u64, mappings: &[&Mapping], reserved: u64) -> String {
 }
 
 fn sum_fits(function: &Function, mappings: &[&Mapping]) -> Answer {
-    let limits = mappings.iter().map(|mapping| mapping.scaling.concurrency.known().copied());
-    let (Some(sum), Some(reserved)) = (sum_of(limits)?, *function.reserved.known()?) else { return FINE };
-    if sum <= reserved || reserved == 0 {
-        return FINE;
+    let limits: Vec<_> = mappings.iter().map(|mapping| mapping.scaling.concurrency.known().copied()).collect();
+    let Some(reserved) = function.reserved.known()?.filter(|reserved| *reserved > 0) else { return FINE };
+    // Those that are certain may be too many, whatever the others are.
+    let least = limits.iter().flatten().flatten().fold(0_u64, |sum, limit| sum.saturating_add(*limit));
+    if least <= reserved {
+        return if limits.contains(&None) { None } else { FINE };
     }
+    let sum = sum_of(limits).flatten().map_or_else(|| format!("{least} or more"), |sum| sum.to_string());
     found(
         Level::Warning,
         format!("its mappings may run {sum} at once, and {reserved} are reserved: the rest is throttled"),
-        reserve(sum, mappings, reserved),
+        reserve(least, mappings, reserved),
     )
 }
 

@@ -1,5 +1,6 @@
 //! The functions of a template.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::database;
@@ -7,15 +8,13 @@ use super::globals;
 use super::part::Part;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources, reference};
-use super::roles::Roles;
+use super::roles::{ROLE, Roles};
 use super::tables::TABLE;
-use crate::environment::{faults, is_own};
+use crate::environment::{RESUME_ROLE, SCHEDULE_ROLE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Link, Logs, WITHIN};
+use crate::model::{Environment, Function, Link, Logs, Scheduler, WITHIN};
 
 pub(super) const FUNCTION: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
-
-const ROLE: &[&str] = &["AWS::IAM::Role"];
 
 const TIMEOUT_S: u64 = 3;
 
@@ -42,6 +41,7 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
         environment: Environment {
             is_inherited: !own.known().into_iter().flatten().any(|(name, _)| is_own(name)),
             database: database::server(resource, &properties.under(&VARIABLES)),
+            schedulers: schedulers(roles, &properties.under(&VARIABLES)),
             ..environment(resources, &variables(&properties))
         },
         loops_allowed: properties.at("RecursiveLoop").text_is("Allow", "Terminate"),
@@ -52,6 +52,11 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
         arm64: architecture(&properties.at("Architectures")),
         memory_mb: properties.at("MemorySize").number_or(MEMORY_MB),
     }
+}
+
+fn schedulers<'s>(roles: &Roles<'_, 's>, variables: &Part<'s>) -> BTreeMap<&'static str, Scheduler> {
+    let role = |variable| Some((variable, roles.scheduler(&variables.at(variable))?));
+    [RESUME_ROLE, SCHEDULE_ROLE].into_iter().filter_map(role).collect()
 }
 
 fn architecture(part: &Part<'_>) -> Fact<bool> {
@@ -89,11 +94,10 @@ fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environm
     let own = there.iter().filter(|(name, _)| is_own(name));
     let own: Vec<_> = own.map(|(name, part)| (name.to_string(), as_given(resources, part))).collect();
     Environment {
-        database: None,
         variables: there.iter().map(|(name, part)| (name.to_string(), value(name, part))).collect(),
         is_open,
-        is_inherited: false,
         faults: faults(&own, is_open),
+        ..Environment::default()
     }
 }
 

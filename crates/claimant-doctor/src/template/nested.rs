@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use claimant_template::{LOOP, Node, TEXT_BYTES_MAX};
+use claimant_template::{Demands, LOOP, Node, TEXT_BYTES_MAX};
 
 use super::options::{Error, Options};
 use super::part::Part;
-use super::scope::{ACCOUNT, Scope};
+use super::scope::{ACCOUNT, IN_SYSTEMS_MANAGER, Scope};
 use crate::fact::Fact;
 use crate::model::WITHIN;
 
@@ -43,7 +43,8 @@ pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
     Ok(read)
 }
 
-/// Refuses values for parameters that none of these templates has.
+/// Refuses values for parameters that none of these templates has, and those that `CloudFormation` refuses, given or defaults: with them
+/// there is no stack to look at.
 pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
     let templates: Vec<_> = read.iter().filter_map(|read| read.scopes.first()).collect();
     let has = |scope: &&Scope, name: &str| scope.root.get("Parameters").is_some_and(|all| all.get(name).is_some());
@@ -52,6 +53,26 @@ pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
             let files = templates.iter().map(|scope| &*scope.file).collect::<Vec<_>>().join(", ");
             let verb = if templates.len() == 1 { "has" } else { "have" };
             return Err(Error(format!("{files} {verb} no parameter {name}: remove it or correct its name")));
+        }
+    }
+    templates.into_iter().try_for_each(allowed)
+}
+
+/// Refuses values that the template forbids, without quoting them: they may be secrets.
+fn allowed(scope: &Scope) -> Result<(), Error> {
+    for (name, parameter) in scope.root.get("Parameters").map_or(&[][..], Node::entries) {
+        let (which, value) = match scope.parameters.get(&**name) {
+            Some(given) => ("the value given", given.known().and_then(Node::as_text)),
+            None => ("its default", parameter.get("Default").and_then(Node::as_text)),
+        };
+        // Of what is in Systems Manager, the value is a name; and what a default resolves to is not known.
+        let kind = parameter.get("Type").and_then(Node::as_text).unwrap_or_default();
+        let value = value.filter(|value| !kind.starts_with(IN_SYSTEMS_MANAGER) && !value.contains("{{resolve:"));
+        if let Some(why) = value.and_then(|value| Demands::of(parameter).broken(value)) {
+            let (file, line) = (&scope.file, parameter.line);
+            return Err(Error(format!(
+                "{file}:{line}: parameter {name}: {which} {why}: give another one with --parameter {name}=…"
+            )));
         }
     }
     Ok(())

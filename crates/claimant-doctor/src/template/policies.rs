@@ -3,7 +3,7 @@
 use super::part::Part;
 use super::resources::{Resources, reference};
 use crate::fact::Fact;
-use crate::rights::{QueuePolicy, Statement, Target, matches};
+use crate::rights::{QueuePolicy, Statement, Target, decided, matches};
 
 /// What is done with the key of a queue or a table.
 const USES: [&str; 2] = ["kms:decrypt", "kms:generatedatakey"];
@@ -115,6 +115,24 @@ pub(super) fn of_queue(document: &Part<'_>) -> QueuePolicy {
         }
     }
     policy
+}
+
+/// Whether a role may be assumed by a service whose name begins so. A condition is taken to hold: it keeps the service to an account.
+pub(super) fn trusts(document: &Part<'_>, service: &str) -> Fact<bool> {
+    let Fact::Known(statements) = document.at("Statement").items() else { return Fact::Unknown };
+    let about_it = |statement: &Part<'_>| {
+        let (effect, principal) = (statement.at("Effect").literal(), statement.at("Principal"));
+        let read = texts(&statement.at("Action")).zip(texts(&principal.at("Service")));
+        let (Fact::Known(Some(effect)), Some((actions, services))) = (effect, read) else {
+            return Some((false, false));
+        };
+        let assumes = actions.iter().any(|action| matches(&action.to_ascii_lowercase(), "sts:assumerole"));
+        let is_it = services.iter().any(|one| one.starts_with(service));
+        // `*` instead of principals is whoever it is.
+        let may_be_it = principal.is_map() != Fact::Known(true) || services.iter().any(|one| one.starts_with("${"));
+        (assumes && (is_it || may_be_it)).then_some((effect != "Allow", is_it))
+    };
+    decided(statements.iter().filter_map(about_it))
 }
 
 /// The account that a principal names by its number.

@@ -8,8 +8,13 @@ use super::policies;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources, hole, reference};
 use crate::fact::{self, Fact};
-use crate::model::Link;
+use crate::model::{Link, Scheduler};
 use crate::rights::{Rights, Statement, Target};
+
+pub(super) const ROLE: &[&str] = &["AWS::IAM::Role"];
+
+/// How the service begins that acts at a schedule's time; behind it, partitions differ.
+const SCHEDULER: &str = "scheduler.";
 
 /// Policies of AWS that say nothing about queues, keys or tables.
 const ELSEWHERE: [&str; 9] = [
@@ -104,7 +109,7 @@ impl<'r, 's> Roles<'r, 's> {
             statements.iter().cloned().map(move |one| Statement { certain: certain && one.certain, ..one })
         };
         for part in items(&roles) {
-            match self.resources.link(&part, &["AWS::IAM::Role"]) {
+            match self.resources.link(&part, ROLE) {
                 Fact::Known(Some(link)) => {
                     let role = self.resources.get(link.text());
                     let certain = role.is_some_and(|role| policy.place().is_there_with(&role.place()));
@@ -122,13 +127,20 @@ impl<'r, 's> Roles<'r, 's> {
         if role.is_given() == Fact::Known(false) && function.kind == "AWS::Serverless::Function" {
             return self.made_by_sam(function, properties);
         }
-        match self.resources.link(&role, &["AWS::IAM::Role"]) {
-            Fact::Known(Some(link)) => match self.resources.get(link.text()) {
-                Some(role) => self.of_role(role),
-                None => Rights::Unknown,
-            },
-            _ => Rights::Unknown,
-        }
+        self.role(&role).map_or(Rights::Unknown, |role| self.of_role(role))
+    }
+
+    /// A role that a variable names, if it is described here.
+    pub(super) fn scheduler(&self, role: &Part<'s>) -> Option<Scheduler> {
+        let role = self.role(role)?;
+        let trust = role.properties().at("AssumeRolePolicyDocument").unpacked();
+        let is_trusting = policies::trusts(&trust, SCHEDULER);
+        Some(Scheduler { place: role.place(), is_trusting, rights: self.of_role(role) })
+    }
+
+    fn role(&self, role: &Part<'s>) -> Option<&Resource<'s>> {
+        let Fact::Known(Some(link)) = self.resources.link(role, ROLE) else { return None };
+        self.resources.get(link.text())
     }
 
     fn of_role(&self, role: &Resource<'s>) -> Rights {

@@ -23,6 +23,9 @@ const TEXT_MAX: usize = 16_384;
 /// What cannot be known of a text.
 pub(super) const HOLE: &str = "${?}";
 
+/// How the type of a parameter begins whose value is in Systems Manager.
+pub(super) const IN_SYSTEMS_MANAGER: &str = "AWS::SSM::Parameter::Value<";
+
 /// The pseudo parameter that has the account of the stack.
 pub(super) const ACCOUNT: &str = "AccountId";
 
@@ -110,7 +113,7 @@ impl Scope {
         };
         let kind = parameter.get("Type").and_then(Node::as_text).unwrap_or_default();
         // What is given is where the value is.
-        if kind.starts_with("AWS::SSM::Parameter::Value<") {
+        if kind.starts_with(IN_SYSTEMS_MANAGER) {
             return Fact::Unknown;
         }
         // `AWS::NoValue` gives nothing.

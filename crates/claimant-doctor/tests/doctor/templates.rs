@@ -50,8 +50,8 @@ fn nothing_is_found_where_nothing_is_wrong() {
     let unknown: Vec<_> = report.tallies.iter().filter(|(_, tally)| tally.unknown > 0).collect();
     assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
     let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
-    // FIFO, databases and breakers have questions of their own.
-    assert_eq!(answered, (1..=39).filter(|number| ![9, 22, 33, 36].contains(number)).collect());
+    // FIFO, databases, breakers and schedules have questions of their own.
+    assert_eq!(answered, (1..=40).filter(|number| ![9, 22, 33, 36, 40].contains(number)).collect());
     let report = examine(&changed(GOOD, &[DATABASE]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "{report:#?}");
 }
@@ -81,6 +81,18 @@ const OTHER: &str = "  Second:
   Logs:
 ";
 
+/// A second mapping of the function.
+const WITHOUT_A_LIMIT: &str = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Letters.Arn, FunctionName: !Ref Worker}
+  Logs:
+";
+const OF_A_PARAMETER: &str = "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {EventSourceArn: !GetAtt Letters.Arn, FunctionName: !Ref Worker, ScalingConfig: {MaximumConcurrency: !Ref Any}}
+  Logs:
+";
+
 /// An alarm that stays silent where SQS moves a message.
 const ALARM_OF_SENT: &str = "  Sent:
     Type: AWS::CloudWatch::Alarm
@@ -103,7 +115,16 @@ const COPIES: &[(&str, &str)] = &[
 const LETTERS_KEY: (&str, &str) = ("# letters-fifo", "KmsMasterKeyId: !Ref Key");
 
 /// A breaker pauses the mapping.
-const PAUSES: (&str, &str) = ("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: !GetAtt Role.Arn");
+const PAUSES: (&str, &str) = ("# own-queue", "CLAIMANT_RESUME_ROLE_ARN: !GetAtt Scheduler.Arn");
+
+/// What waits for long is sent again.
+const SCHEDULES: (&str, &str) = (
+    "# own-queue",
+    "CLAIMANT_SCHEDULE_ROLE_ARN: !GetAtt Scheduler.Arn\n          CLAIMANT_SCHEDULE_DEAD_LETTER_ARN: !GetAtt Letters.Arn",
+);
+
+/// The role in whose name schedules act does not trust them.
+const TRUSTS_ANOTHER: (&str, &str) = ("{Service: scheduler.amazonaws.com}", "{Service: [ec2.amazonaws.com]}");
 
 /// The table may admit roles.
 const POLICY_OF_TABLE: &str = "    DeletionPolicy: Retain\n    Properties:\n      ResourcePolicy: {PolicyDocument: {}}";
@@ -112,6 +133,11 @@ const POLICY_OF_TABLE: &str = "    DeletionPolicy: Retain\n    Properties:\n    
 const GRANTED: (&str, &str) = (
     "Action: kms:Decrypt",
     "Action: ['kms:Decrypt', 'lambda:*', 'scheduler:CreateSchedule', 'scheduler:ListSchedules', 'iam:PassRole']",
+);
+
+const SCHEDULING: (&str, &str) = (
+    "Action: kms:Decrypt",
+    "Action: ['kms:Decrypt', 'scheduler:CreateSchedule', 'scheduler:GetSchedule', 'iam:PassRole']",
 );
 
 /// The role is kept to the consumer's own keys.
@@ -222,6 +248,19 @@ const CASES: &[Case] = &[
         "a FIFO queue gives 10 at most",
     ),
     (&[("MaximumConcurrency: 10", "MaximumConcurrency: 1")], 11, Error, "MaximumConcurrency is 1"),
+    // Whatever the other's is.
+    (
+        &[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 9"), ("  Logs:\n", WITHOUT_A_LIMIT)],
+        11,
+        Warning,
+        "its mappings may run 10 or more at once, and 9 are reserved",
+    ),
+    (
+        &[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 9"), ("  Logs:\n", OF_A_PARAMETER)],
+        11,
+        Warning,
+        "its mappings may run 10 or more at once, and 9 are reserved",
+    ),
     (
         &[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 9")],
         11,
@@ -511,6 +550,43 @@ const CASES: &[Case] = &[
     (&[PAUSES], 36, Warning, "the role of Worker may not lambda:ListEventSourceMappings"),
     // Wherever its records are.
     (&[PAUSES, ("CLAIMANT_TABLE: !Ref Table", "A: b")], 36, Warning, "an open breaker pauses nothing"),
+    (
+        &[PAUSES, GRANTED, TRUSTS_ANOTHER],
+        36,
+        Warning,
+        "scheduler.amazonaws.com may not assume Scheduler: an open breaker pauses nothing",
+    ),
+    (
+        &[PAUSES, GRANTED, ("[lambda:UpdateEventSourceMapping]", "[lambda:GetFunction]")],
+        36,
+        Error,
+        "Scheduler may not lambda:UpdateEventSourceMapping: what an open breaker pauses stays so",
+    ),
+    (
+        &[SCHEDULES],
+        40,
+        Warning,
+        "the role of Worker may not scheduler:CreateSchedule, scheduler:GetSchedule, iam:PassRole: what is to wait",
+    ),
+    (&[SCHEDULES, SCHEDULING, TRUSTS_ANOTHER], 40, Warning, "scheduler.amazonaws.com may not assume Scheduler: what"),
+    (
+        &[SCHEDULES, SCHEDULING, ("[!GetAtt Orders.Arn, !GetAtt Letters.Arn]", "!GetAtt Letters.Arn")],
+        40,
+        Error,
+        "Scheduler may not sqs:SendMessage on Orders: what is due is not sent",
+    ),
+    (
+        &[SCHEDULES, SCHEDULING, ("[!GetAtt Orders.Arn, !GetAtt Letters.Arn]", "!GetAtt Orders.Arn")],
+        40,
+        Warning,
+        "Scheduler may not sqs:SendMessage on Letters: what cannot be sent for a day is lost",
+    ),
+    (
+        &[SCHEDULES, SCHEDULING, ("[kms:GenerateDataKey, kms:Decrypt]", "kms:Decrypt")],
+        40,
+        Error,
+        "Orders is encrypted with Key, and Scheduler may not kms:GenerateDataKey",
+    ),
     (&[("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: 'locks-1,locks-1'")], 37, Error, "\"locks-1\" is named twice"),
     (&[("# own-queue", "CLAIMANT_TABLE_BEFORE: 'locks;old'")], 37, Error, "is the name of no table"),
     (&[("CLAIMANT_TABLE:", "CLAIMANT_TABEL:")], 37, Error, "is no variable of claimant: did you mean CLAIMANT_TABLE?"),
@@ -590,6 +666,25 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
     let dynamodb = ("service-role/AWSLambdaBasicExecutionRole", "AmazonDynamoDBFullAccess");
     let others = changed(GRANTED.1, &[("'lambda:*'", "'lambda:UpdateEventSourceMapping'")]);
     assert_eq!(tally(&[PAUSES, (GRANTED.0, &others), dynamodb]), Some((1, 0)));
+}
+
+#[test]
+fn a_role_that_schedules_act_for_is_looked_at_where_it_is_described() {
+    let scheduler = "{Service: scheduler.amazonaws.com}";
+    for (check, told, granted) in [(36, PAUSES, GRANTED), (40, SCHEDULES, SCHEDULING)] {
+        for (change, expected) in [
+            (("# fifo", ""), (1, 0)),
+            ((scheduler, "{Service: !Sub 'scheduler.${AWS::URLSuffix}'}"), (1, 0)),
+            ((scheduler, "'*'"), (0, 1)),
+            ((scheduler, "{Service: !Ref Any}"), (0, 1)),
+            (("!GetAtt Scheduler.Arn", "!Ref Any"), (0, 1)),
+            (("!GetAtt Scheduler.Arn", "arn:aws:iam::123456789012:role/scheduler"), (0, 1)),
+        ] {
+            let report = examine(&changed(GOOD, &[told, granted, change]), &in_region("eu-west-1"));
+            assert!(report.findings.is_empty(), "{check}, {change:?}: {report:#?}");
+            assert_eq!((report.tallies[&check].fine, report.tallies[&check].unknown), expected, "{check}, {change:?}");
+        }
+    }
 }
 
 /// (what is changed, a check, what is to be written).
@@ -942,7 +1037,7 @@ fn each_check_finds_what_it_is_for() {
         assert!(finding.place.line > 1 && finding.fix.len() > 5, "{finding:?}");
     }
     let covered: BTreeSet<u8> = CASES.iter().map(|case| case.1).chain(BY_METRICS).collect();
-    assert_eq!(covered, (1..=39).collect(), "a change for each check");
+    assert_eq!(covered, (1..=40).collect(), "a change for each check");
 }
 
 #[test]
@@ -1629,6 +1724,35 @@ fn unreadable_templates_are_errors_with_what_to_do() {
     let both = [path, other];
     assert_eq!(read_all(&both, &known).unwrap().len(), 2, "one of them has it");
     assert!(read_all(&both, &unknown).unwrap_err().to_string().contains("u.yaml have no parameter No"));
+}
+
+/// As CloudFormation and the local cloud refuse them: there is no stack that such a value makes.
+#[test]
+fn values_that_a_template_forbids_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.yaml");
+    let stage = "Type: String, Default: dev, AllowedValues: [dev, prod]";
+    let ssm = "Type: 'AWS::SSM::Parameter::Value<String>', Default: /stage, AllowedValues: [dev]";
+    // (definition, value, what is said; nothing where it is taken)
+    let table = [
+        (stage, None, ""),
+        (stage, Some("prod"), ""),
+        (stage, Some("s3cret"), "t.yaml:4: parameter P: the value given is not one of AllowedValues: dev, prod"),
+        ("Type: Number, MinValue: 2", Some("abc"), "is not a number: give another one with --parameter P=…"),
+        ("Type: String, Default: test, AllowedValues: [dev]", None, "its default is not one of AllowedValues: dev"),
+        ("Type: String, Default: test, AllowedValues: [dev]", Some("dev"), ""),
+        ("Type: String, Default: '{{resolve:ssm:stage}}', AllowedValues: [dev]", None, ""),
+        (ssm, None, ""),
+    ];
+    for (definition, value, expected) in table {
+        let defined = format!("Any: {{Type: String}}\n  P: {{{definition}}}");
+        fs::write(&path, changed(GOOD, &[("Any: {Type: String}", &defined)])).unwrap();
+        let parameters = value.map(|value| ("P".to_owned(), value.to_owned())).into_iter().collect();
+        let read = read(&path, &Options { parameters, ..Options::default() });
+        let said = read.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(said.is_empty(), expected.is_empty(), "{definition}, {value:?}: {said}");
+        assert!(said.contains(expected) && !said.contains("s3cret"), "{definition}, {value:?}: {said}");
+    }
 }
 
 /// The local cloud reads the same file.
