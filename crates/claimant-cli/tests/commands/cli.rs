@@ -523,6 +523,30 @@ fn shells_and_manuals_know_every_command() {
             assert!(read.status.success(), "{shell}: {}", text(&read.stderr));
         }
     }
+    // What each of them would leave out by itself.
+    let fish = text(&operator(&["completions", "fish"]).stdout);
+    let offers = |command: &str, values: &str| {
+        let begins = format!("complete -c claimant -n \"__fish_claimant_using_subcommand {command}");
+        fish.lines().any(|line| line.starts_with(&begins) && line.contains(&format!("-f -a \"{values}")))
+    };
+    assert!(
+        offers("list\"", "running stuck") && offers("completions\"", "bash") && offers("help;", "console cost"),
+        "{fish}"
+    );
+    for (words, expected) in [
+        ("list st", "stuck"),
+        ("list --local st", "stuck"),
+        ("dead list --local --outc", "--outcome"),
+        ("doctor --level n", "note"),
+        ("doctor --level = n", "note"),
+        ("dead redrive --outcome = p", "parked"),
+    ] {
+        let complete = "source \"$0\"; COMP_WORDS=(claimant \"$@\"); COMP_CWORD=$#; \
+                        _claimant claimant \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; echo \"${COMPREPLY[@]}\"";
+        let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("completions.bash");
+        let output = Command::new("bash").args(["--norc", "-c", complete]).arg(script).args(words.split(' ')).output();
+        assert_eq!(text(&output.expect("bash is here").stdout).trim(), expected, "{words}");
+    }
     let manuals = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manuals");
     let output = operator(&["man", manuals.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -10,7 +10,7 @@ use claimant_template::{Demands, LOOP, Node, TEXT_BYTES_MAX};
 
 use super::options::{Error, Options};
 use super::part::Part;
-use super::scope::{ACCOUNT, IN_SYSTEMS_MANAGER, Scope};
+use super::scope::{ACCOUNT, HOLE, IN_SYSTEMS_MANAGER, Outputs, Scope};
 use crate::fact::Fact;
 use crate::model::WITHIN;
 
@@ -33,14 +33,35 @@ pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
         options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
     let pseudo = [("Region", &options.region), (ACCOUNT, &options.account)];
     let pseudo = pseudo.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
-    let first = scope(path, (String::new(), true), parameters.collect(), pseudo)?;
+    let first = scope(path, (String::new(), true), parameters.collect(), pseudo, Outputs::default())?;
     let mut read = Read { scopes: vec![first], not_looked_at: Vec::new() };
     let mut next = 0;
     while next < read.scopes.len() {
         include(&mut read, next);
         next += 1;
     }
+    // One can be made of another stack's, whatever their order.
+    for _ in 0..DEPTH_MAX {
+        if read.scopes.iter().filter(|scope| give_out(scope)).count() == 0 {
+            break;
+        }
+    }
     Ok(read)
+}
+
+/// Evaluates what a nested stack gives out to the one that it is in, as far as that can be known; returns whether any of it is new.
+fn give_out(scope: &Scope) -> bool {
+    let Some(stack) = scope.prefix.strip_suffix(WITHIN) else { return false };
+    let mut is_new = false;
+    for (name, output) in scope.root.get("Outputs").map_or(&[][..], Node::entries) {
+        let value = output.get("Value").map(|value| scope.evaluate(value, 0));
+        let text = value.as_ref().and_then(|value| value.known()?.as_text()).filter(|text| !text.contains(HOLE));
+        if let Some(text) = text {
+            let hole = format!("${{{stack}.Outputs.{name}}}");
+            is_new |= scope.outputs.borrow_mut().insert(hole, text.to_owned()).as_deref() != Some(text);
+        }
+    }
+    is_new
 }
 
 /// Refuses values for parameters that none of these templates has, and those that `CloudFormation` refuses, given or defaults: with them
@@ -139,7 +160,8 @@ fn nested(including: &Scope, within: (String, bool), node: &Node, property: &str
         Fact::Unknown => return Err("its parameters are not known".to_owned()),
     };
     let directory = Path::new(&*including.file).parent().unwrap_or(Path::new(""));
-    scope(&directory.join(location), within, parameters, including.pseudo.clone()).map_err(|e| e.to_string())
+    let outputs = Outputs::clone(&including.outputs);
+    scope(&directory.join(location), within, parameters, including.pseudo.clone(), outputs).map_err(|e| e.to_string())
 }
 
 /// Reads one template, within stacks that have a prefix and are certain to be there, or not.
@@ -148,6 +170,7 @@ fn scope(
     (prefix, certain): (String, bool),
     parameters: BTreeMap<String, Fact<Node>>,
     pseudo: BTreeMap<&'static str, String>,
+    outputs: Outputs,
 ) -> Result<Scope, Error> {
     let place = path.display().to_string();
     let mut text = String::new();
@@ -173,7 +196,7 @@ fn scope(
         )));
     }
     let (loops_left, steps) = (Vec::new(), Cell::new(0));
-    let mut scope = Scope { file: place.into(), prefix, certain, root, loops_left, parameters, pseudo, steps };
+    let mut scope = Scope { file: place.into(), prefix, certain, root, loops_left, parameters, pseudo, outputs, steps };
     let items_of = |list: &Node| scope.texts(list).ok_or_else(|| "its list is not known here".to_owned());
     let (root, left) = claimant_template::written_out(&scope.root, items_of);
     scope.loops_left = left.iter().map(|one| format!("{}:{}: {}", scope.file, one.line, one.what)).collect();

@@ -3,8 +3,9 @@
 //! What only AWS knows stays in texts as a hole: `${Orders.Arn}` for an attribute of a resource, `${@Region}` for a pseudo
 //! parameter, `${?}` for anything else. What has a value that cannot be known at all is [`Fact::Unknown`].
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use claimant_template::{Kind, Node};
@@ -29,6 +30,9 @@ pub(super) const IN_SYSTEMS_MANAGER: &str = "AWS::SSM::Parameter::Value<";
 /// The pseudo parameter that has the account of the stack.
 pub(super) const ACCOUNT: &str = "AccountId";
 
+/// What stacks give out that were read, by the hole that is where it is used, such as `${Queues.Outputs.Arn}`; all scopes share it.
+pub(super) type Outputs = Rc<RefCell<BTreeMap<String, String>>>;
+
 /// A template with the values of its parameters.
 pub(super) struct Scope {
     /// The template's path.
@@ -45,6 +49,7 @@ pub(super) struct Scope {
     pub(super) parameters: BTreeMap<String, Fact<Node>>,
     /// `Region` and [`ACCOUNT`], if given.
     pub(super) pseudo: BTreeMap<&'static str, String>,
+    pub(super) outputs: Outputs,
     pub(super) steps: Cell<usize>,
 }
 
@@ -119,6 +124,7 @@ impl Scope {
         // `AWS::NoValue` gives nothing.
         let given = self.parameters.get(id).filter(|given| given.known().is_none_or(|node| node.kind != Kind::Null));
         let value = match (given, parameter.get("Default")) {
+            (Some(Fact::Known(Node { line, kind: Kind::Text(given) })), _) => text(*line, self.with_outputs(given)),
             (Some(given), _) => given.clone(),
             (None, Some(default)) => self.literal(default, depth + 1).map_or(Fact::Unknown, |value| text(line, value)),
             (None, None) => Fact::Unknown,
@@ -143,7 +149,24 @@ impl Scope {
                 parts.iter().map(|part| self.literal(part, depth)).collect::<Option<Vec<_>>>().map(|p| p.join("."))
             }
         };
-        path.map_or(Fact::Unknown, |path| text(argument.line, format!("${{{}{path}}}", self.prefix)))
+        path.map_or(Fact::Unknown, |path| text(argument.line, self.of_resource(&path)))
+    }
+
+    /// What only AWS knows of a resource, as a hole; of a stack that was read, what that gives out.
+    fn of_resource(&self, path: &str) -> String {
+        let hole = format!("${{{}{path}}}", self.prefix);
+        self.outputs.borrow().get(&hole).cloned().unwrap_or(hole)
+    }
+
+    /// The text that a stack is given, which was evaluated before its neighbours were read, with what those give out.
+    fn with_outputs(&self, given: &str) -> String {
+        let mut filled = given.to_owned();
+        for (hole, value) in self.outputs.borrow().iter().filter(|(hole, _)| given.contains(&***hole)) {
+            if filled.len() <= TEXT_MAX {
+                filled = filled.replace(hole, value);
+            }
+        }
+        filled
     }
 
     fn join(&self, argument: &Node, depth: u32) -> Fact<Node> {
@@ -246,7 +269,7 @@ impl Scope {
         }
         match variables.and_then(|variables| variables.get(name)) {
             Some(value) => self.text(value, depth),
-            None if name.contains('.') => format!("${{{}{name}}}", self.prefix),
+            None if name.contains('.') => self.of_resource(name),
             None => text_in(&self.referred(name, line, depth)),
         }
     }

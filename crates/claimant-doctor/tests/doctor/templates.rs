@@ -1507,6 +1507,52 @@ Resources:
     assert_eq!((report.tallies[&1].fine, report.tallies[&1].unknown), (2, 0), "{report:#?}");
 }
 
+/// A queue of one nested stack, which a function of another reads, and one of the outer template: whichever is written first.
+#[test]
+fn what_a_nested_stack_gives_out_is_known_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    let inner = "Outputs: {Arn: {Value: !GetAtt Q.Arn}, Known: {Value: !ImportValue Any}}\n";
+    write(
+        "queues.yaml",
+        &format!("Resources: {{Q: {{Type: AWS::SQS::Queue, Properties: {{VisibilityTimeout: 30}}}}}}\n{inner}"),
+    );
+    let passed = "Resources: {N: {Type: AWS::SNS::Topic}}\nParameters: {Arn: {Type: String}}\nOutputs: {Arn: {Value: !Ref Arn}}\n";
+    write("passes.yaml", passed);
+    let work = |source: &str| {
+        format!(
+            "Type: AWS::Serverless::Function, Properties: {{Timeout: 60, Events: {{E: {{Type: SQS, Properties: {{Queue: {source}}}}}}}}}"
+        )
+    };
+    write("work.yaml", &format!("Parameters: {{Arn: {{Type: String}}}}\nResources: {{F: {{{}}}}}\n", work("!Ref Arn")));
+    let stack = |id: &str, file: &str, arn: &str| {
+        format!(
+            "  {id}: {{Type: AWS::CloudFormation::Stack, Properties: {{TemplateURL: {file}, Parameters: {{Arn: {arn}}}}}}}\n"
+        )
+    };
+    let queues = stack("Queues", "queues.yaml", "x");
+    let reads = [
+        stack("Work", "work.yaml", "!GetAtt Queues.Outputs.Arn"),
+        format!("  F: {{{}}}\n", work("!Sub '${Queues.Outputs.Arn}'")),
+        stack("Work", "work.yaml", "!GetAtt Passes.Outputs.Arn")
+            + &stack("Passes", "passes.yaml", "!GetAtt [Queues, Outputs.Arn]"),
+    ];
+    for read_by in reads {
+        for resources in [format!("{queues}{read_by}"), format!("{read_by}{queues}")] {
+            write("t.yaml", &format!("Resources:\n{resources}"));
+            let (system, not_looked_at) = read(&directory.path().join("t.yaml"), &Options::default()).unwrap();
+            let report = run(&system);
+            assert_eq!(not_looked_at, [""; 0], "{resources}");
+            let place =
+                report.findings.iter().find(|finding| finding.check.number == 1).map(|finding| &*finding.place.id);
+            assert_eq!(place, Some("Queues>Q"), "{resources}: {report:#?}");
+        }
+    }
+    write("t.yaml", &format!("Resources:\n{queues}  F: {{{}}}\n", work("!GetAtt Queues.Outputs.Known")));
+    let (system, _) = read(&directory.path().join("t.yaml"), &Options::default()).unwrap();
+    assert_eq!(run(&system).tallies[&1].unknown, 1, "another stack's export");
+}
+
 #[test]
 fn a_finding_is_accepted_with_a_reason_and_only_so() {
     let fifo = [
