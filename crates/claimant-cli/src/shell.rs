@@ -61,7 +61,8 @@ const EQUALS: &str = "    if [[ \"${prev}\" == \"=\" && COMP_CWORD -ge 2 ]]; the
 
 /// Completes values that have no option, and the commands that `help` is about.
 fn in_fish(command: &Command) -> String {
-    let commands: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+    let commands = command.get_subcommands().map(Command::get_name);
+    let commands: Vec<_> = commands.filter(|name| *name != "help").collect();
     let commands = commands.join(" ");
     let mut written = format!(
         "complete -c claimant -n \"__fish_claimant_using_subcommand help; and not __fish_seen_subcommand_from {commands}\" -f -a \"{commands}\"\n"

@@ -38,7 +38,7 @@ pub(crate) struct OnLimit {
     rate: Option<(u32, u64)>,
 
     /// How many messages run at once
-    #[arg(long, value_name = "NUMBER", group = "change")]
+    #[arg(long, value_name = "NUMBER", value_parser = parse::at_once, group = "change")]
     at_once: Option<u32>,
 
     /// As the functions set it, whatever was set before

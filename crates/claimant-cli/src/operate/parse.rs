@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use claimant_core::limits::{LIMIT_CALLS_MAX, LIMIT_PER_MAX_MS, LIMIT_PER_MIN_MS};
 use claimant_core::{ConsumerName, State};
 use claimant_operate::keys::LIST_MAX;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -40,6 +41,18 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// What asks for no calls at all does instead.
+const TO_START_NOTHING: &str = "to start nothing: claimant pause FUNCTION";
+
+/// How many calls run at once.
+pub(crate) fn at_once(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err(TO_START_NOTHING.to_owned()),
+        Ok(calls) if calls <= LIMIT_CALLS_MAX => Ok(calls),
+        _ => Err(format!("give a whole number from 1 to {LIMIT_CALLS_MAX}")),
+    }
+}
+
 /// A rate: a whole number, and the time that it is for in milliseconds.
 pub(crate) fn rate(text: &str) -> Result<(u32, u64), String> {
     let parts = text.split_once('/').and_then(|(calls, per)| {
@@ -47,7 +60,16 @@ pub(crate) fn rate(text: &str) -> Result<(u32, u64), String> {
         let per = if per.starts_with(|c: char| c.is_ascii_digit()) { per.to_owned() } else { format!("1{per}") };
         Some((calls.trim().parse().ok()?, u64::try_from(time(&per).ok()?.as_millis()).ok()?))
     });
-    parts.ok_or_else(|| "give a whole number and a time, such as 20/s, 6/min or 100/30s".to_owned())
+    match parts {
+        Some((0, _)) => Err(TO_START_NOTHING.to_owned()),
+        Some((calls, per_ms)) if per_ms > LIMIT_PER_MAX_MS => {
+            let in_a_minute = u64::from(calls).saturating_mul(60_000) / per_ms;
+            Err(format!("a rate is for a minute at most: {}/min", in_a_minute.max(1)))
+        }
+        Some((calls, per_ms)) if calls <= LIMIT_CALLS_MAX && per_ms >= LIMIT_PER_MIN_MS => Ok((calls, per_ms)),
+        Some(_) => Err(format!("give {LIMIT_CALLS_MAX} at most, for a second or more")),
+        None => Err("give a whole number and a time, such as 20/s, 6/min or 100/30s".to_owned()),
+    }
 }
 
 /// Returns the value of an option; of one that is `env:NAME` what the variable has, which no list of processes shows.
@@ -93,6 +115,19 @@ mod tests {
         ] {
             assert_eq!(rate(text).ok(), wanted, "{text}");
         }
+        // What to give instead.
+        for (refused, says) in [
+            (rate("0/s").err(), "claimant pause FUNCTION"),
+            (at_once("0").err(), "claimant pause FUNCTION"),
+            (rate("1000/2min").err(), "500/min"),
+            (rate("1/1h").err(), ": 1/min"),
+            (rate("5/0s").err(), "for a second or more"),
+            (rate("100001/s").err(), "100000 at most"),
+            (at_once("100001").err(), "from 1 to 100000"),
+        ] {
+            assert!(refused.as_ref().is_some_and(|refused| refused.contains(says)), "{says}: {refused:?}");
+        }
+        assert_eq!(at_once("100000"), Ok(100_000));
     }
 
     #[test]

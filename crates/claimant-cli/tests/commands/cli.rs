@@ -530,7 +530,9 @@ fn shells_and_manuals_know_every_command() {
         fish.lines().any(|line| line.starts_with(&begins) && line.contains(&format!("-f -a \"{values}")))
     };
     assert!(
-        offers("list\"", "running stuck") && offers("completions\"", "bash") && offers("help;", "console cost"),
+        offers("list\"", "running stuck")
+            && offers("completions\"", "bash")
+            && fish.contains(" completions man\" -f -a \"console cost"),
         "{fish}"
     );
     for (words, expected) in [
