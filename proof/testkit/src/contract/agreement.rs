@@ -1,6 +1,6 @@
 //! Two stores, or two ways of asking one, give the same answers to the same random calls.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use claimant_core::protocol::Ending;
 use claimant_core::{Meter, Store};
@@ -8,6 +8,7 @@ use futures_util::future::{try_join, try_join_all};
 
 use super::reference::{NAMES, Random, SEED_VARIABLE, STRIDE_MAX_MS, seed};
 use super::scene::{answer, answers, call, fresh_id};
+use super::watched::in_time;
 use crate::fuzz::seconds;
 use crate::player::{Player, ended};
 use crate::script::{ClaimStep, Step};
@@ -17,6 +18,9 @@ const KEYS: usize = 6;
 
 /// How many rounds a sequence has; each is a call for many keys, or one for one.
 const ROUNDS: usize = 30;
+
+/// How long a round may take: it has some calls, one after the other.
+const ROUND_MAX: Duration = Duration::from_mins(1);
 
 /// Of so many rounds, the last one looks at every key: that a call changed another key than its own shows then.
 const LOOK_EVERY: usize = 10;
@@ -89,7 +93,10 @@ async fn play(left: Side<'_>, right: Side<'_>, random: &mut Random) -> Result<us
         let round = if number % LOOK_EVERY == 0 { Round::Looks } else { next(random, &ours, now) };
         history.push(format!("at {now}: {round:?}"));
         let (seen, wanted) =
-            try_join(show(left, &mut ours, &round, now), show(right, &mut theirs, &round, now)).await?;
+            in_time(ROUND_MAX, try_join(show(left, &mut ours, &round, now), show(right, &mut theirs, &round, now)))
+                .await
+                .and_then(|answers| answers)
+                .map_err(|why| format!("{why}, after\n  {}", history.join("\n  ")))?;
         if seen != wanted {
             return Err(format!("{seen:?}, but {wanted:?}, after\n  {}", history.join("\n  ")));
         }

@@ -18,6 +18,12 @@ pub trait Effects<T> {
 /// How long a call may take beside an open transaction: less than a database lets that be open.
 pub(super) const BESIDE_OPEN: Duration = Duration::from_secs(10);
 
+/// Writes this in the transaction.
+pub(super) async fn wrote<T>(effects: &impl Effects<T>, transaction: &mut T, text: &str) -> Finding {
+    let written = timeout(BESIDE_OPEN, effects.write(transaction, text)).await;
+    written.map_err(|_| format!("a write in a transaction had not ended after {BESIDE_OPEN:?}"))
+}
+
 /// How often this is there.
 pub(super) async fn counted<T>(effects: &impl Effects<T>, text: &str) -> Result<usize, String> {
     let counted = timeout(BESIDE_OPEN, effects.count(text)).await;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use claimant_core::Store;
 
+use super::watched::{Late, Watched};
+
 /// The clauses of the contracts of [`Store`], from 14 of [`Records`](claimant_core::Records), and from 18 of
 /// [`BatchTransactional`](claimant_core::BatchTransactional), and the one of [`Transactional`](claimant_core::Transactional), by their names:
 /// the first is clause 1.
@@ -100,17 +102,25 @@ pub(super) struct Examiner {
     pub(super) store: Arc<dyn Store>,
     /// Whether the first check that does not hold ends it all.
     strict: bool,
+    /// Of a call of the check under way that did not end in time.
+    late: Late,
     pub(super) findings: Findings,
 }
 
 impl Examiner {
-    pub(super) fn new(store: Arc<dyn Store>, strict: bool) -> Self {
-        Self { store, strict, findings: Findings::default() }
+    /// Returns the store as it is asked, too.
+    pub(super) fn of<S: Send + Sync + ?Sized>(store: Arc<S>, strict: bool) -> (Self, Arc<Watched<S>>)
+    where
+        Watched<S>: Store,
+    {
+        let late = Late::default();
+        let store = Arc::new(Watched::new(store, late.clone()));
+        (Self { store: store.clone(), strict, late, findings: Findings::default() }, store)
     }
 
     /// Takes in what one check came to.
     pub(super) fn hold(&mut self, clause: usize, check: impl Into<String>, finding: Finding) {
-        let Err(seen) = finding else {
+        let Err(seen) = self.late.take().map_or(finding, Err) else {
             self.findings.held[clause - 1] += 1;
             return;
         };

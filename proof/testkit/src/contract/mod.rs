@@ -26,6 +26,7 @@
 //! | `together` | many claims completed in one transaction: clauses 18 and 19 |
 //! | `transactional` | a claim completed with what its handler wrote: clause 20 |
 //! | `effects` | what is written in a transaction |
+//! | `watched` | a bound on every call: one that does not end breaks the check that made it |
 //! | `two` | two instances of a store, as two processes have |
 //! | `trips` | how many requests the common calls take |
 
@@ -50,6 +51,7 @@ mod transactional;
 mod trips;
 mod two;
 mod values;
+mod watched;
 mod windows;
 
 use std::sync::Arc;
@@ -73,7 +75,7 @@ pub use trips::{Trips, trips};
 /// # Panics
 /// At the first check that does not hold, naming it and its clause.
 pub async fn check(store: Arc<dyn Store>) -> Findings {
-    let mut examiner = Examiner::new(store, true);
+    let (mut examiner, _) = Examiner::of(store, true);
     examine(&mut examiner).await;
     examiner.findings
 }
@@ -94,7 +96,7 @@ pub async fn survey_two(one: Arc<dyn Store>, other: Arc<dyn Store>) -> Findings 
 
 /// As [`check`], but goes on after a check that does not hold: gives all that are broken.
 pub async fn survey(store: Arc<dyn Store>) -> Findings {
-    let mut examiner = Examiner::new(store, false);
+    let (mut examiner, _) = Examiner::of(store, false);
     examine(&mut examiner).await;
     examiner.findings
 }
@@ -104,14 +106,14 @@ pub async fn survey(store: Arc<dyn Store>) -> Findings {
 /// # Panics
 /// As [`check`].
 pub async fn check_records(store: Arc<dyn Records>) -> Findings {
-    let mut examiner = Examiner::new(store.clone(), true);
+    let (mut examiner, store) = Examiner::of(store, true);
     operating::check(&mut examiner, store.as_ref()).await;
     examiner.findings
 }
 
 /// As [`check_records`], but goes on after a check that does not hold.
 pub async fn survey_records(store: Arc<dyn Records>) -> Findings {
-    let mut examiner = Examiner::new(store.clone(), false);
+    let (mut examiner, store) = Examiner::of(store, false);
     operating::check(&mut examiner, store.as_ref()).await;
     examiner.findings
 }
@@ -124,7 +126,7 @@ pub async fn check_transactions<S: BatchTransactional>(
     store: Arc<S>,
     effects: &impl Effects<S::Transaction>,
 ) -> Findings {
-    let mut examiner = Examiner::new(store.clone(), true);
+    let (mut examiner, store) = Examiner::of(store, true);
     together::check(&mut examiner, store.as_ref(), effects).await;
     examiner.findings
 }
@@ -134,7 +136,7 @@ pub async fn survey_transactions<S: BatchTransactional>(
     store: Arc<S>,
     effects: &impl Effects<S::Transaction>,
 ) -> Findings {
-    let mut examiner = Examiner::new(store.clone(), false);
+    let (mut examiner, store) = Examiner::of(store, false);
     together::check(&mut examiner, store.as_ref(), effects).await;
     examiner.findings
 }
@@ -144,14 +146,14 @@ pub async fn survey_transactions<S: BatchTransactional>(
 /// # Panics
 /// As [`check`].
 pub async fn check_transactional<S: Transactional>(store: Arc<S>, effects: &impl Effects<S::Transaction>) -> Findings {
-    let mut examiner = Examiner::new(store.clone(), true);
+    let (mut examiner, store) = Examiner::of(store, true);
     transactional::check(&mut examiner, store.as_ref(), effects).await;
     examiner.findings
 }
 
 /// As [`check_transactional`], but goes on after a check that does not hold.
 pub async fn survey_transactional<S: Transactional>(store: Arc<S>, effects: &impl Effects<S::Transaction>) -> Findings {
-    let mut examiner = Examiner::new(store.clone(), false);
+    let (mut examiner, store) = Examiner::of(store, false);
     transactional::check(&mut examiner, store.as_ref(), effects).await;
     examiner.findings
 }
@@ -163,7 +165,7 @@ pub async fn survey_transactional<S: Transactional>(store: Arc<S>, effects: &imp
 /// # Panics
 /// At the first check that does not hold, naming it and its clause.
 pub async fn check_unreachable(store: Arc<dyn Store>, hidden: &[&str]) -> Findings {
-    let mut examiner = Examiner::new(store, true);
+    let (mut examiner, _) = Examiner::of(store, true);
     silence::unreachable(&mut examiner, hidden).await;
     examiner.findings
 }

@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{answers, call, fresh_id, granted, look, record, request, settle, time, token};
+use super::watched::in_time;
 use crate::script::{LEASE_MS, SKEW_MS, done, endings, failed, no_answer, parked, rejected};
 
 /// How many operators write at once.
@@ -233,8 +234,9 @@ async fn list(store: &dyn Records, filter: &Filter, parts: usize) -> Result<BTre
     let cursors = store.cursors(parts, call(&meter)).await.map_err(|e| no_answer(&e))?;
     ensure(!cursors.is_empty(), || "there is no cursor".into())?;
     for cursor in cursors {
-        let (mut from, mut part) = (Some(cursor), BTreeSet::new());
+        let (mut from, mut part, mut followed) = (Some(cursor), BTreeSet::new(), BTreeSet::new());
         while let Some(cursor) = from {
+            ensure(followed.insert(cursor.as_str().to_owned()), || "a cursor comes again: the list has no end".into())?;
             let page = store.list(filter, &cursor, call(&meter)).await.map_err(|e| no_answer(&e))?;
             ensure(page.records.len() as u64 <= page.looked_at, || "more is listed than was read".into())?;
             for (id, record) in page.records {
@@ -282,7 +284,7 @@ async fn followed(store: &dyn Records) -> Finding {
     let meter = Meter::default();
     let cursors = store.cursors(1, call(&meter)).await.map_err(|e| no_answer(&e))?;
     let hurried = Call { within: Duration::from_millis(1), meter: &meter };
-    let page = tokio::time::timeout(HURRY, store.list(&filter, &cursors[0], hurried)).await;
+    let page = in_time(HURRY, store.list(&filter, &cursors[0], hurried)).await;
     ensure(page.is_ok(), || "a page takes longer than it may".into())
 }
 

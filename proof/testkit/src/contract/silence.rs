@@ -11,8 +11,8 @@ use claimant_core::{
 };
 
 use super::examiner::{Examiner, Finding, ensure};
-use super::hurry::{PATIENCE, in_time};
 use super::scene::{answer, consumer, renewal, request, settlement, token};
+use super::watched::{in_time, patience};
 use crate::script::{copy, failed};
 
 /// What must appear in no error: it is part of the key, the message id, the result and the error text.
@@ -36,7 +36,8 @@ pub(super) async fn check(examiner: &mut Examiner) {
 
 async fn what_fails(store: &dyn Store) -> Finding {
     for within in [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(2)] {
-        let errors = errors(store, within, PATIENCE).await.map_err(|seen| format!("within {within:?}: {seen}"))?;
+        let errors =
+            errors(store, within, patience(within)).await.map_err(|seen| format!("within {within:?}: {seen}"))?;
         errors.iter().try_for_each(|error| silent(error, &[SECRET]))?;
     }
     too_large(store).await
@@ -45,8 +46,7 @@ async fn what_fails(store: &dyn Store) -> Finding {
 pub(super) async fn unreachable(examiner: &mut Examiner, hidden: &[&str]) {
     let words = [&[SECRET][..], hidden].concat();
     let store = examiner.store.clone();
-    let patience = UNREACHABLE_WITHIN + ENGINE_WAITS;
-    let errors = match errors(store.as_ref(), UNREACHABLE_WITHIN, patience).await {
+    let errors = match errors(store.as_ref(), UNREACHABLE_WITHIN, UNREACHABLE_WITHIN + ENGINE_WAITS).await {
         Ok(errors) => errors,
         Err(seen) => return examiner.hold(11, "calls to a server that cannot be reached", Err(seen)),
     };
@@ -140,7 +140,7 @@ async fn too_large(store: &dyn Store) -> Finding {
     let call = Call { within: Duration::from_secs(5), meter: &meter };
     let result = format!("\"{SECRET}{}\"", "x".repeat(HUGE_BYTES));
     let huge = settlement(Ending::Completed { result: Some(result) }, 5);
-    match in_time(PATIENCE, store.settle(copy(&claim), &huge, call)).await? {
+    match store.settle(copy(&claim), &huge, call).await {
         Settled::Done => return Ok(()),
         Settled::Unknown { error, .. } => silent(&error, &[SECRET])?,
         other => return Err(format!("a settlement of a claim that is held is {other:?}")),

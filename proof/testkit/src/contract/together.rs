@@ -6,7 +6,7 @@ use claimant_core::protocol::Settlement;
 use claimant_core::{BatchTransactional, Call, Claim, Meter, Settled, Status};
 use tokio::time::timeout;
 
-use super::effects::{Effects, are_there};
+use super::effects::{Effects, are_there, wrote};
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{call, fresh_id, granted, record, request, settle, settlement};
 use crate::script::{LEASE_MS, SKEW_MS, copy, done, failed, no_answer};
@@ -67,7 +67,7 @@ async fn written<S: BatchTransactional>(
 ) -> Result<S::Transaction, String> {
     let mut transaction = store.begin(LASTS, call(&Meter::default())).await.map_err(|e| no_answer(&e))?;
     for text in texts(claims) {
-        effects.write(&mut transaction, text).await;
+        wrote(effects, &mut transaction, text).await?;
     }
     Ok(transaction)
 }

@@ -6,7 +6,7 @@ use claimant_core::protocol::{ClaimRequest, Ending};
 use claimant_core::{AnyTransaction, Call, Claim, ClaimAnswer, Meter, RecordId, Settled, Status, Transactional};
 use tokio::time::timeout;
 
-use super::effects::{BESIDE_OPEN, Effects, are_there, counted};
+use super::effects::{BESIDE_OPEN, Effects, are_there, counted, wrote};
 use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{call, fresh_id, granted, look, record, request, settlement, time};
 use super::together::DROPPED_US;
@@ -53,7 +53,7 @@ async fn written<S: Transactional>(
 ) -> Result<Claim, String> {
     let transaction = claim.transaction.take().and_then(AnyTransaction::unpack::<S::Transaction>);
     let mut transaction = transaction.ok_or("the claim carries no transaction of the store's")?;
-    effects.write(&mut transaction, text).await;
+    wrote(effects, &mut transaction, text).await?;
     claim.transaction = Some(AnyTransaction::new(transaction));
     Ok(claim)
 }

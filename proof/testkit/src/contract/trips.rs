@@ -6,6 +6,7 @@ use claimant_core::protocol::{ClaimRequest, Likely};
 use claimant_core::{BatchedClaim, Claim, ClaimAnswer, Meter, Renewed, Settled, Store};
 
 use super::scene::{call, fresh_id, renewal, request, settlement};
+use super::watched::{Late, Watched};
 use crate::script::{LEASE_MS, SKEW_MS, copy, done, no_answer};
 
 /// How many keys go in one batch.
@@ -41,7 +42,8 @@ pub struct Trips {
 /// # Panics
 /// When an answer is none that the contract allows.
 pub async fn trips(store: Arc<dyn Store>) -> Trips {
-    let store = store.as_ref();
+    let watched = Watched::new(store, Late::default());
+    let store: &dyn Store = &watched;
     let first = request(&fresh_id("trips"), 0);
     let (fresh, _) = granted(store, &first).await;
     let over = LEASE_MS + SKEW_MS + 1;

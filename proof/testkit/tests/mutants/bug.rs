@@ -40,6 +40,7 @@ pub(crate) enum Bug {
     ClaimsAllUnguarded,
     /// Seen by whoever has two instances alone.
     LocksInItsProcess,
+    LocksInTheOrderOfTheCall,
 
     // Guards.
     SettlesUnguarded,
@@ -98,6 +99,7 @@ pub(crate) enum Bug {
 
     // Dropped calls.
     LeavesALock,
+    WaitsForItsLock,
     MixesAnswers,
     WritesHalf,
 
@@ -134,6 +136,7 @@ impl Bug {
         (2, Self::ReadsThenSettles),
         (2, Self::GrantsRepeatedKeys),
         (2, Self::ClaimsAllUnguarded),
+        (2, Self::LocksInTheOrderOfTheCall),
         (3, Self::SettlesUnguarded),
         (3, Self::ChecksOwnerOnly),
         (3, Self::ChecksFenceOnly),
@@ -173,6 +176,7 @@ impl Bug {
         (11, Self::CallsItThrottled),
         (11, Self::KeepsClaims),
         (12, Self::LeavesALock),
+        (12, Self::WaitsForItsLock),
         (12, Self::MixesAnswers),
         (12, Self::WritesHalf),
         (13, Self::TellsKey),

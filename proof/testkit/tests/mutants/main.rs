@@ -97,6 +97,27 @@ async fn the_first_break_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
+#[should_panic(
+    expected = "clause 2 (Atomic) of the store contract is broken: two calls with the same keys, in opposite orders: of a call that was given \
+                20s: it had not ended after 30s"
+)]
+async fn and_a_call_that_never_ends() {
+    contract::check(Arc::new(Mutant::new(Bug::LocksInTheOrderOfTheCall))).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "clause 4 (Own writes)")]
+async fn an_own_ending_that_is_lost_is_told_as_such() {
+    contract::check(Arc::new(Mutant::new(Bug::LosesOwnEnding))).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "clause 5 (Fences grow)")]
+async fn and_a_fence_that_stays() {
+    contract::check(Arc::new(Mutant::new(Bug::FenceStays))).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_be_reached_says_so() {
     let findings = contract::check_unreachable(Arc::new(Mutant::new(Bug::Unreachable)), &["pa55-w0rd"]).await;
     assert!(findings.held(11) > 0 && findings.held(13) > 0, "{findings}");

@@ -19,6 +19,7 @@ impl Mutant {
             let _turn = self.turn().await;
             return self.claim_as_seen(requests, call).await;
         }
+        let _locks = if self.is(Bug::LocksInTheOrderOfTheCall) { self.locks(requests).await } else { Vec::new() };
         let mut answers: Vec<_> = join_all(requests.iter().map(|request| async move {
             let answer = match requests {
                 [first, ..] if self.is(Bug::FirstOfBatchForAll) => {

@@ -1,5 +1,6 @@
 //! Bugs in what operators ask of a store, each caught by the clause that forbids it.
 
+use std::future::pending;
 use std::sync::Arc;
 
 use claimant_core::{
@@ -26,11 +27,13 @@ enum Bug {
     IgnoresStates,
     EachPartHasEverything,
     FollowsAnyCursor,
+    HasNoEnd,
+    Hangs,
     ChangesWhatItLists,
 }
 
 impl Bug {
-    const ALL: [(usize, Self); 17] = [
+    const ALL: [(usize, Self); 19] = [
         (14, Self::ReplacesBlindly),
         (14, Self::IgnoresTheOwner),
         (14, Self::IgnoresTheFence),
@@ -46,6 +49,8 @@ impl Bug {
         (15, Self::ListsConsumersAlike),
         (15, Self::IgnoresStates),
         (15, Self::EachPartHasEverything),
+        (15, Self::HasNoEnd),
+        (15, Self::Hangs),
         (16, Self::FollowsAnyCursor),
         (17, Self::ChangesWhatItLists),
     ];
@@ -78,6 +83,8 @@ impl Mutant {
         };
         let mut page = self.inner.list(asked, from, call).await?;
         match self.bug {
+            Bug::HasNoEnd => page.next = page.next.or_else(|| Some(from.clone())),
+            Bug::Hangs => pending().await,
             Bug::MissesTheLast => drop(page.records.pop()),
             Bug::MissesWithoutConsumer if filter.consumer.is_none() => page.records.clear(),
             Bug::MissesHashedKeys => page.records.retain(|(id, _)| id.key().is_some()),

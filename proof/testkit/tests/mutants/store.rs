@@ -11,10 +11,14 @@ use claimant_core::{
     BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store,
     StoreError, StoreErrorKind, Timestamp,
 };
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, OwnedMutexGuard};
 use tokio::task::yield_now;
+use tokio::time::sleep;
 
 use crate::bug::Bug;
+
+/// How often a lock that is taken is tried again.
+const LOCK_TRIED_EVERY: Duration = Duration::from_millis(100);
 
 /// Less time than this is none: the call then fails before it applies.
 const HURRY: Duration = Duration::from_millis(1);
@@ -31,6 +35,7 @@ struct State {
     records: HashMap<String, Record>,
     latest: Timestamp,
     locked: HashSet<String>,
+    locks: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
     answers: VecDeque<ClaimAnswer>,
 }
 
@@ -51,6 +56,17 @@ impl Mutant {
 
     pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
+    }
+
+    /// The locks of these keys, one after the other.
+    pub(crate) async fn locks(&self, requests: &[ClaimRequest]) -> Vec<OwnedMutexGuard<()>> {
+        let (mut names, mut held) = (HashSet::new(), Vec::new());
+        for request in requests.iter().filter(|request| names.insert(request.id.as_str())) {
+            let lock = self.with(|state| Arc::clone(state.locks.entry(request.id.as_str().into()).or_default()));
+            held.push(lock.lock_owned().await);
+            yield_now().await;
+        }
+        held
     }
 
     pub(crate) fn is(&self, bug: Bug) -> bool {
@@ -109,9 +125,12 @@ impl Mutant {
         }
         self.begin(&request.id, call).await?;
         let name = self.bug.name(&request.id);
-        if self.is(Bug::LeavesALock) {
-            if !self.with(|state| state.locked.insert(name.clone())) {
-                return Err(StoreError::new(StoreErrorKind::Unreachable, "the record is locked"));
+        if self.is(Bug::LeavesALock) || self.is(Bug::WaitsForItsLock) {
+            while !self.with(|state| state.locked.insert(name.clone())) {
+                if self.is(Bug::LeavesALock) {
+                    return Err(StoreError::new(StoreErrorKind::Unreachable, "the record is locked"));
+                }
+                sleep(LOCK_TRIED_EVERY).await;
             }
             yield_now().await;
             self.with(|state| state.locked.remove(&name));

@@ -1,6 +1,7 @@
 //! Stores that complete claims in transactions, one or many, with a bug each.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ enum Bug {
     OutOfOrder,
     /// What is written is there at once, in no transaction.
     WritesApart,
+    /// No commit ends.
+    Hangs,
 }
 
 /// The entries of a ledger, or those that were made beside it.
@@ -97,6 +100,7 @@ impl BatchTransactional for Wrong {
                     answers.reverse();
                     answers
                 }
+                Bug::Hangs => pending().await,
                 Bug::FoundDone | Bug::FoundOpen | Bug::WritesApart => self.inner.commit(draft, completions, call).await,
             }
         })
@@ -120,6 +124,7 @@ async fn wrong_transactions_of_many_claims_are_caught() {
         (18, Bug::NotWritten),
         (18, Bug::OutOfOrder),
         (18, Bug::WritesApart),
+        (18, Bug::Hangs),
         (19, Bug::FoundDone),
         (19, Bug::FoundOpen),
     ] {
