@@ -67,7 +67,7 @@ impl Definition {
         if let Err(fault) = &name {
             faults.insert(0, fault.to_string());
         }
-        Error::unless_empty("the consumer's settings are not usable", &faults)?;
+        Error::unless_empty(&format!("the settings of the consumer {:?} are not usable", self.name), &faults)?;
         Ok(name?)
     }
 

@@ -151,7 +151,12 @@ impl Error {
         match faults {
             [] => Ok(()),
             [one] => Err(Self::invalid(format!("{what}: {one}"))),
-            many => Err(Self::invalid(format!("{what}, {} faults:\n  - {}", many.len(), many.join("\n  - ")))),
+            many => {
+                // A fault can be a list of its own.
+                let list: String =
+                    many.iter().map(|fault| format!("\n  - {}", fault.replace('\n', "\n    "))).collect();
+                Err(Self::invalid(format!("{what}, {} faults:{list}", many.len())))
+            }
         }
     }
 

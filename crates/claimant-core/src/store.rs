@@ -211,6 +211,58 @@ pub trait Store: Send + Sync + 'static {
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>>;
 }
 
+/// A store that several have, such as two consumers of a test: each with a clone.
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn claim<'a>(
+        &'a self,
+        request: &'a ClaimRequest,
+        call: Call<'a>,
+    ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
+        (**self).claim(request, call)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        claim: &'a mut Claim,
+        renewal: Renewal,
+        call: Call<'a>,
+    ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
+        (**self).renew(claim, renewal, call)
+    }
+
+    fn claim_all<'a>(
+        &'a self,
+        requests: &'a [ClaimRequest],
+        call: Call<'a>,
+    ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
+        (**self).claim_all(requests, call)
+    }
+
+    fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
+        (**self).settle_all(settlements, call)
+    }
+
+    fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
+        (**self).settle(claim, settlement, call)
+    }
+
+    fn claims_max(&self) -> Option<usize> {
+        (**self).claims_max()
+    }
+
+    fn claims_outlive_owners(&self) -> bool {
+        (**self).claims_outlive_owners()
+    }
+
+    fn records_outlive_process(&self) -> bool {
+        (**self).records_outlive_process()
+    }
+
+    fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
+        (**self).get(id, call)
+    }
+}
+
 /// A store whose claims carry a transaction.
 ///
 /// To the clauses of [`Store`] this adds:
@@ -225,4 +277,8 @@ pub trait Store: Send + Sync + 'static {
 pub trait Transactional: Store {
     /// The transaction that the handler borrows. Dropping it discards the handler's writes.
     type Transaction: Send + 'static;
+}
+
+impl<S: Transactional + ?Sized> Transactional for Arc<S> {
+    type Transaction = S::Transaction;
 }

@@ -66,7 +66,7 @@ impl Table {
         match consumers.node {
             Node::One(consumer) => Ok((Self::Consumer(0), vec![Engine::of(*consumer, concurrency)?])),
             several => {
-                let mut start = Starting { concurrency, engines: Vec::new(), faults: Vec::new() };
+                let mut start = Starting { concurrency, engines: Vec::new(), names: Vec::new(), faults: Vec::new() };
                 let table = start.node(several);
                 start.check_names();
                 start.share_limits();
@@ -159,6 +159,8 @@ impl Fork {
 struct Starting {
     concurrency: usize,
     engines: Vec<Engine>,
+    /// Also of consumers that are not usable.
+    names: Vec<String>,
     faults: Vec<String>,
 }
 
@@ -166,6 +168,7 @@ impl Starting {
     fn node(&mut self, node: Node) -> Table {
         match node {
             Node::One(consumer) => {
+                self.names.push(consumer.name.clone());
                 match Engine::of(*consumer, self.concurrency) {
                     Ok(engine) => self.engines.push(engine),
                     Err(error) => self.faults.push(error.to_string()),
@@ -223,8 +226,7 @@ impl Starting {
 
     fn check_names(&mut self) {
         let mut seen = HashSet::new();
-        for engine in &self.engines {
-            let name = engine.name().as_str();
+        for name in &self.names {
             if name == UNROUTED {
                 self.faults.push(format!("a consumer has the name {UNROUTED:?}, which is that of what no route takes"));
             } else if !seen.insert(name) {
@@ -239,6 +241,8 @@ impl Starting {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::attributes::AttributeValue;
     use crate::consumer::Consumer;
@@ -399,7 +403,7 @@ mod tests {
     fn all_faults_are_said_at_once() {
         let routes = Routes::by_field("type")
             .on(["a", "a"], consumer("one"))
-            .on(Vec::<String>::new(), consumer("one"))
+            .on(Vec::<String>::new(), consumer("one").concurrency(0).timeout(Duration::ZERO))
             .on("b", consumer("unrouted"))
             .on("c", consumer(""))
             .on("d", Routes::by_kind())
@@ -408,12 +412,13 @@ mod tests {
             .acknowledge_unknown();
         let text = Table::start(routes.into(), 10).err().unwrap().to_string();
         for wanted in [
-            "8 faults",
-            "it has two key rules",
+            "9 faults",
+            "\n  - the settings of the consumer \"keyed\" are not usable: it has two key rules",
+            "\n  - the settings of the consumer \"one\" are not usable, 2 faults:\n      - the concurrency is 0 messages",
             "routes by the field `type` have more than one .otherwise(…) or .acknowledge_unknown()",
             "two routes by the field `type` have the value \"a\"",
             "a route by the field `type` has no value",
-            "the consumer's settings are not usable",
+            "the settings of the consumer \"\" are not usable",
             "routes by the kind that its envelope says lead nowhere",
             "a consumer has the name \"unrouted\"",
             "two routes lead to consumers of the name \"one\"",
