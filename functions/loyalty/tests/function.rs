@@ -150,8 +150,7 @@ async fn a_process_that_dies_at_its_commit_has_booked_the_points_or_not() {
         let earned = event_of(&[("a", change("c-1", "ada", 100))], 1);
         assert!(stage.failures(&earned).await.unwrap().is_empty());
         let changes = [("b", change("c-2", "ada", -30)), ("c", change("c-3", "ada", 5))];
-        let killed = stage.invoke_and_kill_at(what, "TransactWriteItems", &event_of(&changes, 1)).await;
-        assert!(matches!(killed, Invocation::Crashed { .. }), "{killed:?}");
+        stage.invoke_and_kill_at(what, "TransactWriteItems", &event_of(&changes, 1)).await.unwrap();
         assert_eq!(balances(&stage), [booked_before], "{what:?}");
         // At once: without a claim there is no lease to wait for.
         assert_eq!(stage.deliver_until_done(&event_of(&changes, 2), PATIENCE).await.unwrap(), 1, "{what:?}");

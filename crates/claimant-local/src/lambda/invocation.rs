@@ -1,5 +1,7 @@
 //! What is invoked, and what becomes of it.
 
+use std::fmt;
+
 use axum::body::Bytes;
 
 use crate::journal::{Text, Texts};
@@ -16,8 +18,8 @@ pub(crate) struct Call {
     pub(crate) messages: Texts,
 }
 
-/// What became of one invocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What became of one invocation. `Debug` shows a response as text.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Invocation {
     /// The function answered with these bytes.
     Response(Vec<u8>),
@@ -35,6 +37,19 @@ pub enum Invocation {
         /// How it ended, such as `signal: 9 (SIGKILL)`.
         status: String,
     },
+}
+
+impl fmt::Debug for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response(body) => f.debug_tuple("Response").field(&String::from_utf8_lossy(body)).finish(),
+            Self::FunctionError { kind, message } => {
+                f.debug_struct("FunctionError").field("kind", kind).field("message", message).finish()
+            }
+            Self::TimedOut => f.write_str("TimedOut"),
+            Self::Crashed { status } => f.debug_struct("Crashed").field("status", status).finish(),
+        }
+    }
 }
 
 /// What has happened to a function so far.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
+use md5::{Digest as _, Md5};
 
+use crate::Error;
+use crate::clock::wall_clock_ms;
 use crate::journal::{Journal, What};
 use crate::sync::lock;
 
@@ -27,6 +30,19 @@ pub(super) struct Object {
     pub(super) etag: String,
     pub(super) modified_ms: u64,
     pub(super) headers: Vec<(String, String)>,
+}
+
+impl Object {
+    /// An object that is put now.
+    pub(super) fn new(bytes: Bytes, headers: Vec<(String, String)>) -> Self {
+        let etag = format!("\"{}\"", hex(&Md5::digest(&bytes)));
+        Self { bytes, etag, modified_ms: wall_clock_ms(), headers }
+    }
+}
+
+/// The digest in small letters.
+pub(super) fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What must be so of the object that is there, for another to be put in its place.
@@ -83,6 +99,18 @@ impl S3 {
     #[must_use]
     pub fn object(&self, bucket: &str, key: &str) -> Option<Vec<u8>> {
         self.get(bucket, key).ok().map(|object| object.bytes.to_vec())
+    }
+
+    /// Puts an object into a bucket, in place of one of this key.
+    ///
+    /// # Errors
+    /// When there is no such bucket, or [`KEPT_MAX_BYTES`] are kept already.
+    pub fn put_object(&self, bucket: &str, key: &str, bytes: impl Into<Vec<u8>>) -> Result<(), Error> {
+        let object = Object::new(Bytes::from(bytes.into()), Vec::new());
+        self.put(bucket, key.to_owned(), object, &Condition::None).map_err(|fault| match fault {
+            Fault::NoSuchBucket => Error::new(format!("there is no bucket {bucket:?}")),
+            _ => Error::new(format!("more than {KEPT_MAX_BYTES} bytes would be kept")),
+        })
     }
 
     pub(super) fn get(&self, bucket: &str, key: &str) -> Result<Object, Fault> {

@@ -15,10 +15,9 @@ use md5::Md5;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
-use super::buckets::{Condition, Fault, KEPT_MAX_BYTES, OBJECT_MAX_BYTES, Object, S3};
+use super::buckets::{Condition, Fault, KEPT_MAX_BYTES, OBJECT_MAX_BYTES, Object, S3, hex};
 use super::chunks::{self, CHECKSUM};
 use crate::arn::ACCOUNT_ID;
-use crate::clock::wall_clock_ms;
 use crate::{Error, endpoint};
 
 /// The headers of an object that are kept: what it is, what its sender says of it, and its checksums.
@@ -146,7 +145,6 @@ fn put(body: Result<Bytes, BytesRejection>, headers: &HeaderMap) -> Result<(Obje
 /// Returns an object whose digests are right.
 fn object(bytes: Bytes, headers: &HeaderMap) -> Result<Object, Box<Response>> {
     let sha256 = text(headers, "x-amz-content-sha256").unwrap_or_default();
-    let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let digest = Sha256::digest(&bytes);
     if sha256.len() == 64 && sha256 != hex(&digest) {
         return Err(Box::new(refusal(
@@ -159,16 +157,14 @@ fn object(bytes: Bytes, headers: &HeaderMap) -> Result<Object, Box<Response>> {
         let why = "the body is not what x-amz-checksum-sha256 says";
         return Err(Box::new(refusal(StatusCode::BAD_REQUEST, "BadDigest", why)));
     }
-    let md5 = Md5::digest(&bytes);
-    if text(headers, "content-md5").is_some_and(|given| given != STANDARD.encode(md5)) {
+    if text(headers, "content-md5").is_some_and(|given| given != STANDARD.encode(Md5::digest(&bytes))) {
         return Err(Box::new(refusal(StatusCode::BAD_REQUEST, "BadDigest", "the body is not what Content-MD5 says")));
     }
     let kept =
         |name: &HeaderName| KEPT.contains(name) || KEPT_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix));
     let headers = headers.iter().filter(|(name, _)| kept(name));
     let headers = headers.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
-    let etag = format!("\"{}\"", hex(&md5));
-    Ok(Object { etag, modified_ms: wall_clock_ms(), bytes, headers: headers.collect() })
+    Ok(Object::new(bytes, headers.collect()))
 }
 
 /// The checksums only where the request asks for them.

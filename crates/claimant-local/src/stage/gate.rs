@@ -1,10 +1,11 @@
 //! A gate before DynamoDB's endpoint and other servers: what it holds does not arrive, or is never answered, so that a test can kill the
 //! process at exactly that point.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -12,9 +13,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::Error;
+use crate::sync::lock;
 
 /// Bytes carried at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What stands before the operation's name in a request to DynamoDB.
+const TARGET: &[u8] = b"DynamoDB_20120810.";
 
 /// No rule has this number: the gate starts with it, open.
 const NOTHING: u64 = 0;
@@ -37,6 +42,8 @@ struct Inner {
     rule: watch::Sender<Rule>,
     /// How many requests or answers the rule has held.
     held: watch::Sender<u32>,
+    /// The operations of DynamoDB that came since the rule is there.
+    came: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +58,7 @@ impl Gate {
     /// From now on holds this operation, such as `TransactWriteItems`, or a text of a request to another server, until the gate is [open](Self::open).
     pub fn hold(&self, what: Hold, operation: &str) {
         self.0.held.send_replace(0);
+        lock(&self.0.came).clear();
         self.set(Some((what, operation.to_owned())));
     }
 
@@ -58,6 +66,12 @@ impl Gate {
     pub async fn holds(&self) {
         // OK to be an error: there is always a sender, this gate's.
         let _ = self.0.held.subscribe().wait_for(|held| *held > 0).await;
+    }
+
+    /// Returns the operations of DynamoDB that came since [`hold`](Self::hold), held or not, by their names.
+    #[must_use]
+    pub fn came(&self) -> Vec<String> {
+        lock(&self.0.came).iter().cloned().collect()
     }
 
     /// Loses what is held, with its connection, and lets everything through again.
@@ -128,6 +142,7 @@ impl Gate {
     fn rule_for(&self, seen: &mut Vec<u8>, chunk: &[u8]) -> Option<(Hold, u64)> {
         let rule = self.0.rule.borrow();
         let (hold, operation) = rule.what.as_ref()?;
+        lock(&self.0.came).extend(operation_in(chunk));
         seen.extend_from_slice(chunk);
         let found = seen.windows(operation.len()).any(|window| window == operation.as_bytes());
         seen.drain(..seen.len().saturating_sub(operation.len() - 1));
@@ -145,6 +160,13 @@ impl Gate {
     fn set(&self, what: Option<(Hold, String)>) {
         self.0.rule.send_modify(|rule| *rule = Rule { number: rule.number + 1, what });
     }
+}
+
+/// The operation of DynamoDB that begins in these bytes of a request.
+fn operation_in(chunk: &[u8]) -> Option<String> {
+    let at = chunk.windows(TARGET.len()).position(|window| window == TARGET)? + TARGET.len();
+    let name = chunk[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric());
+    Some(name.map(|byte| char::from(*byte)).collect())
 }
 
 #[cfg(test)]

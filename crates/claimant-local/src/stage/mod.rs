@@ -160,7 +160,10 @@ impl Stage {
 
     /// Delivers an event and kills the process as soon as the [gate](Gate) holds this operation, which it does until then: with
     /// the requests lost, or with their effect there and their answers lost. What the function did in between stays done.
-    pub async fn invoke_and_kill_at(&self, what: Hold, operation: &str, event: &Value) -> Invocation {
+    ///
+    /// # Errors
+    /// When the process was not killed, since the function answered without that operation: with those that it asked of DynamoDB.
+    pub async fn invoke_and_kill_at(&self, what: Hold, operation: &str, event: &Value) -> Result<(), Error> {
         self.gate.hold(what, operation);
         let kill = async {
             self.gate.holds().await;
@@ -168,12 +171,21 @@ impl Stage {
         };
         // One that answers without the operation is not waited for.
         let mut invocation = std::pin::pin!(self.invoke(event));
-        let answer = tokio::select! {
-            answer = &mut invocation => answer,
-            () = kill => invocation.await,
+        let (answer, killed) = tokio::select! {
+            answer = &mut invocation => (answer, false),
+            () = kill => (invocation.await, true),
         };
         self.gate.open();
-        answer
+        match answer {
+            Invocation::Crashed { .. } if killed => Ok(()),
+            answer if killed => Err(Error::new(format!("the process was killed at {operation:?}, and {answer:?}"))),
+            answer => Err(Error::new(format!(
+                "no request with {operation:?} came, so nothing was killed; those to DynamoDB were {:?}; the invocation came to {answer:?}, \
+                 see the logs:\n{}",
+                self.gate.came(),
+                self.logged()
+            ))),
+        }
     }
 
     /// Takes the messages out of the dead-letter queue: the ids that they had, and why they are there.

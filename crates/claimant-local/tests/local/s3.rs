@@ -68,6 +68,19 @@ async fn a_put_with_a_condition_is_one() {
 }
 
 #[tokio::test]
+async fn what_a_test_puts_is_there() {
+    let bucket = bucket().await;
+    bucket.s3.put_object("b", "k", "a").unwrap();
+    let (status, answer) = bucket.ask("GET", "", "").await;
+    assert!(
+        status == 200 && answer.contains("\"0cc175b9c0f1b6a831c399e269772661\"") && answer.ends_with("\r\n\r\na"),
+        "{answer}"
+    );
+    let error = bucket.s3.put_object("none", "k", "a").unwrap_err();
+    assert_eq!(error.to_string(), "there is no bucket \"none\"");
+}
+
+#[tokio::test]
 async fn what_a_sender_says_of_an_object_is_kept() {
     let bucket = bucket().await;
     let said = [
