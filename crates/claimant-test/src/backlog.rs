@@ -122,6 +122,12 @@ impl Backlog {
         }
     }
 
+    /// Returns whether none of the messages from this index on was completed, and at least one is a duplicate all the same.
+    pub(crate) fn was_done_before(&self, first: usize) -> bool {
+        let any = |wanted| self.all[first..].iter().any(|queued| queued.outcomes.contains(&wanted));
+        any("duplicate") && !any("completed")
+    }
+
     /// Puts messages that were deleted back, as if the queue had not got the deletion, to be received at once. Returns the index of each,
     /// and how many invocations had reported on it by then.
     pub(crate) fn restore_done(&mut self, now: Timestamp) -> Vec<(usize, usize)> {

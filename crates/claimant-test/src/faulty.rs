@@ -98,7 +98,7 @@ impl FaultyStore {
         Self { clock, ..self }
     }
 
-    /// Lets the next call of this kind that has no fault yet go wrong.
+    /// Lets the next call of this kind that has no fault yet go wrong. Whether there was one, [`left`](Self::left) says.
     pub fn fail_next(&self, call: Call, fault: Fault) {
         self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back((call, fault));
     }
@@ -133,8 +133,9 @@ impl FaultyStore {
         self.left(call) > 0
     }
 
-    /// Returns how many faults are scripted for calls of this kind that were not made yet.
-    pub(crate) fn left(&self, call: Call) -> usize {
+    /// Returns how many faults are scripted for calls of this kind that were not made yet: 0, once each has hit a call.
+    #[must_use]
+    pub fn left(&self, call: Call) -> usize {
         self.script.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|(c, _)| *c == call).count()
     }
 

@@ -63,8 +63,12 @@ pub(crate) enum Halt {
 /// The steps that all processes of a queue have taken, and the one that one of them does not take.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
-    taken: Vec<Step>,
+    /// Each with the number of the invocation that took it.
+    taken: Vec<(usize, Step)>,
+    invocations: usize,
     halt_at: Option<(usize, Halt)>,
+    /// The index of the last step that was not taken at once, or not at all.
+    halted_at: Option<usize>,
 }
 
 pub(crate) type SharedSteps = Arc<Mutex<Steps>>;
@@ -81,14 +85,20 @@ pub(crate) fn take_halt(steps: &SharedSteps) -> bool {
 }
 
 /// Returns the steps taken so far.
-pub(crate) fn taken(steps: &SharedSteps) -> Vec<Step> {
+pub(crate) fn taken(steps: &SharedSteps) -> Vec<(usize, Step)> {
     lock(steps).taken.clone()
+}
+
+/// Returns the index of the last step at which a process ended.
+pub(crate) fn halted_at(steps: &SharedSteps) -> Option<usize> {
+    lock(steps).halted_at
 }
 
 /// One process, while it works on one batch.
 #[derive(Debug)]
 pub(crate) struct Life {
     steps: SharedSteps,
+    number: usize,
     state: Mutex<State>,
 }
 
@@ -100,7 +110,9 @@ struct State {
 
 impl Life {
     pub(crate) fn new(steps: &SharedSteps) -> Arc<Self> {
-        Arc::new(Self { steps: Arc::clone(steps), state: Mutex::default() })
+        let mut shared = lock(steps);
+        shared.invocations += 1;
+        Arc::new(Self { steps: Arc::clone(steps), number: shared.invocations, state: Mutex::default() })
     }
 
     /// Runs what the process does.
@@ -133,9 +145,10 @@ impl Life {
     /// Comes to a step; the process may end at it.
     fn reach(&self, step: Step) {
         let mut steps = lock(&self.steps);
-        steps.taken.push(step);
+        steps.taken.push((self.number, step));
         let number = steps.taken.len();
         if let Some((_, halt)) = steps.halt_at.take_if(|(at, _)| *at == number) {
+            steps.halted_at = Some(number - 1);
             let mut state = lock(&self.state);
             state.halted = Some(halt);
             state.waiting.drain(..).for_each(Waker::wake);

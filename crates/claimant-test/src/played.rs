@@ -3,15 +3,52 @@
 use crate::backlog::{End, Queued};
 pub use crate::life::Step;
 
+/// How many steps a failed assertion shows; of more, how many around the one at which a process ended, and how many at the end.
+const SHOWN_MAX: usize = 60;
+const SHOWN_AROUND: usize = 15;
+const SHOWN_LAST: usize = 25;
+
 /// What became of the messages of a [`TestQueue`](crate::TestQueue).
 #[derive(Debug, Clone)]
 #[must_use = "assert what became of the messages"]
 pub struct Played {
     scenario: String,
-    steps: Vec<Step>,
+    taken: Taken,
     messages: Vec<Story>,
     /// What to look at where a message is not done, or nothing.
     hint: &'static str,
+}
+
+/// The steps that were taken.
+#[derive(Debug, Clone)]
+pub(crate) struct Taken {
+    pub(crate) steps: Vec<(usize, Step)>,
+    /// The index of the one at which a process died or stood still.
+    pub(crate) halted_at: Option<usize>,
+}
+
+impl Taken {
+    /// Returns a line for each step; of many, for the last ones and those around the one at which a process ended.
+    fn text(&self) -> String {
+        let count = self.steps.len();
+        let is_shown = |index: usize| {
+            let near = self.halted_at.is_some_and(|at| index.abs_diff(at) <= SHOWN_AROUND);
+            count <= SHOWN_MAX || near || index + SHOWN_LAST >= count
+        };
+        let (mut text, mut hidden) = (String::new(), 0);
+        for (index, (invocation, step)) in self.steps.iter().enumerate() {
+            if !is_shown(index) {
+                hidden += 1;
+                continue;
+            }
+            if hidden > 0 {
+                text.push_str(&format!("  … {hidden} more: Played::steps\n"));
+                hidden = 0;
+            }
+            text.push_str(&format!("  step {}, invocation {invocation}: {step}\n", index + 1));
+        }
+        text
+    }
 }
 
 /// What became of one message.
@@ -27,14 +64,28 @@ impl Story {
         self.queued.message.id().as_str()
     }
 
+    /// Returns how it left the queue, in words.
+    fn end(&self) -> String {
+        match &self.queued.end {
+            Some(End::Done) => "it is done".to_owned(),
+            Some(End::DeadLettered(why)) => format!("it was sent to the dead-letter queue: {why}"),
+            Some(End::Redriven) => format!(
+                "it was received {} times, and moved to the dead-letter queue; the last error: {}",
+                self.queued.receives,
+                self.error.as_deref().unwrap_or("none")
+            ),
+            None => "it is still in the queue".to_owned(),
+        }
+    }
+
     fn line(&self) -> String {
         format!("{}: {}", self.id(), self.queued.outcomes.join(", "))
     }
 }
 
 impl Played {
-    pub(crate) fn new(scenario: String, steps: Vec<Step>, messages: Vec<Story>) -> Self {
-        Self { scenario, steps, messages, hint: "" }
+    pub(crate) fn new(scenario: String, taken: Taken, messages: Vec<Story>) -> Self {
+        Self { scenario, taken, messages, hint: "" }
     }
 
     pub(crate) fn with_hint(self, hint: &'static str) -> Self {
@@ -47,18 +98,10 @@ impl Played {
     /// When one is not, with what became of it, and why.
     pub fn assert_done(&self) {
         for story in &self.messages {
-            let why = match &story.queued.end {
-                Some(End::Done) => continue,
-                Some(End::DeadLettered(why)) => format!("it was sent to the dead-letter queue: {why}"),
-                Some(End::Redriven) => format!(
-                    "it was received {} times, and moved to the dead-letter queue; the last error: {}",
-                    story.queued.receives,
-                    story.error.as_deref().unwrap_or("none")
-                ),
-                None => "it is still in the queue".to_owned(),
-            };
-            let (of, hint, steps) = (story.line(), self.hint, self.steps_text());
-            panic!("{}: a message is not done ({of}): {why}\n{hint}{steps}", self.scenario);
+            if story.queued.end != Some(End::Done) {
+                let (of, end, hint, steps) = (story.line(), story.end(), self.hint, self.taken.text());
+                panic!("{}: a message is not done ({of}): {end}\n{hint}{steps}", self.scenario);
+            }
         }
     }
 
@@ -78,10 +121,10 @@ impl Played {
             let mut copies = self.messages.iter().filter(|other| other.queued.copy_of == story.queued.copy_of);
             assert!(
                 dead_lettered(story) && copies.any(says_why),
-                "{}: a message is not in the dead-letter queue because of {why:?} ({}): {:?}",
+                "{}: a message is not in the dead-letter queue because of {why:?} ({}): {}",
                 self.scenario,
                 story.line(),
-                story.queued.end
+                story.end()
             );
         }
     }
@@ -105,14 +148,10 @@ impl Played {
         letters.collect()
     }
 
-    /// Returns the steps that processes took, or died at, in their order.
+    /// Returns the steps that processes took, or died at, in their order, each with the number of its invocation, from 1.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    fn steps_text(&self) -> String {
-        (1..).zip(&self.steps).map(|(number, step)| format!("  step {number}: {step}\n")).collect()
+    pub fn steps(&self) -> &[(usize, Step)] {
+        &self.taken.steps
     }
 
     /// Asserts that of the copies of each message one was done and the others were duplicates, unless none was done.

@@ -4,11 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::{Call, Meter, Record, RecordId, Status, Store, Timestamp};
+use tokio::time::Instant;
 
 use crate::probe::Seen;
 
 /// How long a look at a record may take.
 const LOOK: Duration = Duration::from_secs(20);
+
+/// By how much Tokio's time is ahead where it does not pass by itself.
+const AHEAD: Duration = Duration::from_millis(500);
+
+/// What is wrong then.
+const PAUSED: &str = "; Tokio's time is paused, so time limits for a server are over at once: leave out start_paused";
 
 /// The consumers' own stores, and which records messages were claimed for.
 pub(crate) struct Records {
@@ -21,8 +28,12 @@ impl Records {
     pub(crate) async fn look(&self, id: &RecordId) -> Option<Record> {
         let meter = Meter::default();
         for store in &self.stores {
+            let (begun, really) = (Instant::now(), std::time::Instant::now());
             let answer = store.get(id, Call { within: LOOK, meter: &meter }).await;
-            let record = answer.unwrap_or_else(|error| panic!("the store does not answer: {error}"));
+            let record = answer.unwrap_or_else(|error| {
+                let paused = begun.elapsed() > really.elapsed() + AHEAD;
+                panic!("the store does not answer: {error}{}", if paused { PAUSED } else { "" })
+            });
             if record.is_some() {
                 return record;
             }

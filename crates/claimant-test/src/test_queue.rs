@@ -11,7 +11,7 @@ use crate::clock::MovableClock;
 use crate::faulty::{Fault, FaultyStore};
 use crate::life::{self, SharedSteps};
 use crate::message::{TestMessage, reordered};
-use crate::played::{Played, Story};
+use crate::played::{Played, Story, Taken};
 use crate::probe::{Probe, Seen};
 use crate::records::Records;
 use crate::scenario::{Kind, Scenario};
@@ -30,7 +30,8 @@ const SHARED: &str = "  Processes of a test share what the handler holds: if it 
 ///
 /// All processes of it share the consumer and what its handler holds, of which each has its own on Lambda: a lock, a semaphore, a pool.
 ///
-/// Use it on Tokio's paused time: `#[tokio::test(start_paused = true)]`, with Tokio's feature `test-util`.
+/// Use it on Tokio's paused time: `#[tokio::test(start_paused = true)]`, with Tokio's feature `test-util`. With a store on a server, leave
+/// `start_paused` out: the store's time limits would be over at once.
 ///
 /// ```
 /// # use claimant_core as claimant;
@@ -161,10 +162,11 @@ impl TestQueue {
     /// Sends messages, and lets this happen to them, until the queue is empty.
     ///
     /// # Panics
-    /// When there are no messages, or it does not come out as the scenario says; and as [`drain`](Self::drain).
+    /// When there are no messages, or their work was done before, or it does not come out as the scenario says; and as [`drain`](Self::drain).
     pub async fn play(&self, scenario: &Scenario, messages: &[TestMessage]) -> Played {
         assert!(!messages.is_empty(), "{scenario}: there are no messages, so nothing would be shown: give it some");
         let mut twice = false;
+        let first = self.worker.backlog().all.len();
         let steps_before = life::taken(&self.worker.steps).len();
         match scenario.kind() {
             Kind::AsTheyCome | Kind::DeliveredTwice => self.send(messages),
@@ -195,6 +197,7 @@ impl TestQueue {
             self.worker.go_on(stopped, &name).await;
         }
         match scenario.kind() {
+            // What is completed is not always reported as such where answers are lost, or processes.
             Kind::AnswersLost(call) => assert!(
                 scenario.one_of_all() || self.faulty.left(call) < messages.len(),
                 "{name}: no answer was lost: the consumer made no such call"
@@ -204,7 +207,10 @@ impl TestQueue {
                 let steps = life::taken(&self.worker.steps).len() - steps_before;
                 assert!(!unused, "{name}: nothing has happened: there are only {steps} steps");
             }
-            _ => {}
+            _ => assert!(
+                !self.worker.backlog().was_done_before(first),
+                "{name}: the work was done before: give each scenario a consumer, a store and effects of its own"
+            ),
         }
         let mut done = Vec::new();
         if scenario.kind() == Kind::DeliveredTwice {
@@ -280,7 +286,8 @@ impl TestQueue {
         }
         let twice = self.worker.records.seen.completed_twice();
         assert!(twice.is_empty(), "{scenario}: two owners completed {twice:?}: the store does not keep its contract");
-        Played::new(scenario.to_owned(), life::taken(&self.worker.steps), stories)
+        let (steps, halted_at) = (life::taken(&self.worker.steps), life::halted_at(&self.worker.steps));
+        Played::new(scenario.to_owned(), Taken { steps, halted_at }, stories)
     }
 }
 

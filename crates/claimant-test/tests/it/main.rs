@@ -5,3 +5,4 @@ mod careless;
 mod messages;
 mod mixed;
 mod scenarios;
+mod texts;
