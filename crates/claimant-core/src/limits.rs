@@ -263,6 +263,9 @@ pub(crate) const LIMIT_WANTED_MS: u64 = 6_000;
 /// How often a process with more than one slot looks whether another one has none; one with a single slot three times less often.
 pub(crate) const LIMIT_LISTEN_MS: u64 = 5_000;
 
+/// How often it looks where that was so.
+pub(crate) const LIMIT_MARKED_MS: u64 = 2_000;
+
 /// How long a process keeps its only slot before it lets others have it that have none, or sixty times as long as between two calls where
 /// that is more.
 pub(crate) const LIMIT_TERM_MS: u64 = 60_000;

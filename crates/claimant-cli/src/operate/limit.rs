@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claimant_core::error::Chain;
-use claimant_core::limit::{Allowed, Plan};
+use claimant_core::limit::{Allowed, LIMIT_PLAN, Plan};
 use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::keys::{Keys, LimitOrder, LimitSet, LimitState, LimitUse, SlotState, operator, span};
@@ -20,7 +20,7 @@ use crate::output::{note, say, say_json};
 /// Show or change a limit: how many messages all processes start in a time, or run at once, for a system that they call.
 ///
 /// Without an option it is shown, with what all processes go by now, and the slots that they hold. What is set holds for every consumer
-/// whose limit has this name in the store, all at once and within half a minute; what no option names stays as it was set, or as the
+/// whose limit has this name in the store, all at once, within half a minute and the clock skew; what no option names stays as it was set, or as the
 /// functions set it.
 ///
 /// Exit codes: 0 where it is as asked for, 1 where the question was answered with no or another one has set it meanwhile, 2 where it could
@@ -72,7 +72,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
         let used = known(store.keys.limit_use(&options.name).await);
         let ended = if used.is_ok() { Ended::Well } else { Ended::NotDone };
         if options.output.json {
-            say_json(&document(&options.name, &before, used));
+            say_json(&document(&options, &before, used));
         } else {
             used.into_iter().for_each(|used| show(&options, used));
         }
@@ -84,7 +84,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let question = format!("{} in {}: is {was}; becomes {is}. Set it?", options.name, harmless(&store.name));
     if options.write.dry_run {
         if options.output.json {
-            let mut document = document(&options.name, &before, Err("a dry run does not look at them".to_owned()));
+            let mut document = document(&options, &before, Err("a dry run does not look at them".to_owned()));
             document["would_set"] = json!(wanted);
             say_json(&document);
         } else {
@@ -115,7 +115,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let used = stop.or(store.keys.limit_use(&options.name)).await;
     let used = used.map_or_else(|| Err("Ctrl-C came first".to_owned()), known);
     if options.output.json {
-        let mut document = document(&options.name, &state, used);
+        let mut document = document(&options, &state, used);
         document["changed"] = is_changed.into();
         say_json(&document);
     } else {
@@ -173,6 +173,12 @@ fn headline(name: &str, state: &LimitState) -> String {
 /// What processes make of it, or why that is not known.
 type Used = Result<LimitUse, String>;
 
+/// Returns the keys that are held for longer than any lease lasts.
+fn too_long(options: &OnLimit, used: &LimitUse, now: Timestamp) -> Vec<String> {
+    let skew = options.target.skew.unwrap_or(Duration::from_millis(SKEW_DEFAULT_MS));
+    used.held_too_long(&options.name, (now, skew))
+}
+
 /// Returns what processes make of it; says why, where that is not known.
 fn known(used: Result<LimitUse, Error>) -> Used {
     let why = used.map_err(|error| Chain(&error).to_string());
@@ -181,11 +187,10 @@ fn known(used: Result<LimitUse, Error>) -> Used {
 
 fn show(options: &OnLimit, used: LimitUse) {
     let now = SystemClock.now();
-    let skew = options.target.skew.unwrap_or(Duration::from_millis(SKEW_DEFAULT_MS));
-    let too_long = used.held_too_long(&options.name, (now, skew));
+    let too_long = too_long(options, &used, now);
     if let Some((plan, until)) = used.plan {
         let (allowed, left) = (in_words(Some(plan.allowed)), span(until.since(now).as_secs()));
-        say(format!("All processes go by {allowed}, in {} slots; another plan can hold in {left}.", plan.used()));
+        say(format!("All processes go by {allowed}, in {} slots; the lease of this plan ends in {left}.", plan.used()));
     }
     if used.slots.is_empty() {
         say(
@@ -199,19 +204,24 @@ fn show(options: &OnLimit, used: LimitUse) {
         table.lines().into_iter().for_each(say);
     }
     for key in too_long {
+        let first = match key.ends_with(LIMIT_PLAN) {
+            true => "Once nothing has used the limit for half a minute",
+            false => "Once that process has ended",
+        };
         note(format!(
-            "{key} is held for longer than any lease lasts: the clock of its process was far ahead, or this machine's is behind. Once that process has ended: claimant release {key} --force"
+            "{key} is held for longer than any lease lasts: the clock of its process was far ahead, or this machine's is behind. {first}: claimant release {key} --force"
         ));
     }
 }
 
 /// Returns what is known as JSON.
-fn document(name: &str, state: &LimitState, used: Used) -> Value {
+fn document(options: &OnLimit, state: &LimitState, used: Used) -> Value {
     let slot = |slot: SlotState| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) });
     let plan = |(plan, until): (Plan, Timestamp)| json!({ "allowed": plan.allowed, "slots": plan.used(), "until": until.to_utc() });
-    let mut document = json!({ "limit": name, "set": state.set, "note": state.note, "plan": null, "slots": null });
+    let mut document = json!({ "limit": options.name, "set": state.set, "note": state.note, "plan": null, "slots": null, "held_too_long": null });
     match used {
         Ok(used) => {
+            document["held_too_long"] = too_long(options, &used, SystemClock.now()).into();
             document["plan"] = used.plan.map(plan).into();
             document["slots"] = used.slots.into_iter().map(slot).collect();
         }

@@ -13,6 +13,7 @@ pub(crate) mod rate;
 mod settling;
 mod slot;
 pub(crate) mod slots;
+mod turn;
 
 pub use claiming::{ClaimRequest, Decision, Likely, Refusal, claim_of, decide, fresh_claim, held};
 pub use operating::{Act, OperateDecision, OperateRefusal, Operation, operate};

@@ -30,34 +30,27 @@ impl SeenPlan {
     }
 }
 
-/// What a process does that finds a plan in the second half of its lease, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlanStep {
-    /// It is what should hold.
-    Renew,
-    /// Another one should hold: this one has to end first.
-    LetEnd,
-    /// There is none.
-    Claim,
+/// What a process has found that looked at the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FoundPlan {
+    /// It is in the first half of its lease: there is nothing to do but to go by it.
+    Fresh(Record),
+    /// It is older: to be renewed where it is what should hold, or else to be left until it ends.
+    Old(Record),
+    /// There is none: what should hold is to be claimed.
+    None,
 }
 
-/// Returns what to do where this record is in force, and this plan should be.
-pub(crate) fn step(held: Option<&Record>, wanted: Plan) -> PlanStep {
-    match held.map(Plan::held_by) {
-        Some(plan) if plan == Some(wanted) => PlanStep::Renew,
-        Some(_) => PlanStep::LetEnd,
-        None => PlanStep::Claim,
+impl FoundPlan {
+    /// Returns what this record is at this time. Nobody can claim another plan until its lease and the clock skew are over.
+    pub(crate) fn of(record: Option<Record>, now: Timestamp, skew: Duration) -> Self {
+        let is_held = |record: &Record| record.status == Status::InProgress && now <= record.lease_until.plus(skew);
+        match record.filter(is_held) {
+            Some(record) if record.lease_until.since(now) > ms(LIMIT_PLAN_MS / 2) => Self::Fresh(record),
+            Some(record) => Self::Old(record),
+            None => Self::None,
+        }
     }
-}
-
-/// Returns whether a plan's record is in the first half of its lease: there is nothing to do but to go by it.
-pub(crate) fn is_fresh(record: &Record, now: Timestamp) -> bool {
-    record.lease_until.since(now) > ms(LIMIT_PLAN_MS / 2)
-}
-
-/// Returns whether nobody can claim another plan yet.
-pub(crate) fn is_in_force(record: &Record, now: Timestamp, skew: Duration) -> bool {
-    record.status == Status::InProgress && now <= record.lease_until.plus(skew)
 }
 
 /// The plan that a process knows.
@@ -165,6 +158,8 @@ mod tests {
         off: i64,
         /// What it has read, and when.
         read: Option<(Now, Option<Record>)>,
+        /// What it has seen, on its way to it.
+        answer: Option<Option<SeenPlan>>,
         known: KnownPlan,
     }
 
@@ -194,23 +189,22 @@ mod tests {
             Now { wall: Timestamp::from_millis(wall), mono: self.start + ms(self.t) }
         }
 
-        /// A process reads the plan, or does what is to be done by what it has read.
+        /// A process reads the plan, does what is to be done by what it has read, or has the answer.
         fn go(&mut self, number: usize) {
             let (now, skew) = (self.now(number), policy().skew);
             let process = &mut self.processes[number];
+            if let Some(seen) = process.answer.take() {
+                process.known.looked(seen, now, skew);
+                return;
+            }
             let Some((asked, read)) = process.read.take() else {
                 process.read = Some((now, self.record.clone()));
                 return;
             };
-            let held = read.filter(|record| is_in_force(record, asked.wall, skew));
             let lease_until = now.wall.plus(ms(LIMIT_PLAN_MS));
-            let seen = match step(held.as_ref(), process.own) {
-                _ if held.as_ref().is_some_and(|record| is_fresh(record, asked.wall)) => {
-                    held.and_then(|record| SeenPlan::of(&record, asked))
-                }
-                PlanStep::LetEnd => held.and_then(|record| SeenPlan::of(&record, asked)),
-                PlanStep::Renew => {
-                    let claim = protocol::claim_of(id(), &held.unwrap(), 0);
+            let seen = match FoundPlan::of(read, asked.wall, skew) {
+                FoundPlan::Old(record) if Plan::held_by(&record) == Some(process.own) => {
+                    let claim = protocol::claim_of(id(), &record, 0);
                     let renewal = Renewal { lease_until, now: now.wall, policy: policy() };
                     match protocol::renew(self.record.as_ref(), &claim, &renewal) {
                         RenewDecision::Write(next) => {
@@ -221,7 +215,8 @@ mod tests {
                         RenewDecision::AlreadyLonger | RenewDecision::Lost => None,
                     }
                 }
-                PlanStep::Claim => {
+                FoundPlan::Fresh(record) | FoundPlan::Old(record) => SeenPlan::of(&record, asked),
+                FoundPlan::None => {
                     self.owners += 1;
                     let request = ClaimRequest {
                         id: id(),
@@ -244,7 +239,7 @@ mod tests {
                     }
                 }
             };
-            process.known.looked(seen, now, skew);
+            process.answer = Some(seen);
         }
 
         fn check(&self) {
@@ -279,12 +274,11 @@ mod tests {
         let start = Instant::now();
         // Clocks that differ by as much as they may, either way.
         for off in [-500, 500] {
-            let process = |own, off| Process { own, off, read: None, known: KnownPlan::none(own, start) };
+            let process = |own, off| Process { own, off, read: None, answer: None, known: KnownPlan::none(own, start) };
             let processes = [process(plan(5, 2), off), process(plan(50, 10), -off)];
             let mut world = World { start, t: 0, owners: 0, record: None, processes, plans: 0 };
             // One of them has its plan.
-            world.go(0);
-            world.go(0);
+            (0..3).for_each(|_| world.go(0));
             let (orders, several) = walk(&world, 9);
             assert_eq!(orders, 5_u64.pow(9));
             assert!(several > 1_000, "{several}");

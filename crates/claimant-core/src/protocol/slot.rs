@@ -5,10 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::clock::Timestamp;
-use crate::limits::{LIMIT_AHEAD_MS, LIMIT_BACK_MS, LIMIT_LATE_MS, LIMIT_LEASE_MS, LIMIT_TERM_MS};
-
-/// A slot is kept for so many intervals at least, where it is the only one of its process.
-const TERM_INTERVALS: u32 = 60;
+use crate::limits::{LIMIT_AHEAD_MS, LIMIT_BACK_MS, LIMIT_LATE_MS, LIMIT_LEASE_MS};
 
 pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -110,11 +107,6 @@ impl LimitSlot {
     /// Returns whether its lease is over, by either clock.
     pub(super) fn is_over(&self, now: Now) -> bool {
         now.mono >= self.lease.ends_at || now.wall > self.lease.until
-    }
-
-    /// Returns whether others that have none are to have it, though it is the only one of its process.
-    pub(super) fn has_had_its_term(&self, now: Now, interval: Duration) -> bool {
-        now.mono >= self.since + ms(LIMIT_TERM_MS).max(interval * TERM_INTERVALS)
     }
 
     /// Closes it for others, once what was claimed for its calls has begun.

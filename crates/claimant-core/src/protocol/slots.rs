@@ -5,8 +5,8 @@
 //! becomes of its holders, the calls of a slot are an interval apart, less only by what its present holder was late. How many slots there
 //! are, and how long an interval is, says the [plan](super::plan), which all processes go by.
 //!
-//! A process that has no slot says so by a mark, another key. Those that have more than one then let the others go, and those that
-//! have had a single one for long let it go, too.
+//! A process that has no slot says so by a mark, another key. Those that have more than one then let half of the others go at each look
+//! at it, and those that have had a single one for long let it go, too: its [turn](super::turn) is over.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -17,10 +17,9 @@ use super::plan::{KnownPlan, SeenPlan};
 use super::rate::Plan;
 use super::slot::{LimitSlot, ms};
 pub(crate) use super::slot::{Now, SlotAnswer, SlotRequest};
+use super::turn::Turn;
 use crate::clock::Timestamp;
-use crate::limits::{
-    LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_LISTEN_MS, LIMIT_MORE_MS, LIMIT_NEXT_MS, LIMIT_SLOTS_MAX, LIMIT_WANTED_MS,
-};
+use crate::limits::{LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_NEXT_MS, LIMIT_SLOTS_MAX};
 
 /// What a process knows of a limit.
 #[derive(Debug, Clone)]
@@ -30,11 +29,7 @@ pub(crate) struct LimitSlots {
     /// Of each slot: when it may be free, as far as is known.
     free_at: Vec<Instant>,
     ask_at: Instant,
-    /// How often one was refused since one was granted.
-    refusals: u32,
-    /// Until when some process has no slot, as far as is known.
-    wanted_until: Instant,
-    listen_at: Instant,
+    turn: Turn,
     /// Whether an answer is awaited to what is neither a renewal nor a release.
     asking: bool,
     /// Whether a message had to wait for the next call lately, and not for a slot.
@@ -45,9 +40,7 @@ impl LimitSlots {
     /// Returns what a process knows that would have this plan.
     pub(crate) fn new(own: Plan, now: Instant) -> Self {
         let (plan, held, free_at) = (KnownPlan::none(own, now), Vec::new(), vec![now; LIMIT_SLOTS_MAX as usize]);
-        let (ask_at, wanted_until, listen_at) = (now, now, now);
-        let (refusals, asking, short) = (0, false, false);
-        Self { plan, held, free_at, ask_at, refusals, wanted_until, listen_at, asking, short }
+        Self { plan, held, free_at, ask_at: now, turn: Turn::new(now), asking: false, short: false }
     }
 
     /// Returns what all processes go by, as far as is known.
@@ -63,6 +56,14 @@ impl LimitSlots {
     /// Forgets the slots whose leases are over.
     fn forget(&mut self, now: Now) {
         self.held.retain(|slot| !slot.is_over(now));
+        self.note_turn(now);
+    }
+
+    /// Notes that the process has a slot, if it does.
+    fn note_turn(&mut self, now: Now) {
+        if self.held.iter().any(|slot| !slot.is_over(now)) {
+            self.turn.goes_on(now.mono);
+        }
     }
 
     fn holds(&self, number: u32) -> bool {
@@ -128,7 +129,6 @@ impl LimitSlots {
     /// Returns what is to be done now where so many messages wait, or when there may be something to be done.
     pub(crate) fn next(&mut self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
         self.forget(now);
-        self.make_room(now);
         let (mut wake_at, mut due) = (None::<Instant>, None);
         let earlier = |wake_at: Option<Instant>, at: Instant| Some(wake_at.map_or(at, |other| other.min(at)));
         for slot in &self.held {
@@ -166,20 +166,15 @@ impl LimitSlots {
         due.ok_or(wake_at)
     }
 
-    /// Closes slots for a process that has none: all but one, and that one after its term. What messages come back for is kept.
+    /// Closes slots for a process that has none: half of those that it has beside one, and that one when its turn is over. What messages
+    /// come back for is kept.
     fn make_room(&mut self, now: Now) {
-        if self.wanted_until <= now.mono {
-            return;
-        }
-        let (interval, used) = (self.interval(), self.plan().used());
-        let open = self.held.iter().filter(|slot| slot.closes_at().is_none() && slot.number < used);
-        let last = open.max_by_key(|slot| slot.since);
-        let kept = last.filter(|slot| !slot.has_had_its_term(now, interval)).map(|slot| slot.number);
-        let others = self.held.iter_mut().filter(|slot| Some(slot.number) != kept && !slot.is_awaited(now));
-        others.for_each(|slot| slot.close(now));
-        if kept.is_none() && self.held.iter().any(|slot| slot.closes_at().is_some()) {
-            self.ask_at = self.ask_at.max(now.mono + ms(LIMIT_LEFT_MS));
-        }
+        let (used, is_over) = (self.plan().used(), self.turn.is_over(now.mono, self.interval()));
+        let is_open = |slot: &&mut LimitSlot| slot.closes_at().is_none() && slot.number < used && !slot.is_awaited(now);
+        let mut open: Vec<_> = self.held.iter_mut().filter(is_open).collect();
+        open.sort_by_key(|slot| slot.since);
+        let goes = if open.len() == 1 && is_over { 1 } else { open.len() / 2 };
+        open.into_iter().take(goes).for_each(|slot| slot.close(now));
     }
 
     /// What to ask for now, or when.
@@ -202,21 +197,23 @@ impl LimitSlots {
         let known = |number: &u32| Reverse(self.free_at[*number as usize]);
         let others = (0..used).filter(|number| !self.holds(*number));
         let other = others.min_by_key(|number| (free_at(number), known(number), turn(number)));
-        let is_wanted = self.wanted_until > now.mono;
         let Some(first) = self.open(now).map(|(slot, _)| slot.since).min() else {
-            if self.refusals > 0 && !is_wanted {
+            if self.turn.marks(now.mono) {
                 return Ok(SlotRequest::Mark);
             }
-            // One is asked for even where it should not be free: its owner can have let it go.
-            return other.map_or(Err(look_at), |number| asks(number, self.ask_at));
+            // What runs in a slot that others are to have comes first. Then one is asked for even where it should not be free: its
+            // owner can have let it go.
+            let is_leaving = self.held.iter().any(|slot| slot.closes_at().is_some());
+            return other.filter(|_| !is_leaving).map_or(Err(look_at), |number| asks(number, self.ask_at));
         };
-        let listens = self.held.len() > 1 || self.held.iter().any(|slot| slot.has_had_its_term(now, self.interval()));
-        if listens && self.listen_at <= now.mono {
+        let listen_at = self.turn.listen_at(now.mono, self.held.len(), self.interval());
+        if listen_at.is_some_and(|at| at <= now.mono) {
             return Ok(SlotRequest::Listen);
         }
-        let at = if listens { look_at.min(self.listen_at) } else { look_at };
+        let wanted_until = self.turn.wanted_until(now.mono);
+        let at = listen_at.into_iter().chain(wanted_until).fold(look_at, Instant::min);
         match other {
-            Some(number) if !is_wanted && self.soon(now, Duration::ZERO) < waiting => {
+            Some(number) if wanted_until.is_none() && self.soon(now, Duration::ZERO) < waiting => {
                 // Not before the other processes have had the time to ask for their first one.
                 let may_at = self.ask_at.max(first + ms(LIMIT_ASK_MS)).max(free_at(&number));
                 asks(number, may_at).map_err(|may_at| may_at.min(at))
@@ -237,36 +234,32 @@ impl LimitSlots {
         }
     }
 
-    /// Takes note of for how long a process has no slot, as far as is known.
+    /// Takes note of for how long some process has no slot, as far as is known.
     pub(crate) fn wanted(&mut self, for_time: Duration, now: Now) {
         self.asking = false;
-        self.wanted_until = now.mono + for_time.min(ms(LIMIT_WANTED_MS));
-        let every = if self.held.len() > 1 { LIMIT_LISTEN_MS } else { 3 * LIMIT_LISTEN_MS };
-        self.listen_at = now.mono + ms(every);
+        self.turn.told(now.mono, for_time, self.held.len());
+        if self.turn.is_wanted(now.mono) {
+            self.make_room(now);
+        }
     }
 
     pub(crate) fn claimed(&mut self, number: u32, came: SlotAnswer, now: Now) {
         self.asking = false;
-        match came {
+        let wait = match came {
             SlotAnswer::Held { asked, lease_until } => {
+                self.turn.granted(now.mono, self.held.len());
                 self.held.push(LimitSlot::granted(number, (asked, lease_until), now, self.interval()));
-                self.refusals = 0;
-                self.ask_at = now.mono + ms(LIMIT_NEXT_MS);
+                ms(LIMIT_NEXT_MS)
             }
             SlotAnswer::Busy(for_time) => {
                 self.free_at[number as usize] = now.mono + for_time;
-                let wait = match self.held.is_empty() {
-                    true if self.free_at[..self.plan().used() as usize].iter().any(|at| *at <= now.mono) => {
-                        LIMIT_NEXT_MS
-                    }
-                    true => LIMIT_ASK_MS,
-                    false => (LIMIT_ASK_MS << self.refusals.min(8)).min(LIMIT_MORE_MS),
-                };
-                self.refusals = self.refusals.saturating_add(1);
-                self.ask_at = now.mono + ms(wait);
+                let used = self.plan().used();
+                let may_be_free = self.free_at[..used as usize].iter().any(|at| *at <= now.mono);
+                self.turn.refused(now.mono, !self.held.is_empty(), (may_be_free, used))
             }
-            SlotAnswer::Unanswered => self.ask_at = now.mono + ms(LIMIT_ASK_MS),
-        }
+            SlotAnswer::Unanswered => ms(LIMIT_ASK_MS),
+        };
+        self.ask_at = now.mono + wait;
     }
 
     /// Takes note of a renewal that was asked for at this time: the new end, or `None` where the slot is lost; an error where the
@@ -311,8 +304,9 @@ impl LimitSlots {
     /// process is known that has none, only those that it has no right to any more: kept, they cost nothing, and a call in them waits for
     /// nothing. The only slot of all is not kept, and none is let go to which messages come back.
     pub(crate) fn leave(&mut self, now: Now) -> Vec<u32> {
-        self.make_room(now);
-        let keeps = self.plan().used() > 1 && self.wanted_until <= now.mono;
+        self.note_turn(now);
+        self.turn.rest();
+        let keeps = self.plan().used() > 1 && !self.turn.is_wanted(now.mono);
         let keeps = std::mem::take(&mut self.short) || keeps;
         self.let_go(|slot| if keeps { slot.closes_at().is_some() } else { !slot.is_awaited(now) })
     }
@@ -334,7 +328,7 @@ mod tests {
     use crate::claim::{Claim, OwnerToken};
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId, RecordId};
-    use crate::limits::{LIMIT_LATE_MS, LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_TERM_MS};
+    use crate::limits::{LIMIT_LATE_MS, LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_TERM_MS, LIMIT_WANTED_MS};
     use crate::protocol::rate::Allowed;
     use crate::protocol::{
         self, ClaimPolicy, ClaimRequest, Decision, Ending, Likely, Refusal, RenewDecision, Renewal, SettleDecision,
@@ -468,16 +462,16 @@ mod tests {
         goes_by(&mut known, plan, at(start, 1));
         assert_eq!(known.next(at(start, 1), 1, 3), Ok(SlotRequest::Claim(3)), "each process begins elsewhere");
         known.claimed(3, SlotAnswer::Busy(ms(9_000)), at(start, 5));
-        assert_eq!(known.next(at(start, 5), 1, 3), Ok(SlotRequest::Mark), "it has none");
-        known.wanted(ms(2_000), at(start, 6));
-        assert_eq!(known.next(at(start, 6), 1, 3), Err(Some(start + ms(105))));
+        assert_eq!(known.next(at(start, 5), 1, 3), Err(Some(start + ms(105))), "another one may be free");
         assert_eq!(known.next(at(start, 105), 1, 3), Ok(SlotRequest::Claim(4)));
         let lease_until = at(start, 105).wall.plus(ms(LIMIT_LEASE_MS));
         known.claimed(4, SlotAnswer::Held { asked: at(start, 105), lease_until }, at(start, 110));
         let renew_at = start + ms(105 + LIMIT_LEASE_MS / 2);
-        assert_eq!(known.next(at(start, 1_200), 2, 3), Err(Some(renew_at)), "while one has none, no other");
+        assert_eq!(known.next(at(start, 1_109), 2, 3), Err(Some(start + ms(1_110))), "others come first");
+        known.wanted(ms(900), at(start, 1_110));
+        assert_eq!(known.next(at(start, 1_200), 2, 3), Err(Some(start + ms(2_010))), "while one has none, no other");
         assert_eq!(
-            known.next(at(start, 2_006), 2, 3),
+            known.next(at(start, 2_010), 2, 3),
             Ok(SlotRequest::Claim(5)),
             "the first call is due, the second is not"
         );
@@ -523,8 +517,9 @@ mod tests {
         let asked = steps.iter().filter(|(_, request)| matches!(request, SlotRequest::Claim(_))).map(|(t, _)| *t);
         assert_eq!(asked.clone().take(6).collect::<Vec<_>>(), [0, 100, 200, 1_200, 2_200, 3_200]);
         assert_eq!(asked.count(), 19);
+        // Once it has been refused all of them.
         let marked = steps.iter().filter(|(_, request)| *request == SlotRequest::Mark).map(|(t, _)| *t);
-        assert_eq!(marked.collect::<Vec<_>>(), [0, LIMIT_WANTED_MS, 2 * LIMIT_WANTED_MS]);
+        assert_eq!(marked.collect::<Vec<_>>(), [200, 6_200, 12_200]);
     }
 
     #[test]
@@ -540,30 +535,67 @@ mod tests {
     }
 
     #[test]
-    fn for_a_process_that_has_none_all_but_one_are_let_go_and_that_one_after_its_term() {
+    fn for_a_process_that_has_none_half_of_the_others_are_let_go_at_each_look_and_the_last_one_after_its_turn() {
         let start = Instant::now();
-        let mut known = holding(RATE, 4, &[0, 1, 2], (start, 0));
-        known.held[1].since = start + ms(1);
-        let closes_at = start + ms(1_500);
-        known.wanted(ms(LIMIT_WANTED_MS), at(start, 1_000));
-        assert_eq!(known.next(at(start, 1_000), 9, 0), Err(Some(closes_at)));
-        assert_eq!(known.begin(at(start, 1_499)), Some(0), "what was claimed begins");
-        let let_go = [0; 3].map(|_| known.next(at(start, 1_500), 9, 0));
-        assert!(let_go[..2] == [Ok(SlotRequest::Release(2)), Ok(SlotRequest::Release(0))], "{let_go:?}");
-        assert!(let_go[2].is_err(), "it asks for no other one: {let_go:?}");
-        assert_eq!((known.begin(at(start, 1_500)), known.begin(at(start, 1_501))), (Some(1), None));
-        // Its only one, a minute later; it leaves it to the others for a while, and asks for it then as they did.
-        for t in (8_000..=LIMIT_TERM_MS).step_by(4_000) {
-            goes_on(&mut known, 1, at(start, t));
+        let mut known = holding(RATE, 8, &[0, 1, 2, 3, 4], (start, 0));
+        for (n, slot) in known.held.iter_mut().enumerate() {
+            slot.since = start + ms(n as u64);
         }
+        let mut let_go = Vec::new();
+        for t in 1_000..9_000 {
+            match known.next(at(start, t), 9, 0) {
+                // What was claimed begins until then.
+                Ok(SlotRequest::Release(number)) => let_go.push((t, number)),
+                Ok(SlotRequest::Listen) => known.wanted(ms(LIMIT_WANTED_MS), at(start, t)),
+                Ok(SlotRequest::Renew(number)) => goes_on(&mut known, number, at(start, t)),
+                Ok(other) => panic!("{other:?} at {t}: no other one is asked for"),
+                Err(_) => {}
+            }
+        }
+        assert_eq!(let_go, [(1_500, 1), (1_501, 0), (3_500, 2), (5_500, 3)]);
+        // Its last one, when its turn has been a minute; it leaves it to the others for a while, and asks for it then as they did.
+        for t in (9_000..=LIMIT_TERM_MS).step_by(4_000) {
+            goes_on(&mut known, 4, at(start, t));
+        }
+        known.wanted(ms(LIMIT_WANTED_MS), at(start, LIMIT_TERM_MS - 1));
+        assert!(known.held[0].closes_at().is_none());
         known.wanted(ms(LIMIT_WANTED_MS), at(start, LIMIT_TERM_MS));
-        assert_ne!(known.next(at(start, LIMIT_TERM_MS), 9, 0), Ok(SlotRequest::Release(1)));
-        let end = LIMIT_TERM_MS + 1;
-        assert_eq!(known.next(at(start, end), 9, 0), Err(Some(start + ms(end + 500))));
-        assert_eq!(known.next(at(start, end + 500), 9, 0), Ok(SlotRequest::Release(1)));
-        let back = end + 500 + LIMIT_LEFT_MS;
+        let end = LIMIT_TERM_MS + 500;
+        assert_eq!(known.next(at(start, end - 1), 9, 0), Err(Some(start + ms(end))));
+        assert_eq!(known.next(at(start, end), 9, 0), Ok(SlotRequest::Release(4)));
+        let back = end + LIMIT_LEFT_MS;
         assert_eq!(known.next(at(start, back - 1), 9, 0), Err(Some(start + ms(back))));
         assert!(matches!(known.next(at(start, back), 9, 0), Ok(SlotRequest::Claim(_))));
+    }
+
+    /// The only slot of all is let go with each invocation, and claimed again by the next one: that is one turn.
+    #[test]
+    fn a_slot_that_is_let_go_and_soon_claimed_again_is_of_the_same_turn() {
+        let start = Instant::now();
+        let one = Allowed { calls: None, per_ms: 1_000, at_once: Some(1) };
+        let mut known = holding(one, 1, &[], (start, 0));
+        for t in (0..).step_by(6_000) {
+            goes_by(&mut known, Plan { allowed: one, slots: 1 }, at(start, t));
+            if known.next(at(start, t), 1, 0) == Ok(SlotRequest::Listen) {
+                assert_eq!(t, LIMIT_TERM_MS);
+                break;
+            }
+            let lease_until = at(start, t).wall.plus(ms(LIMIT_LEASE_MS));
+            known.claimed(0, SlotAnswer::Held { asked: at(start, t), lease_until }, at(start, t));
+            assert!(known.begin(at(start, t)).is_some());
+            if t + 6_000 == LIMIT_TERM_MS {
+                continue;
+            }
+            let since = known.counted_since(0).unwrap();
+            known.end(0, since);
+            assert_eq!(known.leave(at(start, t + 5_900)), [0]);
+        }
+        // After a longer break a new one begins.
+        let mut known = holding(one, 1, &[0], (start, 0));
+        assert_eq!(known.leave(at(start, 100)), [0]);
+        let again = at(start, 100 + LIMIT_LEFT_MS);
+        known.claimed(0, SlotAnswer::Held { asked: again, lease_until: again.wall.plus(ms(LIMIT_LEASE_MS)) }, again);
+        assert!(!known.turn.is_over(start + ms(LIMIT_TERM_MS + 100), Duration::ZERO));
     }
 
     /// A call that runs keeps its slot, also one that is to be let go: it counts as long as it runs.
@@ -622,12 +654,12 @@ mod tests {
         let mut many = holding(RATE, 10, &[0, 1], (start, 0));
         many.held[1].since = start + ms(1);
         assert!(many.clone().leave(at(start, 1)).is_empty(), "no other process was met");
-        many.wanted(ms(9_000), at(start, 500));
-        assert_eq!(many.clone().leave(at(start, 501)), [0, 1]);
+        many.wanted(ms(9_000), at(start, 900));
+        assert_eq!(many.clone().leave(at(start, 901)), [0, 1]);
         let mut short = many.clone();
-        assert!(short.begin(at(start, 1_000)).is_some() && short.begin(at(start, 1_000)).is_some());
+        assert!(short.begin(at(start, 1_000)).is_some() && short.begin(at(start, 1_001)).is_some());
         assert!(short.begin(at(start, 1_001)).is_none());
-        assert_eq!(short.leave(at(start, 1_002)), [0], "one is enough while another process has none");
+        assert_eq!(short.leave(at(start, 1_002)), [0], "half of the others are for the process that has none");
     }
 
     #[test]

@@ -340,6 +340,37 @@ async fn with_more_processes_than_slots_each_of_them_has_its_turn() {
     assert!(runs > 890 * 10 * 90 / 100, "{runs}");
 }
 
+/// It is let go with each invocation and claimed again by the next one, some milliseconds later.
+#[tokio::test(start_paused = true)]
+async fn the_only_slot_of_all_is_for_each_process_in_turn() {
+    let world = World::new(10_000);
+    let processes = (0..2).map(|n| world.process(n, Limit::new("db").at_once(1)));
+    join_all(processes.enumerate().map(|(n, process)| world.work(process, format!("p{n}"), (1, 60, 900)))).await;
+    let by: Vec<_> = (0..2).map(|n| world.runs().iter().filter(|(number, _)| *number == n).count()).collect();
+    println!("{by:?} of 90");
+    assert!(
+        by.iter().all(|runs| *runs > 20) && by.iter().sum::<usize>() > 75 && world.at_once.load(Ordering::SeqCst) == 1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_begins_beside_one_that_has_all_slots_soon_has_one_and_the_rate_goes_on() {
+    let world = World::new(20);
+    let limit = || Limit::new("ses").per_second(50);
+    let (first, second) = (world.process(0, limit()), world.process(1, limit()));
+    let later = async {
+        sleep(Duration::from_secs(60)).await;
+        world.work(second, "b".into(), (50, 60, 30)).await;
+    };
+    tokio::join!(world.work(first, "a".into(), (50, 60, 90)), later);
+    world.check(50.0, 10);
+    let began = world.runs().iter().find(|(number, _)| *number == 1).unwrap().1;
+    let (runs, after) = (world.between(60, 75), world.between(75, 90));
+    println!("first after {began:?}; {runs} and {after} in 15 s each");
+    // What was let go is idle until the mark is over.
+    assert!(began < Duration::from_secs(60 + 8) && runs > 50 * 15 * 55 / 100 && after > 50 * 15 * 95 / 100);
+}
+
 /// Sets a limit as `claimant limit` does: by the result of a completed key.
 async fn set(world: &World, limit: &str) {
     let id = RecordId::new(&ConsumerName::new("claimant-rate").unwrap(), &Key::new("ses").unwrap());

@@ -8,10 +8,10 @@ use crate::clock::Timestamp;
 use crate::engine::asker::Asker;
 use crate::error::Chain;
 use crate::limits::{LIMIT_ASK_MS, LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_WANTED_MS};
-use crate::protocol::plan::{PlanStep, SeenPlan, is_fresh, is_in_force, step};
+use crate::protocol::plan::{FoundPlan, SeenPlan};
 use crate::protocol::rate::{Allowed, Plan};
 use crate::protocol::slots::{Now, SlotAnswer, SlotRequest};
-use crate::protocol::{Refusal, Renewal, claim_of};
+use crate::protocol::{ClaimPolicy, Refusal, Renewal, claim_of};
 use crate::record::Record;
 use crate::store::{ClaimAnswer, Renewed, StoreError};
 
@@ -74,24 +74,23 @@ impl SharedLimit {
     /// can be read.
     async fn look(&self, asker: Asker<'_>) -> Result<Option<SeenPlan>, StoreError> {
         let asked = now(asker.clock);
-        let seen = asker.get(&self.records.plan).await?;
-        let held = seen.filter(|record| is_in_force(record, asked.wall, self.policy.skew));
-        if let Some(held) = &held {
-            self.warn_of_clock(asker, asked, (held.lease_until, LIMIT_PLAN_MS));
-            if is_fresh(held, asked.wall) {
-                return Ok(SeenPlan::of(held, asked));
-            }
+        let found = FoundPlan::of(asker.get(&self.records.plan).await?, asked.wall, self.policy.skew);
+        if let FoundPlan::Fresh(record) = &found {
+            self.warn_of_clock(asker, asked, (record.lease_until, LIMIT_PLAN_MS));
+            return Ok(SeenPlan::of(record, asked));
         }
         let set = Allowed::set_by(asker.get(&self.records.set).await?.as_ref(), asker.clock.now());
         let own = self.own().plan();
         let plan = Plan { allowed: set.map_or(own.allowed, |set| set.over(own.allowed)), ..own };
-        match (step(held.as_ref(), plan), held) {
-            (PlanStep::Renew, Some(held)) => self.renew_plan(asker, plan, &held).await,
-            (PlanStep::LetEnd, Some(held)) => {
-                self.warn_of_other(asker, &held);
-                Ok(SeenPlan::of(&held, asked))
+        match found {
+            FoundPlan::Old(record) if Plan::held_by(&record) == Some(plan) => {
+                self.renew_plan(asker, plan, &record).await
             }
-            _ => self.claim_plan(asker, plan).await,
+            FoundPlan::Fresh(record) | FoundPlan::Old(record) => {
+                self.warn_of_other(asker, &record);
+                Ok(SeenPlan::of(&record, asked))
+            }
+            FoundPlan::None => self.claim_plan(asker, plan).await,
         }
     }
 
@@ -146,7 +145,9 @@ impl SharedLimit {
     async fn mark(&self, asker: Asker<'_>) -> Duration {
         let (asked, for_time) = (asker.clock.now(), Duration::from_millis(LIMIT_WANTED_MS));
         let mark = (&self.records.wanted, &self.by);
-        match asker.claim(mark, (asked, asked.plus(for_time)), self.policy).await {
+        // That there is one at a time matters to nobody, so it is seen without a gap.
+        let policy = ClaimPolicy { skew: Duration::ZERO, ..self.policy };
+        match asker.claim(mark, (asked, asked.plus(for_time)), policy).await {
             Ok(ClaimAnswer::Granted(_)) => for_time,
             // Another one has said so; this one says it when the others know it no more.
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => until.since(asked) + Duration::from_millis(1),
@@ -227,11 +228,13 @@ impl SharedLimit {
         }
     }
 
-    /// Logs once that a plan is renewed by others which is not what this process would set.
+    /// Logs once that a plan is renewed by others which is not what this process would set: one that just ends, as where an operator has
+    /// set something, is renewed by nobody.
     fn warn_of_other(&self, asker: Asker<'_>, held: &Record) {
         let mut state = self.state();
-        let first = *state.warned.differs_from.get_or_insert(held.lease_until);
-        if held.lease_until <= first || std::mem::replace(&mut state.warned.differs, true) {
+        let seen = (held.fence, held.lease_until);
+        let before = state.warned.differs_from.replace(seen).filter(|(fence, _)| *fence == held.fence);
+        if before.is_none_or(|before| seen <= before) || std::mem::replace(&mut state.warned.differs, true) {
             return;
         }
         drop(state);

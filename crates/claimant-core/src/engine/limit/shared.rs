@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::users::LimitUsers;
-use crate::claim::Claim;
+use crate::claim::{Claim, Fence};
 use crate::clock::{Clock, Timestamp};
 use crate::engine::asker::policy;
 use crate::key::{ConsumerName, InvalidValue, Key, MessageId, RecordId};
@@ -36,8 +36,8 @@ pub(super) struct Warned {
     pub(super) far: bool,
     /// Others go by what this process would not set.
     pub(super) differs: bool,
-    /// The end of the lease of what they went by first.
-    pub(super) differs_from: Option<Timestamp>,
+    /// That plan, as it was seen last: its fence, and the end of its lease.
+    pub(super) differs_from: Option<(Fence, Timestamp)>,
 }
 
 /// A limit of a process: its invocations share it, and its consumers that name one system.
