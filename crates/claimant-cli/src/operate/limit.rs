@@ -190,13 +190,21 @@ fn show(options: &OnLimit, used: LimitUse) {
     let too_long = too_long(options, &used, now);
     if let Some((plan, until)) = used.plan {
         let (allowed, left) = (in_words(Some(plan.allowed)), span(until.since(now).as_secs()));
-        say(format!("All processes go by {allowed}, in {} slots; the lease of this plan ends in {left}.", plan.used()));
+        let slots = match (plan.used(), plan.slots) {
+            (1, 1) => "1 slot".to_owned(),
+            (used, slots) if used == slots => format!("{slots} slots"),
+            (used, slots) => format!("{used} of {slots} slots"),
+        };
+        say(format!("All processes go by {allowed}, in {slots}; the lease of this plan ends in {left}."));
     }
     if used.slots.is_empty() {
         say(
             "No slot is held: nothing runs that it limits, or its functions have another store, prefix or name for it.",
         );
     } else {
+        if used.plan.is_none() {
+            say("No plan holds now: nothing starts until a process has set the next one.");
+        }
         let mut table = Table::new(&[("SLOT", Fit::Number), ("HELD BY", Fit::End), ("LEASE", Fit::Number)]);
         for slot in used.slots {
             table.row([slot.number.to_string(), slot.consumer, span(slot.until.since(now).as_secs())]);
@@ -217,7 +225,7 @@ fn show(options: &OnLimit, used: LimitUse) {
 /// Returns what is known as JSON.
 fn document(options: &OnLimit, state: &LimitState, used: Used) -> Value {
     let slot = |slot: SlotState| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) });
-    let plan = |(plan, until): (Plan, Timestamp)| json!({ "allowed": plan.allowed, "slots": plan.used(), "until": until.to_utc() });
+    let plan = |(plan, until): (Plan, Timestamp)| json!({ "allowed": plan.allowed, "slots": plan.slots, "used": plan.used(), "until": until.to_utc() });
     let mut document = json!({ "limit": options.name, "set": state.set, "note": state.note, "plan": null, "slots": null, "held_too_long": null });
     match used {
         Ok(used) => {

@@ -46,6 +46,17 @@ impl<'a> Asker<'a> {
     /// Claims a record until then, with the name of who does it in place of a message.
     pub(crate) async fn claim(
         &self,
+        what: (&RecordId, &MessageId),
+        times: (Timestamp, Timestamp),
+        policy: ClaimPolicy,
+    ) -> Result<ClaimAnswer, StoreError> {
+        self.claim_with(Fingerprint::of_bytes(&[]), what, times, policy).await
+    }
+
+    /// Claims one, with the fingerprint of what it is claimed for.
+    pub(crate) async fn claim_with(
+        &self,
+        fingerprint: Fingerprint,
         (id, by): (&RecordId, &MessageId),
         (now, lease_until): (Timestamp, Timestamp),
         policy: ClaimPolicy,
@@ -54,7 +65,7 @@ impl<'a> Asker<'a> {
             id: id.clone(),
             owner: OwnerToken::draw().map_err(|error| StoreError::new(StoreErrorKind::Other, error.to_string()))?,
             message_id: by.clone(),
-            fingerprint: Fingerprint::of_bytes(&[]),
+            fingerprint,
             now,
             lease_until,
             policy,

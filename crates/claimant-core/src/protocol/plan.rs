@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::rate::Plan;
 use super::slot::{Now, ms};
 use crate::clock::Timestamp;
-use crate::limits::{LIMIT_ASK_MS, LIMIT_PLAN_LAST_MS, LIMIT_PLAN_MS, LIMIT_PLAN_SPREAD_MS};
+use crate::limits::{LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_PLAN_LAST_MS, LIMIT_PLAN_MS, LIMIT_PLAN_SPREAD_MS};
 use crate::record::{Record, Status};
 
 /// A plan as it was read, or claimed, or renewed.
@@ -37,19 +37,27 @@ pub(crate) enum FoundPlan {
     Fresh(Record),
     /// It is older: to be renewed where it is what should hold, or else to be left until it ends.
     Old(Record),
+    /// It has just ended, and is of a version that sets the limit otherwise: the next one is for that first, which has its own
+    /// settings where an operator has named none.
+    Left,
     /// There is none: what should hold is to be claimed.
     None,
 }
 
 impl FoundPlan {
-    /// Returns what this record is at this time. Nobody can claim another plan until its lease and the clock skew are over.
-    pub(crate) fn of(record: Option<Record>, now: Timestamp, skew: Duration) -> Self {
-        let is_held = |record: &Record| record.status == Status::InProgress && now <= record.lease_until.plus(skew);
-        match record.filter(is_held) {
-            Some(record) if record.lease_until.since(now) > ms(LIMIT_PLAN_MS / 2) => Self::Fresh(record),
-            Some(record) => Self::Old(record),
-            None => Self::None,
+    /// Returns what this record is at this time, for a process that sets the limit so. Nobody can claim another plan until its lease and
+    /// the clock skew are over.
+    pub(crate) fn of(record: Option<Record>, now: Timestamp, skew: Duration, own: Plan) -> Self {
+        let Some(record) = record.filter(|record| record.status == Status::InProgress) else { return Self::None };
+        let over_at = record.lease_until.plus(skew);
+        if record.lease_until.since(now) > ms(LIMIT_PLAN_MS / 2) {
+            return Self::Fresh(record);
         }
+        if now <= over_at {
+            return Self::Old(record);
+        }
+        let is_left = now <= over_at.plus(ms(LIMIT_LEFT_MS)) && record.fingerprint != own.fingerprint();
+        if is_left { Self::Left } else { Self::None }
     }
 }
 
@@ -106,7 +114,6 @@ impl KnownPlan {
 mod tests {
     use super::*;
     use crate::claim::OwnerToken;
-    use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, RecordId};
     use crate::limits::SKEW_DEFAULT_MS;
     use crate::protocol::rate::Allowed;
@@ -202,7 +209,7 @@ mod tests {
                 return;
             };
             let lease_until = now.wall.plus(ms(LIMIT_PLAN_MS));
-            let seen = match FoundPlan::of(read, asked.wall, skew) {
+            let seen = match FoundPlan::of(read, asked.wall, skew, process.own) {
                 FoundPlan::Old(record) if Plan::held_by(&record) == Some(process.own) => {
                     let claim = protocol::claim_of(id(), &record, 0);
                     let renewal = Renewal { lease_until, now: now.wall, policy: policy() };
@@ -216,13 +223,14 @@ mod tests {
                     }
                 }
                 FoundPlan::Fresh(record) | FoundPlan::Old(record) => SeenPlan::of(&record, asked),
+                FoundPlan::Left => None,
                 FoundPlan::None => {
                     self.owners += 1;
                     let request = ClaimRequest {
                         id: id(),
                         owner: OwnerToken::from_stored(self.owners.to_string()),
                         message_id: process.own.text().unwrap(),
-                        fingerprint: Fingerprint::of_bytes(&[]),
+                        fingerprint: process.own.fingerprint(),
                         now: now.wall,
                         lease_until,
                         policy: policy(),

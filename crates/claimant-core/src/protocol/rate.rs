@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::operating::note;
 use crate::claim::OwnerToken;
 use crate::clock::Timestamp;
+use crate::fingerprint::Fingerprint;
 use crate::key::{InvalidValue, MessageId, RecordId};
 use crate::limits::{LIMIT_CALLS_MAX, LIMIT_PER_MAX_MS, LIMIT_PER_MIN_MS, LIMIT_SLOTS_MAX, WINDOW_MAX_S};
 use crate::record::{Record, Status};
@@ -108,6 +109,11 @@ impl Plan {
         (is_whole && plan.allowed.faults().is_empty()).then_some(plan)
     }
 
+    /// Returns what tells the settings of one version of a function from those of another.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of_bytes(serde_json::json!(self).to_string().as_bytes())
+    }
+
     /// Returns its text, as a record holds it.
     pub(crate) fn text(&self) -> Result<MessageId, InvalidValue> {
         MessageId::new(serde_json::json!(self).to_string())
@@ -140,7 +146,6 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::claim::Fence;
-    use crate::fingerprint::Fingerprint;
 
     fn allowed(calls: u32, per_s: u64, at_once: u32) -> Allowed {
         let some = |n| if n == 0 { None } else { Some(n) };

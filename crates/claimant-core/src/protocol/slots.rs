@@ -28,7 +28,9 @@ pub(crate) struct LimitSlots {
     held: Vec<LimitSlot>,
     /// Of each slot: when it may be free, as far as is known.
     free_at: Vec<Instant>,
+    /// When one is asked for where the process has none, and when another one beside those that it has.
     ask_at: Instant,
+    more_at: Instant,
     turn: Turn,
     /// Whether an answer is awaited to what is neither a renewal nor a release.
     asking: bool,
@@ -40,7 +42,7 @@ impl LimitSlots {
     /// Returns what a process knows that would have this plan.
     pub(crate) fn new(own: Plan, now: Instant) -> Self {
         let (plan, held, free_at) = (KnownPlan::none(own, now), Vec::new(), vec![now; LIMIT_SLOTS_MAX as usize]);
-        Self { plan, held, free_at, ask_at: now, turn: Turn::new(now), asking: false, short: false }
+        Self { plan, held, free_at, ask_at: now, more_at: now, turn: Turn::new(now), asking: false, short: false }
     }
 
     /// Returns what all processes go by, as far as is known.
@@ -215,7 +217,7 @@ impl LimitSlots {
         match other {
             Some(number) if wanted_until.is_none() && self.soon(now, Duration::ZERO) < waiting => {
                 // Not before the other processes have had the time to ask for their first one.
-                let may_at = self.ask_at.max(first + ms(LIMIT_ASK_MS)).max(free_at(&number));
+                let may_at = self.more_at.max(first + ms(LIMIT_ASK_MS)).max(free_at(&number));
                 asks(number, may_at).map_err(|may_at| may_at.min(at))
             }
             _ => Err(at),
@@ -259,7 +261,10 @@ impl LimitSlots {
             }
             SlotAnswer::Unanswered => ms(LIMIT_ASK_MS),
         };
-        self.ask_at = now.mono + wait;
+        match self.held.is_empty() {
+            true => self.ask_at = now.mono + wait,
+            false => self.more_at = now.mono + wait,
+        }
     }
 
     /// Takes note of a renewal that was asked for at this time: the new end, or `None` where the slot is lost; an error where the

@@ -7,20 +7,22 @@ use std::time::Duration;
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
     Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError, InvocationTime,
-    Items, Key, Limit, MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, RecordId, Router, Routes, Settled,
-    Status, Store, StoreErrorKind,
+    Items, Key, Limit, MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, Record, RecordId, Records,
+    Replaced, Router, Routes, Settled, Status, Store, StoreErrorKind,
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::support::{Denies, MARGIN, batch, count, deliver};
+use super::support::{Denies, Logs, MARGIN, batch, count, deliver};
 use super::words;
 
 /// What handlers call, the store that they share, and when they were run, by their process.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) store: FaultyStore,
+    /// What is in it.
+    records: Arc<MemoryStore>,
     pub(crate) clock: MovableClock,
     start: Instant,
     takes: Duration,
@@ -32,8 +34,10 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(takes: u64) -> Self {
+        let records = Arc::new(MemoryStore::new());
         Self {
-            store: FaultyStore::new(Arc::new(MemoryStore::new())),
+            store: FaultyStore::new(records.clone()),
+            records,
             clock: MovableClock::start(),
             start: Instant::now(),
             takes: Duration::from_millis(takes),
@@ -134,12 +138,36 @@ async fn the_rate_holds_while_two_versions_set_it_otherwise_and_while_one_is_cha
             sleep(Duration::from_secs(40)).await;
             set(&world, r#"{"per_ms":1000,"at_once":2}"#).await;
         };
+        let logs = Logs::record();
         tokio::join!(work, changed);
+        // Once by each process of the version whose plan does not hold at first, and of the first one when that has ended.
+        assert!((2..=4).contains(&logs.with("sets the limit otherwise").len()));
         world.check(20.0, 10);
         let runs = world.between(0, 200);
         println!("{runs} in 200 s");
         assert!(runs > 10 * 200 * 90 / 100, "{runs}");
     }
+}
+
+/// What an operator does not name stays as the version set it whose plan holds.
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_lowers_one_thing_raises_no_other_while_two_versions_run() {
+    let world = World::new(10);
+    let rates = [10, 100, 100, 100];
+    let work = join_all(rates.into_iter().enumerate().map(|(n, rate)| {
+        let (world, process) = (world.clone(), world.process(n, Limit::new("ses").per_second(rate)));
+        async move {
+            sleep(Duration::from_secs(n as u64)).await;
+            world.work(process, format!("p{n}"), (25, 30, 120)).await;
+        }
+    }));
+    let changed = async {
+        sleep(Duration::from_secs(40)).await;
+        set(&world, r#"{"per_ms":1000,"at_once":5}"#).await;
+    };
+    tokio::join!(work, changed);
+    world.check(10.0, 10);
+    assert!(world.between(80, 110) > 10 * 30 * 80 / 100, "{}", world.between(80, 110));
 }
 
 #[tokio::test]
@@ -388,6 +416,11 @@ async fn set(world: &World, limit: &str) {
         policy,
         likely: Likely::New,
     };
+    if let Some(seen) = world.records.get(&request.id, call()).await.unwrap() {
+        let next = Record { result: Some(limit.to_owned()), fence: seen.fence.next(), ..seen.clone() };
+        let replaced = world.records.replace(&request.id, &seen, &next, call()).await.unwrap();
+        return assert_eq!(replaced, Replaced::Done);
+    }
     let ClaimAnswer::Granted(claim) = world.store.claim(&request, call()).await.unwrap() else { panic!() };
     let ending = Ending::Completed { result: Some(limit.to_owned()) };
     let settled = world.store.settle(claim, &Settlement { ending, now, policy }, call()).await;
@@ -398,12 +431,17 @@ async fn set(world: &World, limit: &str) {
 async fn an_operator_changes_it_while_it_is_used() {
     let world = World::new(10);
     let process = world.process(1, Limit::new("ses").per_second(40));
-    let (changed, work) = (world.clone(), world.work(process, "p".into(), (100, 30, 120)));
+    let (changed, work) = (world.clone(), world.work(process, "p".into(), (100, 30, 180)));
     let change = async move {
         sleep(Duration::from_secs(20)).await;
         set(&changed, r#"{"calls":4,"per_ms":1000}"#).await;
+        sleep(Duration::from_secs(95)).await;
+        set(&changed, r#"{"calls":8,"per_ms":1000}"#).await;
     };
+    let logs = Logs::record();
     tokio::join!(work, change);
+    assert!((8 * 30 * 90 / 100..=8 * 30 + 8).contains(&world.between(150, 180)), "{}", world.between(150, 180));
+    assert!(logs.with("sets the limit otherwise").is_empty(), "each plan ended");
     assert!((40 * 15 * 95 / 100..=40 * 15 + 10).contains(&world.between(5, 20)), "{}", world.between(5, 20));
     // It is read each half minute.
     assert!((4 * 60 * 90 / 100..=4 * 60 + 4).contains(&world.between(50, 110)), "{}", world.between(50, 110));

@@ -59,7 +59,9 @@ impl Beside {
             (Self::Plan, _) => "another plan can hold, and processes go by this one for up to half a minute",
             (Self::Mark, _) => "processes keep all their slots until one says again that it has none",
             (Self::Slot, Act::Resolve) => "no process can take the slot until its window is over",
-            (Self::Slot, _) => "the slot is free",
+            (Self::Slot, _) => {
+                "the slot is free for another process, and the one that has it goes on in it for up to 8 s, and with what it runs"
+            }
         }
     }
 

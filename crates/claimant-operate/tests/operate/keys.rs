@@ -161,7 +161,13 @@ async fn an_act_on_the_record_of_a_breaker_or_a_limit_is_not_of_work() {
         (mail, Act::Release, false, "refused: the breaker is open, until ", "The breaker is open"),
         (mail, Act::Resolve, true, "was IN_PROGRESS; the breaker is closed.", "The breaker is closed."),
         (slot, Act::Release, false, "refused: a process holds the slot, until ", "A slot of a limit, held by m;"),
-        (slot, Act::Release, true, "was IN_PROGRESS; the slot is free.", "A slot of a limit that no process holds."),
+        (
+            slot,
+            Act::Release,
+            true,
+            "was IN_PROGRESS; the slot is free for another",
+            "A slot of a limit that no process holds.",
+        ),
         (
             slot,
             Act::Resolve,

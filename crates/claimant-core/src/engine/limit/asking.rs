@@ -10,7 +10,7 @@ use crate::error::Chain;
 use crate::limits::{LIMIT_ASK_MS, LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_WANTED_MS};
 use crate::protocol::plan::{FoundPlan, SeenPlan};
 use crate::protocol::rate::{Allowed, Plan};
-use crate::protocol::slots::{Now, SlotAnswer, SlotRequest};
+use crate::protocol::slots::{SlotAnswer, SlotRequest};
 use crate::protocol::{ClaimPolicy, Refusal, Renewal, claim_of};
 use crate::record::Record;
 use crate::store::{ClaimAnswer, Renewed, StoreError};
@@ -74,23 +74,25 @@ impl SharedLimit {
     /// can be read.
     async fn look(&self, asker: Asker<'_>) -> Result<Option<SeenPlan>, StoreError> {
         let asked = now(asker.clock);
-        let found = FoundPlan::of(asker.get(&self.records.plan).await?, asked.wall, self.policy.skew);
-        if let FoundPlan::Fresh(record) = &found {
-            self.warn_of_clock(asker, asked, (record.lease_until, LIMIT_PLAN_MS));
-            return Ok(SeenPlan::of(record, asked));
+        let own = self.own().plan();
+        let found = FoundPlan::of(asker.get(&self.records.plan).await?, asked.wall, self.policy.skew, own);
+        if let FoundPlan::Fresh(record) | FoundPlan::Old(record) = &found {
+            self.warn_of_clock(asker, record.lease_until, LIMIT_PLAN_MS);
+            self.warn_of_other(asker, record, own);
+        }
+        match &found {
+            FoundPlan::Fresh(record) => return Ok(SeenPlan::of(record, asked)),
+            FoundPlan::Left => return Ok(None),
+            FoundPlan::Old(_) | FoundPlan::None => {}
         }
         let set = Allowed::set_by(asker.get(&self.records.set).await?.as_ref(), asker.clock.now());
-        let own = self.own().plan();
         let plan = Plan { allowed: set.map_or(own.allowed, |set| set.over(own.allowed)), ..own };
         match found {
             FoundPlan::Old(record) if Plan::held_by(&record) == Some(plan) => {
                 self.renew_plan(asker, plan, &record).await
             }
-            FoundPlan::Fresh(record) | FoundPlan::Old(record) => {
-                self.warn_of_other(asker, &record);
-                Ok(SeenPlan::of(&record, asked))
-            }
-            FoundPlan::None => self.claim_plan(asker, plan).await,
+            FoundPlan::Fresh(record) | FoundPlan::Old(record) => Ok(SeenPlan::of(&record, asked)),
+            FoundPlan::Left | FoundPlan::None => self.claim_plan(asker, plan).await,
         }
     }
 
@@ -109,7 +111,8 @@ impl SharedLimit {
         let asked = now(asker.clock);
         let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_PLAN_MS));
         let Ok(text) = plan.text() else { return Ok(None) };
-        match asker.claim((&self.records.plan, &text), (asked.wall, lease_until), self.policy).await? {
+        let (what, times) = ((&self.records.plan, &text), (asked.wall, lease_until));
+        match asker.claim_with(self.own().plan().fingerprint(), what, times, self.policy).await? {
             ClaimAnswer::Granted(claim) => Ok(Some(SeenPlan { plan, lease_until: claim.lease_until, asked })),
             ClaimAnswer::Refused(_) => {
                 let asked = now(asker.clock);
@@ -170,7 +173,7 @@ impl SharedLimit {
             }
             // A lease is over only after its last millisecond.
             Ok(ClaimAnswer::Refused(Refusal::Busy { until, .. })) => {
-                self.warn_of_clock(asker, asked, (until, LIMIT_LEASE_MS));
+                self.warn_of_clock(asker, until, LIMIT_LEASE_MS);
                 SlotAnswer::Busy(until.since(asker.clock.now()) + Duration::from_millis(1))
             }
             // By an operator.
@@ -220,17 +223,19 @@ impl SharedLimit {
         }
     }
 
-    /// Logs once that a lease ends later than one of so many milliseconds does, whatever clocks within the margin say.
-    fn warn_of_clock(&self, asker: Asker<'_>, asked: Now, (until, lease_ms): (Timestamp, u64)) {
-        let latest = asked.wall.plus(Duration::from_millis(lease_ms) + self.policy.skew * 3);
+    /// Logs once that a lease, as was just answered, ends later than one of so many milliseconds does, whatever clocks within the margin say.
+    fn warn_of_clock(&self, asker: Asker<'_>, until: Timestamp, lease_ms: u64) {
+        let latest = asker.clock.now().plus(Duration::from_millis(lease_ms) + self.policy.skew * 3);
         if until > latest && !std::mem::replace(&mut self.state().warned.far, true) {
             tracing::warn!(consumer = %asker.consumer, downstream = self.own().downstream, until = until.to_utc(), "a slot or the plan of the limit is held for longer than any lease lasts, so a clock is far off, this one or that of the process which wrote it; `claimant limit` shows which");
         }
     }
 
-    /// Logs once that a plan is renewed by others which is not what this process would set: one that just ends, as where an operator has
-    /// set something, is renewed by nobody.
-    fn warn_of_other(&self, asker: Asker<'_>, held: &Record) {
+    /// Logs once that others renew a plan who set the limit otherwise. One of theirs that just ends is renewed by nobody.
+    fn warn_of_other(&self, asker: Asker<'_>, held: &Record, own: Plan) {
+        if held.fingerprint == own.fingerprint() {
+            return;
+        }
         let mut state = self.state();
         let seen = (held.fence, held.lease_until);
         let before = state.warned.differs_from.replace(seen).filter(|(fence, _)| *fence == held.fence);

@@ -107,7 +107,7 @@ impl Line<'_> {
         // While a call can begin, or all that the worker has in hand run, it is not the limit that the others wait for.
         let is_short = self.calls.limit.is_short(owner.worker.clock.as_ref()) && unstarted.max(free) > 0;
         let needed = if is_short { waiting.saturating_add(unstarted) } else { unstarted };
-        self.calls.go_on(needed, || owner.asker(), |_| waiting + unstarted > 0);
+        self.calls.go_on(needed, || owner.asker(), |_| waiting > 0 || unstarted > 0);
     }
 
     /// Returns the turn of a message that is taken, which it waits for.
