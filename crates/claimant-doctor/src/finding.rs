@@ -103,8 +103,10 @@ pub(crate) fn together(answers: impl IntoIterator<Item = Answer>) -> Answer {
             Some(None) => {}
             Some(Some(found)) => {
                 level = level.max(found.level);
-                what.push(found.what);
-                // One statement can be what several lack.
+                // One statement can be what several lack, and one thing what several places lack.
+                if !what.contains(&found.what) {
+                    what.push(found.what);
+                }
                 if !fixes.contains(&found.fix) {
                     fixes.push(found.fix);
                 }

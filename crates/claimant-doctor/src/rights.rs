@@ -51,7 +51,9 @@ pub enum Target {
     Any,
     /// What has this id.
     Here(String),
-    /// Something that is named in a way that only AWS can compare.
+    /// What has this ARN, with `*`, `?` and holes: only AWS can compare it.
+    Named(String),
+    /// Something that is not known.
     Other,
 }
 
@@ -86,7 +88,11 @@ impl Rights {
                 let concerns = |statement: &Statement| match statement.targets.iter().any(is_it) {
                     true => Some(statement.certain),
                     // An ARN by name can be that of the one meant: whether it is, only AWS knows.
-                    false => statement.targets.contains(&Target::Other).then_some(false),
+                    false => statement
+                        .targets
+                        .iter()
+                        .any(|one| !matches!(one, Target::Any | Target::Here(_)))
+                        .then_some(false),
                 };
                 let wanted = action.to_ascii_lowercase();
                 let of_action = statements.iter().filter(|one| one.names(&wanted) && (one.denies || keys(&one.keys)));
@@ -101,6 +107,15 @@ impl Rights {
         let action = action.to_ascii_lowercase();
         let of_action = statements.iter().filter(|one| one.names(&action));
         decided(of_action.map(|one| (one.denies, one.certain)))
+    }
+
+    /// Returns whether the action is allowed on the schedule of this name in the group that is always there.
+    pub fn allow_schedule(&self, action: &str, name: &str) -> Fact<bool> {
+        let Self::Stated(statements) = self else { return Fact::Unknown };
+        let (action, id) = (action.to_ascii_lowercase(), format!("schedule/default/{name}"));
+        let of_it =
+            statements.iter().filter(|one| one.names(&action) && one.targets.iter().any(|one| one.may_end_in(&id)));
+        decided(of_it.map(|one| (one.denies, one.certain)))
     }
 
     /// Returns whether a statement names the action itself, and what has this id itself: it is meant, not only allowed.
@@ -128,6 +143,25 @@ pub(crate) fn decided(statements: impl Iterator<Item = (bool, bool)>) -> Fact<bo
         Some(true) if !denied => Fact::Known(true),
         Some(_) => Fact::Unknown,
     }
+}
+
+impl Target {
+    /// Whether this can be what is not described here, of whose ARN this is the part behind the account.
+    fn may_end_in(&self, id: &str) -> bool {
+        match self {
+            Self::Any | Self::Other => true,
+            Self::Here(_) => false,
+            // One that is shorter ends in what stands for all of the rest, or is a hole.
+            Self::Named(arn) => arn.splitn(6, ':').nth(5).is_none_or(|pattern| matches(&with_holes_open(pattern), id)),
+        }
+    }
+}
+
+/// The pattern, in which a hole can be anything.
+fn with_holes_open(pattern: &str) -> String {
+    let mut parts = pattern.split("${");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |open, part| open + "*" + part.split_once('}').map_or("", |(_, behind)| behind))
 }
 
 impl Statement {

@@ -1,22 +1,21 @@
 //! What roles may do that pause a function's intake, and end the pause.
 
-use super::pair::Pair;
 use super::records::decided;
 use super::rights::lacking;
-use super::schedules::trusting;
+use super::schedules::{may_pass, so, told, trusting};
 use crate::environment::RESUME_ROLE;
-use crate::fact::{self, Fact};
-use crate::finding::{Answer, FINE, Level, found, together};
-use crate::model::{Function, Link, System};
+use crate::fact;
+use crate::finding::{Answer, FINE, Level, Report, found, together};
+use crate::model::{Function, Link, Scheduler, System};
 
 /// What a breaker asks for that pauses it.
-const PAUSING: [&str; 5] = [
-    "lambda:ListEventSourceMappings",
-    "lambda:UpdateEventSourceMapping",
-    "scheduler:CreateSchedule",
-    "scheduler:ListSchedules",
-    "iam:PassRole",
-];
+const PAUSING: [&str; 5] =
+    ["lambda:ListEventSourceMappings", "lambda:UpdateEventSourceMapping", CREATE, "scheduler:ListSchedules", PASS];
+const CREATE: &str = "scheduler:CreateSchedule";
+const PASS: &str = "iam:PassRole";
+
+/// A schedule that it makes.
+const NAME: &str = "claimant-resume-b1c2d3e4000011112222333344445555-1800000360";
 
 /// What ends a pause.
 const RESUME: &str = "lambda:UpdateEventSourceMapping";
@@ -26,14 +25,18 @@ const UPDATE: &str = "dynamodb:UpdateItem";
 const BREAKER: &str = "claimant-breaker";
 
 /// A function that is told how its intake comes back has a breaker.
-pub(super) fn record(pair: &Pair<'_>) -> Option<Answer> {
-    let is_told = |function: &&Function| function.environment.has(RESUME_ROLE) != Fact::Known(false);
-    let function = pair.function.filter(is_told)?;
-    let answer = || {
-        function.environment.has(RESUME_ROLE).known()?;
-        together([may_use_record(pair.system, function), may_pause(function), may_resume(function)])
-    };
-    Some(answer())
+pub(super) fn check(system: &System, report: &mut Report) {
+    for function in told(system, RESUME_ROLE) {
+        report.answer(36, &function.place, rights(system, function));
+    }
+}
+
+fn rights(system: &System, function: &Function) -> Answer {
+    function.environment.has(RESUME_ROLE).known()?;
+    let role = function.environment.schedulers.get(RESUME_ROLE);
+    let pauses = together([may_pause(function, role), role.and_then(trusting)]);
+    let pauses = so(pauses, "an open breaker pauses nothing");
+    together([may_use_record(system, function), pauses, role.and_then(may_resume)])
 }
 
 fn may_use_record(system: &System, function: &Function) -> Answer {
@@ -56,30 +59,32 @@ fn may_use_record(system: &System, function: &Function) -> Answer {
     )
 }
 
-/// Whether its role has what a pause takes, on whatever.
-fn may_pause(function: &Function) -> Answer {
-    let lacking = lacking(&PAUSING, |action| function.rights.allow_somewhere(action))?;
+/// Whether its role has what a pause takes, on whatever mappings.
+fn may_pause(function: &Function, role: Option<&Scheduler>) -> Answer {
+    let lacking = lacking(&PAUSING, |action| match action {
+        PASS => may_pass(function, role),
+        CREATE => function.rights.allow_schedule(action, NAME),
+        action => function.rights.allow_somewhere(action),
+    })?;
     if lacking.is_empty() {
         return FINE;
     }
     let lacking = lacking.join(", ");
     found(
         Level::Warning,
-        format!("the role of {} may not {lacking}: an open breaker pauses nothing", function.place.id),
+        format!("the role of {} may not {lacking}", function.place.id),
         format!("allow it {lacking}, as claimant's docs/breaker.md has it; or leave {RESUME_ROLE} out"),
     )
 }
 
 /// Whether the schedule that ends a pause may do so, in whose name it does.
-fn may_resume(function: &Function) -> Answer {
-    let role = function.environment.schedulers.get(RESUME_ROLE)?;
-    let switches = || match *role.rights.allow_somewhere(RESUME).known()? {
-        true => FINE,
-        false => found(
-            Level::Error,
-            format!("{} may not {RESUME}: what an open breaker pauses stays so", role.place.id),
-            format!("allow it {RESUME}, as claimant's docs/breaker.md has it"),
-        ),
-    };
-    together([trusting(role, "an open breaker pauses nothing"), switches()])
+fn may_resume(role: &Scheduler) -> Answer {
+    if *role.rights.allow_somewhere(RESUME).known()? {
+        return FINE;
+    }
+    found(
+        Level::Error,
+        format!("{} may not {RESUME}: what an open breaker pauses stays so", role.place.id),
+        format!("allow it {RESUME}, as claimant's docs/breaker.md has it"),
+    )
 }

@@ -41,16 +41,23 @@ const OF_PAIRS: &[(u8, OfPair)] = &[
     (31, alarms::mapping_metrics),
     (32, dead_letters::window),
     (35, dead_letters::told),
-    (36, breaker::record),
     (39, batches::by_arn),
-    (40, schedules::rights),
 ];
 
 /// A check of a whole system, which records its answers itself.
 type OfSystem = fn(&System, &mut Report);
 
-const OF_SYSTEMS: &[OfSystem] =
-    &[dead_letters::check, scaling::check, records::check, tables::check, alarms::check, costs::check, settings::check];
+const OF_SYSTEMS: &[OfSystem] = &[
+    dead_letters::check,
+    scaling::check,
+    records::check,
+    tables::check,
+    alarms::check,
+    costs::check,
+    settings::check,
+    breaker::check,
+    schedules::check,
+];
 
 /// Runs all checks.
 pub fn run(system: &System) -> Report {

@@ -37,7 +37,7 @@ impl<'a> Pair<'a> {
     pub(crate) fn place(&self, number: u8) -> &Place {
         match (number, self.queue, self.function) {
             (1 | 2 | 6 | 20 | 32, Some(queue), _) => &queue.place,
-            (18 | 19 | 21 | 35 | 36 | 40, _, Some(function)) => &function.place,
+            (18 | 19 | 21 | 35, _, Some(function)) => &function.place,
             _ => &self.mapping.place,
         }
     }

@@ -10,7 +10,7 @@ use claimant_template::{Demands, LOOP, Node, TEXT_BYTES_MAX};
 
 use super::options::{Error, Options};
 use super::part::Part;
-use super::scope::{ACCOUNT, HOLE, IN_SYSTEMS_MANAGER, Outputs, Scope};
+use super::scope::{ACCOUNT, HOLE, Outputs, Scope, is_elsewhere};
 use crate::fact::Fact;
 use crate::model::WITHIN;
 
@@ -29,22 +29,30 @@ pub(super) struct Read {
 }
 
 pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
+    let outputs = Outputs::default();
+    let mut read = included(path, options, &outputs)?;
+    // What a stack gives out decides what others are given, and include: however they stand, one link more is known each time.
+    for _ in 0..DEPTH_MAX {
+        if read.scopes.iter().rev().filter(|scope| give_out(scope)).count() == 0 {
+            break;
+        }
+        read = included(path, options, &outputs)?;
+    }
+    Ok(read)
+}
+
+/// Reads a template and those that it includes, with what stacks are known to give out.
+fn included(path: &Path, options: &Options, outputs: &Outputs) -> Result<Read, Error> {
     let parameters =
         options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
     let pseudo = [("Region", &options.region), (ACCOUNT, &options.account)];
     let pseudo = pseudo.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
-    let first = scope(path, (String::new(), true), parameters.collect(), pseudo, Outputs::default())?;
+    let first = scope(path, (String::new(), true), parameters.collect(), pseudo, Outputs::clone(outputs))?;
     let mut read = Read { scopes: vec![first], not_looked_at: Vec::new() };
     let mut next = 0;
     while next < read.scopes.len() {
         include(&mut read, next);
         next += 1;
-    }
-    // One can be made of another stack's, whatever their order.
-    for _ in 0..DEPTH_MAX {
-        if read.scopes.iter().filter(|scope| give_out(scope)).count() == 0 {
-            break;
-        }
     }
     Ok(read)
 }
@@ -76,27 +84,54 @@ pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
             return Err(Error(format!("{files} {verb} no parameter {name}: remove it or correct its name")));
         }
     }
-    templates.into_iter().try_for_each(allowed)
+    // A stack that may not be there refuses nothing.
+    read.iter().flat_map(|read| &read.scopes).filter(|scope| scope.certain).try_for_each(allowed)
+}
+
+/// A parameter, the value that it has here, and whose that is.
+struct Valued<'s> {
+    name: &'s str,
+    parameter: &'s Node,
+    value: &'s str,
+    which: &'static str,
+}
+
+/// The parameters whose values are known.
+fn valued(scope: &Scope) -> impl Iterator<Item = Valued<'_>> {
+    let parameters = scope.root.get("Parameters").map_or(&[][..], Node::entries).iter();
+    // Of what is in Systems Manager, the value is a name; and what a text resolves to is not known.
+    let parameters = parameters.filter(|(_, parameter)| !is_elsewhere(parameter));
+    parameters.filter_map(|(name, parameter)| {
+        let (which, value) = match scope.given(name) {
+            Some(given) => ("the value given", given.known()?),
+            None => ("its default", parameter.get("Default")?),
+        };
+        let value = value.as_text().filter(|value| !value.contains("{{resolve:") && !value.contains("${"))?;
+        Some(Valued { name, parameter, value, which })
+    })
 }
 
 /// Refuses values that the template forbids, without quoting them: they may be secrets.
 fn allowed(scope: &Scope) -> Result<(), Error> {
-    for (name, parameter) in scope.root.get("Parameters").map_or(&[][..], Node::entries) {
-        let (which, value) = match scope.parameters.get(&**name) {
-            Some(given) => ("the value given", given.known().and_then(Node::as_text)),
-            None => ("its default", parameter.get("Default").and_then(Node::as_text)),
-        };
-        // Of what is in Systems Manager, the value is a name; and what a default resolves to is not known.
-        let kind = parameter.get("Type").and_then(Node::as_text).unwrap_or_default();
-        let value = value.filter(|value| !kind.starts_with(IN_SYSTEMS_MANAGER) && !value.contains("{{resolve:"));
-        if let Some(why) = value.and_then(|value| Demands::of(parameter).broken(value)) {
+    for Valued { name, parameter, value, which } in valued(scope) {
+        if let Some(why) = Demands::of(parameter).broken(value) {
             let (file, line) = (&scope.file, parameter.line);
-            return Err(Error(format!(
-                "{file}:{line}: parameter {name}: {which} {why}: give another one with --parameter {name}=…"
-            )));
+            let fix = match scope.prefix.strip_suffix(WITHIN) {
+                Some(stack) => format!("under Parameters of {stack}"),
+                None => format!("with --parameter {name}=…"),
+            };
+            return Err(Error(format!("{file}:{line}: parameter {name}: {which} {why}: give another one {fix}")));
         }
     }
     Ok(())
+}
+
+/// The values that are compared with no pattern.
+pub(super) fn uncompared(scope: &Scope) -> impl Iterator<Item = String> {
+    valued(scope).filter(|valued| Demands::of(valued.parameter).unread_pattern().is_some()).map(|valued| {
+        let (file, line, name) = (&scope.file, valued.parameter.line, valued.name);
+        format!("{file}:{line}: whether {name} matches its AllowedPattern, which only AWS can read")
+    })
 }
 
 /// Reads what the template at this index includes.

@@ -12,7 +12,8 @@ const USES: [&str; 2] = ["kms:decrypt", "kms:generatedatakey"];
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
 /// What has rights here: its `Arn` is the resource of a policy, and nothing else of it is.
-const HERE: [&str; 5] = [
+const HERE: [&str; 6] = [
+    "AWS::IAM::Role",
     "AWS::SQS::Queue",
     "AWS::DynamoDB::Table",
     "AWS::DynamoDB::GlobalTable",
@@ -78,7 +79,7 @@ fn texts(part: &Part<'_>) -> Option<Vec<String>> {
     part.items().known()?.iter().map(|item| item.text().known().cloned().flatten()).collect()
 }
 
-/// What a statement is about; nothing if it cannot be a queue, a table or a key.
+/// What a statement is about; nothing if it can be nothing that has rights.
 fn target(resources: &Resources<'_>, part: &Part<'_>) -> Option<Target> {
     let Fact::Known(Some(text)) = part.text() else { return Some(Target::Other) };
     if text == "*" {
@@ -89,7 +90,7 @@ fn target(resources: &Resources<'_>, part: &Part<'_>) -> Option<Target> {
         // IAM takes no name, URL or id; and a stream is not its table.
         Some((id, attribute)) if is_here(id) => (attribute == "Arn").then(|| Target::Here(id.to_owned())),
         // An output of a nested stack or a custom resource can be any ARN.
-        _ => Some(Target::Other),
+        _ => Some(Target::Named(text)),
     }
 }
 

@@ -25,12 +25,12 @@ const TEXT_MAX: usize = 16_384;
 pub(super) const HOLE: &str = "${?}";
 
 /// How the type of a parameter begins whose value is in Systems Manager.
-pub(super) const IN_SYSTEMS_MANAGER: &str = "AWS::SSM::Parameter::Value<";
+const IN_SYSTEMS_MANAGER: &str = "AWS::SSM::Parameter::Value<";
 
 /// The pseudo parameter that has the account of the stack.
 pub(super) const ACCOUNT: &str = "AccountId";
 
-/// What stacks give out that were read, by the hole that is where it is used, such as `${Queues.Outputs.Arn}`; all scopes share it.
+/// What stacks give out that were read, by the hole that it is otherwise, such as `${Queues.Outputs.Arn}`; all scopes share it.
 pub(super) type Outputs = Rc<RefCell<BTreeMap<String, String>>>;
 
 /// A template with the values of its parameters.
@@ -63,7 +63,22 @@ fn text_in(value: &Fact<Node>) -> String {
     value.known().and_then(Node::as_text).map_or_else(|| HOLE.to_owned(), str::to_owned)
 }
 
+/// The type of a parameter.
+fn kind(parameter: &Node) -> &str {
+    parameter.get("Type").and_then(Node::as_text).unwrap_or_default()
+}
+
+/// Whether the value of a parameter is in Systems Manager: what it is given is a name.
+pub(super) fn is_elsewhere(parameter: &Node) -> bool {
+    kind(parameter).starts_with(IN_SYSTEMS_MANAGER)
+}
+
 impl Scope {
+    /// What a parameter is given; `AWS::NoValue` gives nothing.
+    pub(super) fn given(&self, parameter: &str) -> Option<&Fact<Node>> {
+        self.parameters.get(parameter).filter(|given| given.known().is_none_or(|node| node.kind != Kind::Null))
+    }
+
     /// The value with its functions evaluated, though not what is within it.
     pub(super) fn evaluate(&self, node: &Node, depth: u32) -> Fact<Node> {
         self.steps.set(self.steps.get() + 1);
@@ -116,15 +131,12 @@ impl Scope {
         let Some(parameter) = self.root.get("Parameters").and_then(|parameters| parameters.get(id)) else {
             return text(line, format!("${{{}{id}}}", self.prefix));
         };
-        let kind = parameter.get("Type").and_then(Node::as_text).unwrap_or_default();
         // What is given is where the value is.
-        if kind.starts_with(IN_SYSTEMS_MANAGER) {
+        if is_elsewhere(parameter) {
             return Fact::Unknown;
         }
-        // `AWS::NoValue` gives nothing.
-        let given = self.parameters.get(id).filter(|given| given.known().is_none_or(|node| node.kind != Kind::Null));
-        let value = match (given, parameter.get("Default")) {
-            (Some(Fact::Known(Node { line, kind: Kind::Text(given) })), _) => text(*line, self.with_outputs(given)),
+        let kind = kind(parameter);
+        let value = match (self.given(id), parameter.get("Default")) {
             (Some(given), _) => given.clone(),
             (None, Some(default)) => self.literal(default, depth + 1).map_or(Fact::Unknown, |value| text(line, value)),
             (None, None) => Fact::Unknown,
@@ -156,17 +168,6 @@ impl Scope {
     fn of_resource(&self, path: &str) -> String {
         let hole = format!("${{{}{path}}}", self.prefix);
         self.outputs.borrow().get(&hole).cloned().unwrap_or(hole)
-    }
-
-    /// The text that a stack is given, which was evaluated before its neighbours were read, with what those give out.
-    fn with_outputs(&self, given: &str) -> String {
-        let mut filled = given.to_owned();
-        for (hole, value) in self.outputs.borrow().iter().filter(|(hole, _)| given.contains(&***hole)) {
-            if filled.len() <= TEXT_MAX {
-                filled = filled.replace(hole, value);
-            }
-        }
-        filled
     }
 
     fn join(&self, argument: &Node, depth: u32) -> Fact<Node> {

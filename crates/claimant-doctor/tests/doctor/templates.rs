@@ -132,13 +132,22 @@ const POLICY_OF_TABLE: &str = "    DeletionPolicy: Retain\n    Properties:\n    
 /// Its role may do so.
 const GRANTED: (&str, &str) = (
     "Action: kms:Decrypt",
-    "Action: ['kms:Decrypt', 'lambda:*', 'scheduler:CreateSchedule', 'scheduler:ListSchedules', 'iam:PassRole']",
+    "Action: ['lambda:*', 'scheduler:CreateSchedule', 'scheduler:ListSchedules', 'iam:PassRole']
+                Resource: '*' # granted
+              - Effect: Allow
+                Action: kms:Decrypt",
 );
 
 const SCHEDULING: (&str, &str) = (
     "Action: kms:Decrypt",
-    "Action: ['kms:Decrypt', 'scheduler:CreateSchedule', 'scheduler:GetSchedule', 'iam:PassRole']",
+    "Action: ['scheduler:CreateSchedule', 'scheduler:GetSchedule', 'iam:PassRole']
+                Resource: '*' # granted
+              - Effect: Allow
+                Action: kms:Decrypt",
 );
+
+/// On what it may do so.
+const ON_ALL: &str = "Resource: '*' # granted";
 
 /// The role is kept to the consumer's own keys.
 const KEPT: (&str, &str) = (
@@ -563,6 +572,42 @@ const CASES: &[Case] = &[
         "Scheduler may not lambda:UpdateEventSourceMapping: what an open breaker pauses stays so",
     ),
     (
+        &[PAUSES, GRANTED, (ON_ALL, "Resource: [!GetAtt Scheduler.Arn, 'arn:aws:scheduler:*:*:schedule/other/*']")],
+        36,
+        Warning,
+        "the role of Worker may not scheduler:CreateSchedule: an open breaker",
+    ),
+    (
+        &[
+            SCHEDULES,
+            SCHEDULING,
+            (
+                ON_ALL,
+                "Resource: [!GetAtt Scheduler.Arn, !Sub 'arn:aws:scheduler:*:${AWS::AccountId}:schedule/default/claimant-resume-*']",
+            ),
+        ],
+        40,
+        Warning,
+        "the role of Worker may not scheduler:CreateSchedule, scheduler:GetSchedule: what is to wait",
+    ),
+    (
+        &[
+            SCHEDULES,
+            SCHEDULING,
+            (", 'iam:PassRole']", "]"),
+            (
+                ON_ALL,
+                "Resource: 'arn:aws:scheduler:*'
+              - Effect: Allow
+                Action: iam:PassRole
+                Resource: !GetAtt Role.Arn",
+            ),
+        ],
+        40,
+        Warning,
+        "the role of Worker may not iam:PassRole: what is to wait",
+    ),
+    (
         &[SCHEDULES],
         40,
         Warning,
@@ -661,7 +706,11 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
     let policy = ("    DeletionPolicy: Retain\n    Properties:", POLICY_OF_TABLE);
     assert_eq!(tally(&[PAUSES, GRANTED, KEPT, policy]), Some((0, 1)), "the table may admit the role");
     let power = ("service-role/AWSLambdaBasicExecutionRole", "PowerUserAccess");
-    assert_eq!(tally(&[PAUSES, ("Action: kms:Decrypt", "Action: iam:PassRole"), power]), Some((1, 0)));
+    let passes = (
+        "Action: kms:Decrypt",
+        "Action: iam:PassRole\n                Resource: '*'\n              - Effect: Allow\n                Action: kms:Decrypt",
+    );
+    assert_eq!(tally(&[PAUSES, passes, power]), Some((1, 0)));
     // Its console shows the functions that read a table's stream.
     let dynamodb = ("service-role/AWSLambdaBasicExecutionRole", "AmazonDynamoDBFullAccess");
     let others = changed(GRANTED.1, &[("'lambda:*'", "'lambda:UpdateEventSourceMapping'")]);
@@ -677,6 +726,15 @@ fn a_role_that_schedules_act_for_is_looked_at_where_it_is_described() {
             ((scheduler, "{Service: !Sub 'scheduler.${AWS::URLSuffix}'}"), (1, 0)),
             ((scheduler, "'*'"), (0, 1)),
             ((scheduler, "{Service: !Ref Any}"), (0, 1)),
+            (
+                (
+                    ON_ALL,
+                    "Resource: [!GetAtt Scheduler.Arn, !Sub 'arn:${AWS::Partition}:scheduler:${AWS::Region}:${AWS::AccountId}:schedule/default/claimant-*']",
+                ),
+                (1, 0),
+            ),
+            // By its name, only AWS can compare it.
+            ((ON_ALL, "Resource: ['arn:aws:iam::*:role/x', 'arn:aws:scheduler:*']"), (0, 1)),
             (("!GetAtt Scheduler.Arn", "!Ref Any"), (0, 1)),
             (("!GetAtt Scheduler.Arn", "arn:aws:iam::123456789012:role/scheduler"), (0, 1)),
         ] {
@@ -685,6 +743,27 @@ fn a_role_that_schedules_act_for_is_looked_at_where_it_is_described() {
             assert_eq!((report.tallies[&check].fine, report.tallies[&check].unknown), expected, "{check}, {change:?}");
         }
     }
+}
+
+#[test]
+fn what_is_of_a_function_is_found_once_however_many_queues_it_reads() {
+    for (check, told, then) in
+        [(36, PAUSES, "an open breaker pauses nothing"), (40, SCHEDULES, "what is to wait longer than 12 hours")]
+    {
+        let report =
+            examine(&changed(GOOD, &[told, TRUSTS_ANOTHER, ("  Logs:\n", WITHOUT_A_LIMIT)]), &Options::default());
+        let whats: Vec<_> =
+            report.findings.iter().filter(|found| found.check.number == check).map(|found| &found.what).collect();
+        assert_eq!(whats.len(), 1, "{report:#?}");
+        assert!(
+            whats[0].contains("Worker") && whats[0].contains("may not assume") && whats[0].matches(then).count() == 1,
+            "{whats:?}"
+        );
+    }
+    let queues = [("[!GetAtt Orders.Arn, !GetAtt Letters.Arn]", "!GetAtt Key.Arn"), ("  Logs:\n", WITHOUT_A_LIMIT)];
+    let report = examine(&changed(GOOD, &[&[SCHEDULES, SCHEDULING], &queues[..]].concat()), &Options::default());
+    let of_it = report.findings.iter().find(|found| found.check.number == 40).unwrap();
+    assert!(["on Orders: ", "on Letters: what is due"].iter().all(|part| of_it.what.contains(part)), "{of_it:?}");
 }
 
 /// (what is changed, a check, what is to be written).
@@ -1553,6 +1632,40 @@ fn what_a_nested_stack_gives_out_is_known_beside_it() {
     assert_eq!(run(&system).tallies[&1].unknown, 1, "another stack's export");
 }
 
+/// However the stacks stand, and where what is given out is passed on.
+#[test]
+fn what_a_stack_gives_out_decides_which_others_are_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    let stack = |id: &str, rest: &str| format!("  {id}: {{Type: AWS::CloudFormation::Stack, {rest}}}\n");
+    write("inner.yaml", "Resources:
+  Q: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 30}}
+  F: {Type: AWS::Serverless::Function, Properties: {Timeout: 60, Events: {E: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}}}
+");
+    write(
+        "work.yaml",
+        &format!(
+            "Parameters: {{Stage: {{Type: String}}}}\nConditions: {{IsProd: !Equals [!Ref Stage, prod]}}\nResources:\n{}",
+            stack("Inner", "Condition: IsProd, Properties: {TemplateURL: inner.yaml}")
+        ),
+    );
+    write("pass.yaml", "Parameters: {Stage: {Type: String}}\nResources: {}\nOutputs: {Stage: {Value: !Ref Stage}}\n");
+    for (stage, expected) in [("dev", None), ("prod", Some(true)), ("!ImportValue Any", Some(false))] {
+        write("cfg.yaml", &format!("Resources: {{}}\nOutputs: {{Stage: {{Value: {stage}}}}}\n"));
+        write(
+            "t.yaml",
+            &format!(
+                "Resources:\n{}{}{}",
+                stack("Work", "Properties: {TemplateURL: work.yaml, Parameters: {Stage: !GetAtt Pass.Outputs.Stage}}"),
+                stack("Pass", "Properties: {TemplateURL: pass.yaml, Parameters: {Stage: !Sub '${Cfg.Outputs.Stage}'}}"),
+                stack("Cfg", "Properties: {TemplateURL: cfg.yaml}"),
+            ),
+        );
+        let (system, _) = read(&directory.path().join("t.yaml"), &Options::default()).unwrap();
+        assert_eq!(system.queues.first().map(|queue| queue.place.certain), expected, "{stage}");
+    }
+}
+
 #[test]
 fn a_finding_is_accepted_with_a_reason_and_only_so() {
     let fifo = [
@@ -1799,6 +1912,55 @@ fn values_that_a_template_forbids_are_refused() {
         assert_eq!(said.is_empty(), expected.is_empty(), "{definition}, {value:?}: {said}");
         assert!(said.contains(expected) && !said.contains("s3cret"), "{definition}, {value:?}: {said}");
     }
+}
+
+#[test]
+fn values_that_a_nested_template_forbids_are_refused_where_it_is_certain_to_be_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.yaml");
+    let inner = "Parameters: {P: {Type: String, Default: none, AllowedValues: [dev, prod]}}\nResources: {}\n";
+    fs::write(directory.path().join("n.yaml"), inner).unwrap();
+    fs::write(directory.path().join("o.yaml"), "Resources: {}\nOutputs: {P: {Value: s3cret}}\n").unwrap();
+    let forbidden = "n.yaml:1: parameter P: the value given is not one of AllowedValues: dev, prod: give another one under Parameters of N";
+    // (what N is given, beside what, what is said; nothing where it is taken)
+    let table = [
+        ("{P: dev}", "", ""),
+        ("{P: s3cret}", "", forbidden),
+        ("{P: !GetAtt O.Outputs.P}", "", forbidden),
+        ("{P: !Ref Any}", "", ""),
+        ("{P: !GetAtt Q.QueueName}", "", ""),
+        ("{P: s3cret}", "Condition: IsAny, ", ""),
+        ("{P: !Ref AWS::NoValue}", "", "P: its default is not one of AllowedValues"),
+        ("{}", "", "P: its default is not one of AllowedValues"),
+    ];
+    for (given, beside, expected) in table {
+        let stack = |id: &str, file: &str, rest: &str| {
+            format!("  {id}: {{Type: AWS::CloudFormation::Stack, {beside}Properties: {{TemplateURL: {file}{rest}}}}}\n")
+        };
+        let stacks = stack("N", "n.yaml", &format!(", Parameters: {given}")) + &stack("O", "o.yaml", "");
+        fs::write(
+            &path,
+            format!("Parameters: {{Any: {{Type: String}}}}\nConditions: {{IsAny: !Equals [!Ref Any, x]}}\nResources:\n  Q: {{Type: AWS::SQS::Queue}}\n{stacks}"),
+        )
+        .unwrap();
+        let said = read(&path, &Options::default()).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(said.is_empty(), expected.is_empty(), "{given}: {said}");
+        assert!(said.contains(expected) && !said.contains("s3cret"), "{given}: {said}");
+    }
+}
+
+#[test]
+fn a_pattern_that_is_compared_with_nothing_is_said() {
+    let looked = |parameter: &str| {
+        let report = examine(&changed(GOOD, &[("Any: {Type: String}", parameter)]), &Options::default());
+        report.not_looked_at.into_iter().find(|line| line.contains("matches its AllowedPattern"))
+    };
+    let line = looked("Any: {Type: String, Default: y, AllowedPattern: '(?=y)y'}");
+    assert!(line.is_some_and(|line| {
+        line.ends_with("t.yaml:3: whether Any matches its AllowedPattern, which only AWS can read")
+    }));
+    assert_eq!(looked("Any: {Type: String, Default: y, AllowedPattern: 'y'}"), None);
+    assert_eq!(looked("Any: {Type: String, AllowedPattern: '(?=y)y'}"), None, "it has no value");
 }
 
 /// The local cloud reads the same file.
