@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 /// A function whose program is never built, its queue, and a dead-letter queue.
 const TEMPLATE: &str = "
 Transform: AWS::Serverless-2016-10-31
+Parameters: {Stage: {Type: String, Default: to be given, AllowedValues: [dev, prod]}}
 Resources:
   Locks:
     Type: AWS::DynamoDB::Table
@@ -72,7 +73,8 @@ impl World {
         std::fs::write(directory.path().join("samples/orders.json"), SAMPLES).unwrap();
         let config = CloudConfig::new(&template, directory.path());
         let binaries = Binaries { wait: true, search: true, ..config.binaries.clone() };
-        let cloud = Cloud::start(CloudConfig { binaries, ..config }).await.unwrap();
+        let parameters = [("Stage".to_owned(), "dev".to_owned())].into();
+        let cloud = Cloud::start(CloudConfig { binaries, parameters, ..config }).await.unwrap();
         claimant_local::workload::show_effects(&cloud);
         let (listener, _) = bind(0).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

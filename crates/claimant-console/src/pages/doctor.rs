@@ -35,8 +35,9 @@ async fn page(console: &Console, ask: &Ask) -> Result<Examined, Error> {
         let report = if wanted { Some(deployed(console).await?) } else { None };
         return Ok(Examined::of(place.name.clone(), report.as_ref()));
     };
+    let options = Options { parameters: console.source().parameters(), ..Options::default() };
     let read = tokio::task::spawn_blocking(move || {
-        let (system, not_looked_at) = claimant_doctor::read(template.as_ref(), &Options::default())?;
+        let (system, not_looked_at) = claimant_doctor::read(template.as_ref(), &options)?;
         let mut report = claimant_doctor::run(&system);
         report.not_looked_at.extend(not_looked_at);
         Ok::<_, claimant_doctor::Error>(report)

@@ -128,6 +128,10 @@ impl Source for LocalCloud {
         &self.place
     }
 
+    fn parameters(&self) -> BTreeMap<String, String> {
+        self.view.parameters.clone()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.view.journal.newest()
     }

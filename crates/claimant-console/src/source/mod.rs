@@ -19,6 +19,7 @@ mod message;
 mod messages;
 mod overview;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use claimant_core::{Error, ErrorKind};
@@ -43,6 +44,11 @@ pub trait Source: Send + Sync {
 
     /// Returns what acts work on.
     fn place(&self) -> &Place;
+
+    /// Returns the values that the parameters of the place's template were given, beside their defaults. Some may be secrets.
+    fn parameters(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
 
     /// Returns whether acts are allowed.
     fn allows_writes(&self) -> bool {

@@ -1,6 +1,6 @@
 //! A cloud that runs, and how it stops.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub(super) struct RunningFunction {
 /// [`stop`](Self::stop) ends it in order. Dropping it stops the endpoints at once.
 pub struct Cloud {
     pub(super) stack: Stack,
+    /// Values for the template's parameters, beside their defaults.
+    pub(super) parameters: BTreeMap<String, String>,
     pub(super) endpoints: Endpoints,
     pub(super) services: Services,
     pub(super) control: Control,

@@ -118,9 +118,9 @@ impl Cloud {
             watching.spawn(builds::watch(all, config.template.clone(), config.logs));
         }
         let services = Services { journal, faults, sqs, dynamodb, mailbox, gateway, s3, scheduler };
-        let cloud =
-            Cloud { waiting, watching, stack, endpoints, services, control: control.clone(), functions, servers };
-        control.set_description(cloud.described(&config.template));
+        let parameters = config.parameters;
+        let cloud = Cloud { stack, parameters, endpoints, services, control, functions, waiting, watching, servers };
+        cloud.control.set_description(cloud.described(&config.template));
         Ok(cloud)
     }
 }

@@ -1,5 +1,7 @@
 //! What a page sees of a cloud, from within its process.
 
+use std::collections::BTreeMap;
+
 use super::running::Cloud;
 use crate::journal::Journal;
 use crate::lambda::Function;
@@ -12,6 +14,8 @@ use crate::sqs::Sqs;
 pub struct View {
     /// Where the control endpoint listens.
     pub control: String,
+    /// The values that the template's parameters were given, some of which may be secrets.
+    pub parameters: BTreeMap<String, String>,
     /// The names of the template's queues, each after its dead-letter queue.
     pub queues: Vec<String>,
     /// What happened.
@@ -43,6 +47,7 @@ impl Cloud {
         });
         View {
             control: self.endpoints.control.clone(),
+            parameters: self.parameters.clone(),
             queues: self.stack.queues.iter().map(|queue| queue.name.clone()).collect(),
             journal: self.services.journal.clone(),
             sqs: self.services.sqs.clone(),
