@@ -122,10 +122,9 @@ impl Backlog {
         }
     }
 
-    /// Returns whether none of the messages from this index on was completed, and at least one is a duplicate all the same.
-    pub(crate) fn was_done_before(&self, first: usize) -> bool {
-        let any = |wanted| self.all[first..].iter().any(|queued| queued.outcomes.contains(&wanted));
-        any("duplicate") && !any("completed")
+    /// Returns whether all of the messages from this index on were duplicates from the first.
+    pub(crate) fn are_duplicates(&self, first: usize) -> bool {
+        self.all[first..].iter().all(|queued| queued.outcomes.first() == Some(&"duplicate"))
     }
 
     /// Puts messages that were deleted back, as if the queue had not got the deletion, to be received at once. Returns the index of each,

@@ -20,6 +20,8 @@ struct Noted {
     /// The records that each message was claimed for.
     claimed: BTreeMap<String, BTreeSet<String>>,
     records: BTreeMap<String, RecordId>,
+    /// How many claims were granted.
+    granted: usize,
     /// Who completed each record, and until when that keeps others out.
     completed: BTreeMap<String, (String, Timestamp)>,
     /// Until when each record that was seen completed keeps others out, whoever completed it.
@@ -38,6 +40,11 @@ impl Seen {
         let mut noted = self.noted();
         noted.records.insert(record.clone(), request.id.clone());
         noted.claimed.entry(message).or_default().insert(record);
+    }
+
+    /// Returns how many claims were granted: without one, no handler ran.
+    pub(crate) fn granted(&self) -> usize {
+        self.noted().granted
     }
 
     /// Returns the records that a message was claimed for: none where another one of its batch had its key.
@@ -97,6 +104,9 @@ impl Store for Probe {
             self.seen.note_claim(request);
             life::step(Step::Request(Call::Claim)).await;
             let answer = self.faulty.claim(request, call).await;
+            if matches!(answer, Ok(ClaimAnswer::Granted(_))) {
+                self.seen.noted().granted += 1;
+            }
             life::step(Step::Answer(Call::Claim)).await;
             answer
         })

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use claimant_core::{
     BoxFuture, Call as StoreCall, Consumer, Context, HandlerError, MemoryStore, Record, RecordId, Store, StoreError,
+    StoreErrorKind,
 };
-use claimant_test::{Call, Fault, Scenario, TestQueue};
+use claimant_test::{Call, Fault, Scenario, TestMessage, TestQueue};
 use futures_util::FutureExt as _;
 
 use super::scenarios::{Order, order, panic_text};
@@ -27,13 +28,24 @@ async fn what_was_used_before_shows_nothing_and_is_found() {
     let queue = TestQueue::new(consumer(Arc::clone(&store)));
     queue.play(&Scenario::as_they_come(), &[order("a")]).await.assert_done();
     for queue in [&queue, &TestQueue::new(consumer(store))] {
-        for scenario in [Scenario::delivered_twice(), Scenario::sent_twice(), Scenario::beside_itself()] {
+        for scenario in [
+            Scenario::delivered_twice(),
+            Scenario::sent_twice(),
+            Scenario::beside_itself(),
+            Scenario::answers_lost(Call::Settle),
+            Scenario::killed_at(2),
+        ] {
             let played = AssertUnwindSafe(queue.play(&scenario, &[order("a")])).catch_unwind().await;
             let why = panic_text(played.expect_err("it shows nothing"));
             assert!(why.contains("the work was done before"), "{why}");
         }
     }
     queue.play(&Scenario::as_they_come(), &[order("a"), order("b")]).await.assert_done();
+    // Of what is begun here, the rest is a duplicate, or one of the messages is not.
+    queue.store().fail_next(Call::Settle, Fault::Applied(StoreErrorKind::Corrupt));
+    queue.play(&Scenario::as_they_come(), &[order("c")]).await.assert_done();
+    let played = queue.play(&Scenario::as_they_come(), &[order("a"), TestMessage::text("no order")]).await;
+    assert_eq!(played.outcomes().last().unwrap().split(": ").last(), Some("rejected"));
 }
 
 #[tokio::test(start_paused = true)]
