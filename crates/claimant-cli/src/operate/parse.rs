@@ -63,8 +63,11 @@ pub(crate) fn rate(text: &str) -> Result<(u32, u64), String> {
     match parts {
         Some((0, _)) => Err(TO_START_NOTHING.to_owned()),
         Some((calls, per_ms)) if per_ms > LIMIT_PER_MAX_MS => {
-            let in_a_minute = u64::from(calls).saturating_mul(60_000) / per_ms;
-            Err(format!("a rate is for a minute at most: {}/min", in_a_minute.max(1)))
+            Err(match u64::from(calls).saturating_mul(60_000) / per_ms {
+                // Another rate than the one asked for.
+                0 => format!("a rate is for a minute at most, and 1/min is the slowest; {TO_START_NOTHING}"),
+                in_a_minute => format!("a rate is for a minute at most: {in_a_minute}/min"),
+            })
         }
         Some((calls, per_ms)) if calls <= LIMIT_CALLS_MAX && per_ms >= LIMIT_PER_MIN_MS => Ok((calls, per_ms)),
         Some(_) => Err(format!("give {LIMIT_CALLS_MAX} at most, for a second or more")),
@@ -120,7 +123,8 @@ mod tests {
             (rate("0/s").err(), "claimant pause FUNCTION"),
             (at_once("0").err(), "claimant pause FUNCTION"),
             (rate("1000/2min").err(), "500/min"),
-            (rate("1/1h").err(), ": 1/min"),
+            (rate("60/h").err(), "at most: 1/min"),
+            (rate("59/h").err(), "1/min is the slowest; to start nothing: claimant pause FUNCTION"),
             (rate("5/0s").err(), "for a second or more"),
             (rate("100001/s").err(), "100000 at most"),
             (at_once("100001").err(), "from 1 to 100000"),
