@@ -5,6 +5,7 @@
 //! store.begin ──▶ TransactionGuard<X> in the handler ──▶ store.commit(transaction, completions of all the claims)
 //! ```
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -55,6 +56,31 @@ pub trait BatchTransactional: Store {
     fn roll_back<'a>(&'a self, transaction: Self::Transaction, _: Call<'a>) -> BoxFuture<'a, ()> {
         drop(transaction);
         Box::pin(async {})
+    }
+}
+
+impl<S: BatchTransactional + ?Sized> BatchTransactional for Arc<S> {
+    type Transaction = S::Transaction;
+
+    fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<Self::Transaction, StoreError>> {
+        (**self).begin(lasts, call)
+    }
+
+    fn commit<'a>(
+        &'a self,
+        transaction: Self::Transaction,
+        completions: Vec<(Claim, Settlement)>,
+        call: Call<'a>,
+    ) -> BoxFuture<'a, Vec<Settled>> {
+        (**self).commit(transaction, completions, call)
+    }
+
+    fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
+        (**self).resolve(completions, call)
+    }
+
+    fn roll_back<'a>(&'a self, transaction: Self::Transaction, call: Call<'a>) -> BoxFuture<'a, ()> {
+        (**self).roll_back(transaction, call)
     }
 }
 

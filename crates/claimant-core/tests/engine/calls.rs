@@ -175,7 +175,7 @@ fn entering(ledger: &BatchLedger, calls: &Calls) -> Consumer<Work> {
         calls.lock().unwrap().push(keys(&items));
         enter(items, tx)
     };
-    Consumer::batch_transactional("ledger", ledger.clone(), handler).key(|work| &work.id)
+    Consumer::batch_transactional("ledger", Arc::new(ledger.clone()), handler).key(|work| &work.id)
 }
 
 #[tokio::test(start_paused = true)]
