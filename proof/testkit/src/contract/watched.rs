@@ -1,6 +1,6 @@
 //! What stands before the store under test: no call of it is waited for without end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
@@ -38,15 +38,36 @@ pub(super) fn patience(within: Duration) -> Duration {
 /// What was seen of a call that did not end in time, for the check that made it. It is kept beside the call's answer, as some checks take
 /// a call without an answer for a right one.
 #[derive(Clone, Default)]
-pub(super) struct Late(Arc<Mutex<Option<String>>>);
+pub(super) struct Late(Arc<Mutex<Noted>>);
+
+#[derive(Default)]
+struct Noted {
+    /// How many checks have ended.
+    checks: usize,
+    seen: Option<String>,
+}
 
 impl Late {
+    /// Ends a check: what its calls come to from now on is of no other.
     pub(super) fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let mut noted = self.noted();
+        noted.checks += 1;
+        noted.seen.take()
     }
 
-    fn note(&self, seen: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+    /// Returns what notes something of a call that the check under way makes now.
+    fn call(&self) -> impl FnOnce(String) + Send + use<> {
+        let (late, check) = (self.clone(), self.noted().checks);
+        move |seen| {
+            let mut noted = late.noted();
+            if noted.checks == check {
+                noted.seen = Some(seen);
+            }
+        }
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,9 +88,10 @@ impl<S: Send + Sync + ?Sized> Watched<S> {
         answer: BoxFuture<'a, T>,
         given_up: impl FnOnce() -> T + Send + 'a,
     ) -> BoxFuture<'a, T> {
+        let note = self.late.call();
         Box::pin(async move {
             in_time(patience(within), answer).await.unwrap_or_else(|seen| {
-                self.late.note(format!("of a call that was given {within:?}: {seen}"));
+                note(format!("of a call that was given {within:?}: {seen}"));
                 given_up()
             })
         })
