@@ -65,8 +65,19 @@ struct Current {
     connection: Option<Connection>,
     /// When a request over it last had an answer.
     answered: Option<Instant>,
-    /// Whether a request over it had none, while others had theirs, or met a node of a cluster that is cut off.
-    in_doubt: bool,
+    /// Whether a request over it had none, while others had theirs.
+    is_silent: bool,
+    /// Whether a request over it met a node of a cluster that is cut off. It answers, so that a first try has all of its time.
+    is_cut_off: bool,
+    /// The last one that was opened beside it.
+    beside: Option<Beside>,
+}
+
+/// A connection that calls share whose first try over the one in use failed. It takes its place when it has an answer that that has not.
+struct Beside {
+    number: u64,
+    connection: Connection,
+    opened: Instant,
 }
 
 pub(crate) struct Link {
@@ -96,22 +107,28 @@ impl Link {
     }
 
     /// Sends commands together, and returns an answer for each: one request to a single server, and one for each command to a
-    /// cluster, over whose nodes they spread. Tries once, within the budget; a command without an answer may have been executed.
-    pub(crate) async fn send(&self, commands: &[Cmd], budget: Budget<'_>) -> Vec<RedisResult<Value>> {
+    /// cluster, over whose nodes they spread. Tries once, within the budget, for a call whose first try failed at `failed_at`, if it did; a
+    /// command without an answer may have been executed.
+    pub(crate) async fn send(
+        &self,
+        commands: &[Cmd],
+        budget: Budget<'_>,
+        failed_at: Option<Instant>,
+    ) -> Vec<RedisResult<Value>> {
         let within = |ms: u64| budget.until().min(Instant::now() + Duration::from_millis(ms));
         let failed = |error: &RedisError| commands.iter().map(|_| Err(error.clone())).collect();
         let (connect_max_ms, try_max_ms) = match self.server {
             Server::One(_) => (TRY_MAX_MS, TRY_MAX_MS),
             Server::Cluster(_) => (CLUSTER_CONNECT_MAX_MS, CLUSTER_TRY_MAX_MS),
         };
-        let connected = in_time(within(connect_max_ms), self.connected(budget.has_failed())).await;
-        let (number, connection, in_doubt) = match connected {
+        let connected = in_time(within(connect_max_ms), self.connected(failed_at)).await;
+        let (number, connection, is_silent) = match connected {
             Ok(connected) => connected,
             Err(error) => return failed(&error),
         };
         let begun = Instant::now();
         let mut until = within(try_max_ms);
-        if in_doubt {
+        if is_silent {
             // However short the call is, it has time for a try on a new connection, without which the doubt might never end.
             until = until.min(begun + budget.left() / IN_DOUBT_PART);
         }
@@ -121,14 +138,14 @@ impl Link {
         answers
     }
 
-    /// Returns the connection in use, and whether it is in doubt, or else opens one; also where it is in doubt, for a call that
-    /// `has_failed`. Cancel safe: another call that waits then opens it.
-    async fn connected(&self, has_failed: bool) -> RedisResult<(u64, Connection, bool)> {
-        if let Some(connected) = self.in_use(has_failed) {
+    /// Returns the connection in use, and whether it can be silent; where it is in doubt, and the call's first try failed, one that was opened
+    /// beside it since then. Or else opens one. Cancel safe: another call that waits then opens it.
+    async fn connected(&self, failed_at: Option<Instant>) -> RedisResult<(u64, Connection, bool)> {
+        if let Some(connected) = self.in_use(failed_at) {
             return Ok(connected);
         }
         let _turn = self.connecting.lock().await;
-        if let Some(connected) = self.in_use(has_failed) {
+        if let Some(connected) = self.in_use(failed_at) {
             return Ok(connected);
         }
         let connection = self.server.connect().await?;
@@ -137,6 +154,8 @@ impl Link {
         let mut current = self.current();
         if current.connection.is_none() {
             *current = Current { number, connection: Some(connection.clone()), ..Current::default() };
+        } else {
+            current.beside = Some(Beside { number, connection: connection.clone(), opened: Instant::now() });
         }
         Ok((number, connection, false))
     }
@@ -156,6 +175,9 @@ impl Link {
             *current = Current { number, connection: Some(connection), ..Current::default() };
         }
         if number != current.number {
+            if ended {
+                current.beside.take_if(|beside| beside.number == number);
+            }
             return;
         }
         if answers.iter().any(Result::is_ok) {
@@ -163,11 +185,11 @@ impl Link {
         }
         if ended && self.is_cluster() && only_silent && current.answered >= Some(begun) {
             // A node is silent, and a new connection to all would be without it: only one that has its answer is better.
-            current.in_doubt = true;
+            current.is_silent = true;
         } else if ended {
             current.connection = None;
         } else if cut_off {
-            current.in_doubt = true;
+            current.is_cut_off = true;
         }
     }
 
@@ -192,10 +214,15 @@ impl Link {
         Ok(())
     }
 
-    fn in_use(&self, has_failed: bool) -> Option<(u64, Connection, bool)> {
-        let current = self.current();
-        let connection = current.connection.clone().filter(|_| !(has_failed && current.in_doubt));
-        connection.map(|connection| (current.number, connection, current.in_doubt))
+    fn in_use(&self, failed_at: Option<Instant>) -> Option<(u64, Connection, bool)> {
+        let mut current = self.current();
+        // The calls that it was opened for have ended.
+        current.beside.take_if(|beside| beside.opened.elapsed() > Duration::from_millis(STORE_CALL_MAX_MS));
+        if failed_at.is_some() && (current.is_silent || current.is_cut_off) {
+            let beside = current.beside.as_ref().filter(|beside| Some(beside.opened) >= failed_at)?;
+            return Some((beside.number, beside.connection.clone(), false));
+        }
+        Some((current.number, current.connection.clone()?, current.is_silent))
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {

@@ -51,7 +51,7 @@ impl RedisStore {
                 "the keys of a cluster are listed node by node: give the URL of each primary, as of a single server",
             ));
         }
-        let answer = self.link().send(&[command], budget).await.pop();
+        let answer = self.link().send(&[command], budget, None).await.pop();
         let answer = answer.unwrap_or(Ok(Value::Nil)).map_err(|error| store_error(&error, false))?;
         from_redis_value(answer)
             .map_err(|_| StoreError::new(StoreErrorKind::Other, "the server's answer is of no known form"))

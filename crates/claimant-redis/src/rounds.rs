@@ -2,6 +2,7 @@
 
 use claimant_core::{Budget, StoreError, StoreErrorKind};
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
+use tokio::time::Instant;
 
 use crate::error::store_error;
 use crate::link::Link;
@@ -57,7 +58,7 @@ pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: B
     let attempts = attempts.into_iter().enumerate();
     let mut open: Vec<Open<A>> =
         attempts.map(|(index, attempt)| Open { index, attempt, known: Known::Yes, errors: 0, error: None }).collect();
-    let mut rounds = 0;
+    let (mut rounds, mut failed_at) = (0, None);
     while !open.is_empty() && rounds < ROUNDS_MAX {
         // Only after errors there is a wait; an attempt whose record has changed is sent again at once.
         let errors = open.iter().filter(|o| o.error.is_some()).map(|o| o.errors).max();
@@ -70,7 +71,7 @@ pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: B
         }
         rounds += 1;
         let commands: Vec<Cmd> = open.iter().map(|o| o.attempt.command(o.known)).collect();
-        let replies = link.send(&commands, if errors.is_some() { budget.after_failure() } else { budget }).await;
+        let replies = link.send(&commands, budget, errors.and(failed_at)).await;
         let mut still_open = Vec::new();
         for (attempt, reply) in open.into_iter().zip(replies) {
             let index = attempt.index;
@@ -80,6 +81,9 @@ pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: B
             }
         }
         open = still_open;
+        if failed_at.is_none() && open.iter().any(|o| o.error.is_some()) {
+            failed_at = Some(Instant::now());
+        }
     }
     for Open { index, attempt, error, .. } in open {
         let error = error.unwrap_or_else(|| error_after_rounds(rounds));

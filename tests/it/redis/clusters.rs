@@ -149,6 +149,29 @@ async fn slots_change_hands() {
     assert_eq!(granted(&store, next, 0).await.fence.get(), 1);
 }
 
+/// As for as long as a replica is away. A connection to all nodes is opened for the calls together, not one for each try.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn calls_that_meet_a_node_that_is_cut_off_share_a_new_connection() {
+    let [one, other] = Redis::cluster().await;
+    let store = RedisStore::open_cluster(&one.url()).unwrap();
+    drop(granted(&store, "before", 0).await);
+    let mut connection = other.connection().await;
+    redis::cmd("CONFIG").arg(&["SET", "min-replicas-to-write", "1"]).exec_async(&mut connection).await.unwrap();
+    let opened = async || {
+        let stats: String = redis::cmd("INFO").arg("stats").query_async(&mut connection.clone()).await.unwrap();
+        let received = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        received.unwrap().trim().parse::<u32>().unwrap()
+    };
+    let before = opened().await;
+    let requests: Vec<_> = (0..40).map(|n| request(&format!("k{n}"), 0)).collect();
+    let answers = join_all(requests.iter().map(|request| store.claim(request, call()))).await;
+    let refused: Vec<_> = answers.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+    assert!(refused.iter().all(|error| error.contains("NOREPLICAS")), "{refused:?}");
+    let opened = (opened().await - before) as usize;
+    assert!(refused.len() > 4 && opened <= refused.len(), "{opened} connections for {} calls", refused.len());
+}
+
 async fn timed<T>(call: impl Future<Output = T>) -> (T, Duration) {
     let begun = Instant::now();
     (call.await, begun.elapsed())
