@@ -9,6 +9,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use claimant_core::Error;
+use hyper::Uri;
 
 use crate::endpoints::{ENDPOINT_VARIABLE, endpoint_key};
 
@@ -32,25 +33,46 @@ const SERVICES: [&str; 12] = [
 /// A name that no variable has.
 const NO_VARIABLE: &str = "=";
 
-/// Returns the configuration with the endpoints that are set, of which an empty one counts as unset; `has_keys` where its credentials are
-/// variables.
+/// The variable of a web identity, which STS is asked to take.
+const TOKEN_VARIABLE: &str = "AWS_WEB_IDENTITY_TOKEN_FILE";
+
+/// What sets an endpoint that no variable sets.
+const OF_PROFILE: &str = "endpoint_url of the profile";
+
+/// Whose configuration it is.
+#[derive(Clone, Copy)]
+pub(crate) enum Whose<'a> {
+    /// A function's, whose own clients can be of any service.
+    Function,
+    /// A command's, of the profile that is named, if one is.
+    #[cfg_attr(not(feature = "people"), expect(dead_code, reason = "only people give commands"))]
+    Command(Option<&'a str>),
+}
+
+/// Returns the configuration with the endpoints that are set, of which an empty one counts as unset; `has_keys` where the environment has
+/// credentials.
 ///
 /// # Errors
 /// When one of them is no URL; or is empty, and STS is asked for credentials, by the SDK alone.
-pub(crate) fn with_endpoints(config: SdkConfig, has_keys: bool) -> Result<SdkConfig, Error> {
+pub(crate) fn with_endpoints(config: SdkConfig, whose: Whose<'_>, has_keys: bool) -> Result<SdkConfig, Error> {
     let set = Set(config.clone());
-    if !has_keys && set.is_of_role() && set.raw("STS").is_some_and(|url| url.is_empty()) {
-        return Err(Error::invalid(format!(
-            "{ENDPOINT_VARIABLE} or {ENDPOINT_VARIABLE}_STS is empty: leave it out where the credentials are those of a role, since the SDK cannot \
-             ask for them then"
-        )));
+    let mut unusable = BTreeSet::new();
+    if set.asks_sts(whose, has_keys)
+        && let Some((set_by, url)) = set.of_sts()
+    {
+        if url.is_empty() {
+            return Err(Error::invalid(format!(
+                "{set_by} is empty: leave it out where a profile has role_arn, or {TOKEN_VARIABLE} is set, since the SDK itself asks STS then"
+            )));
+        }
+        unusable.extend((!is_endpoint(&url)).then_some(set_by));
     }
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let of_variables =
         names.filter_map(|name| Some(name.strip_prefix(ENDPOINT_VARIABLE)?.strip_prefix('_')?.to_owned()));
-    let services = of_variables.chain(SERVICES.map(str::to_owned));
-    let unusable: BTreeSet<_> =
-        services.filter(|id| set.of(id).is_some_and(|url| !is_endpoint(&url))).map(|id| where_set(&id)).collect();
+    let others = of_variables.filter(|_| matches!(whose, Whose::Function));
+    let services = others.chain(SERVICES.map(str::to_owned));
+    unusable.extend(services.filter(|id| set.of(id).is_some_and(|url| !is_endpoint(&url))).map(|id| where_set(&id)));
     if !unusable.is_empty() {
         // Not its value: it can have a password.
         let names = unusable.into_iter().collect::<Vec<_>>().join(", ");
@@ -73,18 +95,26 @@ impl Set {
         self.load_config(endpoint_key(service_id, ENDPOINT_VARIABLE)?)
     }
 
-    /// Returns the endpoint that the SDK's own requests for credentials take.
-    fn raw(&self, service_id: &str) -> Option<String> {
-        self.0.service_config()?.load_config(endpoint_key(service_id, ENDPOINT_VARIABLE)?)
+    /// Returns the endpoint that the SDK's own requests for credentials take, and what sets it. They take it as it is, also where the others
+    /// ignore what is set.
+    fn of_sts(&self) -> Option<(String, String)> {
+        let names = [format!("{ENDPOINT_VARIABLE}_STS"), ENDPOINT_VARIABLE.to_owned()];
+        let of_profile = || self.0.service_config()?.load_config(endpoint_key("STS", NO_VARIABLE)?);
+        let of_variables = names.into_iter().find_map(|name| env::var(&name).ok().map(|url| (name, url)));
+        of_variables.or_else(|| Some((OF_PROFILE.to_owned(), of_profile()?)))
     }
 
-    /// Returns whether credentials are those of a role, which STS is asked for.
-    fn is_of_role(&self) -> bool {
+    /// Returns whether STS is asked for credentials.
+    fn asks_sts(&self, whose: Whose<'_>, has_keys: bool) -> bool {
         let of_profile = || {
             let key = ServiceConfigKey::builder().service_id("").env(NO_VARIABLE).profile("role_arn").build();
             self.0.service_config()?.load_config(key.ok()?)
         };
-        variable("AWS_WEB_IDENTITY_TOKEN_FILE").or_else(of_profile).is_some()
+        match whose {
+            // They are its own, whatever the environment has.
+            Whose::Command(Some(_)) => of_profile().is_some(),
+            _ => !has_keys && variable(TOKEN_VARIABLE).or_else(of_profile).is_some(),
+        }
     }
 }
 
@@ -111,16 +141,26 @@ fn variable(name: &str) -> Option<String> {
 fn where_set(id: &str) -> String {
     let own = format!("{ENDPOINT_VARIABLE}_{}", id.to_uppercase().replace(' ', "_"));
     let names = [own, ENDPOINT_VARIABLE.to_owned()];
-    names.into_iter().find(|name| variable(name).is_some()).unwrap_or_else(|| "endpoint_url of the profile".to_owned())
+    names.into_iter().find(|name| variable(name).is_some()).unwrap_or_else(|| OF_PROFILE.to_owned())
 }
 
-/// Returns whether the SDK can send a request to this endpoint: asked is what it does itself.
+/// Returns whether the SDK can send a request to this endpoint: asked is what it does itself, which is content with no host, and with a port
+/// that is no number: the request then goes to the port of the scheme.
 fn is_endpoint(url: &str) -> bool {
     let is_http = ["http://", "https://"].iter().any(|scheme| {
         let begin = url.get(..scheme.len());
         begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
     });
-    is_http && HttpRequest::new(SdkBody::empty()).uri_mut().set_endpoint(url).is_ok()
+    let mut request = HttpRequest::new(SdkBody::empty());
+    is_http && request.uri_mut().set_endpoint(url).is_ok() && request.uri().parse().is_ok_and(|uri| leads_to_host(&uri))
+}
+
+fn leads_to_host(uri: &Uri) -> bool {
+    uri.authority().is_some_and(|authority| {
+        let (_, host_and_port) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
+        let (host, port) = (authority.host(), authority.port_u16());
+        !host.is_empty() && (host == host_and_port || port.is_some_and(|port| port > 0))
+    })
 }
 
 #[cfg(test)]
@@ -134,6 +174,11 @@ mod tests {
             ("https://sqs.eu-west-1.amazonaws.com/", true),
             ("HTTP://localhost", true),
             ("http://[::1]:8000/x", true),
+            ("http://u:p@[::1]/x", true),
+            ("http://:4566", false),
+            ("http://localhost:", false),
+            ("http://localhost:$PORT", false),
+            ("http://localhost:99999", false),
             ("http://127.0.0.1:1 ", false),
             ("http://127.0.0.1:1\n", false),
             ("http://local host", false),

@@ -43,10 +43,11 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::ProvideCredentials as _;
 use claimant_core::{Error, Variables};
+use configured::Whose;
 pub use http::http_client;
 pub use later::Later;
 #[cfg(feature = "people")]
-pub use people::{config_of, sign_in};
+pub use people::{config_at, config_of, sign_in};
 pub use said::said;
 use tokio::sync::OnceCell;
 pub use unsent::{Unsent, is_unsent, unsent};
@@ -128,26 +129,30 @@ pub fn prepare() {
 }
 
 async fn load() -> Result<SdkConfig, Error> {
-    loaded(aws_config::defaults(BehaviorVersion::latest())).await.map(credentials::in_time)
+    loaded(aws_config::defaults(BehaviorVersion::latest()), Whose::Function).await.map(credentials::in_time)
 }
 
-/// Returns what the loader finds, with the client, the retries and the time limits that all of claimant's requests have.
-async fn loaded(mut loader: ConfigLoader) -> Result<SdkConfig, Error> {
+/// Returns what the loader finds in the environment.
+async fn loaded(mut loader: ConfigLoader, whose: Whose<'_>) -> Result<SdkConfig, Error> {
     // The first of the default chain. With them none of the others is asked; to make those takes as long as a client of STS.
     let environment = EnvironmentVariableCredentialsProvider::new();
     let has_keys = environment.provide_credentials().await.is_ok();
     if has_keys {
         loader = loader.credentials_provider(environment);
     }
-    let loader = loader
+    configured::with_endpoints(with_limits(loader).load().await, whose, has_keys)
+}
+
+/// Returns the loader with the client, the retries and the time limits that all of claimant's requests have.
+fn with_limits(loader: ConfigLoader) -> ConfigLoader {
+    loader
         .http_client(http_client())
         .retry_config(
             RetryConfig::standard()
                 .with_max_attempts(ATTEMPTS_MAX)
                 .with_initial_backoff(Duration::from_millis(BACKOFF_BASE_MS)),
         )
-        .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS)).build());
-    configured::with_endpoints(loader.load().await, has_keys)
+        .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_millis(CONNECT_TIMEOUT_MS)).build())
 }
 
 /// Returns the queue URL in a variable, if it is set. Anything else in it is noted as a fault, such as the queue's name or ARN,

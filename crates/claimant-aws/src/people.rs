@@ -16,8 +16,10 @@ use claimant_core::{Clock as _, Error, SystemClock};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use crate::configured::Whose;
 use crate::credentials::Failure;
-use crate::loaded;
+use crate::endpoints::Endpoints;
+use crate::{loaded, with_limits};
 
 /// For how long a person may be asked for something before a command goes on without credentials.
 const SIGN_IN_MAX: Duration = Duration::from_secs(120);
@@ -42,7 +44,7 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> std::resu
     if let Some(region) = region {
         loader = loader.region(Region::new(region.to_owned()));
     }
-    let config = loaded(loader).await?;
+    let config = loaded(loader, Whose::Command(profile)).await?;
     let sdk = match profile {
         // The default chain would take the keys of the environment first, and so work on another account than the one that was named.
         Some(profile) => {
@@ -60,6 +62,16 @@ pub async fn config_of(profile: Option<&str>, region: Option<&str>) -> std::resu
     // By itself the SDK gives them up after 19 s.
     let cache = IdentityCache::lazy().load_timeout(SIGN_IN_MAX).build();
     Ok(config.into_builder().identity_cache(cache).credentials_provider(credentials).build())
+}
+
+/// Returns the configuration of this Region, these endpoints and these credentials: none of the environment's, nor the kinds of endpoints that
+/// a profile asks for, with which the SDK refuses an endpoint that is named.
+pub async fn config_at(region: String, endpoints: Endpoints, credentials: Credentials) -> SdkConfig {
+    let loader = with_limits(aws_config::defaults(BehaviorVersion::latest())).region(Region::new(region));
+    let loader = loader.use_fips(false).use_dual_stack(false).credentials_provider(credentials);
+    let mut config = loader.load().await.into_builder();
+    config.set_endpoint_url(None);
+    config.service_config(endpoints).build()
 }
 
 /// Has the credentials of a configuration at hand, if there are any to be had, before a request whose time is short: a person may be asked

@@ -22,6 +22,12 @@ pub struct Account {
     pub region: Option<String>,
 }
 
+impl Account {
+    pub(crate) async fn aws(&self) -> Result<SdkConfig, Error> {
+        claimant_aws::config_of(self.profile.as_deref(), self.region.as_deref()).await
+    }
+}
+
 /// A store, by its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAddress {
@@ -135,7 +141,12 @@ pub struct Place {
 impl Place {
     /// Returns a place of an account, with nothing in it yet.
     pub(crate) async fn in_account(name: String, account: &Account) -> Result<Self, Error> {
-        Ok(Self {
+        Ok(Self::of(name, account.aws().await?))
+    }
+
+    /// Returns a place of this configuration, with nothing in it yet.
+    pub(crate) const fn of(name: String, aws: SdkConfig) -> Self {
+        Self {
             name,
             template: None,
             stores: Vec::new(),
@@ -144,9 +155,9 @@ impl Place {
             left_out: Vec::new(),
             control: None,
             other_tables: Vec::new(),
-            aws: claimant_aws::config_of(account.profile.as_deref(), account.region.as_deref()).await?,
+            aws,
             endpoints: BTreeMap::new(),
-        })
+        }
     }
 
     /// Returns the configuration for clients of AWS's services; of a local cloud, with its endpoints.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use aws_config::SdkConfig;
+use aws_config::{Region, SdkConfig};
 use aws_credential_types::Credentials;
+use aws_credential_types::credential_fn::provide_credentials_fn;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_credential_types::provider::error::CredentialsError;
 use claimant_aws::endpoints::Endpoints;
 use claimant_core::Error;
 use futures_util::future::BoxFuture;
@@ -47,7 +50,12 @@ impl Target {
                 Self::Local(control) => local(control).await,
                 Self::Stack(name) => stack::open(name, account).await,
                 Self::Named { store, queues } => {
-                    let mut place = Place::in_account("what was named".to_owned(), account).await?;
+                    let is_of_aws = !queues.is_empty() || !matches!(store, Some(StoreAddress::Url { .. }));
+                    let aws = match account.aws().await {
+                        Err(error) if !is_of_aws => refusing(&error),
+                        aws => aws?,
+                    };
+                    let mut place = Place::of("what was named".to_owned(), aws);
                     place.stores = store.iter().cloned().collect();
                     place.queues = queues.iter().map(Queue::at).collect();
                     Ok(place)
@@ -87,13 +95,15 @@ async fn local(control: &str) -> Result<Place, Error> {
         .iter()
         .filter_map(|(name, url)| Some((name.strip_prefix("AWS_ENDPOINT_URL_")?.to_owned(), url.clone())));
     let endpoints: BTreeMap<_, _> = services.collect();
+    // It does not check them.
+    let credentials = Credentials::new("local", "local", None, None, "local cloud");
     Ok(Place {
         name: format!("the local cloud of {}", cloud.template),
         template: Some(cloud.template),
         stores: used.into_iter().map(StoreAddress::Table).collect(),
         other_tables: others,
         control: Some(control.to_owned()),
-        aws: local_aws(region, Endpoints(endpoints.clone())).await?,
+        aws: claimant_aws::config_at(region, Endpoints(endpoints.clone()), credentials).await,
         endpoints,
         queues: cloud.queues,
         functions: cloud.functions,
@@ -101,12 +111,14 @@ async fn local(control: &str) -> Result<Place, Error> {
     })
 }
 
-/// The local endpoints; credentials that they do not check, and none of the environment's; nor the kinds of endpoints that a profile asks
-/// for: with them the SDK refuses an endpoint that is named.
-async fn local_aws(region: String, endpoints: Endpoints) -> Result<SdkConfig, Error> {
-    let credentials = Credentials::new("local", "local", None, None, "local cloud");
-    let config = claimant_aws::config_of(None, Some(&region)).await?.into_builder();
-    let config = config.use_fips(false).use_dual_stack(false).service_config(endpoints);
-    let credentials = aws_credential_types::provider::SharedCredentialsProvider::new(credentials);
-    Ok(config.credentials_provider(credentials).build())
+/// Returns a configuration with which each request ends in this error. A database alone has none.
+fn refusing(error: &Error) -> SdkConfig {
+    let why = error.to_string();
+    let credentials = provide_credentials_fn(move || {
+        let why = why.clone();
+        async move { Err(CredentialsError::invalid_configuration(why)) }
+    });
+    // Any Region: without one, requests are refused for that.
+    let config = SdkConfig::builder().region(Region::from_static("us-east-1"));
+    config.credentials_provider(SharedCredentialsProvider::new(credentials)).build()
 }

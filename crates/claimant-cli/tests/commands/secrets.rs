@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::aws::Server;
 use crate::console::shop::shop;
+use crate::dead::World;
 
 const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
 
@@ -42,8 +43,10 @@ fn endpoints_that_are_no_urls_are_refused_and_empty_ones_count_as_unset() {
         (
             &[("AWS_ENDPOINT_URL_CLOUDWATCH_LOGS", "/x"), ("AWS_ENDPOINT_URL_SNS", "x")],
             "",
-            "_CLOUDWATCH_LOGS, AWS_ENDPOINT_URL_SNS sets",
+            "AWS_ENDPOINT_URL_CLOUDWATCH_LOGS sets",
         ),
+        (&[("AWS_ENDPOINT_URL", "http://:4566")], "", "AWS_ENDPOINT_URL sets"),
+        (&[("AWS_ENDPOINT_URL_SNS", "x")], "", ""),
         (&[("AWS_ENDPOINT_URL", "")], "[default]\nendpoint_url = localhost\n", "endpoint_url of the profile sets"),
         (&[("AWS_ENDPOINT_URL", "")], of_service, "endpoint_url of the profile sets"),
         (&[("AWS_ENDPOINT_URL_SQS", ""), ("AWS_ENDPOINT_URL_DYNAMODB", "")], "", ""),
@@ -60,15 +63,47 @@ fn endpoints_that_are_no_urls_are_refused_and_empty_ones_count_as_unset() {
         assert!(said.contains(refused) && !said.contains("secret") && !said.contains("panicked"), "{said}");
         assert_eq!(said.contains("is no endpoint: it has to be a URL with a host"), !sent, "{said}");
     }
-    // The SDK asks STS by itself, and panics.
-    let role = "[default]\nrole_arn = arn:aws:iam::123456789012:role/r\nsource_profile = keys\n[profile keys]\naws_access_key_id = a\n\
-                aws_secret_access_key = b\n";
-    let variables = [("AWS_ACCESS_KEY_ID", ""), ("AWS_SECRET_ACCESS_KEY", ""), ("AWS_ENDPOINT_URL_STS", "")];
-    let (sent, said) = run(&server, &variables, role, &send);
-    assert!(
-        !sent && said.contains("AWS_ENDPOINT_URL_STS is empty: leave it out") && !said.contains("panicked"),
-        "{said}"
-    );
+}
+
+/// The SDK asks STS by itself, and panics.
+#[test]
+fn an_empty_endpoint_is_refused_where_the_sdk_asks_sts_for_credentials() {
+    let server = Server::start(taking);
+    let profiles = "[default]\nrole_arn = arn:aws:iam::123456789012:role/r\nsource_profile = keys\n[profile keys]\naws_access_key_id = a\n\
+                    aws_secret_access_key = b\n";
+    let no_keys = [("AWS_ACCESS_KEY_ID", ""), ("AWS_SECRET_ACCESS_KEY", "")];
+    for (profile, variables, is_refused) in [
+        (None, no_keys.as_slice(), true),
+        (None, &[no_keys[0], no_keys[1], ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")], true),
+        (None, &[], false),
+        (Some("default"), &[], true),
+        (Some("keys"), &[no_keys[0], no_keys[1], ("AWS_WEB_IDENTITY_TOKEN_FILE", "/x")], false),
+    ] {
+        let variables = [variables, &[("AWS_ENDPOINT_URL_STS", "")]].concat();
+        let mut args = vec!["send", "--queue", QUEUE, "--body", "secret", "--yes"];
+        args.extend(profile.into_iter().flat_map(|profile| ["--profile", profile]));
+        let (sent, said) = run(&server, &variables, profiles, &args);
+        assert!(sent != is_refused && !said.contains("panicked"), "{args:?} {variables:?}: {said}");
+        assert_eq!(said.contains("AWS_ENDPOINT_URL_STS is empty: leave it out"), is_refused, "{said}");
+    }
+}
+
+/// It can be that of another tool.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_asks_nothing_of_aws_passes_over_its_endpoints() {
+    let server = Server::start(taking);
+    let (function, store) = ("arn:aws:lambda:eu-west-1:123456789012:function:f", "redis://127.0.0.1:1");
+    for (args, says) in [
+        (["list", "--store", store].as_slice(), "Redis gave no answer"),
+        (&["pause", function, "--store", store, "--yes"], "AWS_ENDPOINT_URL sets is no endpoint"),
+    ] {
+        let (done, said) = run(&server, &[("AWS_ENDPOINT_URL", "localhost:4566")], "", args);
+        assert!(!done && said.contains(says), "{args:?}: {said}");
+        assert_eq!(said.contains("is no endpoint"), args[0] == "pause", "{args:?}: {said}");
+    }
+    let world = World::start().await;
+    let output = world.command(&["dead", "list"]).env("AWS_ENDPOINT_URL", "localhost:4566").output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// As some services do: the session's token is among the headers that are signed.
