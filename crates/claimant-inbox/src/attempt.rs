@@ -265,25 +265,30 @@ impl Worker {
     /// Records why an attempt failed, and when the next one is due.
     async fn fail(&self, taken: &Taken, failure: Failure, until: Instant) -> AttemptOutcome {
         let Failure { why, kind, retry_after, .. } = failure;
-        let is_final = kind == FailureKind::Terminal;
-        if is_final || taken.attempt >= self.attempts_max {
+        if kind == FailureKind::Terminal || taken.attempt >= self.attempts_max {
             return self.mark_dead(taken.id, bigint(taken.fence), &why, until).await;
         }
         let now = self.clock.now();
         let delay = retry_after.unwrap_or_else(|| backoff::delay(taken.attempt, &taken.message_id));
         let delay = delay.min(Duration::from_secs(AFTER_MAX_S));
-        let error = bounded(&why, ERROR_MAX_BYTES);
-        let statement = rows::again(taken, Some(error), false, now.plus(delay), now);
-        let recorded = link::rows(&self.pool, until, "recording a failure", statement).await;
-        if recorded.as_ref().is_ok_and(Vec::is_empty) {
-            tracing::warn!(
-                error = why,
-                "the attempt's failure was not recorded: its message is done all the same, discarded, or taken again"
-            );
-            return AttemptOutcome::Unknown;
+        let statement = rows::again(taken, Some(bounded(&why, ERROR_MAX_BYTES)), false, now.plus(delay), now);
+        match link::rows(&self.pool, until, "recording a failure", statement).await {
+            Ok(rows) if rows.is_empty() => {
+                tracing::warn!(
+                    error = why,
+                    "the attempt's failure was not recorded: its message is done all the same, discarded, or taken again"
+                );
+                AttemptOutcome::Unknown
+            }
+            Ok(_) => {
+                tracing::warn!(error = why, "attempt failed");
+                AttemptOutcome::Failed
+            }
+            Err(error) => {
+                tracing::warn!(error = why, "the attempt's failure could not be recorded");
+                outcome_not_written(&error)
+            }
         }
-        tracing::warn!(error = why, "attempt failed");
-        recorded.map_or_else(|error| outcome_not_written(&error), |_| AttemptOutcome::Failed)
     }
 
     /// Does not count an attempt for which no transaction could begin. If this write fails too, the attempt counts.

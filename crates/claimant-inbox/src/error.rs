@@ -80,6 +80,11 @@ pub(crate) fn is_transient(error: &StoreError) -> bool {
     error.kind().is_transient()
 }
 
+/// Returns whether, of messages that are stored together, those could be stored that this is not of.
+pub(crate) fn can_be_of_one(error: &StoreError) -> bool {
+    is_transient(error) || error.kind() == Misconfigured
+}
+
 /// Returns whether a worker goes on after it: also after one of no known meaning, as a settlement is tried again after it.
 pub(crate) fn may_pass(error: &StoreError) -> bool {
     is_transient(error) || error.kind() == Other

@@ -25,8 +25,8 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// Stores these messages by one statement, or each by its own if another transaction's lock prevents that. Returns an error
-    /// for a message if it is not known whether it was stored.
+    /// Stores these messages by one statement, or each by its own if another transaction's lock prevents that, or the server refuses it: that
+    /// can be for one message. Returns an error for a message if it was not stored, or that is not known.
     async fn store_rows(
         &self,
         rows: &[(PendingRow, Settlement)],
@@ -34,7 +34,7 @@ impl Intake {
     ) -> Vec<Result<Settled, StoreError>> {
         match self.store_and_read(rows, budget).await {
             Ok(records) => rows.iter().map(|(row, _)| settled(row, &records)).collect(),
-            Err(error) if error::is_transient(&error) && rows.len() > 1 && !budget.left().is_zero() => {
+            Err(error) if error::can_be_of_one(&error) && rows.len() > 1 && !budget.left().is_zero() => {
                 join_all(rows.iter().map(|row| self.store_row(row, budget))).await
             }
             Err(error) => rows.iter().map(|_| Err(same(&error))).collect(),

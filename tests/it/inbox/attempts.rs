@@ -237,10 +237,16 @@ async fn a_message_that_is_done_after_all_is_not_called_dead() {
     world.deliver(vec![record("again", &body("again", "done"))]).await;
     assert_eq!(world.run().await, Summary { unknown: 1, ..Summary::default() });
     let text = logs.text();
-    assert!(text.contains("it is done all the same") && !text.contains("attempt failed"), "{text}");
+    assert!(text.contains("the attempt's failure was not recorded") && !text.contains("attempt failed"), "{text}");
     world.put(&["reject"]).await;
     assert_eq!(world.run().await.dead, 1);
     assert!(logs.text().contains("message is dead"));
+    // Nor where that is not known, as in a failover.
+    world.sql("ALTER TABLE claimant_inbox ADD CHECK (error IS NULL) NOT VALID").await;
+    world.put(&["fail"]).await;
+    assert_eq!(world.run().await, Summary { unknown: 1, ..Summary::default() });
+    let text = logs.text();
+    assert!(text.contains("the attempt's failure could not be recorded") && !text.contains("attempt failed"), "{text}");
 }
 
 /// Backoff, and a delay that the handler asks for.

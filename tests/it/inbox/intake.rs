@@ -156,6 +156,21 @@ async fn what_is_stored_beside_a_row_that_cannot_be_read_is_a_success() {
     assert_eq!(keys(&world).await, ["a", "b", "ok"]);
 }
 
+/// As where there is a constraint of another's: what it refuses says nothing of the other messages of its batch.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_is_stored_beside_a_message_that_is_refused_is_a_success() {
+    let world = World::start(2).await;
+    world.sql("ALTER TABLE claimant_inbox ADD CHECK (message_id <> 'm1')").await;
+    let engine = Engine::with_defaults(world.intake()).unwrap().clock(Arc::new(world.clock.clone()));
+    let (batch, now): (Vec<_>, _) = ((0..3).map(message).collect(), world.clock.now());
+    let time = InvocationTime::new(now, now.plus(Duration::from_secs(1)), Duration::from_millis(500));
+    let report = engine.process(&batch, time, &NoQueue).await;
+    let outcomes: Vec<_> = report.entries().iter().map(|entry| entry.outcome.clone()).collect();
+    assert_eq!(outcomes, [Outcome::Completed, Outcome::SettleUnknown, Outcome::Completed]);
+    assert_eq!(keys(&world).await, ["k0", "k2"]);
+}
+
 /// They are for handlers, which the worker has.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test"]
