@@ -56,7 +56,8 @@ impl UrlRules {
             })
         });
         // After them: what looks like a host can be a part of a password, too.
-        let has_several = host.contains(',') || parameters.any(|(name, hosts)| name == "host" && hosts.contains(','));
+        let is_list = |hosts: &str| hosts.contains(',') || hosts.to_ascii_uppercase().contains("%2C");
+        let has_several = is_list(host) || parameters.any(|(name, hosts)| name == "host" && is_list(hosts));
         unknown.or_else(|| has_several.then(|| SEVERAL_HOSTS.to_owned()))
     }
 

@@ -47,6 +47,8 @@ async fn what_the_driver_does_not_know_is_refused_and_never_shown() {
         ("postgres://u:p@secret:5432,b:5432/d?sslmode=require", several),
         ("postgres://secret,b/d", several),
         ("postgres:///d?host=secret,b", several),
+        ("postgres:///d?host=secret%2cb", several),
+        ("postgres://u:p@secret%2Cb/d", several),
         ("mysql://u:p@secret,b/d", several),
         // In a password.
         ("postgres://u:1,2?secret@h/d", unknown),
