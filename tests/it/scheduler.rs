@@ -278,6 +278,10 @@ async fn what_cannot_be_scheduled_is_refused_without_a_request() {
         assert_eq!(error.kind(), SendErrorKind::Refused);
         assert!(error.to_string().contains(why) && !error.to_string().contains("secret"), "{error}");
     }
+    let client = world.client.config().to_builder().endpoint_url("localhost:4566").build();
+    let scheduler = Scheduler::new(Client::from_conf(client), world.sqs.queue_url(STANDARD), ROLE);
+    let error = scheduler.schedule(outgoing("k", "secret"), AT).await.unwrap_err();
+    assert!(error.kind() == SendErrorKind::Refused && !error.to_string().contains("secret"), "{error}");
     assert!(world.wire.take_requests().is_empty());
     for role in ["reminders", "arn:aws:x::1:role/y"] {
         let variables = Variables::new([("QUEUE", "reminders"), ("ROLE", role)]);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_scheduler::error::{ProvideErrorMetadata, SdkError};
+use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -80,9 +81,8 @@ where
 fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> Fault {
     let SdkError::ServiceError(service) = error else {
         return match error {
-            SdkError::ConstructionFailure(_) => {
-                Fault::Error(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
-            }
+            SdkError::ConstructionFailure(_) => refused(error),
+            _ if unsent(error) == Some(Unsent::Misconfigured) => refused(error),
             _ => Fault::Error(unknown(&Chain(error).to_string())),
         };
     };
@@ -109,6 +109,10 @@ fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError
         _ => (SendErrorKind::Refused, ""),
     };
     Fault::Error(SendError::new(kind, format!("EventBridge Scheduler refused the request: {code}{hint}")))
+}
+
+fn refused(error: &(dyn std::error::Error + 'static)) -> Fault {
+    Fault::Error(SendError::new(SendErrorKind::Refused, Chain(error).to_string()))
 }
 
 fn unknown(why: &str) -> SendError {
