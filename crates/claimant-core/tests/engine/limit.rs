@@ -153,11 +153,12 @@ async fn the_rate_holds_while_two_versions_set_it_otherwise_and_while_one_is_cha
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_lowers_one_thing_raises_no_other_while_two_versions_run() {
     let world = World::new(10);
-    let rates = [10, 100, 100, 100];
+    // The version that comes first is the last to look.
+    let rates = [100, 100, 100, 10];
     let work = join_all(rates.into_iter().enumerate().map(|(n, rate)| {
         let (world, process) = (world.clone(), world.process(n, Limit::new("ses").per_second(rate)));
         async move {
-            sleep(Duration::from_secs(n as u64)).await;
+            sleep(Duration::from_secs(3 - n as u64)).await;
             world.work(process, format!("p{n}"), (25, 30, 120)).await;
         }
     }));
