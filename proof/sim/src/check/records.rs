@@ -1,6 +1,6 @@
 //! What is written to the store.
 
-use claimant_core::limit::LIMIT_WANTED;
+use claimant_core::limit::{LIMIT_PLAN, LIMIT_WANTED};
 use claimant_core::limits::WINDOW_DEFAULT_S;
 
 use super::Found;
@@ -154,8 +154,9 @@ fn refused(timeline: &Timeline<'_>, at: u64, request: &Request, call: usize, see
     let scenario = timeline.scenario;
     let conflict = scenario.messages.iter().any(|message| message.variant > 0);
     let parks = scenario.consumer.guarantee == Guarantee::AtMostOnce;
-    // A record with the fingerprint of another rule is read, and then replaced.
-    let deployed = scenario.faults.iter().any(|fault| matches!(fault, Fault::Deploy { .. }));
+    // A record with the fingerprint of another rule is read, and then replaced; so is the plan of a version that sets a limit otherwise.
+    let deployed = scenario.faults.iter().any(|fault| matches!(fault, Fault::Deploy { .. }))
+        || call.id.starts_with(LIMIT) && call.id.ends_with(LIMIT_PLAN);
     if call.kind != Kind::Claim || request.operation != "UpdateItem" || conflict || parks || deployed {
         return;
     }
