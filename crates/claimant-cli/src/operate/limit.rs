@@ -21,7 +21,7 @@ use crate::output::{note, say, say_json};
 ///
 /// Without an option it is shown, with what all processes go by now, and the slots that they hold. What is set holds for every consumer
 /// whose limit has this name in the store, all at once, within half a minute and the clock skew; what no option names stays as it was set, or as the
-/// functions set it.
+/// functions set it. Where two versions or functions set it differently, name both the rate and how many at once.
 ///
 /// Exit codes: 0 where it is as asked for, 1 where the question was answered with no or another one has set it meanwhile, 2 where it could
 /// not be set, or it is not known whether it was, or, without an option, it or its slots could not be looked at, 130 where Ctrl-C was the
@@ -203,7 +203,7 @@ fn show(options: &OnLimit, used: LimitUse) {
         );
     } else {
         if used.plan.is_none() {
-            say("No plan holds now: nothing starts until a process has set the next one.");
+            say("No plan holds now: where a process knows none, nothing starts until the next one is set.");
         }
         let mut table = Table::new(&[("SLOT", Fit::Number), ("HELD BY", Fit::End), ("LEASE", Fit::Number)]);
         for slot in used.slots {

@@ -36,13 +36,25 @@ pub(crate) struct LimitSlots {
     asking: bool,
     /// Whether a message had to wait for the next call lately, and not for a slot.
     short: bool,
+    /// Whether slots are kept at the end of this invocation, once that is decided.
+    keeps: Option<bool>,
 }
 
 impl LimitSlots {
     /// Returns what a process knows that would have this plan.
     pub(crate) fn new(own: Plan, now: Instant) -> Self {
         let (plan, held, free_at) = (KnownPlan::none(own, now), Vec::new(), vec![now; LIMIT_SLOTS_MAX as usize]);
-        Self { plan, held, free_at, ask_at: now, more_at: now, turn: Turn::new(now), asking: false, short: false }
+        Self {
+            plan,
+            held,
+            free_at,
+            ask_at: now,
+            more_at: now,
+            turn: Turn::new(now),
+            asking: false,
+            short: false,
+            keeps: None,
+        }
     }
 
     /// Returns what all processes go by, as far as is known.
@@ -131,6 +143,9 @@ impl LimitSlots {
     /// Returns what is to be done now where so many messages wait, or when there may be something to be done.
     pub(crate) fn next(&mut self, now: Now, waiting: usize, seed: u64) -> Result<SlotRequest, Option<Instant>> {
         self.forget(now);
+        if waiting > 0 {
+            self.keeps = None;
+        }
         let (mut wake_at, mut due) = (None::<Instant>, None);
         let earlier = |wake_at: Option<Instant>, at: Instant| Some(wake_at.map_or(at, |other| other.min(at)));
         for slot in &self.held {
@@ -200,13 +215,15 @@ impl LimitSlots {
         let others = (0..used).filter(|number| !self.holds(*number));
         let other = others.min_by_key(|number| (free_at(number), known(number), turn(number)));
         let Some(first) = self.open(now).map(|(slot, _)| slot.since).min() else {
-            if self.turn.marks(now.mono) {
+            if self.turn.marks_at(now.mono).is_some_and(|at| at <= now.mono) {
                 return Ok(SlotRequest::Mark);
             }
-            // What runs in a slot that others are to have comes first. Then one is asked for even where it should not be free: its
-            // owner can have let it go.
-            let is_leaving = self.held.iter().any(|slot| slot.closes_at().is_some());
-            return other.filter(|_| !is_leaving).map_or(Err(look_at), |number| asks(number, self.ask_at));
+            let marks_at = self.turn.marks_at(now.mono).unwrap_or(look_at);
+            // Others come first for what it has closed for them. Then one is asked for even where it should not be free: its owner can
+            // have let it go.
+            let closed = self.held.iter().filter_map(|slot| Some(slot.closes_at()? + ms(LIMIT_LEFT_MS)));
+            let at = closed.fold(self.ask_at, Instant::max);
+            return other.map_or(Err(look_at), |number| asks(number, at)).map_err(|at| at.min(marks_at));
         };
         let listen_at = self.turn.listen_at(now.mono, self.held.len(), self.interval());
         if listen_at.is_some_and(|at| at <= now.mono) {
@@ -247,6 +264,8 @@ impl LimitSlots {
 
     pub(crate) fn claimed(&mut self, number: u32, came: SlotAnswer, now: Now) {
         self.asking = false;
+        // What it holds and may not use is of no help.
+        let has_some = self.open(now).next().is_some() || matches!(came, SlotAnswer::Held { .. });
         let wait = match came {
             SlotAnswer::Held { asked, lease_until } => {
                 self.turn.granted(now.mono, self.held.len());
@@ -257,14 +276,12 @@ impl LimitSlots {
                 self.free_at[number as usize] = now.mono + for_time;
                 let used = self.plan().used();
                 let may_be_free = self.free_at[..used as usize].iter().any(|at| *at <= now.mono);
-                self.turn.refused(now.mono, !self.held.is_empty(), (may_be_free, used))
+                self.turn.refused(has_some, (may_be_free, used))
             }
             SlotAnswer::Unanswered => ms(LIMIT_ASK_MS),
         };
-        match self.held.is_empty() {
-            true => self.ask_at = now.mono + wait,
-            false => self.more_at = now.mono + wait,
-        }
+        let at = if has_some { &mut self.more_at } else { &mut self.ask_at };
+        *at = now.mono + wait;
     }
 
     /// Takes note of a renewal that was asked for at this time: the new end, or `None` where the slot is lost; an error where the
@@ -311,9 +328,14 @@ impl LimitSlots {
     pub(crate) fn leave(&mut self, now: Now) -> Vec<u32> {
         self.note_turn(now);
         self.turn.rest();
-        let keeps = self.plan().used() > 1 && !self.turn.is_wanted(now.mono);
-        let keeps = std::mem::take(&mut self.short) || keeps;
-        self.let_go(|slot| if keeps { slot.closes_at().is_some() } else { !slot.is_awaited(now) })
+        let is_free = self.plan().used() > 1 && !self.turn.is_wanted(now.mono);
+        let keeps = *self.keeps.get_or_insert(std::mem::take(&mut self.short) || is_free);
+        let closed = self.held.iter().any(|slot| slot.closes_at().is_some());
+        let left = self.let_go(|slot| if keeps { slot.closes_at().is_some() } else { !slot.is_awaited(now) });
+        if closed && self.held.is_empty() {
+            self.ask_at = self.ask_at.max(now.mono + ms(LIMIT_LEFT_MS));
+        }
+        left
     }
 
     /// Returns all slots that are not used, which are let go where the process ends.
@@ -603,6 +625,38 @@ mod tests {
         assert!(!known.turn.is_over(start + ms(LIMIT_TERM_MS + 100), Duration::ZERO));
     }
 
+    /// One that there is no more, and one that is for others: neither keeps the process from asking, and waiting, as one without a slot.
+    #[test]
+    fn a_process_whose_slots_are_closed_asks_for_one_each_second_while_its_calls_run() {
+        let start = Instant::now();
+        let limit = |at_once| Allowed { calls: None, per_ms: 1_000, at_once: Some(at_once) };
+        let mut shrunk = holding(limit(20), 10, &[7], (start, 0));
+        assert_eq!(shrunk.begin(at(start, 0)), Some(7));
+        goes_by(&mut shrunk, Plan { allowed: limit(2), slots: 10 }, at(start, 10));
+        let mut closed = holding(limit(2), 2, &[0], (start, 0));
+        closed.held[0].running = 1;
+        closed.held[0].close(at(start, 0));
+        for (mut known, from) in [(shrunk, 10), (closed, 500 + LIMIT_LEFT_MS)] {
+            let claims = steps(&mut known, start, 10..7_000).into_iter();
+            let times: Vec<_> =
+                claims.filter(|(_, step)| matches!(step, SlotRequest::Claim(_))).map(|(t, _)| t).collect();
+            assert_eq!(times[0], from);
+            assert!((4..=8).contains(&times.len()), "{times:?}");
+        }
+    }
+
+    #[test]
+    fn how_long_one_waits_for_another_slot_does_not_begin_anew_with_each_invocation() {
+        let start = Instant::now();
+        let mut known = holding(RATE, 2, &[0], (start, 0));
+        for _ in 0..4 {
+            known.claimed(1, SlotAnswer::Busy(ms(1)), at(start, 1_000));
+        }
+        assert!(known.leave(at(start, 1_001)).is_empty());
+        known.claimed(1, SlotAnswer::Busy(ms(1)), at(start, 2_000));
+        assert_eq!(known.more_at - start, ms(2_000 + 15_000));
+    }
+
     /// A call that runs keeps its slot, also one that is to be let go: it counts as long as it runs.
     #[test]
     fn a_slot_in_which_a_call_runs_is_renewed_until_that_ends_and_let_go_then() {
@@ -619,7 +673,6 @@ mod tests {
         for t in [67_500, 75_000, 82_500] {
             assert_eq!(known.next(at(start, t), 9, 0), Ok(SlotRequest::Renew(0)), "{t}");
             goes_on(&mut known, 0, at(start, t));
-            assert!(!matches!(known.next(at(start, t), 9, 0), Ok(SlotRequest::Claim(_))));
         }
         known.end(0, since);
         assert_eq!(known.begin(at(start, 83_000)), None, "it is for others");
@@ -665,6 +718,7 @@ mod tests {
         assert!(short.begin(at(start, 1_000)).is_some() && short.begin(at(start, 1_001)).is_some());
         assert!(short.begin(at(start, 1_001)).is_none());
         assert_eq!(short.leave(at(start, 1_002)), [0], "half of the others are for the process that has none");
+        assert!(short.leave(at(start, 1_003)).is_empty(), "and no more when that is known");
     }
 
     #[test]

@@ -16,6 +16,9 @@ const TERM_INTERVALS: u32 = 60;
 /// After so many refusals a process says that it has none, though others may be free that it has not asked for.
 const IN_VAIN: u32 = 10;
 
+/// So many slots it asks for one right after the other where it has none and others may be free.
+const IN_A_ROW: u32 = 20;
+
 /// What a process knows of the others that share a limit, and how it came by its own slots.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
@@ -57,19 +60,19 @@ impl Turn {
 
     /// Notes that one was refused, where the process has some or none, so many are used, and another one may be free. Returns after how
     /// long it is to ask for another.
-    pub(super) fn refused(&mut self, now: Instant, has_some: bool, (may_be_free, used): (bool, u32)) -> Duration {
+    pub(super) fn refused(&mut self, has_some: bool, (may_be_free, used): (bool, u32)) -> Duration {
         if has_some {
             (self.refused_without, self.refused_with) = (0, self.refused_with.saturating_add(1));
             return ms((LIMIT_ASK_MS << (self.refused_with - 1).min(8)).min(LIMIT_MORE_MS));
         }
         (self.refused_without, self.refused_with) = (self.refused_without.saturating_add(1), 0);
-        self.marks = !self.is_wanted(now) && (!may_be_free || self.refused_without >= IN_VAIN);
-        ms(if may_be_free && self.refused_without < used { LIMIT_NEXT_MS } else { LIMIT_ASK_MS })
+        self.marks = !may_be_free || self.refused_without >= IN_VAIN;
+        ms(if may_be_free && self.refused_without < used.min(IN_A_ROW) { LIMIT_NEXT_MS } else { LIMIT_ASK_MS })
     }
 
     /// Notes for how long some process has no slot, as its mark says; this one has so many.
     pub(super) fn told(&mut self, now: Instant, for_time: Duration, has: usize) {
-        (self.marks, self.wanted_until) = (false, now + for_time.min(ms(LIMIT_WANTED_MS)));
+        self.wanted_until = now + for_time.min(ms(LIMIT_WANTED_MS));
         let every = match has {
             _ if self.is_wanted(now) => LIMIT_MARKED_MS,
             0 | 1 => 3 * LIMIT_LISTEN_MS,
@@ -78,9 +81,9 @@ impl Turn {
         self.listen_at = now + ms(every);
     }
 
-    /// Ends an invocation: what was refused in it says nothing of the next one.
+    /// Ends an invocation: that it found none says nothing of the next one.
     pub(super) fn rest(&mut self) {
-        (self.refused_without, self.refused_with, self.marks) = (0, 0, false);
+        (self.refused_without, self.marks) = (0, false);
     }
 
     /// Returns whether some process has none.
@@ -93,9 +96,9 @@ impl Turn {
         self.is_wanted(now).then_some(self.wanted_until)
     }
 
-    /// Returns whether the process is to say that it has none.
-    pub(super) fn marks(&self, now: Instant) -> bool {
-        self.marks && !self.is_wanted(now)
+    /// Returns when the process is to say that it has none: once no mark says so.
+    pub(super) fn marks_at(&self, now: Instant) -> Option<Instant> {
+        self.marks.then_some(self.wanted_until.max(now))
     }
 
     /// Returns when it is to look whether some process has none, where it has so many, and would let one go.

@@ -78,12 +78,11 @@ impl SharedLimit {
         let found = FoundPlan::of(asker.get(&self.records.plan).await?, asked.wall, self.policy.skew, own);
         if let FoundPlan::Fresh(record) | FoundPlan::Old(record) = &found {
             self.warn_of_clock(asker, record.lease_until, LIMIT_PLAN_MS);
-            self.warn_of_other(asker, record, own);
         }
         match &found {
-            FoundPlan::Fresh(record) => return Ok(SeenPlan::of(record, asked)),
+            FoundPlan::Fresh(record) if !self.may_be_of_another(record, own) => return Ok(SeenPlan::of(record, asked)),
             FoundPlan::Left => return Ok(None),
-            FoundPlan::Old(_) | FoundPlan::None => {}
+            FoundPlan::Fresh(_) | FoundPlan::Old(_) | FoundPlan::None => {}
         }
         let set = Allowed::set_by(asker.get(&self.records.set).await?.as_ref(), asker.clock.now());
         let plan = Plan { allowed: set.map_or(own.allowed, |set| set.over(own.allowed)), ..own };
@@ -91,7 +90,12 @@ impl SharedLimit {
             FoundPlan::Old(record) if Plan::held_by(&record) == Some(plan) => {
                 self.renew_plan(asker, plan, &record).await
             }
-            FoundPlan::Fresh(record) | FoundPlan::Old(record) => Ok(SeenPlan::of(&record, asked)),
+            FoundPlan::Fresh(record) | FoundPlan::Old(record) => {
+                if Plan::held_by(&record) != Some(plan) && self.may_be_of_another(&record, own) {
+                    self.warn_of_other(asker, &record);
+                }
+                Ok(SeenPlan::of(&record, asked))
+            }
             FoundPlan::Left | FoundPlan::None => self.claim_plan(asker, plan).await,
         }
     }
@@ -231,11 +235,13 @@ impl SharedLimit {
         }
     }
 
-    /// Logs once that others renew a plan who set the limit otherwise. One of theirs that just ends is renewed by nobody.
-    fn warn_of_other(&self, asker: Asker<'_>, held: &Record, own: Plan) {
-        if held.fingerprint == own.fingerprint() {
-            return;
-        }
+    /// Returns whether a plan was claimed by a process that sets the limit otherwise, and that was not logged.
+    fn may_be_of_another(&self, held: &Record, own: Plan) -> bool {
+        held.fingerprint != own.fingerprint() && !self.state().warned.differs
+    }
+
+    /// Logs once that others renew a plan which is not what this process would set. One that just ends is renewed by nobody.
+    fn warn_of_other(&self, asker: Asker<'_>, held: &Record) {
         let mut state = self.state();
         let seen = (held.fence, held.lease_until);
         let before = state.warned.differs_from.replace(seen).filter(|(fence, _)| *fence == held.fence);
