@@ -6,6 +6,7 @@
 
 pub(crate) mod breaker;
 mod claiming;
+mod kept;
 mod operating;
 pub(crate) mod plan;
 mod policy;

@@ -25,19 +25,19 @@ use crate::limits::{LIMIT_ASK_MS, LIMIT_LEFT_MS, LIMIT_NEXT_MS, LIMIT_SLOTS_MAX}
 #[derive(Debug, Clone)]
 pub(crate) struct LimitSlots {
     plan: KnownPlan,
-    held: Vec<LimitSlot>,
+    pub(super) held: Vec<LimitSlot>,
     /// Of each slot: when it may be free, as far as is known.
     free_at: Vec<Instant>,
     /// When one is asked for where the process has none, and when another one beside those that it has.
-    ask_at: Instant,
+    pub(super) ask_at: Instant,
     more_at: Instant,
-    turn: Turn,
+    pub(super) turn: Turn,
     /// Whether an answer is awaited to what is neither a renewal nor a release.
     asking: bool,
     /// Whether a message had to wait for the next call lately, and not for a slot.
-    short: bool,
+    pub(super) short: bool,
     /// Whether slots are kept at the end of this invocation, once that is decided.
-    keeps: Option<bool>,
+    pub(super) keeps: Option<bool>,
 }
 
 impl LimitSlots {
@@ -68,13 +68,13 @@ impl LimitSlots {
     }
 
     /// Forgets the slots whose leases are over.
-    fn forget(&mut self, now: Now) {
+    pub(super) fn forget(&mut self, now: Now) {
         self.held.retain(|slot| !slot.is_over(now));
         self.note_turn(now);
     }
 
     /// Notes that the process has a slot, if it does.
-    fn note_turn(&mut self, now: Now) {
+    pub(super) fn note_turn(&mut self, now: Now) {
         if self.held.iter().any(|slot| !slot.is_over(now)) {
             self.turn.goes_on(now.mono);
         }
@@ -90,7 +90,7 @@ impl LimitSlots {
     }
 
     /// The slots in which calls may begin, and how many at once in each. None without a plan that holds.
-    fn open(&self, now: Now) -> impl Iterator<Item = (&LimitSlot, u32)> {
+    pub(super) fn open(&self, now: Now) -> impl Iterator<Item = (&LimitSlot, u32)> {
         let (plan, holds) = (self.plan(), self.plan.holds(now));
         let free = move |slot: &LimitSlot| plan.at_once_in(slot.number).saturating_sub(slot.running);
         let is_open = move |slot: &&LimitSlot| holds && !slot.is_over(now) && !self.is_closed(slot, now);
@@ -303,49 +303,6 @@ impl LimitSlots {
     /// Gives up on an answer: whoever waited for it has no more time.
     pub(crate) fn unasked(&mut self) {
         self.asking = false;
-    }
-
-    /// Notes that messages had no turn in an invocation.
-    pub(crate) fn unserved(&mut self) {
-        self.short |= !self.held.is_empty();
-    }
-
-    /// Returns after how long a message has its turn in a slot that was granted too late for a call in this invocation: within its
-    /// lease, in which the message must be received again. Such a slot is kept until then. `None` where there is none, or all its
-    /// turns are for others.
-    pub(crate) fn promise(&mut self, now: Now) -> Option<Duration> {
-        self.forget(now);
-        let interval = self.interval();
-        let turns = self.open(now).filter_map(|(slot, _)| Some((slot.turn(interval)?, slot.number)));
-        let (at, number) = turns.min()?;
-        self.held.iter_mut().filter(|slot| slot.number == number).for_each(|slot| slot.promised = Some(at));
-        Some(at.saturating_duration_since(now.mono))
-    }
-
-    /// Returns the slots that are let go where the process may have no more work. Where messages had to wait for their calls, or no
-    /// process is known that has none, only those that it has no right to any more: kept, they cost nothing, and a call in them waits for
-    /// nothing. The only slot of all is not kept, and none is let go to which messages come back.
-    pub(crate) fn leave(&mut self, now: Now) -> Vec<u32> {
-        self.note_turn(now);
-        self.turn.rest();
-        let is_free = self.plan().used() > 1 && !self.turn.is_wanted(now.mono);
-        let keeps = *self.keeps.get_or_insert(std::mem::take(&mut self.short) || is_free);
-        let closed = self.held.iter().any(|slot| slot.closes_at().is_some());
-        let left = self.let_go(|slot| if keeps { slot.closes_at().is_some() } else { !slot.is_awaited(now) });
-        if closed && self.held.is_empty() {
-            self.ask_at = self.ask_at.max(now.mono + ms(LIMIT_LEFT_MS));
-        }
-        left
-    }
-
-    /// Returns all slots that are not used, which are let go where the process ends.
-    pub(crate) fn leave_all(&mut self) -> Vec<u32> {
-        self.let_go(|_| true)
-    }
-
-    fn let_go(&mut self, which: impl Fn(&LimitSlot) -> bool) -> Vec<u32> {
-        let is_idle = |slot: &mut LimitSlot| slot.running == 0 && !slot.renewing && which(slot);
-        self.held.extract_if(.., is_idle).map(|slot| slot.number).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A limit in the engine: nothing is claimed or started beyond it. What it decides is in `protocol/{rate,plan,slot,slots}.rs`; an engine
+//! A limit in the engine: nothing is claimed or started beyond it. What it decides is in `protocol/{rate,plan,slot,turn,slots,kept}.rs`; an engine
 //! without a limit comes by none of this.
 //!
 //! | module | holds |
