@@ -469,9 +469,8 @@ mod tests {
         assert_eq!(known.next(at(start, 7_600), 9, 3), Err(Some(renew_at)));
         assert_eq!(known.next(at(start, 7_605), 9, 3), Ok(SlotRequest::Renew(4)));
         goes_on(&mut known, 4, at(start, 7_605));
-        goes_on(&mut known, 4, at(start, 15_105));
-        assert_eq!(known.next(at(start, 18_249), 9, 3), Err(Some(start + ms(18_250))));
-        assert_eq!(known.next(at(start, 18_250), 9, 3), Ok(SlotRequest::Claim(3)));
+        assert_eq!(known.next(at(start, 11_249), 9, 3), Err(Some(start + ms(11_250))));
+        assert_eq!(known.next(at(start, 11_250), 9, 3), Ok(SlotRequest::Claim(3)));
     }
 
     /// What a process does by itself while messages wait, each millisecond until then.
@@ -606,7 +605,7 @@ mod tests {
     fn how_long_one_waits_for_another_slot_does_not_begin_anew_with_each_invocation() {
         let start = Instant::now();
         let mut known = holding(RATE, 2, &[0], (start, 0));
-        for _ in 0..4 {
+        for _ in 0..9 {
             known.claimed(1, SlotAnswer::Busy(ms(1)), at(start, 1_000));
         }
         assert!(known.leave(at(start, 1_001)).is_empty());

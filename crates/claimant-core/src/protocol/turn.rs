@@ -19,6 +19,9 @@ const IN_VAIN: u32 = 10;
 /// So many slots it asks for one right after the other where it has none and others may be free.
 const IN_A_ROW: u32 = 20;
 
+/// So many where it has one: others that began with it took some meanwhile.
+const MORE_IN_A_ROW: u32 = 5;
+
 /// What a process knows of the others that share a limit, and how it came by its own slots.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
@@ -63,7 +66,10 @@ impl Turn {
     pub(super) fn refused(&mut self, has_some: bool, (may_be_free, used): (bool, u32)) -> Duration {
         if has_some {
             (self.refused_without, self.refused_with) = (0, self.refused_with.saturating_add(1));
-            return ms((LIMIT_ASK_MS << (self.refused_with - 1).min(8)).min(LIMIT_MORE_MS));
+            let longer = self.refused_with.saturating_sub(MORE_IN_A_ROW);
+            let is_first = may_be_free && longer == 0;
+            // Sooner than the one that was granted it asks for its next one: so two that began together share them.
+            return ms(if is_first { LIMIT_NEXT_MS / 2 } else { (LIMIT_ASK_MS << longer.min(8)).min(LIMIT_MORE_MS) });
         }
         (self.refused_without, self.refused_with) = (self.refused_without.saturating_add(1), 0);
         self.marks = !may_be_free || self.refused_without >= IN_VAIN;
