@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::clock::Timestamp;
 pub use crate::engine::limit::worker::{LimitTurn, Line, WorkerLimit};
 use crate::key::ConsumerName;
 use crate::limits::{LIMIT_SLOTS_DEFAULT, LIMIT_SLOTS_MAX};
@@ -17,6 +18,12 @@ pub const LIMIT_PLAN: &str = "plan";
 
 /// What follows them in the key of the mark that a process has no slot.
 pub const LIMIT_WANTED: &str = "wanted";
+
+/// Returns whether a lease of so many milliseconds ends later than it can, whatever clocks within this skew say: one of them is far off.
+#[must_use]
+pub fn ends_too_late(until: Timestamp, lease_ms: u64, (now, skew): (Timestamp, Duration)) -> bool {
+    until > now.plus(Duration::from_millis(lease_ms) + skew * 3)
+}
 
 /// A limit across all processes: how many messages are started each second for a system that handlers call, or run at once, or both.
 ///

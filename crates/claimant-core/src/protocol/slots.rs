@@ -215,15 +215,17 @@ impl LimitSlots {
         let others = (0..used).filter(|number| !self.holds(*number));
         let other = others.min_by_key(|number| (free_at(number), known(number), turn(number)));
         let Some(first) = self.open(now).map(|(slot, _)| slot.since).min() else {
-            if self.turn.marks_at(now.mono).is_some_and(|at| at <= now.mono) {
+            let marks_at = self.turn.marks_at(now.mono);
+            if marks_at.is_some_and(|at| at <= now.mono) {
                 return Ok(SlotRequest::Mark);
             }
-            let marks_at = self.turn.marks_at(now.mono).unwrap_or(look_at);
             // Others come first for what it has closed for them. Then one is asked for even where it should not be free: its owner can
             // have let it go.
             let closed = self.held.iter().filter_map(|slot| Some(slot.closes_at()? + ms(LIMIT_LEFT_MS)));
             let at = closed.fold(self.ask_at, Instant::max);
-            return other.map_or(Err(look_at), |number| asks(number, at)).map_err(|at| at.min(marks_at));
+            return other
+                .map_or(Err(look_at), |number| asks(number, at))
+                .map_err(|at| marks_at.into_iter().fold(at, Instant::min));
         };
         let listen_at = self.turn.listen_at(now.mono, self.held.len(), self.interval());
         if listen_at.is_some_and(|at| at <= now.mono) {

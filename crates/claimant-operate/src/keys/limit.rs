@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::limit::{Allowed, LIMIT_CONSUMER, LIMIT_PLAN, Plan};
+use claimant_core::limit::{Allowed, LIMIT_CONSUMER, LIMIT_PLAN, Plan, ends_too_late};
 use claimant_core::limits::{LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_SLOTS_MAX, WINDOW_MAX_S};
 use claimant_core::protocol::{ClaimPolicy, ClaimRequest, Likely};
 use claimant_core::{ConsumerName, Error, Fingerprint, Key, MessageId, OwnerToken, Record, RecordId, Replaced, State};
@@ -51,11 +51,11 @@ pub struct LimitUse {
 impl LimitUse {
     /// Returns the keys that are held for longer than any lease lasts: a clock is far off, that of who holds it or this one.
     #[must_use]
-    pub fn held_too_long(&self, name: &str, (now, skew): (Timestamp, Duration)) -> Vec<String> {
+    pub fn held_too_long(&self, name: &str, clock: (Timestamp, Duration)) -> Vec<String> {
         let plan = self.plan.map(|(_, until)| (LIMIT_PLAN.to_owned(), until, LIMIT_PLAN_MS));
         let slots = self.slots.iter().map(|slot| (slot.number.to_string(), slot.until, LIMIT_LEASE_MS));
-        let latest = |lease_ms: u64| now.plus(Duration::from_millis(lease_ms) + skew * 3);
-        let too_long = plan.into_iter().chain(slots).filter(|(_, until, lease_ms)| *until > latest(*lease_ms));
+        let too_long =
+            plan.into_iter().chain(slots).filter(|(_, until, lease_ms)| ends_too_late(*until, *lease_ms, clock));
         too_long.map(|(key, ..)| format!("{LIMIT_CONSUMER}#{name}/{key}")).collect()
     }
 }

@@ -7,10 +7,11 @@ use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::engine::asker::Asker;
 use crate::error::Chain;
+use crate::limit::ends_too_late;
 use crate::limits::{LIMIT_ASK_MS, LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_WANTED_MS};
 use crate::protocol::plan::{FoundPlan, SeenPlan};
 use crate::protocol::rate::{Allowed, Plan};
-use crate::protocol::slots::{SlotAnswer, SlotRequest};
+use crate::protocol::slots::{Now, SlotAnswer, SlotRequest};
 use crate::protocol::{ClaimPolicy, Refusal, Renewal, claim_of};
 use crate::record::Record;
 use crate::store::{ClaimAnswer, Renewed, StoreError};
@@ -104,9 +105,7 @@ impl SharedLimit {
     async fn renew_plan(&self, asker: Asker<'_>, plan: Plan, held: &Record) -> Result<Option<SeenPlan>, StoreError> {
         let asked = now(asker.clock);
         let mut claim = claim_of(self.records.plan.clone(), held, 0);
-        let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_PLAN_MS));
-        let renewal = Renewal { lease_until, now: asked.wall, policy: self.policy };
-        let renewed = asker.renew(&mut claim, renewal).await?;
+        let renewed = asker.renew(&mut claim, self.renewal(asked, LIMIT_PLAN_MS)).await?;
         Ok((renewed == Renewed::Held).then_some(SeenPlan { plan, lease_until: claim.lease_until, asked }))
     }
 
@@ -189,6 +188,12 @@ impl SharedLimit {
         }
     }
 
+    /// Returns what renews a lease of so many milliseconds, asked for at this time.
+    fn renewal(&self, asked: Now, lease_ms: u64) -> Renewal {
+        let lease_until = asked.wall.plus(Duration::from_millis(lease_ms));
+        Renewal { lease_until, now: asked.wall, policy: self.policy }
+    }
+
     fn take_claim(&self, number: u32) -> Option<Claim> {
         let mut state = self.state();
         let at = state.claims.iter().position(|(other, _)| *other == number)?;
@@ -201,9 +206,7 @@ impl SharedLimit {
             self.with(|slots| slots.renewed(number, asked, Ok(None)));
             return;
         };
-        let lease_until = asked.wall.plus(Duration::from_millis(LIMIT_LEASE_MS));
-        let renewal = Renewal { lease_until, now: asked.wall, policy: self.policy };
-        let answer = match asker.renew(&mut claim, renewal).await {
+        let answer = match asker.renew(&mut claim, self.renewal(asked, LIMIT_LEASE_MS)).await {
             Ok(Renewed::Held) => Ok(Some(claim.lease_until)),
             Ok(Renewed::Lost) => Ok(None),
             Err(_) => Err(()),
@@ -229,8 +232,9 @@ impl SharedLimit {
 
     /// Logs once that a lease, as was just answered, ends later than one of so many milliseconds does, whatever clocks within the margin say.
     fn warn_of_clock(&self, asker: Asker<'_>, until: Timestamp, lease_ms: u64) {
-        let latest = asker.clock.now().plus(Duration::from_millis(lease_ms) + self.policy.skew * 3);
-        if until > latest && !std::mem::replace(&mut self.state().warned.far, true) {
+        if ends_too_late(until, lease_ms, (asker.clock.now(), self.policy.skew))
+            && !std::mem::replace(&mut self.state().warned.far, true)
+        {
             tracing::warn!(consumer = %asker.consumer, downstream = self.own().downstream, until = until.to_utc(), "a slot or the plan of the limit is held for longer than any lease lasts, so a clock is far off, this one or that of the process which wrote it; `claimant limit` shows which");
         }
     }
