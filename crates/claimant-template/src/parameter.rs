@@ -38,17 +38,11 @@ impl Demands {
         }
     }
 
-    /// Returns why the value is not what is demanded, however its quotes were: AWS makes `true` of `Yes` where there are none. Never quotes
-    /// the value: it may be a secret.
+    /// Returns why the value is not what is demanded. Never quotes the value: it may be a secret.
     pub fn broken(&self, value: &str) -> Option<String> {
-        let item = |item: &str| {
-            let why = self.broken_item(item)?;
-            let read = boolean(item).is_some_and(|read| self.broken_item(read).is_none());
-            (!read).then_some(why)
-        };
         let why = match self.list {
-            true => value.split(',').find_map(|one| item(one.trim())),
-            false => item(value),
+            true => value.split(',').find_map(|one| self.broken_item(one.trim())),
+            false => self.broken_item(value),
         };
         let described = self.description.as_ref().map_or_else(String::new, |text| format!(" ({text})"));
         why.map(|why| why + &described)
@@ -79,19 +73,10 @@ impl Demands {
     }
 }
 
-/// The text that AWS makes of a word that is a boolean in YAML 1.1, unless there are quotes.
-fn boolean(word: &str) -> Option<&'static str> {
-    const WORDS: [(&str, &str); 2] =
-        [("true", "y Y yes Yes YES on On ON true True TRUE"), ("false", "n N no No NO off Off OFF false False FALSE")];
-    WORDS.iter().find(|(_, words)| words.split(' ').any(|one| one == word)).map(|(boolean, _)| *boolean)
-}
-
 /// Whether AWS may make the same of both. Numbers are compared by their value: how it writes one that has no quotes is not documented.
 fn is_same(one: &str, other: &str) -> bool {
-    fn both<T: PartialEq>(read: impl Fn(&str) -> Option<T>, one: &str, other: &str) -> bool {
-        read(one).is_some_and(|one| read(other) == Some(one))
-    }
-    one == other || both(boolean, one, other) || both(|text| text.parse::<f64>().ok(), one, other)
+    let number = |text: &str| text.parse::<f64>().ok();
+    one == other || number(one).is_some_and(|one| number(other) == Some(one))
 }
 
 fn whole(pattern: &str) -> Option<Regex> {

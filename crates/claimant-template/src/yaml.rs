@@ -266,9 +266,22 @@ impl Tree {
 }
 
 fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, line: usize) -> Node {
-    let is_null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
-    let kind = if is_null && tag.is_none() { Kind::Null } else { Kind::Text(written(text)) };
+    let is_plain = style == ScalarStyle::Plain && tag.is_none();
+    let kind = match &*text {
+        "" | "~" | "null" | "Null" | "NULL" if is_plain => Kind::Null,
+        word if is_plain && let Some(boolean) = boolean(word) => Kind::Text(boolean.into()),
+        _ => Kind::Text(written(text)),
+    };
     called(tag.and_then(function), Node { line, kind })
+}
+
+/// The text that AWS, whose parsers are of YAML 1.1, makes of a word without quotes, in a key as in a value. It keeps `y` and `n`.
+fn boolean(word: &str) -> Option<&'static str> {
+    match word {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => Some("true"),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => Some("false"),
+        _ => None,
+    }
 }
 
 /// The function that a tag names; YAML's own tags, such as `!!str`, name none.

@@ -25,6 +25,11 @@ const READ: &[(&str, &str)] = &[
     ("A: &a {x: 1, y: 2}\nB:\n  <<: *a\n  y: 3\nC: *a", "{A={x=1@1 y=2@1}@1 B={x=1@1 y=3@4}@2 C={x=1@1 y=2@1}@5}@1"),
     ("A: !!str 3\nB: ''\nC: 'null'", "{A=3@1 B=@2 C=null@3}@1"),
     ("", "null@1"),
+    // A boolean of YAML 1.1 has the text that AWS makes of it, unless there are quotes or a tag.
+    (
+        "A: [Yes, OFF, true, y, 'Yes', !Ref On, !!str no]\nOn: |\n  yes",
+        "{A=[true@1 false@1 true@1 y@1 Yes@1 Ref(On@1)@1 no@1]@1 true=yes\n@2}@1",
+    ),
     // YAML 1.2 does not have these; CloudFormation and SAM CLI take them.
     (
         "A: !Join [-, [a, -]]\nB: {x: -}\nC: |\n  [-, b]\nD: \"[-, \\u002d]\"",

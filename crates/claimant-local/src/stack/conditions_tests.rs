@@ -46,6 +46,8 @@ fn conditions_hold_or_do_not() {
         ("!Or [!Condition HasDatabase, !Equals [!Ref Stage, prod]]", false, true),
         ("!Or [!Condition HasDatabase, !Not [!Equals [!Ref Stage, prod]]]", true, true),
         ("!Equals [1, \"1\"]", true, true),
+        ("!Equals [Yes, true]", true, true),
+        ("!Equals [Yes, \"Yes\"]", false, false),
     ];
     for (condition, without, with) in table {
         for (parameters, expected) in [(&[][..], without), (&[("DatabaseUrl", "postgres://x")][..], with)] {

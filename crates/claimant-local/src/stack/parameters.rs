@@ -72,14 +72,15 @@ mod tests {
             (r#"Type: String, Default: True, AllowedValues: ["true", "false"]"#, None, &[]),
             ("Type: String, Default: false, AllowedValues: [True, False]", None, &[]),
             ("Type: String, AllowedValues: [Yes, No]", Some("true"), &[]),
-            ("Type: String, AllowedValues: [on, OFF]", Some("on"), &[]),
-            ("Type: String, AllowedValues: [Yes, No]", Some("maybe"), &["is not one of AllowedValues: Yes, No"]),
-            ("Type: String, AllowedValues: [Yes]", Some("yEs"), &["is not one of"]),
+            ("Type: String, AllowedValues: [on, OFF]", Some("on"), &["is not one of AllowedValues: true, false"]),
+            (r#"Type: String, AllowedValues: ["on", "off"]"#, Some("on"), &[]),
+            ("Type: String, Default: y, AllowedValues: [y, n]", None, &[]),
+            ("Type: String, AllowedValues: [Yes, No]", Some("Yes"), &["is not one of AllowedValues: true, false"]),
             ("Type: String, AllowedValues: [Yes]", Some("false"), &["is not one of"]),
             ("Type: String, Default: Yes, AllowedPattern: true|false", None, &[]),
             ("Type: Number, Default: 1, AllowedValues: [0.50, 1.0]", None, &[]),
             ("Type: Number, AllowedValues: [0.50, 1.0]", Some("2"), &["is not one of"]),
-            ("Type: CommaDelimitedList, AllowedValues: [True]", Some("true, yes"), &[]),
+            ("Type: CommaDelimitedList, AllowedValues: [True]", Some("true,true"), &[]),
         ];
         for (definition, value, expected) in cases {
             let loaded = load(definition, *value);
