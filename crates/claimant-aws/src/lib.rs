@@ -7,6 +7,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | [`asked()`] | requests that can be repeated, tried again: for operators and the doctor |
 //! | `configured` | endpoints that are set, refused where they are no URL |
 //! | `credentials` | credentials that take too long to be had, and the failure that all who wait for them share |
 //! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
@@ -20,6 +21,7 @@
 //! | [`sqs`] | what SQS takes of a message |
 //! | `unsent` | requests that certainly never left the process |
 
+mod asked;
 mod configured;
 mod credentials;
 pub mod endpoints;
@@ -37,6 +39,7 @@ mod unsent;
 use std::thread;
 use std::time::Duration;
 
+pub use asked::asked;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;

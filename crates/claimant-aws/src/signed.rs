@@ -52,7 +52,7 @@ impl Service {
 }
 
 /// A request, before it is signed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Request<'a> {
     /// Of which service.
     pub service: Service,

@@ -1,20 +1,17 @@
 //! The operations of Lambda that operators need: functions and event source mappings.
 //!
-//! [`signed`](claimant_aws::signed) says why they are not the SDK's. Paths and fields are those of Lambda's API reference. What the SDK
-//! adds is here: pages and further tries.
+//! [`signed`](claimant_aws::signed) says why they are not the SDK's. Paths and fields are those of Lambda's API reference.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher as _};
-use std::time::Duration;
 
 use aws_config::SdkConfig;
+use claimant_aws::asked;
 use claimant_aws::mapping::{EventSourceMapping, Mappings, PATH, REPORTS, is_in_use};
-use claimant_aws::signed::{Answer, Request, Service, encoded, ready, send};
-use claimant_core::{Clock as _, Error, ErrorKind, SystemClock};
+use claimant_aws::signed::{Answer, Request, Service, encoded, ready};
+use claimant_core::{Error, ErrorKind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::aws::{answered, no_answer, not_made, not_of, refused};
 
@@ -141,46 +138,23 @@ impl Lambda {
         }
     }
 
-    /// Returns the answer to a request, of which a refusal is one. Tries again, as often and after as long as the SDK's clients of this
-    /// configuration do, where too many ask, Lambda fails, or no answer comes. All of these requests can be repeated.
-    async fn answer(
-        &self,
-        purpose: Purpose<'_>,
-        (method, path, body): (&'static str, String, String),
-    ) -> Result<Answer, Error> {
-        sign_in(&self.aws, purpose.what).await?;
-        let aws = &self.aws;
-        let (tries_max, first_pause) =
-            aws.retry_config().map_or((1, Duration::ZERO), |retry| (retry.max_attempts(), retry.initial_backoff()));
-        let mut tries = 1;
-        loop {
-            let pause = spread(first_pause * 2_u32.saturating_pow(tries - 1), &path);
-            let request = Request::json(Service::LAMBDA, "", (method, path.clone(), body.clone()));
-            let answer = send(aws, request, || Ok(SystemClock.now())).await;
-            let is_passing = answer.as_ref().map_or(true, |answer| answer.status == 429 || answer.status >= 500);
-            if !is_passing || tries >= tries_max {
-                return answer.map_err(|error| no_answer(purpose.what, &error));
-            }
-            tries += 1;
-            sleep(pause).await;
-        }
+    /// Returns the answer to a request, of which a refusal is one. All of these requests can be repeated.
+    async fn answer(&self, purpose: Purpose<'_>, request: (&'static str, String, String)) -> Result<Answer, Error> {
+        let request = Request::json(Service::LAMBDA, "", request);
+        asked(&self.aws, &request).await.map_err(|error| unanswered(purpose.what, &error))
     }
 }
 
-/// Has the credentials at hand: without any, nothing is sent, and it is not tried again.
+/// Has the credentials at hand: without any, nothing is sent.
 pub(crate) async fn sign_in(aws: &SdkConfig, what: &str) -> Result<(), Error> {
-    ready(aws).await.map_err(|error| match error.kind() {
-        ErrorKind::Invalid => not_made(what, &error.to_string()),
-        _ => no_answer(what, &error),
-    })
+    ready(aws).await.map_err(|error| unanswered(what, &error))
 }
 
-/// Returns a pause of the upper half of this one, so that requests that failed together do not come back together.
-fn spread(pause: Duration, path: &str) -> Duration {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(path.as_bytes());
-    // OK because a remainder of 1,000 fits.
-    pause / 2 + pause / 2 * (hasher.finish() % 1_000) as u32 / 1_000
+fn unanswered(what: &str, error: &Error) -> Error {
+    match error.kind() {
+        ErrorKind::Invalid => not_made(what, &error.to_string()),
+        _ => no_answer(what, error),
+    }
 }
 
 /// What a request is for: what cannot be done without it, and the permission that it needs.
@@ -230,13 +204,5 @@ mod tests {
             let expected = format!("the function worker cannot be read: the request cannot be made: {why}");
             assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, expected));
         }
-    }
-
-    #[test]
-    fn pauses_are_spread_over_their_upper_half() {
-        let pause = Duration::from_millis(100);
-        let paths: Vec<_> = (0..100).map(|n| spread(pause, &format!("/tags/{n}"))).collect();
-        assert!(paths.iter().all(|spread| (pause / 2..pause).contains(spread)), "{paths:?}");
-        assert!(paths.iter().any(|spread| *spread != paths[0]));
     }
 }

@@ -1,20 +1,11 @@
 //! AWS, asked with [signed](claimant_aws::signed) requests.
 
-use std::time::Duration;
-
 use aws_config::SdkConfig;
-use claimant::{Clock as _, SystemClock};
-use claimant_aws::signed::{ready, send};
+use claimant_aws::asked;
 use serde_json::Value;
 
 use super::answers::{Account, NO_ANSWER, Refused, Request};
 use super::wire;
-
-/// Pauses before a request is sent once more: where no answer came, the service fails, or too many ask it.
-const PAUSES_MS: [u64; 2] = [500, 2_000];
-
-/// What codes have in them where too many ask.
-const THROTTLED: [&str; 3] = ["Throttl", "TooManyRequests", "RequestLimitExceeded"];
 
 /// The account that the configuration's credentials are for, in its Region.
 #[derive(Debug, Clone)]
@@ -29,28 +20,14 @@ impl Aws {
     }
 }
 
-/// Whether another try may be answered otherwise.
-fn is_transient(status: Option<u16>, code: &str) -> bool {
-    status.is_none_or(|status| status == 429 || status >= 500) || THROTTLED.iter().any(|one| code.contains(one))
-}
-
 impl Account for Aws {
     async fn ask(&self, request: Request) -> Result<Value, Refused> {
-        let refused = |code: String| Refused { operation: request.operation, about: request.about(), code };
-        ready(&self.config).await.map_err(|e| refused(with_causes(&e)))?;
-        let mut pauses = PAUSES_MS.into_iter();
-        loop {
-            let (status, answer) = match send(&self.config, wire::sent(&request), || Ok(SystemClock.now())).await {
-                Ok(got) => (Some(got.status), wire::received(request.service, &got)),
-                Err(e) => (None, Err(with_causes(&e))),
-            };
-            match (answer, pauses.next()) {
-                (Err(code), Some(pause_ms)) if is_transient(status, &code) => {
-                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-                }
-                (answer, _) => return answer.map_err(refused),
-            }
-        }
+        let answer = asked(&self.config, &wire::sent(&request)).await.map_err(|error| with_causes(&error));
+        answer.and_then(|answer| wire::received(request.service, &answer)).map_err(|code| Refused {
+            operation: request.operation,
+            about: request.about(),
+            code,
+        })
     }
 }
 
