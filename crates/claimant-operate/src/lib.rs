@@ -9,9 +9,9 @@
 //! | [`depths`] | how many messages queues hold |
 //! | [`intake`] | event source mappings: paused and resumed |
 //! | [`keys`] | records of keys: inspected, listed, released, reset, forgotten, resolved |
+//! | [`log_lines`] | the functions' log lines, as they come |
 //! | [`logs`] | what the functions of an account have logged |
 //! | [`open`] | opens the stores of a target |
-//! | [`outcomes`] | log lines as they come, and the outcomes that they tell |
 //! | [`pauses`] | event source mappings that breakers have paused |
 //! | [`send`] | messages for trying things out: samples, in every envelope, in bulk, out of order |
 //! | `send_request`, `attribute` | one request that sends messages; attributes of messages, as a local cloud shows them |
@@ -32,9 +32,9 @@ mod http;
 pub mod intake;
 pub mod keys;
 mod lambda;
+pub mod log_lines;
 pub mod logs;
 pub mod open;
-pub mod outcomes;
 pub mod pauses;
 mod place;
 pub mod send;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use claimant_core::Error;
 use claimant_core::report::OUTCOME_WORDS;
-use claimant_operate::outcomes::{LogLine, Seen, read};
+use claimant_local::journal::outcomes::{Seen, read};
+use claimant_operate::log_lines::LogLine;
 use serde_json::json;
 
 use super::options::TargetOptions;
@@ -55,7 +56,7 @@ pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
             messages = Messages::default();
             continue;
         }
-        let seen = read(&line.text);
+        let seen = read(&line.text, &OUTCOME_WORDS);
         let is_again = seen.as_ref().is_some_and(|seen| messages.make_up(&line, seen));
         if is_again || !wanted(&options, seen.as_ref()) {
             continue;
@@ -122,7 +123,7 @@ mod tests {
         ] {
             let (function, stream, at) = ("f".to_owned(), String::new(), Timestamp::from_millis(0));
             let line = LogLine { function, stream, at, text, missed: 0 };
-            assert_eq!(messages.make_up(&line, &read(&line.text).unwrap()), is_again);
+            assert_eq!(messages.make_up(&line, &read(&line.text, &OUTCOME_WORDS).unwrap()), is_again);
         }
     }
 }

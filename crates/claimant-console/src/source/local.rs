@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use claimant_core::report::OUTCOME_WORDS;
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_local::cloud::View;
+use claimant_local::journal::outcomes::read;
 use claimant_local::lambda::FunctionCounters;
 use claimant_local::sqs::{Counters, Depth};
 use claimant_operate::intake::ComesBack;
-use claimant_operate::outcomes::{LogLine, LogLines, read};
+use claimant_operate::log_lines::{LogLine, LogLines};
 use claimant_operate::target::{Account, Place, Queue, Target};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -170,7 +172,7 @@ async fn count(mut lines: LogLines, outcomes: Arc<Mutex<Outcomes>>) {
 impl Outcomes {
     fn add(&mut self, line: &LogLine) {
         self.missed = self.missed.saturating_add(line.missed);
-        if let Some(batch) = read(&line.text).filter(|batch| batch.message_id.is_none()) {
+        if let Some(batch) = read(&line.text, &OUTCOME_WORDS).filter(|batch| batch.message_id.is_none()) {
             let counts = self.by_consumer.entry(batch.consumer).or_default();
             for (outcome, count) in batch.outcomes {
                 let counted = counts.entry(outcome).or_default();

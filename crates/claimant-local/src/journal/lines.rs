@@ -1,7 +1,6 @@
 //! What the lines say that functions write: text or JSON, as `claimant-lambda` formats them. Pure.
 
-use serde_json::{Map, Value};
-
+use super::fields::Fields;
 use super::what::{Claimed, Done, Level, What};
 
 const CLAIMED: &str = "message claimed";
@@ -37,85 +36,31 @@ pub fn read(line: &str) -> Read {
 }
 
 fn of_message(line: &str) -> Option<Read> {
-    if !line.contains(CLAIMED) && !line.contains(DONE) {
-        return None;
-    }
-    Fields::of(line)?.read()
-}
-
-/// Returns what follows an event's own words in a line of text. Fields of spans stand before them in braces at most: behind a field of the event,
-/// they are in what it quotes.
-fn after<'a>(line: &'a str, words: &str) -> Option<&'a str> {
-    let (before, rest) = line.split_once(words)?;
-    let has_field = |part: &str| part.split('{').next().is_some_and(|outside| outside.contains('='));
-    (!before.split('}').any(has_field)).then_some(rest)
-}
-
-/// The names and values in a line for a message.
-struct Fields {
-    is_claim: bool,
-    fields: Map<String, Value>,
-}
-
-impl Fields {
-    fn of(line: &str) -> Option<Self> {
-        if let Ok(Value::Object(fields)) = serde_json::from_str(line) {
-            let about = fields.get("message").and_then(Value::as_str)?;
-            return matches!(about, CLAIMED | DONE)
-                .then(|| Self { is_claim: about == CLAIMED, fields: fields.clone() });
-        }
-        let (about, rest) = [CLAIMED, DONE].iter().find_map(|about| Some((*about, after(line, about)?)))?;
-        let mut fields = Map::new();
-        for (name, value) in rest.split_whitespace().filter_map(|field| field.split_once('=')) {
-            // A text without quotes is one all the same: the consumer's name, and ids.
-            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
-            fields.entry(name).or_insert(value);
-        }
-        Some(Self { is_claim: about == CLAIMED, fields })
-    }
-
-    fn read(&self) -> Option<Read> {
-        let message_id = Some(self.text("message_id")?);
-        let consumer = self.text("consumer")?.into();
-        let what = if self.is_claim {
-            What::Claimed(Box::new(Claimed {
-                consumer,
-                owner: self.text("owner")?.into(),
-                fence: self.number("fence")?,
-                lease_until_ms: self.number("lease_until")?,
-                attempt: self.count("attempt")?,
-                taken_over: self.fields.get("taken_over")?.as_bool()?,
-            }))
-        } else {
-            What::Done(Box::new(Done {
-                consumer,
-                outcome: self.text("outcome")?.into(),
-                dead_lettered: self.fields.get("dead_lettered").and_then(Value::as_bool).unwrap_or_default(),
-                receive: self.count("receive_count"),
-                events: self.count("events").unwrap_or(1),
-                busy_until_ms: self.number("busy_until"),
-                handle_ms: self.fields.get("handle_ms").and_then(Value::as_f64),
-            }))
-        };
-        Some(Read { message_id, what })
-    }
-
-    /// A text; one without quotes may look like a number.
-    fn text(&self, name: &str) -> Option<String> {
-        match self.fields.get(name)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Null => None,
-            other => Some(other.to_string()),
-        }
-    }
-
-    fn number(&self, name: &str) -> Option<u64> {
-        self.fields.get(name).and_then(Value::as_u64)
-    }
-
-    fn count(&self, name: &str) -> Option<u32> {
-        self.number(name).and_then(|count| u32::try_from(count).ok())
-    }
+    let fields = Fields::of(line, &[CLAIMED, DONE])?;
+    let text = |name: &str| fields.text(name);
+    let message_id = Some(text("message_id")?.to_owned());
+    let consumer = text("consumer")?.into();
+    let what = if fields.about == CLAIMED {
+        What::Claimed(Box::new(Claimed {
+            consumer,
+            owner: text("owner")?.into(),
+            fence: fields.parsed("fence")?,
+            lease_until_ms: fields.parsed("lease_until")?,
+            attempt: fields.parsed("attempt")?,
+            taken_over: fields.parsed("taken_over")?,
+        }))
+    } else {
+        What::Done(Box::new(Done {
+            consumer,
+            outcome: text("outcome")?.into(),
+            dead_lettered: fields.parsed("dead_lettered").unwrap_or_default(),
+            receive: fields.parsed("receive_count"),
+            events: fields.parsed("events").unwrap_or(1),
+            busy_until_ms: fields.parsed("busy_until"),
+            handle_ms: fields.parsed("handle_ms").filter(|ms: &f64| ms.is_finite()),
+        }))
+    };
+    Some(Read { message_id, what })
 }
 
 /// The level in a line: its first word in text, a field in JSON.
@@ -180,11 +125,11 @@ mod tests {
         assert_eq!((done.receive, done.events), (Some(2), 3));
         assert_eq!((done.busy_until_ms, done.handle_ms), (Some(5), Some(1.5)));
         // An owner of digits is a text all the same, in text and in JSON.
-        for owner in ["123456", "\"123456\""] {
+        for (owner, shown) in [("123456", "123456"), ("\"123456\"", "123456"), ("12e4", "12e4"), ("\"12e4\"", "12e4")] {
             let line = format!(
                 "INFO message claimed consumer=7 message_id={ID} owner={owner} fence=1 lease_until=1 attempt=1 taken_over=false"
             );
-            assert!(matches!(read(&line).what, What::Claimed(claimed) if claimed.owner == "123456"), "{line}");
+            assert!(matches!(read(&line).what, What::Claimed(claimed) if claimed.owner == shown), "{line}");
         }
     }
 

@@ -7,6 +7,8 @@
 //! | `text` | [`Text`]: a name that many events share |
 //! | `bodies` | the latest bodies, bounded in bytes |
 //! | [`lines`] | what the lines say that functions write |
+//! | [`outcomes`] | the outcomes that they tell |
+//! | `fields` | the names and values in them |
 //! | `ring` | the latest events, bounded in number and bytes |
 //! | `index` | the events and keys of each message |
 //! | `service` | [`Journal`]: written by all parts of a cloud, read by sequence number or by message |
@@ -15,8 +17,10 @@
 
 mod bodies;
 mod event;
+mod fields;
 mod index;
 pub mod lines;
+pub mod outcomes;
 mod ring;
 mod service;
 mod text;
