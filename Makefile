@@ -15,7 +15,7 @@ MINUTES ?= 1
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
-.PHONY: help run dev test lint docs pictures fmt watch invoke build deploy bench stores model simulate outage scale growth throughput fuzz storm mutants package msrv clean tools binaries \
+.PHONY: help run dev test lint docs pictures dashboard fmt watch invoke build deploy bench stores model simulate outage scale growth throughput fuzz storm mutants package msrv clean tools binaries \
 	tests test-it test-cloud test-rest test-doc test-functions test-lambda test-seeds test-storm test-new test-templates test-licences test-doctor
 
 help: ## Show this list
@@ -118,6 +118,10 @@ docs: ## Build the book of docs/ into target/book
 pictures: tests ## Make the pictures of the book's page on the console, in a browser
 	@scripts/tools browser
 	CLAIMANT_PICTURES=docs/console cargo test --workspace --locked --test it -- --ignored console::story
+
+dashboard: ## Draw the dashboard of the book's page on operating, from a run in the local cloud
+	cargo build --locked --bins -p claimant-dashboard -p order-confirmation
+	@$(BUILT)/debug/claimant-dashboard
 
 watch: ## Run the functions by cargo lambda watch, rebuilt on every change, beside a local cloud
 	cargo build --locked -p claimant-cli

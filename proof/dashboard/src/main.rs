@@ -1,8 +1,4 @@
-//! Draws the dashboard of a function, `infra/dashboard.yaml`, from the metric records of a run in the local cloud.
-//!
-//! ```text
-//! make binaries && cargo run -p claimant-local --example dashboard -- docs/dashboard.svg
-//! ```
+//! `make dashboard`: draws the dashboard of a function, `infra/dashboard.yaml`, from the metric records of a run in the local cloud.
 //!
 //! The records are those that the function writes for CloudWatch; the queues are looked at while it runs. What CloudWatch gets from
 //! nobody but Lambda and SQS themselves has no data here, and its legend says so.
@@ -12,7 +8,7 @@ mod draw;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +16,8 @@ use body::Body;
 use claimant_local::cloud::{Cloud, CloudConfig};
 use claimant_local::workload::{self, Settings};
 use serde_json::Value;
+
+const PICTURE: &str = "docs/dashboard.svg";
 
 const CONSUMER: &str = "order-confirmation";
 const FUNCTION: &str = "OrderConfirmationFunction";
@@ -66,20 +64,17 @@ impl Metrics {
 #[tokio::main(flavor = "multi_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let target = arguments.next().ok_or("name the file to write, such as docs/dashboard.svg")?;
-    let binaries = arguments.next().unwrap_or_else(|| root.join("target/debug"));
-    let (metrics, report) = run(&root, &binaries).await?;
-    let queues = QUEUES.map(|(name, queue)| (name, queue));
+    let program = std::env::current_exe()?;
+    let (metrics, report) = run(&root, program.parent().unwrap_or(&program)).await?;
     let words = [("Consumer", CONSUMER), ("FunctionName", FUNCTION), ("AWS::Region", "local")];
-    let body = Body::read(&root.join("infra/dashboard.yaml"), words.into_iter().chain(queues))?;
+    let body = Body::read(&root.join("infra/dashboard.yaml"), words.into_iter().chain(QUEUES))?;
     let note = format!("{CONSUMER} in the local cloud: {report}; a point is 1 s here, and a minute in CloudWatch");
-    std::fs::write(&target, draw::svg(&body, &metrics, &note)?)?;
-    println!("{}: {note}", target.display());
+    std::fs::write(root.join(PICTURE), draw::svg(&body, &metrics, &note)?)?;
+    println!("{PICTURE}: {note}");
     Ok(())
 }
 
-/// Runs the function's sample workload, and returns what was measured meanwhile, and how much it was.
+/// Runs the function, which is built beside this program, on its sample workload, and returns what was measured meanwhile, and how much it was.
 async fn run(root: &Path, binaries: &Path) -> Result<(Metrics, String), Box<dyn Error>> {
     let metrics = Arc::new(Mutex::new(Metrics::default()));
     let seen = Arc::clone(&metrics);
@@ -93,7 +88,7 @@ async fn run(root: &Path, binaries: &Path) -> Result<(Metrics, String), Box<dyn 
     });
     let cloud = Cloud::start(config).await?;
     let settings = Settings { count: 600, seed: 7, timeout: Duration::from_secs(120) };
-    let report = workload::run(&cloud, settings, |progress| {
+    let report = workload::run(&cloud, settings, |_| {
         // OK because a test's clock is the machine's: the records have its time, too.
         let at = now_ms();
         let mut metrics = metrics.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +101,6 @@ async fn run(root: &Path, binaries: &Path) -> Result<(Metrics, String), Box<dyn 
                 metrics.add(&["AWS/SQS", metric, queue], at, value as f64);
             }
         }
-        let _ = progress;
     })
     .await?;
     let sent = report.summaries.iter().map(|summary| summary.figures.sent).sum::<u64>();
