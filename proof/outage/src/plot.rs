@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::seen::{Sample, Seen};
 use crate::setting::{Means, Setting};
+use crate::table::number;
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 84.0;
@@ -185,7 +186,6 @@ fn tens(most: u64) -> Vec<u64> {
 fn short(n: u64) -> String {
     match n {
         1_000_000.. if n.is_multiple_of(100_000) => format!("{} M", n as f64 / 1e6),
-        1_000.. => format!("{},{:03}", n / 1_000, n % 1_000),
-        _ => n.to_string(),
+        _ => number(n),
     }
 }
