@@ -6,6 +6,7 @@ mod acts;
 mod faults;
 mod intake;
 mod keys;
+mod on_purpose;
 mod redrives;
 mod sends;
 mod tables;
