@@ -8,7 +8,7 @@ use aws_config::timeout::TimeoutConfig;
 use claimant_core::{Error, SecretUrl};
 use serde::Deserialize;
 
-use crate::aws::{is_same_queue, name_of_arn};
+use crate::aws::{is_made_of, is_same_queue, name_of_arn};
 
 /// How long SQS may take to begin its answer: it receives for a second at most, and takes a mebibyte over a slow line.
 const SQS_MAX: Duration = Duration::from_secs(20);
@@ -239,7 +239,8 @@ impl Place {
         self.control.is_some()
     }
 
-    /// Returns the queue that messages for this queue or function go to; without a name, the only one that is no dead-letter queue.
+    /// Returns the queue that messages for this queue or function go to, also by the name that a deployed queue has in its template; without a
+    /// name, the only one that is no dead-letter queue.
     ///
     /// # Errors
     /// When there is none, or several are meant.
@@ -258,11 +259,18 @@ impl Place {
             [only] => self.queue(only),
             _ => None,
         };
-        self.queue(called).or_else(of_function).ok_or_else(|| {
-            let has = names();
+        let of_template = || {
+            let mut made = queues.iter().copied().filter(|queue| is_made_of(called, &queue.name));
+            made.next().filter(|_| made.next().is_none())
+        };
+        self.queue(called).or_else(of_function).or_else(of_template).ok_or_else(|| {
+            let functions = self.functions.iter().filter(|function| function.queues.len() == 1);
+            let functions: Vec<_> = functions.map(|function| function.logical_id.as_str()).collect();
+            let functions = if functions.is_empty() { "none".to_owned() } else { functions.join(", ") };
             Error::invalid(format!(
-                "{} has no queue {called}, nor a function of that name with one queue: it has {has}",
-                self.name
+                "{} has no queue {called}, nor a function of that name with one queue: it has the queues {}; the functions: {functions}",
+                self.name,
+                names()
             ))
         })
     }

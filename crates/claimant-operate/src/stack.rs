@@ -10,7 +10,7 @@ use claimant_doctor::account::{Aws, Refused, StackFunction, functions_of_stack};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::aws::{answered, failed, is_refusal, name_of_arn, no_answer, queue_url};
+use crate::aws::{answered, failed, is_refusal, name_of_arn, no_answer, queue_path, queue_url};
 use crate::intake::is_of;
 use crate::lambda::{Function as Found, Lambda, sign_in};
 use crate::place::{Account, Function, Place, Queue, StoreAddress};
@@ -56,10 +56,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             queues.add(arn, &name).await?;
         }
         let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
-        let dead_letter_queue = copies_to.clone().map(|url| {
-            let dead = Queue::at(url);
-            queues.found.entry(dead.url.clone()).or_insert(dead).name.clone()
-        });
+        let dead_letter_queue = copies_to.clone().map(|url| queues.keep(Queue::at(url)).name.clone());
         let log_group = Some(function.log_group().map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned));
         place.functions.push(Function {
             name,
@@ -80,7 +77,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
     Ok(place)
 }
 
-/// The queues of a stack, by their URLs.
+/// The queues of a stack, by their accounts and names: a variable can have a URL with another host than SQS's answer has.
 struct Queues {
     sqs: aws_sdk_sqs::Client,
     found: BTreeMap<String, Queue>,
@@ -88,6 +85,12 @@ struct Queues {
 }
 
 impl Queues {
+    /// Keeps a queue, unless it is known; returns what is known.
+    fn keep(&mut self, queue: Queue) -> &mut Queue {
+        let path = queue_path(&queue.url).unwrap_or(&queue.url).to_owned();
+        self.found.entry(path).or_insert(queue)
+    }
+
     /// Adds the queue that a mapping of the function names, and its dead-letter queue.
     async fn add(&mut self, arn: &str, function: &str) -> Result<(), Error> {
         let of = format!("an event source mapping of {function} names {}", name_of_arn(arn));
@@ -96,15 +99,15 @@ impl Queues {
         let dead_arn = dead_letter_arn(&self.sqs, &queue).await;
         let dead_arn = self.known(dead_arn, &format!("the dead-letter queue of {}", queue.name))?.flatten();
         let Some(dead_arn) = dead_arn else {
-            self.found.entry(queue.url.clone()).or_insert(queue);
+            self.keep(queue);
             return Ok(());
         };
         let name = name_of_arn(&dead_arn).to_owned();
         let found = self::queue(&self.sqs, &dead_arn).await;
         if let Some(dead) = self.known(found, &format!("{} has the dead-letter queue {name}", queue.name))? {
-            self.found.entry(dead.url.clone()).or_insert(dead);
+            self.keep(dead);
         }
-        self.found.insert(queue.url.clone(), Queue { dead_letter_queue: Some(name), ..queue });
+        self.keep(queue).dead_letter_queue = Some(name);
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use claimant_core::Error;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
+pub use crate::aws::is_same_queue;
 pub use crate::place::{Account, Function, Place, Queue, StoreAddress, sibling};
 use crate::{http, stack};
 

@@ -300,7 +300,8 @@ fn shared(request: &str) -> (u16, String) {
     let answer = if request.contains("Action=ListStackResources") {
         return resources(&[("AWS::Lambda::Function", "worker"), ("AWS::Lambda::Function", "pack")], "");
     } else if request.starts_with("GET /2015-03-31/functions/pack ") {
-        let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead";
+        // By another host than the one in SQS's answers.
+        let url = "https://eu-west-1.queue.amazonaws.com/123456789012/orders-dead";
         let variables = json!({ "CLAIMANT_DEAD_LETTER_QUEUE_URL": url });
         json!({"Configuration": {"FunctionName": "pack", "Environment": {"Variables": variables}}})
     } else if request.starts_with(&format!("GET {MAPPINGS} ")) {
@@ -351,15 +352,20 @@ fn a_dead_letter_queue_that_a_function_reads_is_one() {
     assert_eq!(shown["queues"][0]["queue"], "orders-dead", "{shown}");
 }
 
-/// A queue and its dead-letter queue are one and the same to what looks for dead letters.
+/// A queue and its dead-letter queue are one and the same to what looks for dead letters; so are the hosts that SQS has for one.
 #[test]
 fn a_dead_letter_queue_that_is_named_twice_is_read_once() {
-    let server = Server::start(shop);
-    let queue = |name: &str| format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
-    let (orders, dead) = (queue("orders"), queue("orders-dead"));
-    let (_, out, err) = server.claimant(&["dead", "list", "--queue", &orders, "--queue", &dead, "--json"]);
-    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
-    assert_eq!(shown["queues"].as_array().map(Vec::len), Some(1), "{shown}");
+    let queue = |host: &str, name: &str| format!("https://{host}.amazonaws.com/123456789012/{name}");
+    let (orders, dead) = (queue("sqs.eu-west-1", "orders"), queue("eu-west-1.queue", "orders-dead"));
+    for (answer, named) in [
+        (shop as fn(&str) -> (u16, String), &["--queue", &*orders, "--queue", &dead][..]),
+        (shared, &["--stack", "shop"]),
+    ] {
+        let server = Server::start(answer);
+        let (_, out, err) = server.claimant(&[&["dead", "list", "--json"], named].concat());
+        let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        assert_eq!(shown["queues"].as_array().map(Vec::len), Some(1), "{named:?}: {shown}");
+    }
 }
 
 /// Answers as [`shop`] does, but whose dead letters a queue has may not be asked.

@@ -60,6 +60,26 @@ fn what_is_refused_is_not_sent() {
     );
 }
 
+/// Answers as [`shop`] does, of a queue whose name CloudFormation made.
+fn made(request: &str) -> (u16, String) {
+    let (status, answer) = shop(&request.replace("shop-OrderQueue-1A2B3C", "orders"));
+    (status, answer.replace("orders", "shop-OrderQueue-1A2B3C"))
+}
+
+/// As samples name queues, and as functions are called.
+#[test]
+fn a_queue_of_a_stack_goes_by_its_name_in_the_template() {
+    let server = Server::start(made);
+    for (to, says) in [
+        ("OrderQueue", "1 message sent to shop-OrderQueue-1A2B3C,"),
+        ("Worker", "1 message sent to shop-OrderQueue-1A2B3C,"),
+        ("ParcelQueue", "it has the queues shop-OrderQueue-1A2B3C; the functions: Worker\n"),
+    ] {
+        let (_, out, err) = server.claimant(&["send", to, "--stack", "shop", "--body", "x", "--yes"]);
+        assert!(out.contains(says) || err.ends_with(says), "{to}: {out}{err}");
+    }
+}
+
 fn denied() -> String {
     json!({"__type": "AccessDeniedException", "message": "not you"}).to_string()
 }

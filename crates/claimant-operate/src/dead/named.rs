@@ -4,6 +4,7 @@ use claimant_core::error::Chain;
 use futures_util::future::join_all;
 
 use super::queue::DeadLetterQueue;
+use crate::aws::is_same_queue;
 use crate::target::{Place, Queue, sibling};
 
 /// Asks SQS of each queue of a place that was named by its URL alone whether it is a dead-letter queue, or has one, which is then in the
@@ -31,7 +32,7 @@ pub async fn find_dead_letter_queues(place: &mut Place) {
         }
     }
     for dead in found {
-        if !place.queues.iter().any(|queue| queue.url == dead.url) {
+        if !place.queues.iter().any(|queue| is_same_queue(&queue.url, &dead.url)) {
             place.queues.push(dead);
         }
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::envelope::Envelope;
+use crate::aws::is_made_of;
 
 /// The most samples that are read.
 pub const SAMPLES_MAX: usize = 500;
@@ -105,20 +106,8 @@ impl Samples {
 
     /// Returns those of this queue, by the name that it has in the template, or the one that CloudFormation made of it.
     pub fn of_queue<'s>(&'s self, queue: &'s str) -> impl Iterator<Item = &'s Sample> {
-        self.found.iter().filter(move |sample| is_queue(&sample.queue, queue))
+        self.found.iter().filter(move |sample| is_made_of(&sample.queue, queue))
     }
-}
-
-/// Returns whether a queue with this name in a template has this name in an account: CloudFormation makes
-/// `stack-OrderQueue-1A2B3C` of `OrderQueue`.
-fn is_queue(in_template: &str, name: &str) -> bool {
-    let (own, fifo) = stem(in_template);
-    let (name, is_fifo) = stem(name);
-    fifo == is_fifo && (name == own || name.split('-').any(|part| part == own))
-}
-
-fn stem(queue: &str) -> (&str, bool) {
-    queue.strip_suffix(".fifo").map_or((queue, false), |stem| (stem, true))
 }
 
 fn read(path: &Path, kind: Kind) -> Result<Vec<Sample>, Error> {
@@ -183,19 +172,6 @@ fn of_event(name: &str, text: &str) -> Result<Vec<Sample>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn queues_are_known_by_the_names_that_cloudformation_makes() {
-        for (in_template, name, is) in [
-            ("OrderQueue", "OrderQueue", true),
-            ("OrderQueue", "shop-OrderQueue-1A2B3C", true),
-            ("OrderQueue", "shop-OrderQueue-1A2B3C.fifo", false),
-            ("OrderQueue.fifo", "shop-OrderQueue-1A2B3C.fifo", true),
-            ("OrderQueue", "shop-MyOrderQueue-1A2B3C", false),
-        ] {
-            assert_eq!(is_queue(in_template, name), is, "{in_template} {name}");
-        }
-    }
 
     #[test]
     fn samples_and_events_are_read() {

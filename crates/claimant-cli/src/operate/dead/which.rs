@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Report, Selection};
-use claimant_operate::target::{Place, sibling};
+use claimant_operate::target::{Place, is_same_queue, sibling};
 
 use crate::operate::interrupt::Stop;
 use crate::operate::options::TargetOptions;
@@ -121,7 +121,7 @@ pub(super) async fn open(target: &TargetOptions) -> Result<Vec<Opened>, Error> {
                 if !queue.is_known() {
                     check_not_at_work(&place, &queue)?;
                 }
-                let is_same = |known: &DeadLetterQueue| known.url() == queue.url();
+                let is_same = |known: &DeadLetterQueue| is_same_queue(known.url(), queue.url());
                 if !opened.iter().any(|(_, known)| known.as_ref().is_ok_and(is_same)) {
                     opened.push((queue.name().to_owned(), Ok(queue)));
                 }

@@ -38,7 +38,7 @@ sent, 130 where Ctrl-C ended it.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Send {
-    /// The queue, or the function that reads it [default: the only queue]
+    /// The queue, by its name, its URL or its name in the template; or the function that reads it [default: the only queue]
     #[arg(value_name = "QUEUE")]
     to: Option<String>,
 
