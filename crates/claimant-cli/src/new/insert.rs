@@ -57,22 +57,41 @@ pub(super) fn has_path(manifest: &str, path: &str) -> bool {
 /// Returns the text that a manifest has for this key, such as `profile.release.panic`; `None` where it has none.
 pub(super) fn text_of<'a>(manifest: &'a str, path: &str) -> Option<&'a str> {
     let (_, value) = paths(manifest).find(|(found, _)| found == path)?;
-    let value = value.trim_start();
+    let value = value.trim_start_matches([' ', '\t']);
     let quote = value.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
     value[1..].split_once(quote).map(|(text, _)| text)
 }
 
-/// Returns each table and each key of a manifest, and what is written behind a key. Inline tables are not looked into.
+/// Returns the texts of the list that a manifest has for this key, such as `workspace.members`.
+pub(super) fn texts_of<'a>(manifest: &'a str, path: &str) -> Vec<&'a str> {
+    let (mut texts, value) = (Vec::new(), paths(manifest).find(|(found, _)| found == path));
+    let mut rest = value.map_or("", |(_, value)| value);
+    while let Some(at) = rest.find(['"', '\'', '#', ']']) {
+        let (mark, behind) = rest[at..].split_at(1);
+        let end = match mark {
+            "]" => break,
+            "#" => "\n",
+            quote => quote,
+        };
+        let Some((text, behind)) = behind.split_once(end) else { break };
+        texts.extend((mark != "#").then_some(text));
+        rest = behind;
+    }
+    texts
+}
+
+/// Returns each table and each key of a manifest, and all that is written behind a key. Inline tables are not looked into.
 fn paths(manifest: &str) -> impl Iterator<Item = (String, &str)> {
-    let mut table = String::new();
-    manifest.lines().filter_map(move |line| {
+    let (mut table, mut end) = (String::new(), 0);
+    manifest.split_inclusive('\n').filter_map(move |line| {
+        end += line.len();
         let line = line.trim_start();
         if let Some((header, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             table = plain(header);
             return Some((table.clone(), ""));
         }
         let (key, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
-        Some((format!("{table}.{}", plain(key)), value))
+        Some((format!("{table}.{}", plain(key)), &manifest[end - value.len()..]))
     })
 }
 
@@ -168,6 +187,18 @@ mod tests {
             ("workspace.lint", false),
         ] {
             assert_eq!(has_path(text, path), there, "{path}");
+        }
+    }
+
+    #[test]
+    fn texts_of_a_manifest_are_those_of_its_list() {
+        for (manifest, wanted) in [
+            ("[workspace]\nmembers = ['a/*', \"b\"]\nexclude = [\"c\"]\n", &["a/*", "b"][..]),
+            ("[workspace]\nmembers = [ # \"a\", or [b]\n  \"c[d]\",\n  # 'e'\n]\nresolver = \"3\"\n", &["c[d]"]),
+            ("[workspace]\nresolver = \"3\"\n[other]\nmembers = [\"a\"]\n", &[]),
+            ("[workspace]\nmembers = [\"a", &[]),
+        ] {
+            assert_eq!(texts_of(manifest, "workspace.members"), wanted, "{manifest}");
         }
     }
 

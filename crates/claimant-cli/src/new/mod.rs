@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `name` | what may be a name, and what is called after it |
 //! | `consumer`, `project` | what a consumer consists of, and a whole project: from the files under `templates` |
+//! | `outer` | workspaces around a new project |
 //! | `globals` | what the template says of every function |
 //! | `render`, `insert` | templates filled in; lines added to files that are there |
 //! | `plan` | all that is to be written, checked before the first byte is |
@@ -12,6 +13,7 @@ mod consumer;
 mod globals;
 mod insert;
 mod name;
+mod outer;
 mod plan;
 mod project;
 mod render;
@@ -27,7 +29,7 @@ use consumer::Consumer;
 pub(crate) use consumer::Guarantee;
 pub(crate) use name::Name;
 use plan::Plan;
-use project::Source;
+use project::{Source, shell_word};
 
 /// Plans, and writes unless it is a dry run; says what was written and what to do next.
 pub(crate) fn run(options: &New) -> Result<(), Error> {
@@ -63,9 +65,9 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
         return Ok(());
     }
     plan.write()?;
-    let lock = if inside { update_lock(plan.root()) } else { Lock::Written };
+    let lock = if inside { update_lock(plan.root()) } else { Ok(()) };
     say(format!("Written in {}:\n", plan.root().display()));
-    plan.summary().iter().chain(lock_line.iter().filter(|_| lock == Lock::Updated)).chain(plan.notes()).for_each(say);
+    plan.summary().iter().chain(lock_line.iter().filter(|_| lock.is_ok())).chain(plan.notes()).for_each(say);
     say_next(&plan, &consumer, lock);
     Ok(())
 }
@@ -86,6 +88,7 @@ fn new_project(here: &Path, consumer: &Consumer<'_>, options: &New) -> Result<Pl
     }
     let mut plan = Plan::new(root);
     project::plan(&mut plan, consumer, &source);
+    outer::check(&mut plan);
     Ok(plan)
 }
 
@@ -99,27 +102,19 @@ fn workspace(here: &Path) -> Option<(PathBuf, &'static str)> {
     here.ancestors().find_map(in_workspace)
 }
 
-/// Whether `Cargo.lock` has the new member.
-#[derive(Debug, PartialEq, Eq)]
-enum Lock {
-    /// A new project's was written with it.
-    Written,
-    /// Cargo has added it to the workspace's.
-    Updated,
-    /// Cargo could not add it, for this reason.
-    Stale(String),
-}
-
 /// Adds the member to `Cargo.lock`.
-fn update_lock(root: &Path) -> Lock {
+///
+/// # Errors
+/// Why cargo cannot do it.
+fn update_lock(root: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut update = Command::new(cargo);
     update.args(["update", "--workspace", "--offline", "--quiet"]).current_dir(root);
     update.stdin(Stdio::null());
     match update.output() {
-        Ok(output) if output.status.success() => Lock::Updated,
-        Ok(output) => Lock::Stale(why_of_cargo(&String::from_utf8_lossy(&output.stderr))),
-        Err(e) => Lock::Stale(format!("cargo cannot be run: {e}")),
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(why_of_cargo(&String::from_utf8_lossy(&output.stderr))),
+        Err(e) => Err(format!("cargo cannot be run: {e}")),
     }
 }
 
@@ -131,13 +126,14 @@ fn why_of_cargo(said: &str) -> String {
     format!("{error}{}", cause.unwrap_or_default())
 }
 
-fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Lock) {
+fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Result<(), String>) {
     let name = consumer.name.as_str();
+    let is_here = std::env::current_dir().and_then(|here| here.canonicalize()).is_ok_and(|here| here == plan.root());
     say("\nNext:\n");
-    if lock == Lock::Written {
-        say(format!("  cd {}", plan.root().display()));
+    if !is_here {
+        say(format!("  cd {}", shell_word(&plan.root().display().to_string())));
     }
-    if let Lock::Stale(why) = lock {
+    if let Err(why) = lock {
         say(format!("  cargo build -p {name}    # also adds it to Cargo.lock, which was not possible yet: {why}"));
     }
     say(format!("  cargo test -p {name}"));

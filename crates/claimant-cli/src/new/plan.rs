@@ -74,14 +74,17 @@ impl Plan {
         }
     }
 
-    /// Returns a line for each file: whether it is new or changed, and how many lines it has or gains.
+    /// Returns a line for each file: whether it is new or changed, and how many lines it has, gains, or has changed where it gains none.
     pub(super) fn summary(&self) -> Vec<String> {
         let line = |(path, text): &(PathBuf, String)| {
             let lines = text.lines().count();
             match self.before_of(path) {
                 Some(before) => {
-                    let more = lines.saturating_sub(before.lines().count());
-                    format!("changed  {} ({} added)", path.display(), count(more))
+                    let (number, became) = match lines.saturating_sub(before.lines().count()) {
+                        0 => (text.lines().zip(before.lines()).filter(|(now, then)| now != then).count(), "changed"),
+                        more => (more, "added"),
+                    };
+                    format!("changed  {} ({} {became})", path.display(), count(number))
                 }
                 None => format!("new      {} ({})", path.display(), count(lines)),
             }
@@ -182,6 +185,9 @@ mod tests {
         plan.change("old", "a\nb\n".into());
         plan.change("deep/new", plan.text("deep/new").unwrap() + "3\n");
         assert_eq!(plan.summary(), ["new      deep/new (3 lines)", "changed  old (1 line added)"]);
+        let mut other = Plan::new(plan.root().to_owned());
+        other.change("old", "b\n".into());
+        assert_eq!(other.summary(), ["changed  old (1 line changed)"]);
         plan.write().unwrap();
         let read = |path: &str| fs::read_to_string(plan.root().join(path)).unwrap();
         assert_eq!((read("deep/new").as_str(), read("old").as_str()), ("1\n2\n3\n", "a\nb\n"));

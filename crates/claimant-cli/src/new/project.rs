@@ -110,13 +110,13 @@ fn has_secret(scheme: &str, rest: &str) -> bool {
 }
 
 /// Returns a text as one word of a shell: in quotes, where it has characters that could mean something there.
-fn shell_word(text: &str) -> String {
+pub(super) fn shell_word(text: &str) -> String {
     let means_nothing = |c: char| c.is_ascii_alphanumeric() || "/.:@_-+=,".contains(c);
     if text.chars().all(means_nothing) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Returns a text as a TOML string.
-fn toml_string(text: &str) -> String {
+pub(super) fn toml_string(text: &str) -> String {
     // TOML has JSON's escapes, and also wants DEL escaped.
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }

@@ -1,6 +1,7 @@
 //! `claimant new`: what it writes is what a person would have written, and nothing is written half.
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+mod around;
 mod built;
 mod own;
 mod scripts;
