@@ -34,7 +34,7 @@ pub struct Finding {
     pub fix: String,
 }
 
-/// A finding that the template accepts, with its reason.
+/// A finding that its resource accepts, with its reason.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// What was found.

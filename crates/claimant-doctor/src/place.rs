@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// Between the logical id of a nested stack and the ids within it.
 pub(crate) const WITHIN: char = '>';
 
+/// Where, in its Metadata, a resource accepts findings.
+pub(crate) const METADATA: &str = "claimant-doctor";
+
 /// Where something stands, and which checks its owner has answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {

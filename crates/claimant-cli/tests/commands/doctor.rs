@@ -142,6 +142,24 @@ fn a_stack_is_examined_with_signed_requests_and_what_is_refused_is_said() {
     }
 }
 
+/// Answers as [`shop`] does, of a function that accepts what is found of its mapping.
+fn accepts(request: &str) -> (u16, String) {
+    if !request.contains("Action=DescribeStackResource&") {
+        return shop(request);
+    }
+    let metadata = "{&quot;claimant-doctor&quot;:{&quot;no-partial-batch-response&quot;:&quot;one each&quot;}}";
+    let detail = format!("<StackResourceDetail><Metadata>{metadata}</Metadata></StackResourceDetail>");
+    (200, format!("<A><DescribeStackResourceResult>{detail}</DescribeStackResourceResult></A>"))
+}
+
+#[test]
+fn what_a_stack_accepts_is_no_finding() {
+    let server = Server::start(accepts);
+    let output = doctor(&["--stack", "shop"], &server.variables());
+    let shown = text(&output.stdout);
+    assert!(!shown.contains("no-partial-batch-response") && shown.contains(" 1 accepted"), "{shown}");
+}
+
 #[test]
 fn without_any_right_the_exit_code_is_2() {
     let server = Server::start(|request| match request.starts_with("GET ") {

@@ -93,6 +93,8 @@ impl std::fmt::Display for Refused {
             write!(f, " (these credentials lack the permission for {operation})")?;
         } else if is_one_of(&NOT_ACCEPTED) {
             f.write_str(" (AWS does not accept these credentials: sign in again, or set this machine's clock)")?;
+        } else if *operation == "ListStackResources" && name == "ValidationError" {
+            f.write_str(" (are the stack's name, the account and the Region right?)")?;
         }
         Ok(())
     }

@@ -7,7 +7,8 @@
 //! | --- | --- |
 //! | `answers` | requests, answers, and what was refused |
 //! | `names` | ARNs, URLs and names |
-//! | `stacks` | the functions of stacks |
+//! | `stacks` | the functions of stacks, and what else of them findings can be about |
+//! | `accepted` | what the resources of a stack accept |
 //! | `functions` | functions, their mappings and what their roles may do |
 //! | `queues` | queues |
 //! | `tables` | lock tables |
@@ -15,6 +16,7 @@
 //! | `history` | what the last day's metrics say |
 //! | `aws`, `wire` | AWS: requests that are signed and tried again, and what they look like |
 
+mod accepted;
 mod answers;
 #[cfg(feature = "aws")]
 mod aws;
@@ -58,10 +60,10 @@ pub struct Scope {
 /// The stack or the event source mappings cannot be read, or none of the functions can; or the stack has no function.
 pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, Vec<String>), Refused> {
     let asker = Asker::new(account);
-    let mut names = scope.functions.clone();
+    let (mut names, mut of_stack) = (scope.functions.clone(), Vec::new());
     if let Some(stack) = &scope.stack {
-        let of_stack = stacks::functions_of(&asker, stack).await?;
-        if of_stack.is_empty() {
+        of_stack = stacks::resources_of(&asker, stack).await?;
+        if !of_stack.iter().any(|resource| resource.is_function) {
             let code = "there is no function in it, nor in a stack nested in it: is it the right one?".to_owned();
             let refused = Refused { operation: "ListStackResources", about: stack.clone(), code };
             if names.is_empty() {
@@ -69,7 +71,7 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
             }
             asker.note(refused.to_string());
         }
-        names.extend(of_stack);
+        names.extend(of_stack.iter().filter(|resource| resource.is_function).map(|resource| resource.id.clone()));
     }
     names.sort();
     names.dedup();
@@ -110,5 +112,6 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
     if let Some(until_s) = scope.history_until_s {
         system.history = Some(history::read(&asker, &system, until_s).await);
     }
+    accepted::read(&asker, &of_stack, &mut system).await;
     Ok((system, asker.into_notes()))
 }

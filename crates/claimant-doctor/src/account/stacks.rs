@@ -1,4 +1,4 @@
-//! The functions of stacks.
+//! The functions of stacks, and what else of them findings can be about.
 
 use serde_json::{Value, json};
 
@@ -12,6 +12,10 @@ const ABSENT: [&str; 3] = ["CREATE_FAILED", "DELETE_COMPLETE", "DELETE_SKIPPED"]
 
 const FUNCTION: &str = "AWS::Lambda::Function";
 const STACK: &str = "AWS::CloudFormation::Stack";
+
+/// What else findings can be about.
+const EXAMINED: [&str; 4] =
+    ["AWS::Lambda::EventSourceMapping", "AWS::SQS::Queue", "AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"];
 
 /// A function of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,24 +47,40 @@ pub async fn functions_of_stack<A: Account>(
     Ok((functions.collect(), nested.collect()))
 }
 
-/// The functions of a stack and of those nested in it.
-pub(super) async fn functions_of<A: Account>(asker: &Asker<'_, A>, stack: &str) -> Result<Vec<String>, Refused> {
-    let (mut stacks, mut functions, mut seen) = (vec![stack.to_owned()], Vec::new(), 0);
+/// A resource of a stack that findings can be about.
+pub(super) struct Resource {
+    /// Its stack, by its name or its ARN.
+    pub(super) stack: String,
+    /// Its name in the template.
+    pub(super) logical_id: String,
+    /// Its name; a queue's URL, a mapping's UUID.
+    pub(super) id: String,
+    pub(super) is_function: bool,
+}
+
+/// The resources of a stack, and of those nested in it, that findings can be about.
+pub(super) async fn resources_of<A: Account>(asker: &Asker<'_, A>, stack: &str) -> Result<Vec<Resource>, Refused> {
+    let (mut stacks, mut found, mut seen) = (vec![stack.to_owned()], Vec::new(), 0);
     while let Some(stack) = stacks.pop() {
         for resource in resources(asker, &stack).await? {
             seen += 1;
             let Some(id) = id(&resource) else { continue };
             match text(&resource, "ResourceType") {
-                Some(FUNCTION) => functions.push(id.to_owned()),
                 Some(STACK) if seen >= RESOURCES_MAX => {
                     asker.note(format!("the stack {id}: there are {RESOURCES_MAX} resources before it"));
                 }
                 Some(STACK) => stacks.push(id.to_owned()),
+                Some(kind) if kind == FUNCTION || EXAMINED.contains(&kind) => found.push(Resource {
+                    stack: stack.clone(),
+                    logical_id: text(&resource, "LogicalResourceId").unwrap_or_default().to_owned(),
+                    id: id.to_owned(),
+                    is_function: kind == FUNCTION,
+                }),
                 _ => {}
             }
         }
     }
-    Ok(functions)
+    Ok(found)
 }
 
 /// What a stack has.

@@ -10,12 +10,10 @@ use super::scope::{ACCOUNT, Scope};
 use crate::catalog::Check;
 use crate::fact::Fact;
 use crate::model::{Link, Place};
+use crate::place::METADATA;
 
 /// What stands for the stack's Region where that is not given.
 const REGION: &str = "${@Region}";
-
-/// Where a template accepts findings.
-const METADATA: &str = "claimant-doctor";
 
 /// What can be referred to by its name, with the property that has it.
 const NAMED: [(&str, &str); 9] = [

@@ -34,7 +34,8 @@ impl Account for Script {
     async fn ask(&self, request: Request) -> Result<Value, Refused> {
         let Request { operation, input, .. } = request;
         self.asked.borrow_mut().push(operation);
-        let about = ["QueueUrl", "QueueName", "FunctionName", "TableName", "StackName", "PolicySourceArn"];
+        let about =
+            ["QueueUrl", "QueueName", "FunctionName", "TableName", "LogicalResourceId", "StackName", "PolicySourceArn"];
         let about = about.iter().find_map(|key| input[*key].as_str()).unwrap_or("the account");
         let about = about.rsplit(['/', ':']).next().unwrap().to_owned();
         let refused = |code: &str| Refused { operation, about: about.clone(), code: code.to_owned() };
@@ -102,6 +103,7 @@ fn good() -> Value {
             {"ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": "worker"},
             {"ResourceType": "AWS::SQS::Queue", "PhysicalResourceId": "https://sqs/123456789012/orders"},
         ]},
+        "DescribeStackResource": {},
         "GetFunction": {
             "Configuration": {
                 "FunctionArn": "arn:aws:lambda:eu-west-1:123456789012:function:worker",
@@ -981,6 +983,46 @@ fn a_function_that_reads_no_queue_needs_no_table_by_its_name_alone() {
     }
 }
 
+/// As of a template: by the resource, and of a mapping that SAM made by its function.
+#[test]
+fn what_a_stack_accepts_is_accepted() {
+    let resource = |kind: &str, logical_id: &str, id: &str| json!({"ResourceType": kind, "LogicalResourceId": logical_id, "PhysicalResourceId": id});
+    let resources = json!([
+        resource("AWS::Lambda::Function", "Worker", "worker"),
+        resource("AWS::Lambda::EventSourceMapping", "WorkerReads", "m-1"),
+        resource("AWS::SQS::Queue", "Orders", "https://sqs/123456789012/orders"),
+        resource("AWS::SQS::Queue", "Letters", "https://sqs/123456789012/letters"),
+        resource("AWS::DynamoDB::Table", "Locks", "locks"),
+    ]);
+    for (by, reasons, expected) in [
+        (
+            "Orders",
+            json!({"no-dead-letter-queue": "each stands alone", "no-partial-batch-response": "not here"}),
+            &[5][..],
+        ),
+        ("Worker", json!({"no-partial-batch-response": "one each"}), &[3]),
+        ("WorkerReads", json!({"3": "one each"}), &[3]),
+        ("Orders", json!({"no-dead-letter-queue": " "}), &[]),
+        ("Orders", json!("no-dead-letter-queue"), &[]),
+    ] {
+        let metadata = json!({"claimant-doctor": reasons, "SamResourceId": by}).to_string();
+        let script = Script::new(changed(&[
+            ("ListStackResources/StackResourceSummaries", resources.clone()),
+            (&format!("DescribeStackResource {by}"), json!({"StackResourceDetail": {"Metadata": metadata}})),
+            ("GetQueueAttributes orders/Attributes/RedrivePolicy", Value::Null),
+            (&format!("{MAPPING}/FunctionResponseTypes"), json!([])),
+        ]));
+        let report = examined_by(&script).unwrap();
+        let accepted: Vec<_> = report.accepted.iter().map(|accepted| accepted.finding.check.number).collect();
+        assert_eq!(accepted, expected, "{by} {reasons}: {report:#?}");
+        let found: Vec<_> = report.findings.iter().map(|finding| finding.check.number).collect();
+        assert!([3, 5].iter().all(|number| found.contains(number) != expected.contains(number)), "{by}: {found:?}");
+        // Nothing is found of the others.
+        let asked = script.asked.borrow().iter().filter(|asked| **asked == "DescribeStackResource").count();
+        assert_eq!(asked, 3, "{by}");
+    }
+}
+
 /// One request of many that takes too long silences no service, and what is not asked for is named.
 #[test]
 fn functions_behind_a_service_without_an_answer_are_named() {
@@ -1021,6 +1063,9 @@ fn a_refusal_says_what_to_do() {
         let said = [permission, credentials].into_iter().find(|hint| shown.contains(hint));
         assert_eq!(said, expected, "{shown}");
     }
+    let code = "ValidationError (status 400) Stack with id x does not exist".to_owned();
+    let shown = Refused { operation: "ListStackResources", about: "x".to_owned(), code }.to_string();
+    assert!(shown.ends_with("does not exist (are the stack's name, the account and the Region right?)"), "{shown}");
 }
 
 #[test]
