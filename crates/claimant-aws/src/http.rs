@@ -6,9 +6,11 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `bounded` | how much of an answer is read |
 //! | `dialer` | makes connections, with TLS where the address wants it |
 //! | `failure` | what the SDK's retries are told of a request without an answer |
 
+mod bounded;
 mod dialer;
 mod failure;
 
@@ -26,8 +28,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use bounded::Bounded;
+pub(crate) use bounded::Collected;
 use dialer::{Dialer, TLS};
 pub(crate) use failure::{cause, is_connect};
+use hyper::Response;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, HttpInfo, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -130,14 +135,17 @@ impl HttpConnector for Connector {
         if let Some(capture) = request.extensions().get::<CaptureSmithyConnection>() {
             capture.set_connection_retriever(move || metadata(&connection));
         }
+        let is_collected = bounded::is_collected(&request);
         let (answer, within) = (self.pool.request(request), self.read_timeout);
         HttpConnectorFuture::new(async move {
             let answer = match within {
                 None => answer.await,
                 Some(limit) => timeout(limit, answer).await.map_err(|_| failure::no_answer(limit))?,
             };
-            let answer = answer.map_err(failure::of)?.map(SdkBody::from_body_1_x);
-            HttpResponse::try_from(answer).map_err(|error| ConnectorError::other(error.into(), None))
+            let (head, body) = answer.map_err(failure::of)?.into_parts();
+            let body = SdkBody::from_body_1_x(Bounded::new(&head, is_collected, body));
+            HttpResponse::try_from(Response::from_parts(head, body))
+                .map_err(|error| ConnectorError::other(error.into(), None))
         })
     }
 }

@@ -22,6 +22,7 @@ use claimant_core::{Error, ErrorKind, Timestamp};
 use serde_json::Value;
 
 use crate::endpoints::{self, ENDPOINT_VARIABLE, endpoint_key, partition_of};
+use crate::http::Collected;
 use crate::said;
 
 /// How long a request with JSON may take.
@@ -233,6 +234,7 @@ impl Sent<'_> {
         let operation = operation
             .serializer(move |()| {
                 let mut request = HttpRequest::new(SdkBody::from(body.clone()));
+                request.add_extension(Collected);
                 request.set_method(method)?;
                 // The endpoint is put before it, as it was when this was signed.
                 request.set_uri(path.clone())?;

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::byte_stream::ByteStream;
 use aws_smithy_types::retry::ErrorKind;
 use claimant_core::Timestamp;
+use claimant_core::error::Chain;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -26,6 +28,8 @@ enum Server {
     Closes,
     IsSilent,
     IsGone,
+    /// Answers with this status and these headers, and with chunks of 64 KiB without end.
+    IsEndless(&'static str),
 }
 
 /// Starts a server; returns its address and the count of its connections.
@@ -50,6 +54,13 @@ async fn server(server: Server) -> (SocketAddr, Arc<AtomicUsize>) {
                             answered = true;
                         }
                         Server::IsSilent => {}
+                        Server::IsEndless(head) => {
+                            let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+                            let mut sent = stream.write_all(format!("HTTP/1.1 {head}\r\n\r\n").as_bytes()).await;
+                            while sent.is_ok() {
+                                sent = stream.write_all(chunk.as_bytes()).await;
+                            }
+                        }
                         Server::Closes | Server::IsGone => break,
                     }
                 }
@@ -72,7 +83,7 @@ async fn ask(connector: &impl HttpConnector, address: SocketAddr) -> ConnectionM
     request.add_extension(capture.clone());
     let answer = connector.call(request).await.unwrap();
     assert_eq!(answer.status().as_u16(), 200);
-    let body = aws_smithy_types::byte_stream::ByteStream::new(answer.into_body()).collect().await.unwrap();
+    let body = ByteStream::new(answer.into_body()).collect().await.unwrap();
     assert_eq!(body.to_vec(), b"ok");
     capture.get().unwrap()
 }
@@ -160,4 +171,52 @@ async fn retries_are_told_what_failed() {
         let error = SdkError::<std::io::Error, ()>::dispatch_failure(error);
         assert_eq!(is_unsent(&error), unsent, "{what:?}: {error:?}");
     }
+}
+
+/// What is collected has a bound; what is streamed has that of who reads it.
+#[tokio::test]
+async fn an_answer_is_not_read_beyond_what_aws_says() {
+    let (form, json) = ("application/x-www-form-urlencoded", "application/x-amz-json-1.0");
+    for (method, content_type, head, is_read) in [
+        ("GET", "", "200 OK\r\ncontent-length: 3221225472", true),
+        ("POST", "", "200 OK\r\ncontent-length: 3221225472", true),
+        ("GET", "", "403 Forbidden\r\ncontent-length: 3221225472", false),
+        ("GET", "", "403 Forbidden\r\ncontent-length: 1048577", false),
+        ("GET", "", "403 Forbidden\r\ncontent-length: 1048576", true),
+        ("GET", "", "403 Forbidden\r\ntransfer-encoding: chunked", false),
+        ("PUT", "", "200 OK\r\ncontent-length: 67108865", false),
+        ("POST", form, "200 OK\r\ncontent-length: 67108865", false),
+        ("POST", json, "400 Bad Request\r\ncontent-length: 67108865", false),
+        ("POST", json, "200 OK\r\ncontent-length: 67108865", false),
+        ("POST", json, "200 OK\r\ncontent-length: 67108864", true),
+        ("POST", json, "200 OK\r\ncontent-type: application/vnd.amazon.eventstream\r\ncontent-length: 67108865", true),
+    ] {
+        let (address, _) = server(Server::IsEndless(head)).await;
+        let mut request = request(&format!("http://{address}/"));
+        request.set_method(method).unwrap();
+        request.headers_mut().insert("content-type", content_type);
+        let answer = Connector::new((None, None), usize::MAX).call(request).await.unwrap();
+        let (mut body, mut read) = (ByteStream::new(answer.into_body()), 0);
+        let last = loop {
+            match body.next().await {
+                Some(Ok(bytes)) if read < 1 << 20 => read += bytes.len(),
+                last => break last,
+            }
+        };
+        assert_eq!(last.is_none_or(|last| last.is_ok()), is_read, "{method} {content_type} {head}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_an_error_that_says_so() {
+    let credentials = SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "tests"));
+    let (address, _) = server(Server::IsEndless("200 OK\r\ncontent-length: 3221225472")).await;
+    let config = crate::config().await.unwrap().clone().into_builder().credentials_provider(credentials);
+    let config = config.endpoint_url(format!("http://{address}")).build();
+    let near = "arn:aws:lambda:eu-west-1:123456789012:function:f";
+    let request = Request::json(Service::LAMBDA, near, ("GET", "/".to_owned(), String::new()));
+    let error = signed::send(&config, request, || Ok(Timestamp::from_millis(0))).await.unwrap_err();
+    let said = Chain(&error).to_string();
+    assert_eq!(error.kind(), claimant_core::ErrorKind::Unavailable, "{said}");
+    assert!(said.contains("what answered is not AWS: more than 67108864 bytes"), "{said}");
 }
