@@ -77,8 +77,8 @@ pub(crate) fn with_endpoints(config: SdkConfig, whose: Whose<'_>, has_keys: bool
         // Not its value: it can have a password.
         let names = unusable.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Error::invalid(format!(
-            "what {names} sets is no endpoint: it has to be a URL with a host, such as http://127.0.0.1:4566, without blanks or line breaks, \
-             or empty"
+            "what {names} sets is no endpoint: it has to be a URL with a host, such as http://127.0.0.1:4566, without a query, blanks or line \
+             breaks, or empty"
         )));
     }
     let mut builder = config.into_builder();
@@ -145,14 +145,17 @@ fn where_set(id: &str) -> String {
 }
 
 /// Returns whether the SDK can send a request to this endpoint: asked is what it does itself, which is content with no host, and with a port
-/// that is no number: the request then goes to the port of the scheme.
+/// that is no number: the request then goes to the port of the scheme. A query it leaves out, and logs it with each request.
 fn is_endpoint(url: &str) -> bool {
     let is_http = ["http://", "https://"].iter().any(|scheme| {
         let begin = url.get(..scheme.len());
         begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
     });
     let mut request = HttpRequest::new(SdkBody::empty());
-    is_http && request.uri_mut().set_endpoint(url).is_ok() && request.uri().parse().is_ok_and(|uri| leads_to_host(&uri))
+    is_http
+        && request.uri_mut().set_endpoint(url).is_ok()
+        && request.uri().parse().is_ok_and(|uri| leads_to_host(&uri))
+        && !url.contains('?')
 }
 
 fn leads_to_host(uri: &Uri) -> bool {
@@ -175,6 +178,8 @@ mod tests {
             ("HTTP://localhost", true),
             ("http://[::1]:8000/x", true),
             ("http://u:p@[::1]/x", true),
+            ("http://127.0.0.1:4566/?token=t", false),
+            ("http://127.0.0.1:4566?", false),
             ("http://:4566", false),
             ("http://localhost:", false),
             ("http://localhost:$PORT", false),

@@ -85,7 +85,7 @@ static WITHOUT_RETRIES: OnceCell<SdkConfig> = OnceCell::const_new();
 /// ```
 ///
 /// # Errors
-/// When an endpoint that is set is no URL with a host, or is empty where the SDK asks STS for credentials: it names the variable.
+/// When an endpoint that is set is no URL with a host, or has a query, or is empty where the SDK asks STS for credentials: it names the variable.
 pub async fn config() -> Result<&'static SdkConfig, Error> {
     CONFIG.get_or_try_init(load).await
 }
