@@ -3,13 +3,31 @@
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use claimant_aws::endpoints::not_of;
+use claimant_aws::sqs::{Fate, fate};
 use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind, FetchError, Rejection};
 
+/// What S3 says, beside what [`fate`] knows, of a request that may be taken when it is sent again: what happens within S3, and where the line
+/// has spoilt the request.
+const PASSING: [&str; 7] = [
+    "BadDigest",
+    "ConditionalRequestConflict",
+    "IncompleteBody",
+    "InternalError",
+    "OperationAborted",
+    "TemporaryRedirect",
+    "XAmzContentSHA256Mismatch",
+];
+
 /// Says what an answer is that has no ETag of an object: S3 says one of each that it takes and gives.
 pub(crate) fn no_etag() -> String {
     not_of("S3", "a success without an ETag")
+}
+
+/// Says what an answer is that has a part of an object: none is asked for.
+pub(crate) fn a_part() -> String {
+    not_of("S3", "a part of the payload, where all of it was asked for")
 }
 
 /// Returns why an object was not fetched. Only one that S3 says is not there is gone for good: a wrong permission, a wrong
@@ -23,7 +41,7 @@ pub(crate) fn not_fetched(error: &SdkError<GetObjectError>) -> FetchError {
             code => FetchError::Unavailable(refused(
                 "get the payload",
                 "s3:GetObject, and s3:ListBucket to tell what is not there from what is forbidden",
-                code,
+                (code.unwrap_or_default(), service.raw().status().as_u16()),
             )),
         },
         // Its chain names the connection and the endpoint, never the object: it leaves out the request.
@@ -38,13 +56,11 @@ where
 {
     match error {
         SdkError::ServiceError(service) => {
-            let fault = Error::new(refused(what, permission, service.err().code()));
-            let status = service.raw().status();
-            // S3 says 400 to an upload that was too slow, and can do so where KMS throttles.
-            let passes = |code: &str| code == "RequestTimeout" || code.contains("Throttl");
-            let passing =
-                status.is_server_error() || status.as_u16() == 429 || service.err().code().is_some_and(passes);
-            fault.of_kind(if passing { ErrorKind::Unavailable } else { ErrorKind::Refused })
+            let answer @ (code, status) = (service.err().code().unwrap_or_default(), service.raw().status().as_u16());
+            // An error that is a success says nothing for certain.
+            let passes = status < 300 || PASSING.contains(&code) || fate(code, status) != Fate::Refused;
+            let kind = if passes { ErrorKind::Unavailable } else { ErrorKind::Refused };
+            Error::new(refused(what, permission, answer)).of_kind(kind)
         }
         // Earlier tries do not matter: what they may have written has no pointer to it.
         other if unsent(other) == Some(Unsent::Misconfigured) => Error::invalid(format!(
@@ -56,9 +72,9 @@ where
 }
 
 /// Says what S3 refused, by the code alone: its texts can name the object.
-fn refused(what: &str, permission: &str, code: Option<&str>) -> String {
-    let code = code.unwrap_or("no code");
+fn refused(what: &str, permission: &str, (code, status): (&str, u16)) -> String {
     let hint = match code {
+        "" => return not_of("S3", &format!("status {status}, without an error code")),
         "AccessDenied" => format!(
             ": the function's role needs {permission}, and of the bucket's own key in KMS kms:Decrypt and kms:GenerateDataKey; \
              where `owned_by` names an account, the bucket has to be that one's"

@@ -175,14 +175,17 @@ impl S3Payloads {
         let answer = get.set_expected_bucket_owner(self.owner.clone()).send().await;
         let mut object = answer.map_err(|error| answers::not_fetched(&error))?;
         let unavailable = |why: String| FetchError::Unavailable(why);
+        if object.e_tag().is_none() {
+            return Err(unavailable(answers::no_etag()));
+        }
+        if object.content_range().is_some() {
+            return Err(unavailable(answers::a_part()));
+        }
         let length = object.content_length().and_then(|length| u64::try_from(length).ok());
         let length = length.ok_or_else(|| unavailable("S3 did not say how long the payload is".to_owned()))?;
         let too_large = || FetchError::Rejected(extended::too_large(length, self.payload_max_bytes));
         let bytes =
             usize::try_from(length).ok().filter(|bytes| *bytes <= self.payload_max_bytes).ok_or_else(too_large)?;
-        if object.e_tag().is_none() {
-            return Err(unavailable(answers::no_etag()));
-        }
         room.take(bytes).await?;
         let mut payload = Vec::with_capacity(bytes);
         while let Some(chunk) = object.body.next().await {

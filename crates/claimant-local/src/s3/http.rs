@@ -29,10 +29,17 @@ const KEPT: [HeaderName; 6] = [
     header::CONTENT_TYPE,
     header::EXPIRES,
 ];
-const KEPT_PREFIXES: [&str; 2] = ["x-amz-meta-", CHECKSUM];
+const KEPT_PREFIXES: [&str; 2] = [METADATA, CHECKSUM];
+const METADATA: &str = "x-amz-meta-";
 
 /// The conditions that a put may have.
 const CONDITIONS_OF_PUT: [HeaderName; 2] = [header::IF_MATCH, header::IF_NONE_MATCH];
+
+/// The longest key of an object, in bytes ("Naming Amazon S3 objects").
+const KEY_MAX_BYTES: usize = 1024;
+
+/// What a sender may say of an object, in bytes of names without their prefix and values ("Working with object metadata").
+const METADATA_MAX_BYTES: usize = 2 * 1024;
 
 /// The query parameters that the SDKs add and that mean nothing here.
 const NAMES_OF_OPERATION: &str = "x-id=";
@@ -71,6 +78,10 @@ async fn of_object(
     if let Some(parameter) = query.split('&').find(|p| !p.is_empty() && !p.starts_with(NAMES_OF_OPERATION)) {
         let name = parameter.split('=').next().unwrap_or_default();
         return not_here(&method, &format!("the parameter {name}"));
+    }
+    if key.len() > KEY_MAX_BYTES {
+        let why = format!("an object's key has at most {KEY_MAX_BYTES} bytes");
+        return refusal(StatusCode::BAD_REQUEST, "KeyTooLongError", &why);
     }
     if text(&headers, "x-amz-expected-bucket-owner").is_some_and(|owner| owner != ACCOUNT_ID) {
         return refusal(StatusCode::FORBIDDEN, "AccessDenied", "the bucket belongs to another account");
@@ -138,6 +149,14 @@ fn put(body: Result<Bytes, BytesRejection>, headers: &HeaderMap) -> Result<(Obje
     })?;
     if bytes.len() > OBJECT_MAX_BYTES {
         return Err(too_large());
+    }
+    let metadata =
+        headers.iter().filter_map(|(name, value)| Some(name.as_str().strip_prefix(METADATA)?.len() + value.len()));
+    if metadata.sum::<usize>() > METADATA_MAX_BYTES {
+        return Err(refused(
+            "MetadataTooLarge",
+            &format!("an object's metadata has at most {METADATA_MAX_BYTES} bytes"),
+        ));
     }
     Ok((object(bytes, &headers)?, condition))
 }

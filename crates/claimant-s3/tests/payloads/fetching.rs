@@ -141,11 +141,18 @@ async fn an_endpoint_that_lies_or_is_silent_costs_neither_time_nor_memory() {
     let room = Room::new(1 << 40);
     let soon = Duration::from_millis(300);
     // A gigabyte is said, and never read: 1 GiB, and more than a number of bytes can be here.
-    for (length, wanted) in [
-        ("1073741824", "rejected: the payload has 1073741824 bytes, and at most"),
-        ("18446744073709551615", "unavailable: "),
+    for (head, length, wanted) in [
+        ("200 OK\r\nETag: a", "1073741824", "rejected: the payload has 1073741824 bytes, and at most"),
+        ("200 OK\r\nETag: a", "18446744073709551615", "unavailable: "),
+        ("200 OK", "1073741824", "unavailable: what answered is not S3: a success without an ETag"),
+        (
+            "206 Partial Content\r\nETag: a\r\nContent-Range: bytes 0-9/1000",
+            "10",
+            "unavailable: what answered is not S3: a part of the payload",
+        ),
+        ("403 Forbidden", "1073741824", "unavailable: S3 gave no answer: "),
     ] {
-        let answer: &str = Box::leak(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_boxed_str());
+        let answer: &str = Box::leak(format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\n\r\n").into_boxed_str());
         let said = said(says(answer).await.fetch(&at(BUCKET, "k"), &room, LONG).await);
         assert!(said.starts_with(wanted), "{said}");
     }
@@ -164,11 +171,12 @@ async fn an_endpoint_that_lies_or_is_silent_costs_neither_time_nor_memory() {
 /// As a page that says that all is well: neither a payload of nothing, nor one that was taken.
 #[tokio::test]
 async fn an_empty_success_is_not_of_s3() {
-    let source = says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let source = says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
     let said = said(source.fetch(&at(BUCKET, "k"), &Room::new(1_000), LONG).await);
     assert!(said.starts_with("unavailable: what answered is not S3"), "{said}");
     let error = source.write(b"a").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().starts_with("what answered is not S3"), "{error}");
 }
 
 #[tokio::test]
@@ -179,6 +187,13 @@ async fn what_passes_by_itself_is_not_refused() {
         ("400 Bad Request", "RequestTimeout", ErrorKind::Unavailable),
         ("429 Too Many Requests", "ServiceUnavailable", ErrorKind::Unavailable),
         ("503 Slow Down", "SlowDown", ErrorKind::Unavailable),
+        ("200 OK", "SlowDown", ErrorKind::Unavailable),
+        ("200 OK", "AccessDenied", ErrorKind::Unavailable),
+        ("400 Bad Request", "IncompleteBody", ErrorKind::Unavailable),
+        ("409 Conflict", "OperationAborted", ErrorKind::Unavailable),
+        ("307 Temporary Redirect", "TemporaryRedirect", ErrorKind::Unavailable),
+        ("408 Request Timeout", "", ErrorKind::Unavailable),
+        ("413 Content Too Large", "", ErrorKind::Refused),
         ("403 Forbidden", "AccessDenied", ErrorKind::Refused),
         ("400 Bad Request", "KMS.DisabledException", ErrorKind::Refused),
     ] {
@@ -187,7 +202,10 @@ async fn what_passes_by_itself_is_not_refused() {
         let refusing = says(Box::leak((head + &body).into_boxed_str())).await;
         let error = refusing.write(b"a").await.unwrap_err();
         assert_eq!(error.kind(), wanted, "{code}: {error}");
-        assert!(error.to_string().contains(code) && !error.to_string().contains("secret"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(code) && !text.contains("secret"), "{text}");
+        let is_of_s3 = !text.contains(&format!("not S3: status {}, without an error code", &status[..3]));
+        assert_eq!(is_of_s3, !code.is_empty(), "{text}");
     }
 }
 

@@ -68,7 +68,11 @@ async fn what_is_not_there_and_what_is_not_imitated_is_refused_by_name() {
     let wrong = client.put_object().bucket("payloads").key("k").content_md5("AAAAAAAAAAAAAAAAAAAAAA==");
     let wrong = wrong.body(ByteStream::from_static(b"x")).send().await.unwrap_err();
     assert_eq!(code(&wrong), "BadDigest");
+    let put = |key: &str, of: usize| client.put_object().bucket("payloads").key(key).metadata("of", "x".repeat(of));
+    assert_eq!(code(&put(&"é".repeat(513), 0).send().await.unwrap_err()), "KeyTooLongError");
+    assert_eq!(code(&put("k", 2047).send().await.unwrap_err()), "MetadataTooLarge");
     assert!(s3.keys("payloads").is_empty());
+    assert!(put(&"é".repeat(512), 2046).send().await.is_ok());
 }
 
 const TEMPLATE: &str = "
