@@ -16,7 +16,7 @@ const FATAL: &str = "FATAL";
 
 /// Crates that log requests and events, bodies included, below `info`. They stay at `info` where everything is asked for
 /// at `debug` or `trace`; `RUST_LOG` can still name one of them in full. Releases with claimant's feature `release_max_level_info` have no such logs.
-const VERBOSE_CRATES: [&str; 6] = ["aws_", "h2", "hyper", "lambda_runtime", "rustls", "tower"];
+const VERBOSE_CRATES: [&str; 7] = ["aws_", "h2", "hyper", "lambda_runtime", "opentelemetry", "rustls", "tower"];
 
 /// What PostgreSQL's triggers and functions say, at the level that they choose: with whatever they put into it, as a server's errors.
 const NOTICES: &str = "sqlx::postgres::notice";
@@ -195,14 +195,14 @@ mod tests {
     #[test]
     fn talkative_crates_stay_quiet_unless_named_in_full() {
         let quiet = targets(Some("DEBUG"), None);
-        for target in VERBOSE_CRATES {
+        for target in VERBOSE_CRATES.into_iter().chain(["opentelemetry-otlp"]) {
             let within = format!("{target}::within");
             assert!(
                 quiet.would_enable(&within, &Level::INFO) && !quiet.would_enable(&within, &Level::DEBUG),
                 "{target}"
             );
         }
-        for named in ["aws_smithy_runtime", "hyper", NOTICES] {
+        for named in ["aws_smithy_runtime", "hyper", "opentelemetry-otlp", NOTICES] {
             let filter = targets(None, Some(&format!("debug, {named}=trace")));
             assert!(
                 filter.would_enable(named, &Level::TRACE) && !filter.would_enable("rustls", &Level::DEBUG),
