@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use page::Page;
-pub use view::{DESKTOP, NARROW, PHONE, View};
+pub use view::{DESKTOP, HALF, NARROW, PHONE, View};
 
 /// How long anything may take that a page waits for; nothing is decided by how long it took.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -15,7 +15,7 @@ use futures_util::StreamExt as _;
 use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::done::Done;
-use crate::fields::{BODY, FIELDS_MAX, Fields, VERSION, shown, too_many};
+use crate::fields::{BODY, FIELDS_MAX, Fields, shown, too_many};
 use crate::ui::nav::Tab;
 
 /// The most bytes of a form: a message is 1 MiB at most, and of it every line end is escaped as two bytes, which are six.
@@ -26,10 +26,6 @@ const READ_BYTES_MAX: usize = 16 * FORM_BYTES_MAX;
 
 /// The content type of an act that is no form.
 const JSON: &str = "application/json";
-
-/// The fields of a form that change where its page is drawn again, while the form stays the same: when that was, what its button does
-/// then, and which version of a record it means.
-const DRAWN_ANEW: [&str; 3] = ["until", "enabled", VERSION];
 
 /// A request to do something: a form, or a JSON object with the same fields.
 pub(crate) struct Act {
@@ -100,8 +96,8 @@ impl Act {
     }
 
     /// Does it, once for each form: where a form is sent again with the same in it, as by a double click, waits for what becomes of the
-    /// first and has the same answer, also where its page was drawn again between the two. Long after the first, what such a page asks for
-    /// is done. What programs send is of no form. Returns the request with what became of it.
+    /// first and has the same answer. A form has the same in it however often its page is drawn again. What programs send is of no form.
+    /// Returns the request with what became of it.
     pub(crate) async fn once<F>(
         self,
         console: &Console,
@@ -116,12 +112,9 @@ impl Act {
             let done = work.await;
             return (act, done);
         }
-        let hash = |fields: &Fields| {
-            let mut hash = DefaultHasher::new();
-            (&act.ask.uri, fields).hash(&mut hash);
-            hash.finish()
-        };
-        let outcome = console.outcome(hash(&act.fields.without(&DRAWN_ANEW)), hash(&act.fields), work);
+        let mut hash = DefaultHasher::new();
+        (&act.ask.uri, &act.fields).hash(&mut hash);
+        let outcome = console.outcome(hash.finish(), work);
         let done = outcome.clone().wait().await;
         if done.is_err() {
             console.forget(&outcome);

@@ -49,6 +49,12 @@ pub(crate) trait Page: Serialize {
         html! {}
     }
 
+    /// Returns where the open page asks for its live part, if not where it is itself. So it says again what its forms mean: they stay as
+    /// they were when it was opened, and the live part says where that has changed.
+    fn again(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the state of it all in a few words, for screen readers: spoken when it changes, so it should change seldom.
     fn summary(&self) -> Option<String> {
         None
@@ -66,7 +72,9 @@ impl Ask {
             return Json(page).into_response();
         }
         let live = page.live();
-        let live = (!live.0.is_empty()).then(|| layout::live(self.again(console), page.summary().as_deref(), &live));
+        let again = page.again();
+        let again = self.again(console).map(|own| again.as_deref().unwrap_or(own));
+        let live = (!live.0.is_empty()).then(|| layout::live(again, page.summary().as_deref(), &live));
         if self.reader == Reader::OpenPage {
             return Html(harmless(live.unwrap_or_default().into_string())).into_response();
         }

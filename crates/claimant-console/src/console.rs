@@ -142,14 +142,13 @@ impl Console {
         lock(&self.0.acts).new_form().to_string()
     }
 
-    /// Returns what becomes of the act of this name with these fields: `work`, unless such an act is under way or was done.
+    /// Returns what becomes of the act of this name: `work`, unless such an act is under way or was done.
     pub(crate) fn outcome(
         &self,
         name: u64,
-        fields: u64,
         work: impl Future<Output = Result<Done, Error>> + Send + 'static,
     ) -> Outcome {
-        lock(&self.0.acts).outcome(name, fields, work)
+        lock(&self.0.acts).outcome(name, work)
     }
 
     /// Forgets an act that failed, so that it can be tried again.

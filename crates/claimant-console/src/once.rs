@@ -17,10 +17,6 @@ const ACTS_MAX: usize = 64;
 /// browser had kept.
 const CLICKS: Duration = Duration::from_secs(10);
 
-/// How long after an act ended a second click may be on its way that asks for something else, since the page was drawn again between the
-/// two. Later it is asked for by who has seen what the page says now.
-const ON_ITS_WAY: Duration = Duration::from_secs(2);
-
 /// What is said to who wants an act again.
 const BEFORE: &str = " That was before: a form counts once, and nothing was done now.";
 
@@ -58,7 +54,6 @@ pub(crate) struct Acts {
 
 struct Known {
     name: u64,
-    fields: u64,
     work: Work,
 }
 
@@ -74,21 +69,15 @@ impl Acts {
         self.last_form
     }
 
-    /// Returns what becomes of the act of this name with these fields: `work`, unless such an act is under way or was done. Where one of
-    /// this name was done with other fields, that is so only for a moment.
+    /// Returns what becomes of the act of this name: `work`, unless such an act is under way or was done.
     pub(crate) fn outcome(
         &mut self,
         name: u64,
-        fields: u64,
         work: impl Future<Output = Result<Done, Error>> + Send + 'static,
     ) -> Outcome {
-        if let Some(at) = self.acts.iter().position(|known| known.name == name) {
-            let known = &self.acts[at];
+        if let Some(known) = self.acts.iter().find(|known| known.name == name) {
             let ended = known.work.peek().map(|(_, ended)| ended.elapsed());
-            if known.fields == fields || ended.is_none_or(|ago| ago <= ON_ITS_WAY) {
-                return Outcome { work: known.work.clone(), is_old: ended.is_some_and(|ago| ago > CLICKS) };
-            }
-            self.acts.remove(at);
+            return Outcome { work: known.work.clone(), is_old: ended.is_some_and(|ago| ago > CLICKS) };
         }
         if self.acts.len() == ACTS_MAX {
             self.acts.pop_front();
@@ -98,7 +87,7 @@ impl Acts {
             (done, Instant::now())
         };
         let work = work.boxed().shared();
-        self.acts.push_back(Known { name, fields, work: work.clone() });
+        self.acts.push_back(Known { name, work: work.clone() });
         Outcome { work, is_old: false }
     }
 
@@ -120,27 +109,22 @@ mod tests {
         assert_eq!([acts.new_form(), acts.new_form()], [8, 9]);
         let act = |text: &'static str| async move { Ok(Done::new(text, "/", Value::Null)) };
         let said = async |outcome: Outcome| outcome.wait().await.unwrap().notice.text;
-        let (first, second) = (acts.outcome(1, 1, act("first")), acts.outcome(1, 2, act("second")));
+        let (first, second) = (acts.outcome(1, act("first")), acts.outcome(1, act("second")));
         assert_eq!([said(second).await, said(first).await], ["first", "first"]);
-        assert_eq!(said(acts.outcome(2, 1, act("other"))).await, "other");
-        assert_eq!(said(acts.outcome(1, 2, act("on its way"))).await, "first");
+        assert_eq!(said(acts.outcome(2, act("other"))).await, "other");
         let ended = Instant::now().checked_sub(CLICKS * 2).unwrap();
         let done = Done::new("first", "/", Value::Null);
         acts.acts[0].work = async move { (Ok(done), ended) }.boxed().shared();
-        assert_eq!(said(acts.outcome(1, 1, act("third"))).await, "first");
-        assert_eq!(said(acts.outcome(1, 1, act("third"))).await, format!("first{BEFORE}"));
-        // From a page that was drawn again since, something else is asked for.
-        for (fields, wanted) in [(2, "anew"), (2, "anew"), (1, "anew")] {
-            assert_eq!(said(acts.outcome(1, fields, act("anew"))).await, wanted);
-        }
+        assert_eq!(said(acts.outcome(1, act("third"))).await, "first");
+        assert_eq!(said(acts.outcome(1, act("third"))).await, format!("first{BEFORE}"));
         // What failed may be tried again.
-        let failed = acts.outcome(3, 1, async { Err(Error::invalid("no")) });
+        let failed = acts.outcome(3, async { Err(Error::invalid("no")) });
         assert_eq!(failed.clone().wait().await.err().map(|error| error.kind()), Some(ErrorKind::Invalid));
         acts.forget(&failed);
-        assert_eq!(said(acts.outcome(3, 1, act("now"))).await, "now");
+        assert_eq!(said(acts.outcome(3, act("now"))).await, "now");
         for name in 4..4 + ACTS_MAX as u64 {
-            acts.outcome(name, 1, act("more"));
+            acts.outcome(name, act("more"));
         }
-        assert_eq!(said(acts.outcome(1, 1, act("fourth"))).await, "fourth");
+        assert_eq!(said(acts.outcome(1, act("fourth"))).await, "fourth");
     }
 }

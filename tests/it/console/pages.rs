@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use claimant_tests::browser::{DESKTOP, NARROW, PHONE, Page};
+use claimant_tests::browser::{DESKTOP, HALF, NARROW, PHONE, Page};
 
 use super::stage::Stage;
 
@@ -70,8 +70,10 @@ async fn every_page_is_whole_in_every_window() {
             );
             assert_eq!(page.eval("window.ran"), serde_json::Value::Null, "{path}: a message's text was run");
         }
-        page.view(NARROW);
-        faults.extend(page.too_wide().into_iter().map(|fault| format!("{path} {}: {fault}", NARROW.width)));
+        for view in [NARROW, HALF] {
+            page.view(view);
+            faults.extend(page.too_wide().into_iter().map(|fault| format!("{path} {}: {fault}", view.width)));
+        }
         if page.bytes() > BYTES_MAX {
             faults.push(format!("{path} weighs {} bytes", page.bytes()));
         }

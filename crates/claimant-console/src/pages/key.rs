@@ -16,20 +16,17 @@ use serde::{Serialize, Serializer};
 
 use crate::act::Act;
 use crate::answer::Page;
-use crate::ask::Ask;
+use crate::ask::{Ask, Reader};
 use crate::console::{Console, FORM};
 use crate::done::Done;
 use crate::fields::VERSION;
-use crate::ui::badge::{Tone, badge};
+use crate::ui::badge::{Tone, badge, shape};
 use crate::ui::nav::Tab;
 use crate::ui::state::of_record;
 use crate::ui::table::{self, Column, table};
 use crate::ui::{form, text};
 
 const NEXT: [Column; 3] = [table::text("What comes"), table::text("Outcome"), table::text("What becomes of it")];
-/// The form that acts on the key. The version that it means is in the live part, beside what that says.
-const ACT_FORM: &str = "act-on-it";
-
 const ACTS: [Column; 2] = [table::text("Act"), table::text("What it would do now")];
 
 /// The latest messages that are shown.
@@ -41,13 +38,15 @@ pub(crate) fn routes() -> Router<Console> {
 }
 
 async fn show(State(console): State<Console>, Path(key): Path<String>, ask: Ask) -> Response {
-    let page = page(&console, &key).await;
+    let page = page(&console, &key, &ask).await;
     ask.page(&console, page)
 }
 
 /// One key.
 struct Key {
     inspection: Inspection,
+    /// The version of its record when the page was opened: what its form means.
+    opened_at: Version,
     /// The name of the store that has it, or would have it.
     store: String,
     /// The latest messages that are known to have this key, the latest last.
@@ -59,11 +58,13 @@ struct Key {
     form: String,
 }
 
-async fn page(console: &Console, key: &str) -> Result<Key, Error> {
+async fn page(console: &Console, key: &str, ask: &Ask) -> Result<Key, Error> {
     let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
     let inspection = store.keys.inspect(&id).await?;
     let (messages, all) = console.source().messages_of_key(key, MESSAGES_MAX).await?;
+    let opened_at = ask.query.get(VERSION).filter(|_| ask.reader == Reader::OpenPage).map(Version::from);
     Ok(Key {
+        opened_at: opened_at.unwrap_or_else(|| Version::of(inspection.record.as_ref())),
         inspection,
         store: store.name.clone(),
         left_out: all.saturating_sub(messages.len()),
@@ -113,6 +114,31 @@ impl Key {
         Version::of(self.inspection.record.as_ref())
     }
 
+    /// Returns whether the page has a form that acts on it: it had a record when it was opened.
+    fn has_form(&self) -> bool {
+        !self.read_only && self.opened_at != Version::of(None)
+    }
+
+    /// Says beside the form that the record is another one by now than what it means.
+    fn gone_on(&self) -> Markup {
+        let see = text::path("/keys/", self.inspection.id.as_str());
+        html! {
+            // There from the first, so that what comes into it is spoken.
+            div role="status" {
+                @if self.version() != self.opened_at {
+                    p .notice.refused {
+                        (shape(Tone::Warn))
+                        span {
+                            "The key has gone on since this page was opened. " a href=(see) { "Look at it again" }
+                            @if self.has_form() { " before you act on it: this form means the record as it was then, and would do nothing" }
+                            "."
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// Draws what its record says of something. The record of a breaker or of a limit names a consumer in the place of a message.
     fn value_of(&self, what: &str, value: &str) -> Markup {
         if what == "message" && self.inspection.is_of_work() {
@@ -138,6 +164,11 @@ impl Serialize for Key {
 impl Page for Key {
     const TAB: Tab = Tab::Keys;
 
+    fn again(&self) -> Option<String> {
+        let path = text::path("/keys/", self.inspection.id.as_str());
+        Some(format!("{path}?{VERSION}={}", text::encoded(self.opened_at.as_str())))
+    }
+
     fn title(&self) -> String {
         typed(self.inspection.id.as_str()).into_owned()
     }
@@ -156,7 +187,6 @@ impl Page for Key {
                     }
                     span .soft.small { "in " (self.store) }
                 }
-                @if !self.read_only { input type="hidden" name=(VERSION) value=(self.version().as_str()) form=(ACT_FORM); }
                 p .says { (self.inspection.headline()) }
             }
             @if let Some(record) = record {
@@ -190,11 +220,12 @@ impl Page for Key {
                     (table("What can be done", &ACTS, acts.iter().map(|possible| vec![html! { (possible.act) }, html! { (possible.says) }])))
                 }
             }
+            (self.gone_on())
         }
     }
 
     fn below(&self) -> Markup {
-        if self.read_only || self.inspection.record.is_none() {
+        if !self.has_form() {
             return html! {};
         }
         let id = self.inspection.id.as_str();
@@ -202,8 +233,8 @@ impl Page for Key {
         html! {
             section .card {
                 h2 { "Act on it" }
-                form id=(ACT_FORM) method="post" action=(text::path("/keys/", id)) {
-                    (form::hidden(&[(FORM, &self.form)]))
+                form method="post" action=(text::path("/keys/", id)) {
+                    (form::hidden(&[(FORM, &self.form), (VERSION, self.opened_at.as_str())]))
                     div .fields {
                         (form::field("Act", &html! {
                             select name="act" required {

@@ -221,20 +221,23 @@ impl Shown {
         })
     }
 
-    /// The mappings of a function, and the act on all of them. To pause what works for others asks first.
+    /// The mappings of a function, and the acts on all of them. To pause what works for others asks first.
     fn mappings(&self, function: &FunctionState) -> Markup {
         if function.mappings.is_empty() {
             return html! { span .soft { "none" } };
         }
-        let is_on = function.mappings.iter().any(|mapping| mapping.is_on);
-        let (label, enabled) = if is_on { ("Pause", "false") } else { ("Resume", "true") };
-        let fields = [(FORM, self.form.as_str()), ("function", &function.name), ("enabled", enabled)];
-        let act = form::act_on(MAPPINGS, label, &function.name, &fields);
+        let (name, form, mut mappings) = (function.name.as_str(), self.form.as_str(), function.mappings.iter());
+        let (any_on, any_off) = (mappings.clone().any(|mapping| mapping.is_on), mappings.any(|mapping| !mapping.is_on));
+        let act = |can, label, enabled| {
+            form::act_if(can, MAPPINGS, (label, name), &[(FORM, form), ("function", name), ("enabled", enabled)])
+        };
+        let (pause, resume) = (act(any_on, "Pause", "false"), act(any_off, "Resume", "true"));
         html! {
             div .row {
                 (states(function))
                 @if self.writes {
-                    (form::confirm_if(is_on && !self.is_counted, label, &format!("{} gets no more messages until it is resumed.", function.name), &act))
+                    (form::confirm_if(any_on && !self.is_counted, "Pause", &format!("{name} gets no more messages until it is resumed."), &pause))
+                    (resume)
                 }
             }
         }

@@ -16,10 +16,16 @@ pub(crate) fn act(action: &str, label: &str, hidden: &[(&str, &str)]) -> Markup 
 
 /// Draws the same where several on a page have one label: a screen reader says what this one is about, too.
 pub(crate) fn act_on(action: &str, label: &str, what: &str, hidden: &[(&str, &str)]) -> Markup {
+    act_if(true, action, (label, what), hidden)
+}
+
+/// Draws the same, as a button that cannot be clicked where the act `can` do nothing: in a page that is drawn again, no button becomes that
+/// of another act while someone is about to click it.
+pub(crate) fn act_if(can: bool, action: &str, (label, what): (&str, &str), hidden: &[(&str, &str)]) -> Markup {
     html! {
         form .act method="post" action=(action) {
             (self::hidden(hidden))
-            button type="submit" aria-label={ (label) " " (what) } { (label) }
+            button type="submit" aria-label={ (label) " " (what) } disabled[!can] { (label) }
         }
     }
 }

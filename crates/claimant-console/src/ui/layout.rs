@@ -6,13 +6,11 @@ use maud::{DOCTYPE, Markup, html};
 use crate::done::Notice;
 use crate::ui::badge::{Tone, shape};
 use crate::ui::nav::{Tab, nav};
+use crate::ui::text;
 
 /// htmx: no style of its own, no saved pages, what is folded out stays so when the live part is drawn again, and a console that was away is
 /// seen to be back within seconds.
 const HTMX: &str = r#"{"includeIndicatorCSS":false,"history":false,"morphIgnore":["data-htmx-powered","open"],"sse":{"reconnectMaxDelay":5000}}"#;
-
-/// What a page says that was not drawn again for a while.
-const OLD: &str = "This page was not drawn again for half a minute, and may be old. Is the console still running?";
 
 /// What is around a page's content.
 pub(crate) struct Frame<'a> {
@@ -75,14 +73,24 @@ pub(crate) fn stream() -> Markup {
     html! { div #stream hx-sse:connect="/live" {} }
 }
 
+/// Draws what is seen once the page was not drawn again for a while: a sentence that is another one each time. Without a script, so that it
+/// also says of a console that is stopped, but not gone, that it gives no answer.
+fn old(drawn_ms: u64) -> Markup {
+    html! {
+        p .old id={ "drawn-" (drawn_ms) } {
+            strong { "No answer from the console since " (text::time(drawn_ms)) " UTC." }
+            " What is here is as it was then. Is the console still running?"
+        }
+    }
+}
+
 /// Draws the live part of the page at `uri`: it asks for itself again when something changes; without `uri` it stays as it is. The
 /// summary is spoken when it changes.
 pub(crate) fn live(uri: Option<&str>, summary: Option<&str>, content: &Markup) -> Markup {
     let trigger = uri.map(|_| "changed from:#stream");
     html! {
         div #live hx-get=[uri] hx-trigger=[trigger] hx-swap="outerMorph" {
-            // Another one each time: what was not drawn again for a while is seen to be old.
-            @if uri.is_some() { p .old id={ "drawn-" (SystemClock.now().as_millis()) } { (OLD) } }
+            @if uri.is_some() { (old(SystemClock.now().as_millis())) }
             p #summary .lead role="status" hidden[summary.is_none()] { (summary.unwrap_or_default()) }
             (content)
         }

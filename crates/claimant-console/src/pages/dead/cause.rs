@@ -8,11 +8,12 @@ use super::letters::{self, AFTER, DISCARD, Letter, REDRIVE, UNTIL, facts};
 use crate::answer::Page;
 use crate::console::FORM;
 use crate::timeline::words::short;
+use crate::ui::badge::{Tone, shape};
 use crate::ui::nav::Tab;
 use crate::ui::{form, text};
 
 /// What becomes of letters that the page did not show, where it does not show all.
-const NOT_SHOWN: &str = "One that is sent later stays; one that was sent before and comes here later does not.";
+const NOT_SHOWN: &str = "One that was sent since this page was opened stays; one that was sent before and comes here later does not.";
 
 /// The letters of one cause.
 #[derive(Serialize)]
@@ -67,8 +68,8 @@ pub(super) struct MovesOn {
 /// What forms say of the page that they are on.
 pub(super) struct Drawn {
     pub(super) form: String,
-    /// When it was drawn, in milliseconds since 1970.
-    pub(super) until: String,
+    /// When it was opened, in milliseconds since 1970: of all letters of the cause, those that were sent until then are meant.
+    pub(super) until_ms: u64,
     /// The queue that the letters go back to, where it is known.
     pub(super) came_from: Option<String>,
     /// Where a letter can go.
@@ -91,6 +92,10 @@ impl Page for Cause {
             (None, _) if !self.found.read => "Dead letters of one cause".to_owned(),
             (None, _) => "No letters of this cause".to_owned(),
         }
+    }
+
+    fn again(&self) -> Option<String> {
+        self.drawn.as_ref().map(|drawn| format!("{}&{UNTIL}={}", self.path(), drawn.until_ms))
     }
 
     fn above(&self) -> Markup {
@@ -178,8 +183,8 @@ impl Cause {
 
     /// What can be done with all of them.
     fn acts(&self, drawn: &Drawn) -> Markup {
-        let mut all =
-            vec![(FORM, drawn.form.as_str()), ("queue", &self.queue), ("group", &self.group), (UNTIL, &drawn.until)];
+        let until = drawn.until_ms.to_string();
+        let mut all = vec![(FORM, drawn.form.as_str()), ("queue", &self.queue), ("group", &self.group), (UNTIL, &until)];
         let (which, others) = match self.names_all() {
             true => ("that is shown here", "Others stay."),
             false => ("of this cause", NOT_SHOWN),
@@ -198,9 +203,31 @@ impl Cause {
                 (form::confirm("Discard all", &format!("Every letter {which} is deleted. They are first saved to a file on this machine. {others}"),
                     &form::act(DISCARD, "Discard all", &all)))
             }
+            (self.came_since(drawn))
             @if drawn.came_from.is_none() { p .soft.small { (self.unknown(drawn)) } }
             @if parked {
                 p .soft.small { "Parked work runs again only once its key is released: follow the key of a letter." }
+            }
+        }
+    }
+
+    /// Says beside the acts on all that some letters that are shown are none of these.
+    fn came_since(&self, drawn: &Drawn) -> Markup {
+        let sent = self.found.letters.iter().filter_map(|letter| letter.sent.sent_ms);
+        let since = sent.filter(|sent_ms| *sent_ms > drawn.until_ms).count() as u64;
+        html! {
+            // There from the first, so that what comes into it is spoken.
+            div role="status" {
+                @if since > 0 {
+                    p .notice.refused {
+                        (shape(Tone::Warn))
+                        span {
+                            (text::counted(since, "letter that is shown was", "letters that are shown were"))
+                            " sent since this page was opened. What is done to all leaves them: " a href=(self.path()) { "look again" }
+                            " to mean them, too."
+                        }
+                    }
+                }
             }
         }
     }

@@ -6,8 +6,8 @@ use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::dead::{DeadLetter, Ids, Page as Letters, Selection, Unseen};
 
 use super::cause::{Cause, Drawn, Edit, Found, MovesOn};
-use super::letters::{self, BODY_SHOWN, LOOKS_MAX, Letter};
-use crate::ask::Ask;
+use super::letters::{self, BODY_SHOWN, LOOKS_MAX, Letter, UNTIL};
+use crate::ask::{Ask, Reader};
 use crate::console::Console;
 use crate::ui::nav::Tab;
 
@@ -54,12 +54,13 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     let came_from = page.letters.first().and_then(DeadLetter::source).or(only).map(str::to_owned);
     // By this machine's clock. It may be behind that of SQS: what is shown is meant in any case. Where it is ahead, what is sent in that
     // time is meant, too.
-    let until_ms = letters.iter().filter_map(|letter| letter.sent.sent_ms).fold(now_ms, u64::max);
+    let shown_ms = letters.iter().filter_map(|letter| letter.sent.sent_ms).fold(now_ms, u64::max);
+    let until_ms = if ask.reader == Reader::OpenPage { ask.query.number(UNTIL, shown_ms, 0..=u64::MAX)? } else { shown_ms };
     let others = letters::destinations(place, &dead);
     let to = draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned).or_else(|| came_from.clone());
     let to = to.filter(|to| others.contains(to));
     let acts = console.source().allows_writes() && read;
-    let drawn = acts.then(|| Drawn { form: console.new_form(), until: until_ms.to_string(), came_from, others });
+    let drawn = acts.then(|| Drawn { form: console.new_form(), until_ms, came_from, others });
     Ok(Ok(Cause {
         edit: edited.map(|_| Edit { to }),
         group,

@@ -16,7 +16,7 @@ pub(super) const CAUSES: &str = "/dead";
 pub(super) const REDRIVE: &str = "/dead/redrive";
 pub(super) const DISCARD: &str = "/dead/discard";
 
-/// The field of a form that says when its page was drawn, in milliseconds since 1970: letters that were sent later stay. Of one that SQS
+/// The field of a form that says when its page was opened, in milliseconds since 1970: letters that were sent later stay. Of one that SQS
 /// moved that is when it was sent to its own queue.
 pub(super) const UNTIL: &str = "until";
 
