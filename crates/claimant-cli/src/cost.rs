@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use claimant_core::Error;
 use claimant_cost::{Choice, Guarantee, Load, Prices, Store, Traffic, Work};
+use claimant_operate::text::harmless;
 
 use crate::exit::Ended;
 use crate::output;
@@ -239,8 +240,7 @@ pub(crate) fn run(options: &Cost) -> Result<Ended, Error> {
     let read = claimant_doctor::read(template, &known);
     let (system, not_looked_at) = read.map_err(|e| Error::invalid(e.to_string()))?;
     for what in not_looked_at {
-        // A template can hold anything, also what would steer a terminal.
-        output::note(format!("not looked at: {}", what.replace(char::is_control, "\u{fffd}")));
+        output::note(format!("not looked at: {}", harmless(&what)));
     }
     let (load, choice) = (load(options), choice(options));
     let of_template = |e: String| Error::invalid(format!("{}: {e}", template.display()));

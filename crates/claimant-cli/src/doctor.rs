@@ -180,11 +180,10 @@ async fn deployed(options: &Doctor) -> Result<Report, Error> {
 }
 
 fn print(report: &Report, level: Level, format: Format) {
-    let pretty = |value: &serde_json::Value| format!("{value:#}");
     match format {
         Format::Text => output::say(claimant_doctor::text(report, level, width()).trim_end()),
-        Format::Json => output::say(pretty(&claimant_doctor::json(report, level))),
-        Format::Sarif => output::say(pretty(&claimant_doctor::sarif(report, level))),
+        Format::Json => output::say_json(&claimant_doctor::json(report, level)),
+        Format::Sarif => output::say_json(&claimant_doctor::sarif(report, level)),
     }
 }
 

@@ -39,8 +39,8 @@ fn main() -> ExitCode {
         Ok(args) => args,
         // Help and the version are no errors, unless they could not be written.
         Err(e) => {
-            let code = if e.print().is_ok() { u8::try_from(e.exit_code()).unwrap_or(EXIT_SETUP) } else { EXIT_SETUP };
-            return ExitCode::from(code);
+            let code = u8::try_from(e.exit_code()).unwrap_or(EXIT_SETUP);
+            return ExitCode::from(if output::is_written(e.print()) { code } else { EXIT_SETUP });
         }
     };
     let quiet = ERRORS_ONLY.map(|target| (target, LevelFilter::ERROR));

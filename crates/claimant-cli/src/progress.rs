@@ -1,5 +1,6 @@
 //! The progress of long work on standard error.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -27,6 +28,16 @@ enum Style {
     Hidden,
 }
 
+/// Returns whether standard error is a terminal that can write over a line.
+fn can_be_refreshed() -> bool {
+    io::stderr().is_terminal() && writes_over(std::env::var_os("TERM").as_deref())
+}
+
+/// Returns whether a terminal of this kind can: Emacs' shell and the consoles of some CI systems cannot.
+fn writes_over(term: Option<&OsStr>) -> bool {
+    term.is_none_or(|term| term != "dumb")
+}
+
 /// Shows progress, not too often.
 pub(crate) struct Display {
     style: Style,
@@ -37,7 +48,7 @@ pub(crate) struct Display {
 impl Display {
     /// `alone` means that nothing else writes to the terminal meanwhile.
     pub(crate) fn new(quiet: bool, alone: bool) -> Self {
-        let style = match (quiet, alone && io::stderr().is_terminal()) {
+        let style = match (quiet, alone && can_be_refreshed()) {
             (true, _) => Style::Hidden,
             (false, true) => Style::Refreshed,
             (false, false) => Style::Lines,
@@ -45,9 +56,9 @@ impl Display {
         Self { style, shown_at: None, shown: String::new() }
     }
 
-    /// On a terminal only: for work that is quick most of the time.
+    /// On a terminal that can write over a line only: for work that is quick most of the time.
     pub(crate) fn when_long() -> Self {
-        let style = if io::stderr().is_terminal() { Style::Refreshed } else { Style::Hidden };
+        let style = if can_be_refreshed() { Style::Refreshed } else { Style::Hidden };
         Self { style, shown_at: None, shown: String::new() }
     }
 
@@ -85,6 +96,18 @@ impl Display {
         if self.style == Style::Refreshed {
             // OK to ignore: as above.
             let _ = writeln!(io::stderr().lock());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_gets_lines() {
+        for (term, is_refreshed) in [(None, true), (Some("xterm-256color"), true), (Some("dumb"), false)] {
+            assert_eq!(writes_over(term.map(OsStr::new)), is_refreshed, "{term:?}");
         }
     }
 }

@@ -29,8 +29,23 @@ pub fn harms(c: char) -> bool {
     c.is_control() || misleads(c) || matches!(c, '\u{200c}'..='\u{200d}' | '\u{fff9}'..='\u{fffb}')
 }
 
+/// Returns a text as one line, with everything escaped that [harms].
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if harms(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// How a NUL is [shown](typed) in a key. A shell ends the text at `\000`, and would take another key: no command can be given one with a NUL.
+const NUL: &str = r"\u{0}";
+
 /// Returns a key as a shell takes it, such as `$'a\tb'`, where it is not seen what it is made of: no other key is shown so. Where all of it is
-/// seen it stays as it is, unless it begins as such a form does. No command can be given one with a NUL.
+/// seen it stays as it is, unless it begins as such a form does.
+///
+/// What is not seen is its bytes in octal: of `\u202e` a shell makes what its locale has for that, and of `\xNN` not each reads two digits.
 #[must_use]
 pub fn typed(key: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| harms(c) || (c.is_whitespace() && c != ' ');
@@ -40,14 +55,20 @@ pub fn typed(key: &str) -> Cow<'_, str> {
     }
     let escaped = |c: char| match c {
         '\\' | '\'' | '\t' | '\n' | '\r' => c.escape_default().to_string(),
-        // A shell ends the text at `\x00`, and would take another key.
-        '\0' => r"\u{0}".to_owned(),
+        '\0' => NUL.to_owned(),
         c if !is_hidden(c) => c.to_string(),
-        '\0'..='\x7f' => format!("\\x{:02x}", u32::from(c)),
-        '\u{80}'..='\u{ffff}' => format!("\\u{:04x}", u32::from(c)),
-        c => format!("\\U{:08x}", u32::from(c)),
+        c => c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect(),
     };
     Cow::Owned(format!("$'{}'", key.chars().map(escaped).collect::<String>()))
+}
+
+/// Returns what is said of a key as it was given, of which there is no record, where it may be the [shown](typed) form of one with a NUL.
+pub(crate) fn nul_in_words(key: &str) -> &'static str {
+    if key.contains(NUL) {
+        r" If \u{0} stands for a NUL in it: no command can be given such a key, and the keys of the console lead to it."
+    } else {
+        ""
+    }
 }
 
 /// Returns whether two texts have the same lines, however these end: with CR LF, CR or LF. A browser knows one end only, and what is
@@ -60,9 +81,22 @@ pub fn has_same_lines(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
-    /// Each is shown as no other is, and a shell that is given it so takes it.
+    #[test]
+    fn text_does_no_harm() {
+        for (text, shown) in [
+            ("a\x1b[31mb\r\n\u{202e}c", r"a\u{1b}[31mb\r\n\u{202e}c"),
+            ("Grüße, 東京", "Grüße, 東京"),
+            ("a\u{61c}b\u{180e}", r"a\u{61c}b\u{180e}"),
+        ] {
+            assert_eq!(harmless(text), shown);
+        }
+    }
+
+    /// Each is shown as no other is, and a shell that is given it so takes it, in each locale.
     #[test]
     fn keys_are_shown_as_they_are_typed() {
         for (key, shown) in [
@@ -74,13 +108,18 @@ mod tests {
             ("c# ", "$'c# '"),
             (" c#a", "$' c#a'"),
             ("c#a  b", "$'c#a  b'"),
-            ("c#a\u{a0}b\u{202e}\u{e0001}\x1bc", r"$'c#a\u00a0b\u202e\U000e0001\x1bc'"),
+            ("c#a\u{a0}b\u{202e}1\u{e0001}\x1b7", r"$'c#a\302\240b\342\200\2561\363\240\200\201\0337'"),
             ("c#a\0b", r"$'c#a\u{0}b'"),
             (r"c#a\u{0}b", r"c#a\u{0}b"),
             ("$'a '", r"$'$\'a \''"),
             ("", ""),
         ] {
             assert_eq!(typed(key), shown);
+            if shown.starts_with("$'") && !shown.contains(NUL) {
+                let printed =
+                    Command::new("bash").arg("-c").arg(format!("printf %s {shown}")).env("LC_ALL", "C").output();
+                assert_eq!(String::from_utf8(printed.unwrap().stdout).unwrap(), key);
+            }
         }
     }
 }

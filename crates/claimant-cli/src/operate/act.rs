@@ -7,13 +7,12 @@ use claimant_operate::keys::{Acted, Beside, Keys, Order, Version, operator};
 use claimant_operate::open::{OpenStore, find};
 use claimant_operate::pauses::{self, Pause};
 use claimant_operate::target::Place;
-use claimant_operate::text::typed;
+use claimant_operate::text::{harmless, typed};
 use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
-use super::table::harmless;
 use super::{confirm, parse};
 use crate::exit::Ended;
 use crate::output::{say, say_json};

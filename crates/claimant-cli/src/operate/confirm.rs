@@ -6,6 +6,7 @@ use claimant_core::Error;
 
 use super::interrupt::Stop;
 use super::options::WriteOptions;
+use crate::output::lines;
 
 /// Whether to go on: `--yes`, or the answer y or yes on the terminal; `None` where Ctrl-C was the answer.
 ///
@@ -41,7 +42,7 @@ fn can_ask(question: &str) -> Result<(), Error> {
 fn ask(question: &str) -> Result<bool, Error> {
     let mut stderr = io::stderr();
     // Not locked any longer than that: what happens meanwhile, such as a Ctrl-C, has something to say, too.
-    write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).map_err(failed)?;
+    write!(stderr, "{} [y/N] ", lines(question)).and_then(|()| stderr.flush()).map_err(failed)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(failed)?;
     Ok(matches!(&*answer.trim().to_ascii_lowercase(), "y" | "yes"))

@@ -2,10 +2,10 @@
 
 use claimant_core::Error;
 use claimant_operate::demo;
+use claimant_operate::text::harmless;
 use serde_json::json;
 
 use super::options::{OutputOptions, TargetOptions};
-use super::table::harmless;
 use crate::exit::Ended;
 use crate::output::{say, say_json};
 

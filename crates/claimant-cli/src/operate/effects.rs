@@ -2,11 +2,11 @@
 
 use claimant_core::Error;
 use claimant_operate::effects::Effects;
-use claimant_operate::text::typed;
+use claimant_operate::text::{harmless, typed};
 use serde_json::json;
 
 use super::options::{OutputOptions, TargetOptions};
-use super::table::{Fit, Table, harmless};
+use super::table::{Fit, Table};
 use crate::exit::Ended;
 use crate::output::{say, say_json};
 

@@ -6,11 +6,12 @@ use claimant_core::error::Chain;
 use claimant_core::{Error, Timestamp};
 use claimant_operate::faults::{Fault, FaultSpec, Faults};
 use claimant_operate::target::Place;
+use claimant_operate::text::harmless;
 use serde_json::json;
 
 use super::options::{OutputOptions, TargetOptions};
 use super::parse;
-use super::table::{Fit, Table, age, harmless};
+use super::table::{Fit, Table, age};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
 

@@ -6,13 +6,13 @@ use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selecti
 use claimant_operate::keys::{Inspection, Keys, record_lines};
 use claimant_operate::open::{OpenStore, find};
 use claimant_operate::target::Place;
-use claimant_operate::text::typed;
+use claimant_operate::text::{harmless, typed};
 use serde_json::Value;
 
 use super::dead::which::{self, Watch};
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions};
-use super::table::{age, harmless};
+use super::table::age;
 use super::{needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};

@@ -6,12 +6,13 @@ use claimant_core::Error;
 use claimant_core::error::Chain;
 use claimant_operate::intake::{Change, ComesBack, Intake, Mapping};
 use claimant_operate::switch::{Switched, switch};
+use claimant_operate::text::harmless;
 use serde_json::json;
 
 use super::confirm;
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::table::{Fit, Table, harmless};
+use super::table::{Fit, Table};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
 

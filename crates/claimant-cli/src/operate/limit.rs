@@ -8,11 +8,12 @@ use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::keys::{Keys, LimitOrder, LimitSet, LimitState, LimitUse, SlotState, operator, span};
 use claimant_operate::open::{OpenStore, find};
+use claimant_operate::text::harmless;
 use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::table::{Fit, Table, harmless};
+use super::table::{Fit, Table};
 use super::{confirm, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};

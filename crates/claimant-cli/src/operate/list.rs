@@ -7,13 +7,13 @@ use claimant_core::{ConsumerName, Error, State};
 use claimant_operate::keys::{Found, Listed, Query, record_json, span};
 use claimant_operate::open::OpenStore;
 use claimant_operate::pauses::{self, Pause};
-use claimant_operate::text::typed;
+use claimant_operate::text::{harmless, typed};
 use serde_json::{Value, json};
 
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
-use super::table::{Fit, Table, age, harmless};
+use super::table::{Fit, Table, age};
 use super::{confirm, needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use claimant_core::{Error, SecretUrl};
 use claimant_operate::dead::find_dead_letter_queues;
 use claimant_operate::target::{Account, Place, Queue, StoreAddress, Target};
+use claimant_operate::text::harmless;
 
 use super::parse;
-use super::table::harmless;
 use crate::output::note;
 use crate::running;
 

@@ -1,8 +1,8 @@
 //! Event source mappings that breakers have paused, in the words of the command line.
 
 use claimant_operate::pauses::Pause;
+use claimant_operate::text::harmless;
 
-use super::table::harmless;
 use crate::output::note;
 
 /// What is said where Ctrl-C came before it was looked at.

@@ -6,13 +6,13 @@ use claimant_core::Error;
 use claimant_core::report::OUTCOME_WORDS;
 use claimant_local::journal::outcomes::{Seen, read};
 use claimant_operate::log_lines::LogLine;
+use claimant_operate::text::harmless;
 use serde_json::json;
 
 use super::options::TargetOptions;
 use super::parse;
-use super::table::harmless;
 use crate::exit::Ended;
-use crate::output::{self, say};
+use crate::output::{self, say, say_json_line};
 
 /// Show outcomes as they happen, until Ctrl-C: what became of each message, or, of consumers that log no messages, of each batch.
 ///
@@ -63,9 +63,8 @@ pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
         }
         left -= 1;
         if options.json {
-            say(
-                json!({ "time": line.at.to_utc(), "function": line.function, "seen": seen.as_ref().map(Seen::to_json), "line": seen.is_none().then_some(&line.text) }),
-            );
+            let (seen, text) = (seen.as_ref().map(Seen::to_json), seen.is_none().then_some(&line.text));
+            say_json_line(&json!({ "time": line.at.to_utc(), "function": line.function, "seen": seen, "line": text }));
         } else {
             let text = seen.as_ref().map_or_else(|| line.text.clone(), Seen::to_string);
             say(format!("{}  {:<24}  {}", line.at.to_utc(), line.function, harmless(&text)));

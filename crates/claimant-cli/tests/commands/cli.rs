@@ -120,6 +120,31 @@ fn what_is_missing_is_named_with_its_fix() {
     }
 }
 
+/// What is read may be a stranger's: a pull request, for one.
+#[test]
+fn a_template_steers_no_terminal_and_hides_nothing() {
+    let stage = stage("hostile");
+    let template = stage.join("hostile.yaml");
+    let hostile = TEMPLATE.replace("GREETING: hello", r#"CLAIMANT_TABLE: "T\e[31m\u202e\n  - x""#);
+    let queue = r#"  Orders: {Type: AWS::SQS::Queue, Properties: {QueueName: "q\e[31m\u202e\n  - x"}}"#;
+    std::fs::write(&template, format!("{hostile}{queue}\n")).unwrap();
+    let template = template.to_str().unwrap();
+    let table: [&[&str]; 5] = [
+        &["doctor", "--level", "note"],
+        &["doctor", "--level", "note", "--json"],
+        &["doctor", "--level", "note", "--format", "sarif"],
+        &["cost", "--per-day", "1"],
+        &["local"],
+    ];
+    for args in table {
+        let output = claimant(&[args, &["--template", template]].concat());
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(!said.contains(|c: char| c != '\n' && (c.is_control() || c == '\u{202e}')), "{args:?}: {said:?}");
+        assert!(!said.lines().any(|line| line.trim_start().starts_with("- x")), "{args:?}: {said}");
+        assert!(args[0] == "cost" || (said.contains("[31m") && said.contains("202e")), "{args:?}: {said}");
+    }
+}
+
 /// As SAM CLI takes them.
 #[test]
 fn a_template_that_is_not_named_has_the_first_of_sams_names() {
@@ -180,7 +205,13 @@ fn what_could_not_be_printed_is_not_taken_for_printed() {
     let command = || Command::new(env!("CARGO_BIN_EXE_claimant"));
     for args in [&["--version"][..], &["local", "--help"]] {
         let output = command().args(args).stdout(full()).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let errors = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains("error: output could not be written"), "{errors}");
+        // A reader that has read enough, as `head` does.
+        let (reader, left) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command().args(args).stdout(left).output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{args:?}");
     }
     let stage = stage("full");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -100,6 +100,11 @@ fn a_key_is_shown_as_a_shell_takes_it() {
         let (_, out, err) = server.claimant(&[args, &["--table", "locks"]].concat());
         assert!(out.contains(r"$'order#o\t9'"), "{args:?}: {out}{err}");
     }
+    // One with a NUL is another one by then, of which there is no record.
+    for args in [&["inspect", r"order#x\u{0}y"][..], &["release", r"order#x\u{0}y", "--yes"]] {
+        let (_, out, err) = server.claimant(&[args, &["--table", "locks"]].concat());
+        assert!(out.contains("no command can be given such a key"), "{args:?}: {out}{err}");
+    }
 }
 
 /// Else the command would act on the account whose keys happen to be in the environment.

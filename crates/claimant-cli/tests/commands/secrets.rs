@@ -106,6 +106,32 @@ async fn a_command_that_asks_nothing_of_aws_passes_over_its_endpoints() {
     assert!(output.status.success(), "{output:?}");
 }
 
+/// As something else than a service may: it writes to the clipboard, is red, and is read from right to left.
+fn steering(_: &str) -> (u16, String) {
+    let message = "\u{1b}]52;c;eA==\u{7}\u{202e}evil\r\u{2028}\u{9b}31m";
+    (400, json!({"__type": "ValidationException", "message": message}).to_string())
+}
+
+#[test]
+fn what_a_service_says_steers_no_terminal() {
+    let server = Server::start(steering);
+    for args in [
+        ["list", "--table", "locks"].as_slice(),
+        &["inspect", "order#1", "--table", "locks"],
+        &["forget", "order#1", "--table", "locks", "--yes"],
+        &["limit", "gateway", "--table", "locks"],
+        &["dead", "list", "--queue", QUEUE],
+        &["send", "--queue", QUEUE, "--body", "x", "--yes"],
+    ] {
+        let (done, said) = run(&server, &[], "", args);
+        assert!(!done && said.contains(r"\u{1b}]52;c;eA==\u{7}\u{202e}evil\r\u{2028}\u{9b}31m"), "{args:?}: {said}");
+        assert!(
+            !said.contains(|c: char| c != '\n' && (c.is_control() || "\u{202e}\u{2028}".contains(c))),
+            "{args:?}: {said:?}"
+        );
+    }
+}
+
 /// As some services do: the session's token is among the headers that are signed.
 fn doubting(_: &str) -> (u16, String) {
     let message = "The signature does not match.\n\nThe Canonical String for this request should have been\n'GET\nx-amz-security-token:secret";

@@ -9,7 +9,8 @@ use crate::finding::{Finding, Level, Report};
 const WIDTH_MIN: usize = 40;
 
 /// Returns the report as text: findings of the level and worse, and a last line with what else there is. No line is wider
-/// than `width`, words and addresses longer than that aside.
+/// than `width`, words and addresses longer than that aside. A template can hold anything, also what would steer a terminal: who prints this
+/// escapes it.
 pub fn text(report: &Report, level: Level, width: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let mut out = String::new();
@@ -53,8 +54,6 @@ fn wrapped(out: &mut String, label: &str, text: &str, width: usize) {
     let indent = label.chars().count();
     let room = width.saturating_sub(indent).max(20);
     let mut line = String::new();
-    // A template can hold anything, also what would steer a terminal.
-    let text = text.replace(|c: char| c.is_control() && !c.is_whitespace(), "\u{fffd}");
     let mut begin = label.to_owned();
     let mut put = |line: &mut String| {
         // Nothing can go wrong: a text takes what is written to it.

@@ -14,9 +14,9 @@ pub(super) struct Findings {
     not_run: RefCell<BTreeMap<(usize, String), NotRun>>,
 }
 
-/// What is shown of a text: a template can hold anything, also what would steer a terminal.
+/// Returns a text in one line: a template can hold anything. Who prints it escapes what would steer a terminal.
 fn shown(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    text.replace('\n', r"\n")
 }
 
 impl Findings {

@@ -221,7 +221,7 @@ fn faults_name_resource_property_and_fix() {
         &["Confirm.Properties.FunctionName: must be 1 to 64 letters"],
     );
     check("  Plain:", "  Plain-1:", &["Plain-1: is no logical id"]);
-    check("  Plain:", "  \"Pl\\e[31m\\nain\":", &["Pl\u{fffd}[31m\u{fffd}ain: is no logical id"]);
+    check("  Plain:", "  \"Pl\\e[31m\\nain\":", &["Pl\u{1b}[31m\\nain: is no logical id"]);
     check(
         "MemorySize: 256",
         "LoggingConfig: {ApplicationLogLevel: LOUD}",

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::act::Acted;
 use super::beside::Beside;
 use super::inspect::{Inspection, when};
+use crate::text::nul_in_words;
 
 /// Returns a record as JSON, without its result, which can be what customers got.
 #[must_use]
@@ -103,7 +104,10 @@ impl Acted {
                 "refused: there is no record of it, or its window is over.".to_owned()
             }
             Self::Refused { why: OperateRefusal::Absent, .. } => {
-                "refused: there is no record of it, or its window is over; its next message runs as it is.".to_owned()
+                let nul = nul_in_words(id.as_str());
+                format!(
+                    "refused: there is no record of it, or its window is over; its next message runs as it is.{nul}"
+                )
             }
             Self::Refused { why: OperateRefusal::Live { until }, .. } => match beside {
                 Some(beside) => {

@@ -6,6 +6,7 @@ use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_operate::dead::{
     Bounds, DeadLetterQueue, LOOKED_AT_MAX, Observer, RATE_MAX_PER_S, Report, Selection, Unseen,
 };
+use claimant_operate::text::harmless;
 use serde_json::{Value, json};
 
 use super::seen::failed;
@@ -14,7 +15,6 @@ use crate::exit::Ended;
 use crate::operate::confirm;
 use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
-use crate::operate::table::harmless;
 use crate::output::{say, say_json};
 
 /// Problems that are printed.

@@ -2,7 +2,7 @@
 
 use claimant_core::{Error, Timestamp};
 use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
-use claimant_operate::text::typed;
+use claimant_operate::text::{harmless, typed};
 use serde_json::json;
 
 use super::seen::{Seen, end};
@@ -10,7 +10,7 @@ use super::which::{self, Watch, Which, age};
 use crate::exit::Ended;
 use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions};
-use crate::operate::table::{Fit, Table, harmless};
+use crate::operate::table::{Fit, Table};
 use crate::output::{note, say, say_json};
 
 /// Letters that are listed unless more are asked for.

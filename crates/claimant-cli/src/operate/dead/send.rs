@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use claimant_core::Error;
 use claimant_operate::dead::{Bounds, DeadLetterQueue, Edit, FieldPath, Observer, SaveFile, Selection};
 use claimant_operate::target::sibling;
+use claimant_operate::text::harmless;
 
 use super::acts::{Acts, What};
 use super::which;
 use crate::exit::Ended;
 use crate::operate::body;
-use crate::operate::table::harmless;
 
 /// Send dead letters back to their queue: each is copied first, and deleted here once SQS has confirmed the copy.
 ///

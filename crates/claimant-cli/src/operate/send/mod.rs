@@ -10,11 +10,11 @@ use claimant_operate::send::{
     Batch, Envelope, MESSAGES_MAX, NUMBER, Sample, Samples, Sender, SentBefore, Wrapping, fresh_number,
 };
 use claimant_operate::target::{Place, Queue};
+use claimant_operate::text::harmless;
 
 use self::shown::counted;
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::table::harmless;
 use super::{body, confirm};
 use crate::exit::Ended;
 use crate::output::{note, say_json};

@@ -2,10 +2,11 @@
 
 use claimant_operate::send::{NUMBER, Planned, Sample, Samples, SentReport};
 use claimant_operate::target::Queue;
+use claimant_operate::text::harmless;
 use serde_json::{Value, json};
 
 use crate::operate::options::OutputOptions;
-use crate::operate::table::{Fit, Table, harmless};
+use crate::operate::table::{Fit, Table};
 use crate::output::{say, say_json};
 
 /// Messages of a dry run that are printed as text, and problems.

@@ -13,7 +13,8 @@ use crate::ui::nav::Tab;
 use crate::ui::{form, text};
 
 /// What becomes of letters that the page did not show, where it does not show all.
-const NOT_SHOWN: &str = "One that was sent since this page was opened stays; one that was sent before and comes here later does not.";
+const NOT_SHOWN: &str =
+    "One that was sent since this page was opened stays; one that was sent before and comes here later does not.";
 
 /// The letters of one cause.
 #[derive(Serialize)]
@@ -184,7 +185,8 @@ impl Cause {
     /// What can be done with all of them.
     fn acts(&self, drawn: &Drawn) -> Markup {
         let until = drawn.until_ms.to_string();
-        let mut all = vec![(FORM, drawn.form.as_str()), ("queue", &self.queue), ("group", &self.group), (UNTIL, &until)];
+        let mut all =
+            vec![(FORM, drawn.form.as_str()), ("queue", &self.queue), ("group", &self.group), (UNTIL, &until)];
         let (which, others) = match self.names_all() {
             true => ("that is shown here", "Others stay."),
             false => ("of this cause", NOT_SHOWN),

@@ -55,7 +55,8 @@ async fn page(console: &Console, ask: &Ask, group: String) -> Result<Result<Caus
     // By this machine's clock. It may be behind that of SQS: what is shown is meant in any case. Where it is ahead, what is sent in that
     // time is meant, too.
     let shown_ms = letters.iter().filter_map(|letter| letter.sent.sent_ms).fold(now_ms, u64::max);
-    let until_ms = if ask.reader == Reader::OpenPage { ask.query.number(UNTIL, shown_ms, 0..=u64::MAX)? } else { shown_ms };
+    let until_ms =
+        if ask.reader == Reader::OpenPage { ask.query.number(UNTIL, shown_ms, 0..=u64::MAX)? } else { shown_ms };
     let others = letters::destinations(place, &dead);
     let to = draft.as_ref().and_then(|draft| draft.get("to")).map(str::to_owned).or_else(|| came_from.clone());
     let to = to.filter(|to| others.contains(to));
