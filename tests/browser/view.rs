@@ -26,7 +26,7 @@ pub const PHONE: View = View { width: 360, height: 740, dark: false };
 /// The narrowest window in which nothing may have to be scrolled sideways: a desk's at 400 % (WCAG 1.4.10).
 pub const NARROW: View = View { width: 320, height: 640, dark: false };
 
-/// A small window at a desk at 200 %: the first width at which the pages stand in one line.
+/// A small window on a desk at 200 % (WCAG 1.4.10), in daylight.
 pub const HALF: View = View { width: 640, height: 512, dark: false };
 
 /// A window on a desk, in daylight.

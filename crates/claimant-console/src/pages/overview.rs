@@ -236,8 +236,10 @@ impl Shown {
             div .row {
                 (states(function))
                 @if self.writes {
-                    (form::confirm_if(any_on && !self.is_counted, "Pause", &format!("{name} gets no more messages until it is resumed."), &pause))
-                    (resume)
+                    div .row {
+                        (form::confirm_if(any_on && !self.is_counted, "Pause", &format!("{name} gets no more messages until it is resumed."), &pause))
+                        (resume)
+                    }
                 }
             }
         }
