@@ -30,8 +30,9 @@ async fn book(order: Order, mut tx: TransactionGuard<MySqlTransaction>, _: Conte
     Ok(())
 }
 
-const TABLE: &str =
-    "CREATE TABLE IF NOT EXISTS claimant_example_bookings (order_id varchar(64) NOT NULL, pieces int NOT NULL)";
+/// Its primary key is not the order's id, so that a second booking would be seen.
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS claimant_example_bookings (id bigint AUTO_INCREMENT PRIMARY KEY, \
+    order_id varchar(64) NOT NULL, pieces int NOT NULL) ENGINE = InnoDB";
 
 fn consumer(store: MySqlStore) -> Consumer<Order> {
     Consumer::transactional("booking", MySqlTransactions::new(store), book).key(|order| &order.order_id)

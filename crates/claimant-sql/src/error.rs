@@ -135,6 +135,10 @@ impl SqlError {
             }
             sqlx::Error::Io(error) => (Unreachable, no_tls(error)),
             sqlx::Error::Tls(error) => (Unreachable, no_tls(error)),
+            // What it says is how to build the driver.
+            sqlx::Error::Configuration(error) if error.to_string().contains("mysql-rsa") => {
+                (Misconfigured, CACHING_SHA2.to_owned())
+            }
             sqlx::Error::Configuration(error) => (Misconfigured, format!("the URL or its options are wrong: {error}")),
             sqlx::Error::PoolTimedOut => (Unreachable, NO_CONNECTION.to_owned()),
             sqlx::Error::PoolClosed => (Misconfigured, "the pool was closed".to_owned()),
@@ -183,6 +187,8 @@ impl SqlError {
 const NO_CONNECTION: &str = "no connection to the database in time: is the server up, are host and port right, may the \
     function reach it, and has the pool a connection for each message that is worked on at once?";
 
+const CACHING_SHA2: &str = "the user's caching_sha2_password needs TLS: the URL's ssl-mode must not be DISABLED, and the server has to offer it";
+
 fn no_tls(error: &impl std::fmt::Display) -> String {
     format!("no TLS with the server: {error}. Does the URL name the CA's file, and the host of the certificate?")
 }
@@ -190,5 +196,24 @@ fn no_tls(error: &impl std::fmt::Display) -> String {
 impl From<SqlError> for StoreError {
     fn from(error: SqlError) -> Self {
         Self::new(error.kind, error.text)
+    }
+}
+
+#[cfg(all(test, feature = "mysql"))]
+mod tests {
+    use super::*;
+
+    /// As sqlx says it of a password for which it would have to encrypt by RSA.
+    #[test]
+    fn a_password_that_needs_tls_is_told_without_the_drivers_features() {
+        let error =
+            sqlx::Error::Configuration("RSA auth backend disabled; enable feature `mysql-rsa` or use TLS.".into());
+        let error = SqlError::of_connecting::<sqlx::MySql>(&error);
+        assert_eq!(error.kind, StoreErrorKind::Misconfigured);
+        assert!(
+            error.text.contains("ssl-mode must not be DISABLED") && !error.text.contains("feature"),
+            "{}",
+            error.text
+        );
     }
 }

@@ -115,9 +115,9 @@ async fn make_users(party: &mut Party) {
              CREATE ROLE expired LOGIN PASSWORD 'claimant' VALID UNTIL '2001-01-01'"
         }
         Party::MariaDb(_) => {
-            "CREATE USER stranger@'%' IDENTIFIED BY 'claimant'; CREATE TABLE claimant.open (id int); \
-             GRANT SELECT ON claimant.open TO stranger@'%', locked@'%' IDENTIFIED BY 'claimant', \
-             expired@'%' IDENTIFIED BY 'claimant'; \
+            "CREATE USER stranger@'%' IDENTIFIED BY 'claimant', locked@'%' IDENTIFIED BY 'claimant', \
+             expired@'%' IDENTIFIED BY 'claimant'; CREATE TABLE claimant.open (id int); \
+             GRANT SELECT ON claimant.open TO stranger@'%', locked@'%', expired@'%'; \
              ALTER USER locked@'%' ACCOUNT LOCK; ALTER USER expired@'%' PASSWORD EXPIRE"
         }
     };

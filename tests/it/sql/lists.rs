@@ -6,29 +6,10 @@ use claimant_core::{Call, ConsumerName, Cursor, Filter, Meter, Page, State};
 
 use super::world::{Database, NOW};
 
-const COLUMNS: &str = "id, status, owner, fence, lease_until, attempts, message_id, fingerprint, created_at, updated_at, \
-                       expires_at_s";
-
 /// A page of 10,000 and one more, and a row whose id is no text.
 fn rows(database: &Database) -> String {
-    let (id, from, foreign) = match database {
-        Database::Postgres(_) => (
-            "convert_to('sql#p' || lpad(n::text, 5, '0'), 'UTF8')",
-            "generate_series(1, 10001) AS n",
-            "decode('ff', 'hex'), 'FAILED', 'o', 1, 0, 1, 'm', decode(repeat('00', 32), 'hex')",
-        ),
-        Database::MariaDb(_) => (
-            "CONCAT('sql#p', LPAD(seq, 5, '0'))",
-            "seq_1_to_10001",
-            "X'ff', 'FAILED', 'o', 1, 0, 1, 'm', UNHEX(REPEAT('00', 32))",
-        ),
-    };
-    let fingerprint =
-        if matches!(database, Database::Postgres(_)) { "decode(repeat('00', 32), 'hex')" } else { "REPEAT('0', 32)" };
-    format!(
-        "INSERT INTO claimant_records ({COLUMNS}) SELECT {id}, 'FAILED', 'o', 1, 0, 1, 'm', {fingerprint}, 0, 0, 4000000000 FROM {from}; \
-         INSERT INTO claimant_records ({COLUMNS}) VALUES ({foreign}, 0, 0, 4000000000)"
-    )
+    let ids = (1..=10_001).map(|n| format!("sql#p{n:05}").into_bytes());
+    database.insert_ids(ids.chain([vec![0xff]]), 4_000_000_000)
 }
 
 #[tokio::test(flavor = "multi_thread")]

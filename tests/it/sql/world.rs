@@ -129,14 +129,24 @@ impl Database {
     }
 
     pub(crate) fn insert_id(&self, id: &str) -> String {
-        let hex: String = id.bytes().map(|b| format!("{b:02x}")).collect();
-        let (id, bytes) = match self {
-            Self::Postgres(_) => (format!("decode('{hex}', 'hex')"), "decode(repeat('00', 32), 'hex')"),
-            Self::MariaDb(_) => (format!("X'{hex}'"), "UNHEX(REPEAT('00', 32))"),
+        self.insert_ids([id], 1)
+    }
+
+    /// A statement that makes a record of each id, whose window ends then.
+    pub(crate) fn insert_ids(&self, ids: impl IntoIterator<Item = impl AsRef<[u8]>>, expires_at_s: u64) -> String {
+        let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
+        let literal = |bytes: &[u8]| match self {
+            Self::Postgres(_) => format!("decode('{}', 'hex')", hex(bytes)),
+            Self::MariaDb(_) => format!("X'{}'", hex(bytes)),
         };
+        let fingerprint = literal(&[0; 32]);
+        let row =
+            |id: &[u8]| format!("({}, 'FAILED', 'o', 1, 0, 1, 'm', {fingerprint}, 0, 0, {expires_at_s})", literal(id));
+        let rows: Vec<_> = ids.into_iter().map(|id| row(id.as_ref())).collect();
         format!(
             "INSERT INTO claimant_records (id, status, owner, fence, lease_until, attempts, message_id, fingerprint, \
-             created_at, updated_at, expires_at_s) VALUES ({id}, 'FAILED', 'o', 1, 0, 1, 'm', {bytes}, 0, 0, 1)"
+             created_at, updated_at, expires_at_s) VALUES {}",
+            rows.join(", ")
         )
     }
 }
@@ -238,7 +248,7 @@ impl Party {
                 self.run(others).await;
             }
             Self::MariaDb(connection) => {
-                let others = "SELECT id FROM information_schema.processlist \
+                let others = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist \
                               WHERE db = database() AND id <> connection_id()";
                 let others: Vec<i64> = sqlx::query_scalar(others).fetch_all(connection).await.unwrap();
                 for id in others {

@@ -44,7 +44,9 @@ pub(crate) const URLS: UrlRules = UrlRules {
 };
 
 /// Makes migrations of one database wait for each other: null where there is none. Lock names are global to the server, and short.
-const LOCK: &str = "SELECT IF(DATABASE() IS NULL, NULL, GET_LOCK(CONCAT('claimant', SHA1(DATABASE())), ?))";
+/// (`SHA1` and `MD5` are in no MySQL 9.7 without a component of its own.)
+const LOCK: &str =
+    "SELECT IF(DATABASE() IS NULL, NULL, GET_LOCK(CONCAT('claimant', LEFT(SHA2(DATABASE(), 256), 40)), ?))";
 
 /// How long they wait.
 const LOCK_WAIT_MAX_S: i64 = 60;
