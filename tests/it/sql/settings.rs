@@ -11,24 +11,46 @@ use super::world::{AnyStore, Database, Party, completed, granted, request, settl
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// The defaults of PostgreSQL's database, and of MariaDB's server.
+/// The defaults of PostgreSQL's database, and those of the server of MariaDB or MySQL, with what ends them.
 const POSTGRES: &[&str] = &[
     "default_transaction_read_only = on",
     "default_transaction_isolation = serializable",
     "default_transaction_deferrable = on",
     // As PostgreSQL 11 has it.
     "extra_float_digits = 0",
+    // In PostgreSQL 17 and newer: shorter than the handler's transaction.
+    "transaction_timeout = 50",
 ];
-const MARIADB: &[&str] = &[
-    "completion_type = 'CHAIN'",
-    "completion_type = 'RELEASE'",
-    "autocommit = 0",
-    "tx_read_only = 1",
-    "tx_isolation = 'SERIALIZABLE'",
-    "init_connect = 'START TRANSACTION'",
-    "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'",
-    "sql_mode = 'ORACLE'",
+const MARIADB: &[(&str, &str)] = &[
+    ("completion_type = 'CHAIN'", "completion_type = DEFAULT"),
+    ("completion_type = 'RELEASE'", "completion_type = DEFAULT"),
+    ("autocommit = 0", "autocommit = DEFAULT"),
+    ("TRANSACTION READ ONLY", "TRANSACTION READ WRITE"),
+    ("TRANSACTION ISOLATION LEVEL SERIALIZABLE", "TRANSACTION ISOLATION LEVEL REPEATABLE READ"),
+    ("init_connect = 'START TRANSACTION'", "init_connect = DEFAULT"),
+    ("sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'", "sql_mode = DEFAULT"),
+    // Each server's own.
+    ("sql_mode = /*M! 'ORACLE' */ /*!50700 'ANSI,HIGH_NOT_PRECEDENCE' */", "sql_mode = DEFAULT"),
 ];
+
+/// Returns the statements that make and end each default.
+async fn settings(party: &mut Party) -> Vec<(String, String)> {
+    if let Party::MariaDb(_) = party {
+        let global = |setting: &str| format!("SET GLOBAL {setting}");
+        return MARIADB.iter().map(|(set, end)| (global(set), global(end))).collect();
+    }
+    let mut all = Vec::new();
+    for setting in POSTGRES {
+        let name = setting.split(' ').next().unwrap();
+        if party.count(&format!("pg_settings WHERE name = '{name}'")).await == 1 {
+            let alter = "ALTER DATABASE claimant";
+            all.push((format!("{alter} SET {setting}"), format!("{alter} RESET {name}")));
+        }
+    }
+    // An older server lacks the last one.
+    assert!(all.len() + 1 >= POSTGRES.len(), "{all:?}");
+    all
+}
 
 /// Writes the effect of a handler in a transaction of its own, on a connection that its store then has.
 async fn write_effect(store: &AnyStore) {
@@ -37,7 +59,8 @@ async fn write_effect(store: &AnyStore) {
         AnyStore::Postgres(store) => {
             let mut own = store.pool().begin().await.unwrap();
             query(EFFECT).execute(&mut *own).await.unwrap();
-            let digits = query_scalar("SELECT (0.1::float8 + 0.2)::text").fetch_one(&mut *own).await;
+            let digits =
+                query_scalar("SELECT (0.1::float8 + 0.2)::text FROM pg_sleep(0.06)").fetch_one(&mut *own).await;
             assert_eq!(digits.as_ref().map(String::as_str).unwrap(), "0.30000000000000004");
             own.commit().await.unwrap();
         }
@@ -59,27 +82,16 @@ async fn what_is_completed_is_committed_whatever_the_defaults_are() {
         let mut party = database.party().await;
         party.run("CREATE TABLE effects (id varchar(100))").await;
         // The one who has all rights is spared what a server runs first for others.
-        let (settings, user) = match &party {
-            Party::Postgres(_) => (
-                POSTGRES,
-                "CREATE ROLE plain LOGIN PASSWORD 'claimant'; GRANT ALL ON claimant_records, effects TO plain",
-            ),
-            Party::MariaDb(_) => {
-                (MARIADB, "CREATE USER plain@'%' IDENTIFIED BY 'claimant'; GRANT ALL ON claimant.* TO plain@'%'")
+        let user = match &party {
+            Party::Postgres(_) => {
+                "CREATE ROLE plain LOGIN PASSWORD 'claimant'; GRANT ALL ON claimant_records, effects TO plain"
             }
+            Party::MariaDb(_) => "CREATE USER plain@'%' IDENTIFIED BY 'claimant'; GRANT ALL ON claimant.* TO plain@'%'",
         };
         party.run(user).await;
         let url = database.url().replace("//claimant:", "//plain:");
-        for setting in settings {
-            let what = format!("{}, {setting}", database.name());
-            let name = setting.split(' ').next().unwrap();
-            let (set, reset) = match &database {
-                Database::Postgres(_) => {
-                    let alter = "ALTER DATABASE claimant";
-                    (format!("{alter} SET {setting}"), format!("{alter} RESET {name}"))
-                }
-                Database::MariaDb(_) => (format!("SET GLOBAL {setting}"), format!("SET GLOBAL {name} = DEFAULT")),
-            };
+        for (set, reset) in settings(&mut party).await {
+            let what = format!("{}, {set}", database.name());
             party.run(&set).await;
             // With one connection, what one leaves the other has.
             let store = database.store_at(&url, 1).await;

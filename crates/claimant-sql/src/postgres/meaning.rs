@@ -33,6 +33,7 @@ fn meaning(code: &str, message: &str, table: &Table) -> Meaning {
             Meaning::of(Other, ": an earlier statement of the handler failed; return its error instead of going on")
         }
         "25P03" => Meaning::of(Unreachable, ": the transaction was idle for too long"),
+        "25P04" => Meaning::of(Unreachable, ": the connection has a transaction_timeout, which has to be 0"),
         "3D000" | "3F000" => Meaning::of(Misconfigured, ". Create it, or name the one that exists"),
         "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
         // One that another client has prepared, with other parameters.
@@ -62,7 +63,7 @@ mod tests {
     use crate::error::RECORDS;
 
     #[test]
-    fn what_a_pooler_does_is_told() {
+    fn what_a_pooler_or_a_time_limit_does_is_told() {
         for (code, message, kind, told) in [
             ("08P01", "unsupported startup parameter: extra_float_digits", Misconfigured, "ignore_startup_parameters"),
             (
@@ -80,6 +81,7 @@ mod tests {
             ("42P05", "prepared statement \"a\" already exists", Other, "session mode"),
             ("42804", "column \"a\" is of type bytea but expression is of type text", Misconfigured, "migrate()"),
             ("08P01", "invalid message format", Unreachable, ""),
+            ("25P04", "terminating connection due to transaction timeout", Unreachable, "transaction_timeout"),
         ] {
             let meaning = meaning(code, message, &RECORDS);
             assert_eq!(meaning.kind, kind, "{message}");

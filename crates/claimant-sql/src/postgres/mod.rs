@@ -18,8 +18,10 @@ pub use statements::CLEAR;
 /// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
 /// after its caller has gone; each statement sees what was committed before it; a commit is answered when it outlasts a crash, also
 /// where a role's or a database's default is `off`; floats in text, which are the handlers', have all their digits; and a statement whose
-/// client is gone ends, as far as the server's version and platform can tell.
-pub const SESSION: &str = "SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
+/// client is gone ends, as far as the server's version and platform can tell. A transaction's own time (PostgreSQL 17 and newer) is no limit: a
+/// handler has as long as its invocation.
+pub const SESSION: &str = "SELECT set_config('transaction_timeout', '0', false) WHERE current_setting('transaction_timeout', true) <> '0'; \
+    SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
     SET extra_float_digits = 2; SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'; \
     DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', false); \
@@ -114,7 +116,7 @@ impl PostgresStore {
     }
 
     /// Creates a store on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up
-    /// as they do: with a `lock_timeout` of about a second and a `statement_timeout` of a few, and READ COMMITTED.
+    /// as they do: with a `lock_timeout` of about a second, a `statement_timeout` of a few, no `transaction_timeout`, and READ COMMITTED.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self { pool }
