@@ -3,9 +3,11 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `yaml` | YAML and JSON, with CloudFormation's functions as nodes |
+//! | `dialect` | what AWS's parsers read otherwise than YAML 1.2 |
 //! | `loops` | `Fn::ForEach` |
 //! | `parameter` | what the value of a parameter must be |
 
+mod dialect;
 mod loops;
 mod parameter;
 mod yaml;

@@ -1,7 +1,7 @@
 //! YAML and JSON as a tree whose values know their line.
 //!
 //! Scalars stay as they are written, since CloudFormation makes text of them all: an account `012345678901` keeps its
-//! zero. CloudFormation's functions have the same form whether they are written short (`!Ref X`) or long (`Ref: X`).
+//! zero, but for the words that `dialect` knows. CloudFormation's functions have the same form whether they are written short (`!Ref X`) or long (`Ref: X`).
 //! What AWS takes though YAML 1.2 does not is read, too: see [`DASH`]; within brackets and quotes, lines may be indented less.
 
 use std::borrow::Cow;
@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Tag, options};
+
+use crate::dialect;
 
 /// Collections within collections at most, those that an alias stands for included.
 const DEPTH_MAX: usize = 100;
@@ -107,7 +109,7 @@ impl Node {
 /// # Errors
 /// When the text is no YAML, a key is no text or is there twice, or there are more values or levels than any template has.
 pub fn parse(text: &str) -> Result<Node, Unreadable> {
-    let text = with_dashes_as_texts(text);
+    let text = dialect::with_dashes_as_texts(text);
     let mut tree = Tree::default();
     // Its default has changed with its versions.
     let options = options! { strict_indentation: false };
@@ -269,19 +271,10 @@ fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, line: usize
     let is_plain = style == ScalarStyle::Plain && tag.is_none();
     let kind = match &*text {
         "" | "~" | "null" | "Null" | "NULL" if is_plain => Kind::Null,
-        word if is_plain && let Some(boolean) = boolean(word) => Kind::Text(boolean.into()),
-        _ => Kind::Text(written(text)),
+        word if is_plain && let Some(boolean) = dialect::boolean(word) => Kind::Text(boolean.into()),
+        _ => Kind::Text(dialect::written(text)),
     };
     called(tag.and_then(function), Node { line, kind })
-}
-
-/// The text that AWS, whose parsers are of YAML 1.1, makes of a word without quotes, in a key as in a value. It keeps `y` and `n`.
-fn boolean(word: &str) -> Option<&'static str> {
-    match word {
-        "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => Some("true"),
-        "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => Some("false"),
-        _ => None,
-    }
 }
 
 /// The function that a tag names; YAML's own tags, such as `!!str`, name none.
@@ -305,35 +298,6 @@ fn map(line: usize, entries: Vec<(Rc<str>, Node)>) -> Node {
         }
     }
     Node { line, kind: Kind::Map(entries.into()) }
-}
-
-/// Stands for a `-` that is a text of its own within brackets, as in `!Join [-, [a, b]]`: YAML 1.2 wants quotes there, and AWS, whose
-/// parsers are of YAML 1.1, does not. No template has this character, the last one for private use.
-const DASH: char = '\u{10fffd}';
-
-/// Puts the stand-in for each `-` that may be such a text: behind it is what ends one within brackets.
-fn with_dashes_as_texts(text: &str) -> Cow<'_, str> {
-    let is_text = |at: &usize| {
-        let before = text[..*at].chars().next_back().is_some_and(|c| c.is_whitespace() || matches!(c, '[' | '{' | ','));
-        before && text[at + 1..].starts_with([',', '[', ']', '{', '}'])
-    };
-    let mut result = String::new();
-    let mut copied = 0;
-    for (at, _) in text.match_indices('-').filter(|(at, _)| is_text(at)) {
-        result.push_str(&text[copied..at]);
-        result.push(DASH);
-        copied = at + 1;
-    }
-    if copied == 0 {
-        return text.into();
-    }
-    result.push_str(&text[copied..]);
-    result.into()
-}
-
-/// The text as it is written.
-fn written(text: Cow<'_, str>) -> Rc<str> {
-    if text.contains(DASH) { text.replace(DASH, "-").into() } else { text.into() }
 }
 
 #[cfg(test)]
