@@ -117,7 +117,7 @@ impl<'a> Batch<'a> {
         if !self.suspects.is_empty() {
             return PassEnd::Suspects;
         }
-        if self.starts.limit.leave() { PassEnd::Again } else { PassEnd::Done }
+        if self.starts.limit.rest() { PassEnd::Again } else { PassEnd::Done }
     }
 
     /// Brings every lane to a message that needs a claim, or to its end; none waits for a claim any more unless `may_wait`.

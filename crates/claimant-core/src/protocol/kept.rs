@@ -24,14 +24,24 @@ impl LimitSlots {
         Some(at.saturating_duration_since(now.mono))
     }
 
-    /// Returns the slots that are let go where the process may have no more work. Where messages had to wait for their calls, or no
-    /// process is known that has none, only those that it has no right to any more: kept, they cost nothing, and a call in them waits for
-    /// nothing. The only slot of all is not kept, and none is let go to which messages come back.
+    /// Returns whether it is to be looked first whether some process has none, where slots would be kept: the process may not be invoked again.
+    pub(crate) fn listens_last(&mut self, now: Now) -> bool {
+        let is_kept = |slot: &LimitSlot| !slot.is_over(now) && slot.closes_at().is_none() && !slot.is_awaited(now);
+        let listens = self.plan().used() > 1 && !self.asking && self.held.iter().any(is_kept);
+        let listens = listens && self.keeps.is_none() && self.turn.listens_last(now.mono);
+        self.asking |= listens;
+        listens
+    }
+
+    /// Returns the slots that are let go where the process may have no more work: those that it has no right to any more, and a single one
+    /// that another process may need, if no messages had to wait for their calls. Kept, they cost nothing, and a call in them waits for nothing.
+    /// The only slot of all is not kept, and none is let go to which messages come back.
     pub(crate) fn leave(&mut self, now: Now) -> Vec<u32> {
         self.note_turn(now);
         self.turn.rest();
         let is_free = self.plan().used() > 1 && !self.turn.is_wanted(now.mono);
-        let keeps = *self.keeps.get_or_insert(std::mem::take(&mut self.short) || is_free);
+        let has_more = self.open(now).count() > 1;
+        let keeps = *self.keeps.get_or_insert(std::mem::take(&mut self.short) || is_free || has_more);
         let closed = self.held.iter().any(|slot| slot.closes_at().is_some());
         let left = self.let_go(|slot| if keeps { slot.closes_at().is_some() } else { !slot.is_awaited(now) });
         if closed && self.held.is_empty() {

@@ -33,7 +33,7 @@ pub(crate) struct LimitSlots {
     more_at: Instant,
     pub(super) turn: Turn,
     /// Whether an answer is awaited to what is neither a renewal nor a release.
-    asking: bool,
+    pub(super) asking: bool,
     /// Whether a message had to wait for the next call lately, and not for a slot.
     pub(super) short: bool,
     /// Whether slots are kept at the end of this invocation, once that is decided.
@@ -671,11 +671,15 @@ mod tests {
         many.held[1].since = start + ms(1);
         assert!(many.clone().leave(at(start, 1)).is_empty(), "no other process was met");
         many.wanted(ms(9_000), at(start, 900));
-        assert_eq!(many.clone().leave(at(start, 901)), [0, 1]);
+        assert_eq!(many.clone().leave(at(start, 901)), [0], "half of the others are for the process that has none");
+        // The only one that it has, where nothing waits for it.
+        let mut single = many.clone();
+        single.held.retain(|slot| slot.number == 1);
+        assert_eq!(single.leave(at(start, 901)), [1]);
         let mut short = many.clone();
         assert!(short.begin(at(start, 1_000)).is_some() && short.begin(at(start, 1_001)).is_some());
         assert!(short.begin(at(start, 1_001)).is_none());
-        assert_eq!(short.leave(at(start, 1_002)), [0], "half of the others are for the process that has none");
+        assert_eq!(short.leave(at(start, 1_002)), [0]);
         assert!(short.leave(at(start, 1_003)).is_empty(), "and no more when that is known");
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Turn {
     /// Until when some process has none, as far as is known.
     wanted_until: Instant,
     listen_at: Instant,
+    /// When it was told last whether some process has none.
+    told_at: Instant,
     /// How often one was refused while it had none, and while it had one, since one was granted.
     refused_without: u32,
     refused_with: u32,
@@ -41,8 +43,8 @@ pub(super) struct Turn {
 
 impl Turn {
     pub(super) fn new(now: Instant) -> Self {
-        let (refused_without, refused_with, marks) = (0, 0, false);
-        Self { since: now, had_at: now, wanted_until: now, listen_at: now, refused_without, refused_with, marks }
+        let (since, had_at, wanted_until, listen_at, told_at) = (now, now, now, now, now);
+        Self { since, had_at, wanted_until, listen_at, told_at, refused_without: 0, refused_with: 0, marks: false }
     }
 
     /// Notes that the process has a slot.
@@ -78,7 +80,7 @@ impl Turn {
 
     /// Notes for how long some process has no slot, as its mark says; this one has so many.
     pub(super) fn told(&mut self, now: Instant, for_time: Duration, has: usize) {
-        self.wanted_until = now + for_time.min(ms(LIMIT_WANTED_MS));
+        (self.wanted_until, self.told_at) = (now + for_time.min(ms(LIMIT_WANTED_MS)), now);
         let every = match has {
             _ if self.is_wanted(now) => LIMIT_MARKED_MS,
             0 | 1 => 3 * LIMIT_LISTEN_MS,
@@ -90,6 +92,11 @@ impl Turn {
     /// Ends an invocation: that it found none says nothing of the next one.
     pub(super) fn rest(&mut self) {
         (self.refused_without, self.marks) = (0, false);
+    }
+
+    /// Returns whether it is to look once more before it keeps what it has.
+    pub(super) fn listens_last(&self, now: Instant) -> bool {
+        now >= self.told_at + ms(LIMIT_ASK_MS) && !self.is_wanted(now)
     }
 
     /// Returns whether some process has none.

@@ -13,7 +13,7 @@ use claimant_core::{
 };
 use claimant_testkit::{FaultyStore, MovableClock};
 use futures_util::future::join_all;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::support::{Denies, Logs, MARGIN, batch, count, deliver};
 use super::words;
@@ -399,6 +399,37 @@ async fn a_process_that_begins_beside_one_that_has_all_slots_soon_has_one_and_th
     println!("first after {began:?}; {runs} and {after} in 15 s each");
     // What was let go is idle until the mark is over.
     assert!(began < Duration::from_secs(60 + 8) && runs > 50 * 15 * 55 / 100 && after > 50 * 15 * 95 / 100);
+}
+
+/// It uses half of the rate, so nothing of it waits when its last invocation ends, and it looks each 5 s only while something does.
+#[tokio::test(start_paused = true)]
+async fn what_a_process_holds_that_is_not_invoked_any_more_is_for_one_that_has_asked_for_it() {
+    for tenths in [95, 105, 114, 125, 140, 162] {
+        let world = World::new(20);
+        let limit = || Limit::new("ses").per_second(10);
+        let (first, second) = (world.process(0, limit()), world.process(1, limit()));
+        let ends = Duration::from_millis(tenths * 100);
+        let ending = async {
+            for n in 0.. {
+                sleep_until(world.start + Duration::from_secs(n)).await;
+                if world.start.elapsed() >= ends {
+                    return;
+                }
+                deliver(&first, &batch(&format!("a{n}-"), 5), 15).await;
+            }
+        };
+        let beginning = async {
+            sleep_until(world.start + Duration::from_secs(8)).await;
+            let report = deliver(&second, &batch("b", 5), 15).await;
+            (count(&report, "completed"), world.start.elapsed())
+        };
+        let ((), (completed, at)) = tokio::join!(ending, beginning);
+        assert!(
+            completed == 5 && at < ends.max(Duration::from_secs(8)) + Duration::from_secs(6),
+            "{tenths}: {completed} at {at:?}"
+        );
+        world.check(10.0, 10);
+    }
 }
 
 /// Sets a limit as `claimant limit` does: by the result of a completed key.

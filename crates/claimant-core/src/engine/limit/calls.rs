@@ -80,6 +80,17 @@ impl<'a> LimitCalls<'a> {
         self.calls.push(Box::pin(self.limit.go(request, asker)));
     }
 
+    /// Lets slots go as at the end of an invocation, if nothing else of the process may need them; returns whether the store is asked for
+    /// something.
+    pub(crate) fn rest(&self, asker: impl Fn() -> Asker<'a>) -> bool {
+        let (now, is_last) = (self.now(), self.limit.with_users(|users| users.is_last()));
+        if is_last && self.limit.with(|slots| slots.listens_last(now)) {
+            self.ask(SlotRequest::Listen, asker());
+            return true;
+        }
+        self.leave(|slots, now| slots.leave(now), asker)
+    }
+
     /// Lets those slots go, if nothing else of the process may need them; returns whether there was one.
     pub(crate) fn leave(
         &self,

@@ -107,10 +107,10 @@ impl<'a> Limiting<'a> {
         calls.go_on(waiting, asker, |calls| waiting > 0 && (unstarted > 0 || is_short(calls)));
     }
 
-    /// Lets slots go where nothing else of the process needs them; returns whether there was one.
-    pub(crate) fn leave(&mut self) -> bool {
+    /// Lets slots go where nothing else of the process needs them; returns whether the store is asked for something.
+    pub(crate) fn rest(&self) -> bool {
         let asker = || self.cx.asker(self.cx.time.return_by);
-        self.calls.as_ref().is_some_and(|calls| calls.leave(|known, now| known.leave(now), asker))
+        self.calls.as_ref().is_some_and(|calls| calls.rest(asker))
     }
 
     /// Returns whether neither the store is asked for anything, nor messages wait for a slot or a call.
