@@ -129,8 +129,9 @@ impl<T: Send + 'static> Consumer<T> {
         self
     }
 
-    /// Sets what is called for each duplicate of finished work, with what the handler returned then. It must not block; what it
-    /// does is not part of any guarantee.
+    /// Sets what is called for each duplicate of finished work, with what the handler returned then: at the end of the invocation, when all of
+    /// its work is settled. It must not block: until it returns, nothing is reported, and what comes back for that is a duplicate. What it does
+    /// is not part of any guarantee.
     ///
     /// ```
     /// # use claimant_core as claimant;
@@ -142,7 +143,7 @@ impl<T: Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn on_duplicate(mut self, hook: impl Fn(&Duplicate<'_>) + Send + Sync + 'static) -> Self {
-        self.definition.on_duplicate = Some(Box::new(hook));
+        self.definition.on_duplicate = Some(Arc::new(hook));
         self
     }
 }

@@ -1,13 +1,12 @@
 //! What a consumer is, whatever the type of its payloads: what an engine runs.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::batch::AnyBatchHandler;
 use crate::breaker::BREAKER_CONSUMER;
-use crate::duplicate::Duplicate;
+use crate::duplicate::DuplicateHook;
 use crate::error::Error;
 use crate::handler::AnyHandler;
 use crate::key::ConsumerName;
@@ -17,8 +16,6 @@ use crate::options::Options;
 use crate::protocol::Abandoned;
 use crate::reader::Reader;
 use crate::store::{Before, Store};
-
-type DuplicateHook = Box<dyn Fn(&Duplicate<'_>) + Send + Sync>;
 
 /// What a consumer runs.
 pub(crate) enum Runner {
@@ -109,14 +106,6 @@ impl Definition {
             (self.options.items_max.is_some() && !batch).then_some(NEEDS_BATCH),
         ];
         faults.into_iter().flatten().chain(self.reader.identity.faults.iter().copied()).collect()
-    }
-
-    /// Calls the hook for a duplicate, if there is one. A hook that panics changes nothing.
-    pub(crate) fn show_duplicate(&self, duplicate: &Duplicate<'_>) {
-        if let Some(hook) = &self.on_duplicate {
-            // The panic hook has logged it.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook(duplicate)));
-        }
     }
 }
 

@@ -1,9 +1,32 @@
 //! A duplicate of finished work, as a consumer's hook sees it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 
 use crate::decode::read_json;
-use crate::key::InvalidValue;
+use crate::key::{InvalidValue, Key, MessageId};
+
+/// What a consumer calls for each duplicate.
+pub(crate) type DuplicateHook = Arc<dyn Fn(&Duplicate<'_>) + Send + Sync>;
+
+/// A duplicate that is shown at the end of its invocation.
+pub(crate) struct SeenDuplicate {
+    pub(crate) hook: DuplicateHook,
+    pub(crate) key: Key,
+    pub(crate) message_id: MessageId,
+    pub(crate) result: Option<String>,
+}
+
+impl SeenDuplicate {
+    /// Calls the hook. One that panics changes nothing.
+    pub(crate) fn show(&self) {
+        let duplicate = Duplicate::new(self.key.as_str(), self.message_id.as_str(), self.result.as_deref());
+        // The panic hook has logged it.
+        let _ = catch_unwind(AssertUnwindSafe(|| (self.hook)(&duplicate)));
+    }
+}
 
 /// A duplicate of finished work, as shown to [`Consumer::on_duplicate`](crate::Consumer::on_duplicate).
 ///

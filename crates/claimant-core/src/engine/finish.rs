@@ -13,7 +13,7 @@ use crate::report::{Entry, Outcome, Report};
 
 impl Engine {
     /// Ends an invocation, once it is known what became of `all` of its messages: sends those again that come back later than their queue can
-    /// hide them, shows at once those that failed on their last receive, warns of groups that end, and ends the spans. Where there are several
+    /// hide them, shows at once those that failed on their last receive, warns of groups that end, ends the spans, and shows duplicates. Where there are several
     /// consumers, `of_each` has a report for each, and any engine can do this: they know the same of the queue.
     pub(crate) async fn finish(
         &self,
@@ -34,6 +34,7 @@ impl Engine {
             self.warn_if_groups_end(batch, of_each.iter().map(|(name, report)| (name, report)));
         }
         invocation.end_spans(all.entries());
+        invocation.show_duplicates();
     }
 
     /// Shows at once what failed on its last receive, and is not sent again after all, and what was rejected on it without a dead letter.

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::turns::{Entrant, SuspectTurns};
+use crate::duplicate::SeenDuplicate;
 use crate::intake::Intake;
 use crate::key::ConsumerName;
 use crate::message::Message;
@@ -28,6 +29,8 @@ pub(crate) struct Invocation<'a> {
     undone: Mutex<BTreeMap<usize, usize>>,
     /// Messages that are done, and that the queue was not asked to delete.
     done: Mutex<Vec<usize>>,
+    /// What is shown of duplicates when all is settled: a hook that blocks the thread then holds up no work of others.
+    duplicates: Mutex<Vec<SeenDuplicate>>,
     /// Whether it could not confirm that one of them is gone.
     kept: AtomicBool,
     spans: Option<MessageSpans>,
@@ -35,8 +38,9 @@ pub(crate) struct Invocation<'a> {
 
 impl<'a> Invocation<'a> {
     pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
-        let (turns, undone, done) = (SuspectTurns::new(), Mutex::default(), Mutex::default());
-        Self { queue, events, turns, undone, done, kept: AtomicBool::new(false), spans: None }
+        let (turns, undone, done, duplicates) =
+            (SuspectTurns::new(), Mutex::default(), Mutex::default(), Mutex::default());
+        Self { queue, events, turns, undone, done, duplicates, kept: AtomicBool::new(false), spans: None }
     }
 
     /// Opens the spans of its messages, if there is a system for them.
@@ -94,6 +98,12 @@ impl<'a> Invocation<'a> {
         self.kept.store(true, Ordering::Relaxed);
     }
 
+    /// Calls the hooks for the duplicates among its messages.
+    pub(crate) fn show_duplicates(&self) {
+        let duplicates = std::mem::take(&mut *self.duplicates.lock().unwrap_or_else(PoisonError::into_inner));
+        duplicates.iter().for_each(SeenDuplicate::show);
+    }
+
     /// Returns whether the queue may still have what is done.
     pub(crate) fn keeps_done(&self) -> bool {
         self.kept.load(Ordering::Relaxed)
@@ -147,6 +157,11 @@ impl<'a> Part<'a> {
             true => self.sequence.invocation.done(message),
             false => self.sequence.invocation.event_done(message),
         }
+    }
+
+    /// Keeps a duplicate of the batch for the end of the invocation.
+    pub(crate) fn duplicate(&self, duplicate: SeenDuplicate) {
+        self.sequence.invocation.duplicates.lock().unwrap_or_else(PoisonError::into_inner).push(duplicate);
     }
 
     /// Returns the invocation's spans, if it has any.

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::messages::MessageEnd;
 use super::work::{Answer, Delivery};
 use crate::backoff;
-use crate::duplicate::Duplicate;
+use crate::duplicate::SeenDuplicate;
 use crate::key::RecordId;
 use crate::report::Outcome;
 
@@ -15,9 +15,10 @@ impl Batch<'_> {
         match exit {
             Exit::Answered(answer) => self.conclude(delivery, answer),
             Exit::Duplicate { key, result } => {
-                let message_id = delivery.message.id().as_str();
-                let duplicate = Duplicate::new(key.as_str(), message_id, result.as_deref());
-                self.cx.shared.consumer.show_duplicate(&duplicate);
+                if let Some(hook) = self.cx.shared.consumer.on_duplicate.clone() {
+                    let message_id = delivery.message.id().clone();
+                    self.cx.part.duplicate(SeenDuplicate { hook, key, message_id, result: result.clone() });
+                }
                 self.conclude(delivery, Answer::success(Outcome::Duplicate, result));
             }
             Exit::Disposed(disposal) => {

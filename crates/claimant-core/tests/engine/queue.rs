@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::{
-    BoxFuture, Breaker, Confirmation, Consumer, DeadLetter, Engine, HideAnswer, InvocationTime, Lease, MemoryStore,
-    NoQueue, Queue, Status,
+    BoxFuture, Breaker, Call, Confirmation, Consumer, ConsumerName, DeadLetter, Engine, HideAnswer, InvocationTime,
+    Key, Lease, MemoryStore, Meter, NoQueue, Queue, RecordId, Status, Store as _,
 };
 use claimant_testkit::Call::{Claim, Renew, Settle};
 use claimant_testkit::Fault::{AnswerLost, Hangs, Late, NotApplied};
 use claimant_testkit::outcomes::{self, Work, World, message};
 use claimant_testkit::queue::DeadLetterQueue;
+use futures_util::FutureExt as _;
 
 use super::{TIMEOUT, words};
 
@@ -264,6 +265,28 @@ async fn duplicates_are_shown_what_the_handler_returned() {
     let mut shown = shown.lock().unwrap().clone();
     shown.sort();
     assert_eq!(shown, [r#"1 a ["a"]"#, r#"2 a ["a"]"#, r#"2 a ["a"]"#, "3 panic nothing"]);
+}
+
+/// A hook that blocked the thread earlier would take the completions of others with it, whose work would be done again.
+#[tokio::test(start_paused = true)]
+async fn duplicates_are_shown_when_all_else_is_settled() {
+    let (store, shown) = (Arc::new(MemoryStore::new()), Arc::new(Mutex::new(Vec::new())));
+    let (seen, sink) = (Arc::clone(&store), Arc::clone(&shown));
+    let consumer = Consumer::new("c", store, |_: Work, _cx| async { Ok(()) }).key(|w: &Work| &w.id).on_duplicate(
+        move |duplicate| {
+            let of = |key| RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new(key).unwrap());
+            let (meter, within) = (Meter::default(), TIMEOUT);
+            let get = |key| seen.get(&of(key), Call { within, meter: &meter }).now_or_never().unwrap().unwrap();
+            let status = |key| get(key).map(|record| record.status);
+            sink.lock().unwrap().push((duplicate.key().to_owned(), ["b", "c"].map(status)));
+        },
+    );
+    let engine = Engine::with_defaults(consumer).unwrap();
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(100));
+    engine.process(&["a ok @1"].map(|text| message(0, text, 1)), time, &NoQueue).await;
+    let batch = ["a ok @2", "b ok @3", "c ok @4"].map(|text| message(0, text, 1));
+    assert_eq!(words(&engine.process(&batch, time, &NoQueue).await), "duplicate completed completed");
+    assert_eq!(*shown.lock().unwrap(), [("a".to_owned(), [Some(Status::Completed); 2])]);
 }
 
 #[tokio::test(start_paused = true)]
