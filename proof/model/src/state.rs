@@ -243,7 +243,7 @@ impl Ask {
 }
 
 impl Out {
-    /// What a refusal makes of a message, as the engine's `take_refused` does.
+    /// What a refusal makes of a message, as the engine's `refused` does.
     #[must_use]
     pub const fn of_refusal(why: Why) -> Self {
         match why {
@@ -255,7 +255,7 @@ impl Out {
         }
     }
 
-    /// What a written ending makes of a message, as the engine's `take_settled` does.
+    /// What a written ending makes of a message, as the engine's `after_settling` does.
     #[must_use]
     pub const fn of_end(end: End, resolved: bool) -> Self {
         match end {

@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// How the claim ends, as the engine's `ending_of` says.
+    /// How the claim ends, as the engine's `after_run` says.
     fn finish(&mut self, config: &Config, worker: usize, how: Finish, clock: Time) {
         let Worker::Running { id, until, held, base } = self.workers[worker] else { return };
         let acted = matches!(how, Finish::Ok | Finish::Cut { acted: true });
