@@ -13,11 +13,10 @@ use claimant_core::{
 };
 use claimant_dynamodb::{AttributeNames, LockTable, Tables, Transaction};
 use claimant_testkit::clock::TEST_EPOCH;
+use claimant_testkit::logs::Logs;
 use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Request, Silence};
 use claimant_tests::wire::Wire;
-
-use crate::lambda::world::Logs;
 
 const WITHIN: Duration = Duration::from_secs(20);
 

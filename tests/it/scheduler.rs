@@ -13,10 +13,9 @@ use claimant::producer::{Cancelled, Outgoing, Scheduled, Scheduler, SendErrorKin
 use claimant::{AttributeValue, Key, Timestamp, Variables};
 use claimant_local::scheduler::Scheduler as LocalScheduler;
 use claimant_local::sqs::{QueueSettings, Sqs};
+use claimant_testkit::logs::Logs;
 use claimant_tests::wire::{Loss, Wire};
 use futures_util::future::join_all;
-
-use crate::lambda::world::Logs;
 
 const STANDARD: &str = "reminders";
 const FIFO: &str = "reminders.fifo";

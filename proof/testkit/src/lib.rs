@@ -5,6 +5,7 @@
 //! | [`batch_ledger`] | a store in memory with transactions for batches |
 //! | [`fuzz`] | generated inputs for fuzz targets and properties |
 //! | [`contract`] | the contract of a store, as checks that any store can be held to |
+//! | [`logs`] | what is logged on a test's thread |
 //! | [`outcomes`] | every outcome of the protocol, as a table that any store can be put under |
 //!
 //! What users need for tests of their own is in `claimant-test`: [`clock`], [`faulty`] and [`queue`] are from there.
@@ -12,6 +13,7 @@
 pub mod batch_ledger;
 pub mod contract;
 pub mod fuzz;
+pub mod logs;
 pub mod outcomes;
 mod player;
 mod script;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use claimant::{Clock as _, HandlerError, TransactionGuard};
 use claimant_inbox::{Inbox, InboxContext, Summary, Transaction};
+use claimant_testkit::logs::Logs;
 use serde::Deserialize;
 use sqlx::Executor as _;
 
 use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, World, body, record, run};
-use crate::lambda::world::Logs;
 
 /// What a message asks for, what is then said of it, after one attempt and in the end.
 struct Case {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use claimant::{HandlerError, Limit, TransactionGuard};
 use claimant_core::MemoryStore;
 use claimant_inbox::{Inbox, InboxContext, Limits, Summary, Transaction, Worker};
+use claimant_testkit::logs::Logs;
 
 use super::world::{CONSUMER, Work, World, body, record, run};
-use crate::lambda::world::Logs;
 
 /// Takes longer than an attempt waits for a connection.
 async fn long(_: Work, _: TransactionGuard<Transaction>, _: InboxContext) -> Result<(), HandlerError> {

@@ -3,9 +3,10 @@
 use aws_config::retry::RetryConfig;
 use claimant::{Consumer, Envelope, Event, Message, Rejection};
 use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received};
+use claimant_testkit::logs::Logs;
 use claimant_tests::wire::Loss;
 
-use super::world::{Logs, QUEUE, World, body, failures, invoke, work};
+use super::world::{QUEUE, World, body, failures, invoke, work};
 
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage};
+use claimant_testkit::logs::Logs;
 
 use super::dead_letters::described;
-use super::world::{Logs, QUEUE, World, body, failures, invoke};
+use super::world::{QUEUE, World, body, failures, invoke};
 
 fn text(value: &str) -> MessageAttribute {
     MessageAttribute { data_type: "String".to_owned(), value: AttributeValue::Text(value.to_owned()) }

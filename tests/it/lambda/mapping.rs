@@ -6,13 +6,14 @@ use std::time::Duration;
 use claimant::lambda::Service;
 use claimant::memory::MemoryStore;
 use claimant::{Clock, Consumer, SystemClock};
+use claimant_testkit::logs::Logs;
 use claimant_tests::wire::Wire;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::world::{Logs, aws, body, event, failures, settings, work};
+use super::world::{aws, body, event, failures, settings, work};
 
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:orders:live";
 const QUEUE: &str = "arn:aws:sqs:us-east-1:123456789012:orders";

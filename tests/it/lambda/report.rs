@@ -11,12 +11,13 @@ use claimant::store::StoreErrorKind;
 use claimant::{Clock, Consumer, Consumers, Context, Routes, SystemClock};
 use claimant_local::journal::What;
 use claimant_local::sqs::NewMessage;
+use claimant_testkit::logs::Logs;
 use claimant_testkit::{Call, Fault};
 use claimant_tests::dynamodb::DynamoDb;
 use serde_json::{Value, json};
 use tracing_subscriber::Registry;
 
-use super::world::{Logs, QUEUE, Work, World, body, event, failures, invoke, settings, work};
+use super::world::{QUEUE, Work, World, body, event, failures, invoke, settings, work};
 
 /// What Lambda takes as an answer.
 const RESPONSE_MAX_BYTES: usize = 6 * 1_024 * 1_024;

@@ -9,10 +9,11 @@ use claimant::store::StoreErrorKind;
 use claimant::{BoxFuture, Clock, Consumer, Context, Message, Rejection, SystemClock, Timestamp};
 use claimant_core::Confirmation;
 use claimant_local::sqs::NewMessage;
+use claimant_testkit::logs::Logs;
 use claimant_testkit::{Call, Fault};
 use claimant_tests::wire::Loss;
 
-use super::world::{Logs, QUEUE, Work, World, body, failures, invoke, work};
+use super::world::{QUEUE, Work, World, body, failures, invoke, work};
 
 /// One process, several invocations (fault 20): one of them holds `shared` while the others come and go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,9 +5,10 @@ use std::time::Duration;
 use claimant::{Consumer, Context, Lease};
 use claimant_local::sqs::{Deletion, NewMessage};
 use claimant_testkit::Call;
+use claimant_testkit::logs::Logs;
 use claimant_tests::wire::Loss;
 
-use super::world::{Logs, QUEUE, Work, World, body, failures, invoke};
+use super::world::{QUEUE, Work, World, body, failures, invoke};
 
 #[tokio::test]
 async fn failed_messages_come_back_when_they_are_to() {

@@ -1,7 +1,7 @@
 //! A consumer on local SQS, its store and everything that it shows.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, SdkConfig};
@@ -15,11 +15,11 @@ use claimant::store::Store;
 use claimant::{Clock, Consumer, Consumers, Context, Error, HandlerError, SystemClock, Variables};
 use claimant_local::sqs::{AttributeValue, NewMessage, QueueSettings, Received, Sqs};
 use claimant_testkit::FaultyStore;
+use claimant_testkit::logs::Logs;
 use claimant_tests::wire::Wire;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tracing::Dispatch;
 
 /// The timeout of an invocation: none of these tests comes near it.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -171,59 +171,6 @@ pub(super) async fn invoke(service: &Service, event: SqsEvent) -> Result<SqsBatc
 /// The ids reported failed.
 pub(crate) fn failures(response: &SqsBatchResponse) -> Vec<&str> {
     response.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect()
-}
-
-/// While there is just one subscriber, `tracing` asks the thread that first meets a line whether anybody wants it, and keeps the
-/// answer: a test on another thread that records nothing would take the line away from the one that does. This one makes two.
-static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
-
-/// What is logged on this thread while the guard lives.
-pub(crate) struct Logs {
-    text: Arc<Mutex<Vec<u8>>>,
-    _guard: tracing::subscriber::DefaultGuard,
-}
-
-impl Logs {
-    pub(crate) fn record() -> Self {
-        Self::into(|writer| {
-            let logs = tracing_subscriber::fmt().with_ansi(false).with_max_level(tracing::Level::INFO);
-            Dispatch::new(logs.with_writer(writer).finish())
-        })
-    }
-
-    /// As JSON, as a deployed function logs.
-    pub(crate) fn record_json() -> Self {
-        Self::into(|writer| {
-            let logs = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_target(false);
-            Dispatch::new(logs.json().flatten_event(true).with_span_list(false).with_writer(writer).finish())
-        })
-    }
-
-    fn into(subscriber: impl FnOnce(Writer) -> Dispatch) -> Self {
-        LazyLock::force(&SECOND);
-        let text = Arc::<Mutex<Vec<u8>>>::default();
-        let sink = Arc::clone(&text);
-        let subscriber = subscriber(Box::new(move || Sink(Arc::clone(&sink))));
-        Self { text, _guard: tracing::dispatcher::set_default(&subscriber) }
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
-    }
-}
-
-type Writer = Box<dyn Fn() -> Sink + Send + Sync>;
-
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Features of the functions here take these levels out of releases, and out of debug builds too where `tracing` is built without its

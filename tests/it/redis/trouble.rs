@@ -1,6 +1,7 @@
 //! Servers that refuse, vanish, come back, forget or say nothing.
 
 use claimant_core::{Error, Variables};
+use claimant_testkit::logs::Logs;
 use futures_util::future::join_all;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
@@ -8,7 +9,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::lambda::world::Logs;
 
 /// A step on the way to trouble, as commands of the server's own user.
 type Commands = &'static [&'static [&'static str]];

@@ -9,11 +9,11 @@ use claimant_core::{
     AttributeValue, BoxFuture, Confirmation, Consumer, Context, DeadLetter, Engine, HandlerError, HideAnswer,
     InvocationTime, MemoryStore, Message, Outcome, Queue, Report, Router, Routes, SendAgain, StoreErrorKind,
 };
+use claimant_testkit::logs::Logs;
 use claimant_testkit::{Call, Fault, FaultyStore};
 
 use super::payloads::{Rows, Shelf};
 use super::routes::Lines;
-use super::support::Logs;
 use super::{TIMEOUT, words};
 
 const DAYS: u64 = 3 * 86_400;

@@ -11,10 +11,11 @@ use claimant_core::{
     BoxFuture, Breaker, Call, ClaimAnswer, Consumer, ConsumerName, Context, Engine, HandlerError, Key, Limit,
     MemoryStore, Message, Meter, OwnerToken, RecordId, Records, Replaced, Store, StoreError, StoreErrorKind,
 };
+use claimant_testkit::logs::Logs;
 use claimant_testkit::{Fault, FaultyStore, MovableClock};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::support::{Denies, Logs, MARGIN, batch, count, deliver};
+use super::support::{Denies, MARGIN, batch, count, deliver};
 use super::words;
 
 /// A system that handlers call, the store that they share, and when they were run, by their process.

@@ -8,11 +8,11 @@ use claimant_core::{
     MemoryStore, Message, Meter, NoQueue, RecordId, Report, Store, SystemClock, TransactionGuard,
 };
 use claimant_testkit::batch_ledger::{BatchLedger, Draft, TransactionFault};
+use claimant_testkit::logs::Logs;
 use claimant_testkit::outcomes::{self, Work, World, message};
 use claimant_testkit::{DeadLetterQueue, MovableClock, ScriptedQueue};
 
 use super::many::Shared;
-use super::support::Logs;
 use super::{TIMEOUT, words};
 
 /// The calls of a handler: the keys of each.

@@ -8,12 +8,12 @@ use claimant_core::{
     Breaker, Consumer, Context, Engine, HandlerError, InvocationTime, MemoryStore, Message, NoQueue, Router, Routes,
     StoreErrorKind,
 };
+use claimant_testkit::logs::Logs;
 use claimant_testkit::outcomes::World;
 use claimant_testkit::queue::DeadLetterQueue;
 use claimant_testkit::{Call, Fault, FaultyStore};
 
 use super::routes::{Letters, Lines};
-use super::support::Logs;
 use super::{TIMEOUT, words};
 
 const HOURS: Duration = Duration::from_secs(36_000);

@@ -11,11 +11,12 @@ use claimant_core::{
     Items, Key, Limit, MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, Record, RecordId, Records,
     Replaced, Router, Routes, Settled, Status, Store, StoreErrorKind,
 };
+use claimant_testkit::logs::Logs;
 use claimant_testkit::{FaultyStore, MovableClock};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::support::{Denies, Logs, MARGIN, batch, count, deliver};
+use super::support::{Denies, MARGIN, batch, count, deliver};
 use super::words;
 
 /// What handlers call, the store that they share, and when they were run, by their process.
