@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claimant_core::{
     Call, Clock as _, Consumer, ConsumerName, Engine, Failure, HandlerError, InvocationTime, Item, Items, Key, Lease,
-    MemoryStore, Message, Meter, NoQueue, RecordId, Report, Store, SystemClock, TransactionGuard,
+    MemoryStore, Message, Meter, RecordId, Store, SystemClock, TransactionGuard,
 };
 use claimant_testkit::batch_ledger::{BatchLedger, Draft, TransactionFault};
 use claimant_testkit::logs::Logs;
@@ -13,6 +13,7 @@ use claimant_testkit::outcomes::{self, Work, World, message};
 use claimant_testkit::{DeadLetterQueue, MovableClock, ScriptedQueue};
 
 use super::many::Shared;
+use super::support::process;
 use super::{TIMEOUT, words};
 
 /// The calls of a handler: the keys of each.
@@ -24,11 +25,6 @@ fn keys(items: &Items<Work>) -> Vec<String> {
 
 fn sizes(calls: &Calls) -> Vec<usize> {
     calls.lock().unwrap().iter().map(Vec::len).collect()
-}
-
-async fn process(engine: &Engine, batch: &[Message]) -> Report {
-    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    engine.process(batch, time, &NoQueue).await
 }
 
 fn fresh(count: usize) -> Vec<Message> {

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Consumer, Context, Engine, Envelope, Event, HandlerError, InvocationTime, MemoryStore, Message, NoQueue, Outcome,
-    Rejection, Report,
+    Consumer, Context, Engine, Envelope, Event, HandlerError, MemoryStore, Message, Outcome, Rejection,
 };
 use claimant_testkit::MovableClock;
 use claimant_testkit::outcomes::World;
 use claimant_testkit::queue::DeadLetterQueue;
 
+use super::support::process;
 use super::{TIMEOUT, words, world};
 
 /// An envelope of words with a plus between them. An event that begins with `id=` has that as its id.
@@ -32,11 +32,6 @@ impl Envelope for Plus {
 
 fn message(id: &str, body: &str) -> Message {
     Message::new(id, body).unwrap()
-}
-
-async fn process(engine: &Engine, batch: &[Message]) -> Report {
-    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    engine.process(batch, time, &NoQueue).await
 }
 
 #[tokio::test(start_paused = true)]

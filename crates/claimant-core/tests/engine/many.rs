@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use claimant_core::protocol::{ClaimRequest, Likely, Settlement};
 use claimant_core::{
-    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Consumer, Engine, InvocationTime, MemoryStore, Message, NoQueue,
-    Report, Settled, Store, StoreError, StoreErrorKind,
+    BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Consumer, Engine, MemoryStore, Message, Report, Settled, Store,
+    StoreError, StoreErrorKind,
 };
 use claimant_testkit::outcomes::{Work, message};
 use claimant_testkit::{Call as Faulty, Fault};
 
-use super::{TIMEOUT, words, world};
+use super::support::deliver;
+use super::{words, world};
 
 /// A store in memory that takes many keys in one request, as DynamoDB does, and counts requests and open claims.
 #[derive(Default)]
@@ -122,12 +123,7 @@ fn batch(count: usize, key: impl Fn(usize) -> String) -> Vec<Message> {
 }
 
 async fn process(engine: &Engine, count: usize, key: impl Fn(usize) -> String) -> Report {
-    deliver(engine, &batch(count, key)).await
-}
-
-async fn deliver(engine: &Engine, batch: &[Message]) -> Report {
-    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT * 60), Duration::from_millis(500));
-    engine.process(batch, time, &NoQueue).await
+    deliver(engine, &batch(count, key), 600).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +184,7 @@ async fn an_ending_that_something_waits_for_does_not_wait() {
     let numbered = batch(8, |n| format!("k{}", keys[n])).into_iter().enumerate();
     let batch: Vec<_> = numbered.map(|(n, message)| message.with_ordered_group(format!("g{}", n % 2))).collect();
     let start = tokio::time::Instant::now();
-    assert_eq!(deliver(&engine, &batch).await.counts()["completed"], 8);
+    assert_eq!(deliver(&engine, &batch, 600).await.counts()["completed"], 8);
     // Four handlers, each with a claim, an ending, and a moment between; a timer is up to a millisecond late.
     let longest = Duration::from_millis(20 + 76 + 20 + 76 + 4 * (5 + 5 + 5) + 4 * 4);
     assert!(start.elapsed() <= longest, "{:?}", start.elapsed());
@@ -208,7 +204,7 @@ async fn redelivered_messages_have_a_claim_each() {
     let store = Shared(Arc::default());
     let engine = engine(&store, 10, Duration::ZERO);
     let batch: Vec<_> = (0..10).map(|n| message(n, &format!("k{n} ok"), 2)).collect();
-    let report = deliver(&engine, &batch).await;
+    let report = deliver(&engine, &batch, 600).await;
     assert_eq!((report.counts()["completed"], store.0.requests.load(Ordering::SeqCst)), (10, 10 + 1));
 }
 
@@ -230,7 +226,7 @@ async fn what_is_usually_done_is_looked_at_first() {
             (50, "completed", not_yet),
         ] {
             let before = store.requests();
-            assert_eq!(deliver(&engine, &batch(from)).await.counts()[word], 25);
+            assert_eq!(deliver(&engine, &batch(from), 600).await.counts()[word], 25);
             assert_eq!(asked(&store), [likely; 25], "{receives} receives, from {from}");
             let claims = if likely == Likely::Known { 25 } else { 1 };
             let endings = usize::from(word == "completed");
@@ -280,8 +276,7 @@ async fn what_cannot_be_settled_is_not_run() {
     let store = Shared(Arc::new(Counting { mute: true, ..Counting::default() }));
     let engine = engine(&store, 10, Duration::ZERO);
     let batch = batch(5_000, |n| format!("k{n}"));
-    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
-    let counts = engine.process(&batch, time, &NoQueue).await.counts();
+    let counts = deliver(&engine, &batch, 10).await.counts();
     assert!(counts["settle_unknown"] < 1_000, "as many as may wait, each time the store's time is over: {counts:?}");
     assert_eq!(counts["settle_unknown"] + counts["not_started"], 5_000);
 }

@@ -8,6 +8,8 @@ use claimant_core::{
     Store, StoreError, StoreErrorKind,
 };
 
+use super::TIMEOUT;
+
 pub(crate) const MARGIN: Duration = Duration::from_millis(500);
 
 /// So many messages that nobody has received before.
@@ -19,6 +21,11 @@ pub(crate) async fn deliver(process: &Engine, batch: &[Message], seconds: u64) -
     let now = process.now();
     let time = InvocationTime::new(now, now.plus(Duration::from_secs(seconds)), MARGIN);
     process.process(batch, time, &NoQueue).await
+}
+
+/// Delivers with the timeout of most tests.
+pub(crate) async fn process(engine: &Engine, batch: &[Message]) -> Report {
+    deliver(engine, batch, TIMEOUT.as_secs()).await
 }
 
 /// How many messages have this outcome.
