@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::support::{Logs, build, until};
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig, Ports};
 use claimant_local::sqs::NewMessage;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+
+use crate::support::{Logs, build, http, until};
 
 /// The queue comes before its dead-letter queue on purpose.
 const TEMPLATE: &str = "
@@ -144,34 +144,25 @@ async fn tables_are_kept_where_a_directory_is_given() {
     assert!(Path::new(&stage.path().join("data/dynamodb.sqlite")).is_file());
 }
 
-/// One request by hand to the endpoint at this URL, with these header lines; returns the whole answer.
-async fn asked(url: &str, headers: &str) -> String {
-    let mut stream = TcpStream::connect(url.trim_start_matches("http://")).await.unwrap();
-    let head = format!("GET / HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
-}
-
 #[tokio::test]
 async fn endpoints_answer_who_calls_this_machine_by_a_name_of_its_own() {
     let (_stage, config) = stage();
     let cloud = Cloud::start(config).await.unwrap();
     let endpoints = cloud.endpoints().clone();
     for url in [endpoints.dynamodb, endpoints.sqs, endpoints.ses, endpoints.scheduler, endpoints.gateway] {
+        let address = url.trim_start_matches("http://");
         for headers in [
             "host: evil.example\r\n",
             "host: 127.0.0.1.evil.example:80\r\n",
             "host: localhost\r\norigin: https://evil.example\r\n",
         ] {
-            let answer = asked(&url, headers).await;
+            let answer = http::asked(address, "GET /", headers, "").await;
             assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("evil.example"), "{headers}: {answer}");
         }
         for headers in
             ["host: localhost\r\n", "host: 127.0.0.1:1\r\norigin: http://localhost:3000\r\n", "host: [::1]\r\n"]
         {
-            let answer = asked(&url, headers).await;
+            let answer = http::asked(address, "GET /", headers, "").await;
             assert!(!answer.starts_with("HTTP/1.1 403"), "{headers}: {answer}");
         }
     }

@@ -8,9 +8,11 @@ use claimant_local::control::Control;
 use claimant_local::faults::Faults;
 use claimant_local::journal::Journal;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+
+use crate::support::http;
 
 /// A connection on which this path was asked for.
 async fn ask(address: &str, path: &str) -> BufReader<TcpStream> {
@@ -21,9 +23,7 @@ async fn ask(address: &str, path: &str) -> BufReader<TcpStream> {
 }
 
 async fn whole(address: &str, path: &str) -> String {
-    let mut answer = String::new();
-    ask(address, path).await.read_to_string(&mut answer).await.expect("it answers in text");
-    answer
+    http::asked(address, &format!("GET {path}"), "", "").await
 }
 
 /// The status and the JSON of an answer.
@@ -33,17 +33,7 @@ async fn call(address: &str, method: &str, path: &str, body: &str) -> (u16, Valu
 
 /// The same of a request with these lines in its head.
 async fn call_from(address: &str, method: &str, path: &str, (more, body): (&str, &str)) -> (u16, Value) {
-    let mut stream = TcpStream::connect(address).await.expect("it listens");
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{more}Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await.expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("it answers in text");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("an answer has a status");
-    (status, serde_json::from_str(body).expect("the answer is JSON"))
+    http::json(&http::asked(address, &format!("{method} {path}"), more, body).await)
 }
 
 /// The next line of the answer that is a JSON object.

@@ -13,9 +13,10 @@ use claimant_local::dynamodb::{Creation, DynamoDb, Item};
 use claimant_local::faults::{Act, FaultSpec, Faults, Target};
 use claimant_local::journal::{Event, Journal, What};
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use crate::support::http;
 
 fn key(name: &str, kind: KeyKind) -> KeySpec {
     KeySpec { name: name.into(), kind }
@@ -167,18 +168,13 @@ async fn no_page_of_another_origin_reads_or_writes_a_table() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(dynamodb.serve(listener, std::future::pending()));
-    for request in [
-        "OPTIONS / HTTP/1.1\r\nAccess-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-amz-target\r\n",
-        "POST / HTTP/1.1\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Type: application/x-amz-json-1.0\r\n",
+    let more = "origin: http://localhost:3000\r\nauthorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, \
+                SignedHeaders=host, Signature=00\r\n";
+    for (method, headers) in [
+        ("OPTIONS", "access-control-request-method: POST\r\naccess-control-request-headers: x-amz-target\r\n"),
+        ("POST", "x-amz-target: DynamoDB_20120810.ListTables\r\ncontent-type: application/x-amz-json-1.0\r\n"),
     ] {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let more = format!(
-            "Host: {address}\r\nOrigin: http://localhost:3000\r\nAuthorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, \
-             SignedHeaders=host, Signature=00\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}"
-        );
-        stream.write_all(format!("{request}{more}").as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
+        let answer = http::asked(address, &format!("{method} /"), &format!("{headers}{more}"), "{}").await;
         assert!(answer.starts_with("HTTP/1.1 ") && !answer.to_lowercase().contains("access-control-"), "{answer}");
     }
 }

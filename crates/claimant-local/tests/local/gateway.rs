@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use claimant_local::gateway::Gateway;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+
+use crate::support::http;
 
 const CHARGES: &str = "POST /charges";
 const LEGACY: &str = "POST /legacy/charges";
@@ -18,26 +19,14 @@ async fn open(gateway: &Gateway) -> SocketAddr {
     address
 }
 
-/// Everything that comes back until the connection is closed.
-async fn raw(gateway: SocketAddr, request_line: &str, key: Option<&str>, body: &str) -> String {
+async fn raw(gateway: SocketAddr, request: &str, key: Option<&str>, body: &str) -> String {
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
-    let length = body.len();
-    let request = format!(
-        "{request_line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{key}content-length: {length}\r\n\r\n{body}"
-    );
-    let mut stream = TcpStream::connect(gateway).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    // A reset is as good an end as any: what matters is what came before it.
-    let _ = stream.read_to_string(&mut answer).await;
-    answer
+    http::asked(gateway, request, &key, body).await
 }
 
 /// The status and the body.
-async fn ask(gateway: SocketAddr, request_line: &str, key: Option<&str>, body: &str) -> (u16, Value) {
-    let answer = raw(gateway, request_line, key, body).await;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
-    (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
+async fn ask(gateway: SocketAddr, request: &str, key: Option<&str>, body: &str) -> (u16, Value) {
+    http::json(&raw(gateway, request, key, body).await)
 }
 
 fn order(reference: &str, amount_cents: u64) -> String {

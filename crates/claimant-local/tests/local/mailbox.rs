@@ -11,8 +11,10 @@ use aws_sdk_sesv2::{Client, Config};
 use claimant_local::faults::{Act, FaultSpec, Faults, Target};
 use claimant_local::journal::{Journal, What};
 use claimant_local::mailbox::Mailbox;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::http;
 
 struct Post {
     mailbox: Mailbox,
@@ -152,14 +154,8 @@ async fn the_mail_of_a_sender_that_dies_while_it_waits_is_sent_twice_by_the_next
 async fn people_can_list_the_mails() {
     let post = post(Mailbox::new()).await;
     post.send("ada@example.com", confirmation()).await.unwrap();
-    let mut stream = TcpStream::connect(post.address).await.unwrap();
-    let request = b"GET /_claimant/mails HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    stream.write_all(request).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    let list: serde_json::Value = serde_json::from_str(body).unwrap();
+    let (status, list) = http::json(&http::asked(post.address, "GET /_claimant/mails", "", "").await);
+    assert_eq!(status, 200, "{list}");
     assert_eq!(list["received"], 1);
     assert_eq!(list["attempts"], 1);
     assert_eq!(list["mails"][0]["to"][0], "ada@example.com");

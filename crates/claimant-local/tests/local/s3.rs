@@ -1,8 +1,9 @@
 //! The S3 endpoint, request by request. With the real SDK it is tested in `claimant-s3`.
 
 use claimant_local::s3::S3;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+
+use crate::support::http;
 
 struct Bucket {
     s3: S3,
@@ -21,16 +22,8 @@ async fn bucket() -> Bucket {
 impl Bucket {
     /// Asks for the object `k`; returns the status and the whole answer in small letters.
     async fn ask(&self, method: &str, headers: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).await.unwrap();
-        let length = body.len();
-        let head = format!(
-            "{method} /b/k HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\nconnection: close\r\n",
-            self.address
-        );
-        stream.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        (answer[9..12].parse().unwrap(), answer.to_ascii_lowercase())
+        let answer = http::asked(&self.address, &format!("{method} /b/k"), headers, body).await;
+        (http::parts(&answer).0, answer.to_ascii_lowercase())
     }
 
     fn body(&self) -> String {

@@ -22,10 +22,11 @@ use aws_sdk_sqs::types::{
 };
 use claimant_local::Error;
 use claimant_local::sqs::{NewMessage, QueueSettings, Redrive, Sqs};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+use crate::support::http;
 
 const MIB: usize = 1_048_576;
 
@@ -85,17 +86,7 @@ impl Local {
 
     /// As [`raw`](Self::raw), with more header lines.
     async fn raw_with(&self, action: &str, headers: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).await.unwrap();
-        let head = format!(
-            "POST / HTTP/1.1\r\nhost: {}\r\nx-amz-target: {action}\r\ncontent-length: {}\r\n{headers}connection: close\r\n\r\n",
-            self.address,
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all(body.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
+        http::asked(&self.address, "POST /", &format!("x-amz-target: {action}\r\n{headers}"), body).await
     }
 }
 

@@ -44,11 +44,8 @@ async fn the_id_of_a_receive_has_its_form_and_no_effect() {
 #[tokio::test]
 async fn the_older_protocol_is_refused_in_its_own_form() {
     let local = Local::start().await;
-    let mut stream = TcpStream::connect(&local.address).await.unwrap();
-    let request = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 17\r\nconnection: close\r\n\r\nAction=ListQueues";
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let headers = "content-type: application/x-www-form-urlencoded\r\n";
+    let answer = http::asked(&local.address, "POST /", headers, "Action=ListQueues").await;
     for part in [
         "HTTP/1.1 400",
         "text/xml",

@@ -1,5 +1,8 @@
-//! A function to run under the local Lambda: this test binary itself, started again by a small script.
+//! What several of the tests need.
+//!
+//! A function to run under the local Lambda is this test binary itself, started again by a small script.
 
+pub(crate) mod http;
 pub(crate) mod process;
 
 use std::os::unix::fs::PermissionsExt as _;
