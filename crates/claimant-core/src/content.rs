@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::rejection::{Fault, Rejection};
 
 /// What errors call the body.
-pub(crate) const BODY: &str = "the body";
+const BODY: &str = "the body";
 
 /// What errors call what an envelope holds that gives it no name.
 const UNNAMED: &str = "what the envelope holds";

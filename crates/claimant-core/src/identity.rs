@@ -14,7 +14,7 @@ type KeyRule = Box<dyn Fn(&Payload, &Message) -> Result<String, Rejection> + Sen
 pub(crate) type Tenant = Arc<str>;
 
 type TenantRule = Box<dyn Fn(&Payload, &Message) -> Tenant + Send + Sync>;
-type FingerprintRule = Box<dyn Fn(&Payload, &Message) -> Fingerprint + Send + Sync>;
+type FingerprintRule = Box<dyn Fn(&Payload) -> Fingerprint + Send + Sync>;
 
 /// What a message's work is.
 #[derive(Debug, Clone)]
@@ -51,9 +51,9 @@ impl IdentityRules {
     pub(crate) fn set_fingerprint<T: 'static>(
         &mut self,
         version: u32,
-        rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
+        rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static,
     ) {
-        let rule: FingerprintRule = Box::new(move |payload, message| rule(payload.get(), message));
+        let rule: FingerprintRule = Box::new(move |payload| rule(payload.get()));
         if version == 0 {
             self.faults.push("the version of the fingerprint rule is 0, which stands for the whole body: count from 1");
         }
@@ -93,7 +93,7 @@ impl IdentityRules {
         };
         let fingerprint = match &self.fingerprint {
             None => message.event().and_then(|event| event.fingerprint).unwrap_or_else(decoded),
-            Some((version, rule)) => rule(payload, message).of_rule(*version),
+            Some((version, rule)) => rule(payload).of_rule(*version),
         };
         let key = Key::new(key)?;
         let record_id = if self.hashed_keys { RecordId::hashed(consumer, &key) } else { RecordId::new(consumer, &key) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::attributes::{AttributeValue, Attributes, missing, mistyped};
 use crate::clock::Timestamp;
-use crate::content::{self, BODY, Content};
+use crate::content::{self, Content};
 use crate::event::Event;
 use crate::key::{InvalidValue, MessageId};
 use crate::own_attributes::SENT_AGAIN_OF;
@@ -189,12 +189,6 @@ impl Message {
             Arc::make_mut(inner).set_name(name, has_places);
         }
         self
-    }
-
-    /// Returns what errors call the [`content`](Self::content): `the body`, or what the innermost envelope calls what it holds.
-    #[must_use]
-    pub fn content_name(&self) -> &str {
-        self.inner.as_ref().map_or(BODY, |inner| &inner.name)
     }
 
     /// Returns the rejection of a message whose content has this fault, by the content's name: `the decoded Base64 is not UTF-8 (from byte 3

@@ -95,18 +95,6 @@ impl<T: Send + 'static> Consumer<T> {
     /// ```
     #[must_use]
     pub fn fingerprint_of(mut self, version: u32, rule: impl Fn(&T) -> Fingerprint + Send + Sync + 'static) -> Self {
-        self.definition.reader.identity.set_fingerprint(version, move |payload: &T, _| rule(payload));
-        self
-    }
-
-    /// Sets which part of the payload and the message must be the same in two messages with one key. Otherwise as
-    /// [`fingerprint_of`](Self::fingerprint_of).
-    #[must_use]
-    pub fn fingerprint_of_message(
-        mut self,
-        version: u32,
-        rule: impl Fn(&T, &Message) -> Fingerprint + Send + Sync + 'static,
-    ) -> Self {
         self.definition.reader.identity.set_fingerprint(version, rule);
         self
     }
