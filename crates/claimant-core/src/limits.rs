@@ -7,7 +7,7 @@ pub const SKEW_DEFAULT_MS: u64 = 1_000;
 pub const SKEW_MAX_MS: u64 = 60_000;
 
 /// How long a queue keeps a message at most.
-const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
+pub const QUEUE_RETENTION_MAX_S: u64 = 14 * 86_400;
 
 /// The default deduplication window: longer than any message can wait in its queue.
 pub const WINDOW_DEFAULT_S: u64 = 15 * 86_400;

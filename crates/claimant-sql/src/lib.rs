@@ -13,7 +13,7 @@
 //! | `transaction`, `guard` | the transaction as its handler sees it, and the statements that it refuses |
 //! | `record` | records as rows |
 //! | `session`, `control` | a connection for one call, within the time of the call; its transaction |
-//! | `settings` | [`Settings`]: read from the environment |
+//! | `settings` | [`Settings`]: read from the environment; [`CONNECTIONS_DEFAULT`] |
 //! | `error` | maps a database's errors to store errors |
 //! | `migrations` | the table `claimant_records`; also as plain SQL in `migrations/` for other tools |
 //! | `url` | checks a database's URL before the driver reads it |
@@ -71,7 +71,7 @@ pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub use settings::Settings;
+pub use settings::{CONNECTIONS_DEFAULT, Settings};
 #[cfg(feature = "mysql")]
 pub use stores::{MySqlTransaction, MySqlTransactions};
 #[cfg(feature = "postgres")]

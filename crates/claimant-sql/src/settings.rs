@@ -7,7 +7,7 @@ const CONNECTIONS: &str = "CLAIMANT_DATABASE_CONNECTIONS";
 
 /// Connections of a pool, unless set: one for each message that is worked on at once. Most functions need few, and only those
 /// are made.
-pub(crate) const CONNECTIONS_DEFAULT: u32 = 10;
+pub const CONNECTIONS_DEFAULT: u32 = 10;
 
 /// The most connections that may be set.
 const CONNECTIONS_MAX: u32 = 1_000;

@@ -186,14 +186,18 @@ pub mod redis {
 #[cfg(feature = "postgres")]
 pub mod postgres {
     #[doc(inline)]
-    pub use claimant_sql::{PgTransaction, PostgresStore, PostgresTransactions, Settings, SqlTransaction};
+    pub use claimant_sql::{
+        CONNECTIONS_DEFAULT, PgTransaction, PostgresStore, PostgresTransactions, Settings, SqlTransaction,
+    };
 }
 
 /// The store in MySQL and MariaDB, and handlers' writes in its transactions: as the module `postgres`.
 #[cfg(feature = "mysql")]
 pub mod mysql {
     #[doc(inline)]
-    pub use claimant_sql::{MySqlStore, MySqlTransaction, MySqlTransactions, Settings, SqlTransaction};
+    pub use claimant_sql::{
+        CONNECTIONS_DEFAULT, MySqlStore, MySqlTransaction, MySqlTransactions, Settings, SqlTransaction,
+    };
 }
 
 /// The inbox: messages are stored in PostgreSQL first, then worked off in transactions, with a count of attempts of its own.
@@ -273,8 +277,8 @@ pub mod limits {
         BACKOFF_BASE_MS, BACKOFF_FACTOR, BACKOFF_MAX_MS, BREAKER_CALLS_MAX, BREAKER_OPEN_MAX_MS, BREAKER_OPEN_MIN_MS,
         BUSY_WAIT_MAX_MS, CONCURRENCY_DEFAULT, CONCURRENCY_MAX, DEAD_LETTERS_BATCH_MAX, ITEMS_DEFAULT, ITEMS_MAX,
         LEASE_MAX_MS, LEASE_MIN_MS, LIMIT_CALLS_MAX, LIMIT_SLOTS_DEFAULT, LIMIT_SLOTS_MAX, MARGIN_DEFAULT_MS,
-        MARGIN_MAX_MS, RECEIVES_MAX, RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS, UNPACKED_BATCH_MAX_BYTES,
-        VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
+        MARGIN_MAX_MS, QUEUE_RETENTION_MAX_S, RECEIVES_MAX, RECEIVES_MAX_DEFAULT, SKEW_DEFAULT_MS, SKEW_MAX_MS,
+        UNPACKED_BATCH_MAX_BYTES, VISIBILITY_MAX_S, WINDOW_DEFAULT_S, WINDOW_MAX_S, WINDOW_MIN_S,
     };
     #[doc(inline)]
     pub use claimant_core::record::{ERROR_MAX_BYTES, RESULT_MAX_BYTES};

@@ -1,13 +1,12 @@
 //! Connections, logs, architecture, and concurrency without a limit.
 
+use claimant::postgres::CONNECTIONS_DEFAULT;
+
 use super::scaling::{agreed, at_once, sum_of};
 use crate::environment::DATABASE;
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, Mapping, System};
-
-/// Connections of a process, unless set.
-const CONNECTIONS_DEFAULT: u64 = 10;
 
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
@@ -36,7 +35,7 @@ fn has_database(function: &Function) -> Fact<bool> {
 /// Connections of each of a function's processes.
 fn of_each(function: &Function) -> Option<u64> {
     match function.environment.get("CLAIMANT_DATABASE_CONNECTIONS") {
-        None => Some(CONNECTIONS_DEFAULT),
+        None => Some(CONNECTIONS_DEFAULT.into()),
         Some(value) => value.known()?.text().parse().ok(),
     }
 }

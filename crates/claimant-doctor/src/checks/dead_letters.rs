@@ -1,5 +1,7 @@
 //! Dead-letter queues: whether there is one, what it keeps and for how long.
 
+use claimant::limits::{QUEUE_RETENTION_MAX_S, RECEIVES_MAX_DEFAULT, WINDOW_DEFAULT_S};
+
 use super::pair::{Pair, home};
 use super::{batches, rights, scaling};
 use crate::fact::Fact;
@@ -9,16 +11,11 @@ use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
 /// Throttling, deaths and outages use up receives.
 const RECEIVES_MIN: u64 = 5;
 
-/// Where a consumer is told its queue's `maxReceiveCount`, and what it counts on unless it is told.
+/// Where a consumer is told its queue's `maxReceiveCount`.
 const RECEIVES: &str = "CLAIMANT_MAX_RECEIVE_COUNT";
-const RECEIVES_DEFAULT: u64 = 5;
 
-/// The longest retention of SQS, 14 days, and that of a queue where none is set.
-const RETENTION_MAX_S: u64 = 1_209_600;
+/// The retention of a queue where none is set.
 const RETENTION_DEFAULT_S: u64 = 4 * DAY_S;
-
-/// A consumer's window, unless set: 15 days.
-const WINDOW_S: u64 = 1_296_000;
 
 const DAY_S: u64 = 86_400;
 
@@ -83,10 +80,10 @@ fn retention(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
         return FINE;
     }
     // As long as SQS can; only those that waited for long expire early.
-    let (level, fix) = if kept == RETENTION_MAX_S {
+    let (level, fix) = if kept == QUEUE_RETENTION_MAX_S {
         (Level::Note, format!("a shorter MessageRetentionPeriod of {}, such as {RETENTION_DEFAULT_S}", queue.place.id))
     } else {
-        (Level::Warning, format!("MessageRetentionPeriod: {RETENTION_MAX_S} on {}", target.place.id))
+        (Level::Warning, format!("MessageRetentionPeriod: {QUEUE_RETENTION_MAX_S} on {}", target.place.id))
     };
     found(
         level,
@@ -136,7 +133,7 @@ fn outlives_its_receives(queue: &Queue) -> Answer {
     let (id, kept, hidden) = (&queue.place.id, *queue.retention_s.known()?, *queue.visibility_s.known()?);
     // The least whole days: with more, they can be as long as the dead-letter queue's.
     let such = |lasts: u64| match (lasts / DAY_S).saturating_add(1).saturating_mul(DAY_S).max(RETENTION_DEFAULT_S) {
-        enough @ ..=RETENTION_MAX_S => format!("MessageRetentionPeriod: {enough} on {id}"),
+        enough @ ..=QUEUE_RETENTION_MAX_S => format!("MessageRetentionPeriod: {enough} on {id}"),
         _ => format!("a shorter VisibilityTimeout of {id}, or a lower maxReceiveCount"),
     };
     if kept <= hidden {
@@ -181,7 +178,7 @@ pub(super) fn told(pair: &Pair<'_>) -> Option<Answer> {
         let function = consumer?;
         let receives = *pair.queue?.redrive.known()?.as_ref()?.receives.known()?;
         let told = match function.environment.get(RECEIVES) {
-            None => RECEIVES_DEFAULT,
+            None => u64::from(RECEIVES_MAX_DEFAULT),
             Some(value) => value.known()?.text().parse().ok()?,
         };
         if told == receives {
@@ -292,7 +289,7 @@ pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
         let (queue, _) = (pair.queue?, consumer?);
         let [source, kept, lives] = pair.system.message_lives_s(queue)?;
-        if lives < WINDOW_S {
+        if lives < WINDOW_DEFAULT_S {
             return FINE;
         }
         found(
@@ -302,7 +299,7 @@ pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
                 days(lives),
                 days(source),
                 days(kept),
-                days(WINDOW_S)
+                days(WINDOW_DEFAULT_S)
             ),
             format!(
                 ".window(Duration::from_secs({})) in the consumer, and accept this finding",

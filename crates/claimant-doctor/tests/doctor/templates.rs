@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use claimant_core::breaker::BREAKER_CONSUMER;
 use claimant_doctor::fact::Fact;
 use claimant_doctor::model::Link;
 use claimant_doctor::{Level, Options, Report, read, read_all, run};
@@ -688,8 +689,9 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
     };
     assert_eq!(tally(&[KEPT]), None, "nothing is paused");
     assert_eq!(tally(&[PAUSES, GRANTED]), Some((1, 0)), "all keys are allowed");
+    let breakers = format!("['worker#*', '{BREAKER_CONSUMER}#*']");
     for (keys, expected) in [
-        ("['worker#*', 'claimant-breaker#*']", (1, 0)),
+        (&*breakers, (1, 0)),
         ("['claimant-*']", (1, 0)),
         // Its name is in code.
         ("['worker#*', 'claimant-breaker#gateway']", (1, 0)),
