@@ -1,5 +1,7 @@
 //! What SQS takes of a message, and what its errors mean.
 
+use std::time::Duration;
+
 /// The most bytes of a message, bodies and attributes, and of the messages of one request together ("SendMessageBatch" in the SQS API
 /// reference, since August 2025). A queue may be set to fewer for a message.
 pub const MESSAGE_MAX_BYTES: usize = 1 << 20;
@@ -46,9 +48,23 @@ pub fn fate(code: &str, status: u16) -> Fate {
     }
 }
 
+/// Returns a delay in SQS's whole seconds, at most `max_s`; rounded up, so that a message never comes too early.
+#[must_use]
+pub fn whole_seconds(delay: Duration, max_s: u64) -> i32 {
+    let seconds = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
+    i32::try_from(seconds.min(max_s)).unwrap_or(i32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_are_whole_rounded_up_and_bounded() {
+        for (ms, s) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (u64::MAX, 42_300)] {
+            assert_eq!(whole_seconds(Duration::from_millis(ms), 42_300), s, "{ms} ms");
+        }
+    }
 
     #[test]
     fn an_error_says_what_became_of_its_request() {

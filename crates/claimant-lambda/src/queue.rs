@@ -14,8 +14,8 @@ use aws_sdk_sqs::types::{
 };
 use claimant_aws::Later;
 use claimant_aws::intake::Mapping;
-use claimant_aws::sqs::MESSAGE_MAX_BYTES;
-use claimant_core::limits::DEAD_LETTERS_BATCH_MAX;
+use claimant_aws::sqs::{MESSAGE_MAX_BYTES, whole_seconds};
+use claimant_core::limits::{DEAD_LETTERS_BATCH_MAX, VISIBILITY_MAX_S};
 use claimant_core::{Confirmation, DeadLetter, HideAnswer, Intake, Queue, SendAgain};
 
 use futures_util::future::{BoxFuture, join_all};
@@ -25,7 +25,6 @@ use crate::entries::Failed;
 use crate::event::Batch;
 use crate::letter;
 use crate::schedules::Schedules;
-use crate::visibility::whole_seconds;
 
 /// After how long what SQS throttled of a deletion, or could not do, is asked for again.
 const DELETE_AGAIN: Duration = Duration::from_millis(200);
@@ -81,7 +80,7 @@ impl<'a> SqsQueue<'a> {
             return HideAnswer::Hidden;
         };
         let request = client.change_message_visibility().queue_url(&source.url).receipt_handle(receipt);
-        match request.visibility_timeout(whole_seconds(period)).send().await {
+        match request.visibility_timeout(whole_seconds(period, VISIBILITY_MAX_S)).send().await {
             Ok(_) => HideAnswer::Hidden,
             Err(error) if error.code().is_some_and(is_gone) => HideAnswer::Lost,
             Err(error) => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry as Entry;
+use claimant_aws::sqs::whole_seconds;
 use claimant_core::{Report, limits::VISIBILITY_MAX_S};
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
@@ -43,7 +44,8 @@ fn entries(batch: &Batch, report: &Report) -> Vec<Entry> {
     let places = report.entries().iter().zip(&batch.receipts).enumerate();
     let failed = places.filter(|(_, (entry, _))| !entry.outcome.is_success());
     let entry = failed.filter_map(|(place, (entry, receipt))| {
-        let request = Entry::builder().id(place.to_string()).visibility_timeout(whole_seconds(entry.visible_after?));
+        let seconds = whole_seconds(entry.visible_after?, VISIBILITY_MAX_S);
+        let request = Entry::builder().id(place.to_string()).visibility_timeout(seconds);
         request.receipt_handle(receipt.as_deref()?).build().ok()
     });
     entry.collect()
@@ -67,23 +69,9 @@ async fn send(client: &Client, url: &str, entries: Vec<Entry>) -> Failed {
     }
 }
 
-/// Returns a delay in SQS's whole seconds, within its bounds; rounded up, so that a message never comes back too early.
-pub(crate) fn whole_seconds(delay: Duration) -> i32 {
-    let seconds = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
-    // OK because the limit fits an i32.
-    seconds.min(VISIBILITY_MAX_S) as i32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn seconds_are_whole_rounded_up_and_bounded() {
-        for (ms, s) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (u64::MAX, 42_300)] {
-            assert_eq!(whole_seconds(Duration::from_millis(ms)), s, "{ms} ms");
-        }
-    }
 
     #[test]
     fn the_permission_is_asked_for_where_it_is_denied() {

@@ -12,7 +12,7 @@ use crate::error::{SendError, SendErrorKind};
 use crate::outgoing::{Outgoing, POINTER_MAX_BYTES};
 
 /// The longest delay of one message.
-const DELAY_MAX_S: u64 = 900;
+pub(crate) const DELAY_MAX_S: u64 = 900;
 
 /// The longest name of an attribute, in characters, and its longest type, in bytes.
 const NAME_LENGTH_MAX: usize = 256;

@@ -13,13 +13,14 @@ use aws_sdk_sqs::types::{
     MessageAttributeValue, MessageSystemAttributeNameForSends as SystemAttribute, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry as Entry,
 };
-use claimant_aws::sqs::MESSAGE_MAX_BYTES;
+use claimant_aws::sqs::{MESSAGE_MAX_BYTES, whole_seconds};
 use claimant_core::{AttributeValue, Error, PayloadSink, SendSpan, Spans, Variables};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::answer::{outcomes, refusal, unknown};
 use crate::backoff::backoff;
+use crate::check::DELAY_MAX_S;
 use crate::error::{SendError, SendErrorKind};
 use crate::large;
 use crate::outgoing::Outgoing;
@@ -219,7 +220,7 @@ impl Producer {
         let fifo = self.is_fifo();
         // A standard queue refuses a deduplication id, and a FIFO queue a delay.
         let deduplication_id = fifo.then(|| message.deduplication_id.clone());
-        let delay = message.delay.filter(|_| !fifo).map(whole_seconds);
+        let delay = message.delay.filter(|_| !fifo).map(|delay| whole_seconds(delay, DELAY_MAX_S));
         let entry = entry.set_message_group_id(message.group.clone()).set_message_deduplication_id(deduplication_id);
         Ok(entry.set_delay_seconds(delay))
     }
@@ -237,11 +238,6 @@ fn attribute(value: &AttributeValue) -> Result<MessageAttributeValue, BuildError
         .set_string_value(value.as_sent().map(str::to_owned))
         .set_binary_value(value.as_bytes().map(Blob::new))
         .build()
-}
-
-/// Returns a delay in whole seconds, rounded up: checked to be 900 at most.
-fn whole_seconds(delay: Duration) -> i32 {
-    i32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(i32::MAX)
 }
 
 impl fmt::Debug for Producer {

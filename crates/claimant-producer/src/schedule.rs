@@ -1,6 +1,7 @@
 //! What a schedule is made of, and whether one that is there is the same. Pure.
 
 use aws_sdk_scheduler::primitives::{DateTime, DateTimeFormat};
+use claimant_aws::sqs::whole_seconds;
 use claimant_core::{AttributeValue, Timestamp};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -139,7 +140,7 @@ fn input(message: &Outgoing, queue_url: &str, fifo: bool) -> Result<String, Send
         input["MessageGroupId"] = json!(group);
     }
     if let Some(delay) = message.delay.filter(|_| !fifo) {
-        input["DelaySeconds"] = json!(delay.as_millis().div_ceil(1_000));
+        input["DelaySeconds"] = json!(whole_seconds(delay, check::DELAY_MAX_S));
     }
     let attributes: Result<Map<_, _>, _> =
         message.attributes.iter().map(|(name, value)| Ok((name.to_owned(), attribute(value)?))).collect();
