@@ -42,8 +42,6 @@ pub enum Kind {
 pub struct Step {
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How long after the first step, in milliseconds.
-    pub after_ms: u64,
     /// The message's id.
     pub message: String,
     /// Whether that is the message that the timeline is of, and not one of the same key.
@@ -60,12 +58,10 @@ pub struct Step {
 
 /// Returns the steps of these facts, which are in their order; those of `focus` are its own, and it waits until then, if it does.
 pub(super) fn steps(facts: &[Fact], focus: &str, waits_until: Option<Timestamp>, now: Timestamp) -> Vec<Step> {
-    let first = facts.first().map_or(now, |fact| fact.at);
     let mut steps = Vec::new();
     for (index, fact) in facts.iter().enumerate() {
         let step = |at: Timestamp, (kind, what, detail): (Kind, String, Option<String>)| Step {
             at_ms: at.as_millis(),
-            after_ms: millis(at.since(first)),
             message: fact.message.clone(),
             own: fact.message == focus,
             process: fact.process.as_ref().map(process),
@@ -94,7 +90,6 @@ pub(super) fn steps(facts: &[Fact], focus: &str, waits_until: Option<Timestamp>,
     if let Some((until, (from, why))) = waits_until.zip(waited(facts, focus)) {
         steps.push(Step {
             at_ms: from.as_millis(),
-            after_ms: millis(from.since(first)),
             message: focus.to_owned(),
             own: true,
             process: None,

@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Has a fault meet processes of this function as they do what it waits for, until it is over.
 pub(super) async fn watch(faults: Weak<Inner>, journal: Journal, function: Text, id: u64) {
     let mut newest = journal.newest();
-    let mut seen = journal.totals().newest;
+    let mut seen = *newest.borrow_and_update();
     loop {
         // A change, or none for a while: either way it is looked at.
         let _ = tokio::time::timeout(LOOK_EVERY, newest.changed()).await;

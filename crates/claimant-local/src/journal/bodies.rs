@@ -52,10 +52,6 @@ impl Bodies {
     pub(super) fn attributes(&self, id: &str) -> Option<&str> {
         self.bodies.get(id).map(|content| &*content.attributes)
     }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
 }
 
 #[cfg(test)]
@@ -72,8 +68,8 @@ mod tests {
         assert_eq!((bodies.get("89"), bodies.get("0")), (None, None));
         assert_eq!((bodies.get("90"), bodies.get("99")), (Some("01234"), Some("01234")));
         assert_eq!((bodies.attributes("89"), bodies.attributes("99")), (None, Some("56789")));
-        assert!(bodies.bytes() <= 10 * (10 + PER_BODY));
+        assert!(bodies.bytes <= 10 * (10 + PER_BODY));
         bodies.keep("large", (&"x".repeat(10_000), ""), 1_000);
-        assert_eq!((bodies.get("large"), bodies.bytes()), (None, 0));
+        assert_eq!((bodies.get("large"), bodies.bytes), (None, 0));
     }
 }

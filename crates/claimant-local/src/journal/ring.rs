@@ -48,14 +48,6 @@ impl Ring {
         self.events.range(at..)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.events.len()
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub(super) fn oldest(&self) -> Option<&Event> {
         self.events.front()
     }
