@@ -10,11 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgCon
 
 use crate::tap::Tap;
 
-/// The servers that the tests of this process share.
-static POSTGRES: OnceLock<Arc<Server>> = OnceLock::new();
-static MARIADB: OnceLock<Arc<Server>> = OnceLock::new();
-
-/// The number of the next database.
+/// The number of the next database that tests of this process share a server for.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fn started(server: std::io::Result<Server>) -> Server {
@@ -110,82 +106,64 @@ async fn until_ready(connection: &mut redis::aio::MultiplexedConnection, what: &
     }
 }
 
-/// A PostgreSQL database, without durability.
-pub struct Postgres {
-    server: Arc<Server>,
-    database: String,
+/// Defines a database, without durability: the function that starts its server, its connections, and the scheme of its URL.
+macro_rules! database {
+    ($(#[$about:meta])* $name:ident, $start:path, $connection:ty, $scheme:literal) => {
+        $(#[$about])*
+        pub struct $name {
+            server: Arc<Server>,
+            database: String,
+        }
+
+        impl $name {
+            /// Starts a server of the test's own.
+            #[must_use]
+            pub fn start() -> Self {
+                Self { server: Arc::new(started($start())), database: "claimant".to_owned() }
+            }
+
+            /// Makes an empty database on the server that the tests of this process share.
+            ///
+            /// # Panics
+            /// When there is none to be had.
+            pub async fn shared() -> Self {
+                static SERVER: OnceLock<Arc<Server>> = OnceLock::new();
+                let server = SERVER.get_or_init(|| Self::start().server);
+                let database = format!("claimant_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+                let first = Self { server: Arc::clone(server), database: "claimant".to_owned() };
+                let mut connection = <$connection>::connect(&first.url()).await.expect("the server is up");
+                let create = AssertSqlSafe(format!("CREATE DATABASE {database}"));
+                connection.execute(sqlx::raw_sql(create)).await.expect("the name is new");
+                Self { database, ..first }
+            }
+
+            /// Returns the server's address, `127.0.0.1:port`.
+            #[must_use]
+            pub fn address(&self) -> &str {
+                &self.server.address
+            }
+
+            /// Returns the URL of the database, with a user of all rights and its password.
+            #[must_use]
+            pub fn url(&self) -> String {
+                format!(concat!($scheme, "://claimant:claimant@{}/{}"), self.server.address, self.database)
+            }
+        }
+    };
 }
 
-impl Postgres {
-    /// Starts a server of the test's own.
-    #[must_use]
-    pub fn start() -> Self {
-        Self { server: Arc::new(started(claimant_servers::postgres())), database: "claimant".to_owned() }
-    }
+database!(
+    /// A PostgreSQL database.
+    Postgres,
+    claimant_servers::postgres,
+    PgConnection,
+    "postgres"
+);
 
-    /// Makes an empty database on the server that the tests of this process share.
-    ///
-    /// # Panics
-    /// When there is none to be had.
-    pub async fn shared() -> Self {
-        let server = POSTGRES.get_or_init(|| Arc::new(started(claimant_servers::postgres())));
-        let database = format!("claimant_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let first = Self { server: Arc::clone(server), database: "claimant".to_owned() };
-        let mut connection = PgConnection::connect(&first.url()).await.expect("the server is up");
-        let create = AssertSqlSafe(format!("CREATE DATABASE {database}"));
-        connection.execute(sqlx::raw_sql(create)).await.expect("the name is new");
-        Self { database, ..first }
-    }
-
-    /// Returns the server's address, `127.0.0.1:port`.
-    #[must_use]
-    pub fn address(&self) -> &str {
-        &self.server.address
-    }
-
-    /// Returns the URL of the database, with a superuser and its password.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("postgres://claimant:claimant@{}/{}", self.server.address, self.database)
-    }
-}
-
-/// A MariaDB database, without durability.
-pub struct MariaDb {
-    server: Arc<Server>,
-    database: String,
-}
-
-impl MariaDb {
-    /// Starts a server of the test's own.
-    #[must_use]
-    pub fn start() -> Self {
-        Self { server: Arc::new(started(claimant_servers::mariadb())), database: "claimant".to_owned() }
-    }
-
-    /// Makes an empty database on the server that the tests of this process share.
-    ///
-    /// # Panics
-    /// When there is none to be had.
-    pub async fn shared() -> Self {
-        let server = MARIADB.get_or_init(|| Arc::new(started(claimant_servers::mariadb())));
-        let database = format!("claimant_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let first = Self { server: Arc::clone(server), database: "claimant".to_owned() };
-        let mut connection = MySqlConnection::connect(&first.url()).await.expect("the server is up");
-        let create = AssertSqlSafe(format!("CREATE DATABASE {database}"));
-        connection.execute(sqlx::raw_sql(create)).await.expect("the name is new");
-        Self { database, ..first }
-    }
-
-    /// Returns the server's address, `127.0.0.1:port`.
-    #[must_use]
-    pub fn address(&self) -> &str {
-        &self.server.address
-    }
-
-    /// Returns the URL of the database, with a user of all rights and its password.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("mysql://claimant:claimant@{}/{}", self.server.address, self.database)
-    }
-}
+database!(
+    /// A MariaDB database.
+    MariaDb,
+    claimant_servers::mariadb,
+    MySqlConnection,
+    "mysql"
+);

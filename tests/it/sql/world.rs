@@ -153,10 +153,7 @@ impl Database {
 
 impl AnyStore {
     pub(crate) fn shared(&self) -> Arc<dyn Store> {
-        match self {
-            Self::Postgres(store) => Arc::new(store.clone()),
-            Self::MySql(store) => Arc::new(store.clone()),
-        }
+        self.records()
     }
 
     pub(crate) fn records(&self) -> Arc<dyn Records> {
