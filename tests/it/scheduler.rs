@@ -188,12 +188,18 @@ async fn lost_requests_and_answers_make_no_second_schedule() {
     const BROKEN: Loss = Loss::Instead(500, r#"{"__type":"InternalServerException"}"#);
     const FULL: Loss = Loss::Instead(402, r#"{"__type":"ServiceQuotaExceededException"}"#);
     const NO_GROUP: Loss = Loss::Instead(404, r#"{"__type":"ResourceNotFoundException"}"#);
+    const HTML: Loss = Loss::Instead(200, "<html>secret</html>");
+    const CUT: Loss = Loss::Instead(200, r#"{"ScheduleArn":"arn:aws:sch"#);
     const TAKEN: Loss = Loss::Instead(409, r#"{"__type":"ConflictException"}"#);
     const ROLE: Loss = Loss::Instead(400, r#"{"__type":"ValidationException","Message":"secret"}"#);
     const LOST: [Loss; 2] = [Loss::Request, Loss::Answer];
     type Row<'a> = (&'a str, &'a [Loss], &'a str, usize, &'a str);
-    let rows: [Row<'_>; 20] = [
+    let rows: [Row<'_>; 24] = [
         ("an empty success", &[Loss::Instead(200, "")], "Unknown", 0, "Created"),
+        ("successes that cannot be read", &[HTML; 3], "Unknown", 0, "Created"),
+        ("a success that broke off", &[CUT], "Created", 1, "AlreadyThere"),
+        ("elsewhere", &[Loss::Instead(302, ""); 3], "Unknown", 0, "Created"),
+        ("too many, and no code", &[Loss::Instead(429, ""); 3], "Failed", 0, "Created"),
         ("lost requests", &[LOST[0]; 3], "Unknown", 0, "Created"),
         ("lost answers", &[LOST[1]; 3], "Unknown", 1, "AlreadyThere"),
         ("a lost request", &[LOST[0]], "Created", 1, "AlreadyThere"),
@@ -315,6 +321,7 @@ async fn the_endpoint_sends_by_the_clock() {
     let listed = world.client.list_schedules().send().await.unwrap();
     let enabled = Some(&ScheduleState::Enabled);
     assert_eq!((shown.state(), listed.schedules()[0].state()), (enabled, enabled));
+    assert!(shown.creation_date().is_some());
 }
 
 /// A queue as target, as the console and the CDK write it.
@@ -358,7 +365,7 @@ async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
     let world = World::start(RetryConfig::disabled()).await;
     const SEND: &str = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage";
     let rows = [
-        ("a b", IN_2100, SEND, "OFF", ROLE, "{}", "a name has"),
+        ("a b", IN_2100, SEND, "OFF", ROLE, "{}", "a name, of a group too, has"),
         ("n", "rate(5 minutes)", SEND, "OFF", ROLE, "{}", "in UTC only"),
         ("n", "at(2100-02-30T00:00:00)", SEND, "OFF", ROLE, "{}", "that there is"),
         ("n", IN_2100, "arn:aws:sqs:eu-west-1:000000000000:q", "OFF", ROLE, "x", "the target"),
@@ -366,6 +373,7 @@ async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
         ("n", IN_2100, SEND, "OFF", GOV_ROLE, "{}", "the targets arn:aws-us-gov:"),
         ("n", IN_2100, SEND, "FLEXIBLE", ROLE, "{}", "FlexibleTimeWindow"),
         ("n", IN_2100, SEND, "OFF", "role", "{}", "RoleArn"),
+        ("n", IN_2100, SEND, "OFF", "arn:aws:iam::000000000000:role/", "{}", "RoleArn"),
         ("n", IN_2100, SEND, "OFF", ROLE, "{", "Input"),
     ];
     for (name, expression, target, mode, role, input, wanted) in rows {
@@ -376,6 +384,22 @@ async fn the_local_scheduler_refuses_what_it_does_not_imitate() {
         let text = format!("{:?}", error.into_service_error());
         assert!(text.contains("ValidationException") && text.contains(wanted), "{text}");
     }
+    // Nor what AWS refuses.
+    let in_group = |name: &str| world.scheduler(STANDARD).in_group(name);
+    let letters = |arn: &str| world.scheduler(STANDARD).dead_letters(arn);
+    let too_long = "g".repeat(65);
+    for scheduler in [
+        in_group("bad group/\u{e9}"),
+        in_group(&too_long),
+        letters("foo"),
+        letters(&world.sqs.queue_arn(FIFO)),
+        letters("arn:aws:sqs:us-east-1:1:dead"),
+        letters("arn:aws:sqs:us-east-1:000000000000:"),
+    ] {
+        let error = scheduler.schedule(outgoing("k", "x"), AT).await.unwrap_err();
+        assert_eq!(error.kind(), SendErrorKind::Refused, "{error}");
+    }
+    assert!(world.local.is_empty());
     let error = world.client.list_schedule_groups().send().await.unwrap_err().into_service_error();
     assert!(
         format!("{error:?}").contains("it has CreateSchedule, GetSchedule, ListSchedules and DeleteSchedule"),

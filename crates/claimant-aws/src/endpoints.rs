@@ -40,6 +40,12 @@ pub fn not_of(service: &str, came: &str) -> String {
     format!("what answered is not {service}: {came}. Is the endpoint right, or is there a proxy in front of it?")
 }
 
+/// Says that an answer with this HTTP status, of a success or of something else that is no error, cannot be read.
+#[must_use]
+pub fn unread(service: &str, status: u16) -> String {
+    format!("what answered is not {service}, or its answer broke off: status {status}, without an error code")
+}
+
 /// Returns the DNS suffix of a partition's endpoints.
 #[must_use]
 pub fn domain(partition: &str) -> &'static str {

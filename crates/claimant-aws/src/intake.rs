@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::endpoints::not_of;
+use crate::endpoints::{not_of, unread};
 use crate::mapping::{EventSourceMapping, Mappings, PATH, is_in_use};
 use crate::signed::{Answer, Request, Service, encoded, send};
 
@@ -121,14 +121,16 @@ struct Named {
 }
 
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
-    serde_json::from_slice(&answer.body).map_err(|e| Error::new("AWS sent a malformed response").caused_by(e))
+    // Tried again: a change may have been made.
+    let unread = |e| Error::new(unread("AWS", answer.status)).of_kind(ErrorKind::Unavailable).caused_by(e);
+    serde_json::from_slice(&answer.body).map_err(unread)
 }
 
 /// Returns whether an answer names what was made or changed, as AWS does: one that does not is of something else.
 fn confirmed(answer: &Value, by: &str) -> Result<(), Error> {
     match answer[by].as_str() {
         Some(name) if !name.is_empty() => Ok(()),
-        _ => Err(Error::new(not_of("AWS", &format!("a success without {by}")))),
+        _ => Err(Error::new(not_of("AWS", &format!("a success without {by}"))).of_kind(ErrorKind::Unavailable)),
     }
 }
 

@@ -18,7 +18,7 @@
 //! | `said` | what services say for people, without the requests that they can quote |
 //! | [`signed`] | the requests for that, signed here; also those of the doctor and of operators |
 //! | [`endpoints`] | where services are |
-//! | [`sqs`] | what SQS takes of a message |
+//! | [`sqs`] | what SQS takes of a message, and what answers say of their requests |
 //! | `unsent` | requests that certainly never left the process |
 
 mod asked;
@@ -174,11 +174,26 @@ pub fn optional_queue_url(variables: &mut Variables, name: &str) -> Option<Strin
 /// Returns the ARN of a role in a variable, if it is set. Anything else in it is noted as a fault, such as the role's name.
 pub fn optional_role_arn(variables: &mut Variables, name: &str) -> Option<String> {
     let arn = variables.optional_text(name)?;
-    if arn.starts_with("arn:") && arn.contains(":iam:") && arn.contains(":role/") {
+    if named_by(&arn, "iam").and_then(|named| named.strip_prefix("role/")).is_some_and(|name| !name.is_empty()) {
         return Some(arn);
     }
     variables.fault(format!("{name} is {arn:?}; a role's ARN is needed, such as arn:aws:iam::123456789012:role/name"));
     None
+}
+
+/// Returns whether this is the ARN of a standard queue, by its form.
+#[must_use]
+pub fn is_standard_queue_arn(arn: &str) -> bool {
+    let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    named_by(arn, "sqs").is_some_and(|name| !name.is_empty() && is_name(name))
+}
+
+/// Returns what the ARN of something of this service has after its account.
+fn named_by<'a>(arn: &'a str, service: &str) -> Option<&'a str> {
+    let parts: Vec<_> = arn.splitn(6, ':').collect();
+    let ["arn", _, of, _, account, named] = parts[..] else { return None };
+    let is_account = account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit());
+    (of == service && is_account).then_some(named)
 }
 
 fn is_queue_url(url: &str) -> bool {

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::endpoints::{self, ENDPOINT_VARIABLE, endpoint_key, partition_of};
 use crate::http::Collected;
 use crate::said;
+use crate::sqs::{Fate, fate};
 
 /// How long a request with JSON may take.
 const TIMEOUT_MS: u64 = 5_000;
@@ -120,15 +121,17 @@ impl Answer {
     }
 
     /// Returns the error of this answer: what could not be done, why, and which permission that needs. What is refused because too many ask,
-    /// or because the service fails, is [`ErrorKind::Unavailable`].
+    /// or of which it is not known, as where the service fails, is [`ErrorKind::Unavailable`].
     #[must_use]
     pub fn error(&self, what: &str, permission: &str) -> Error {
         let code = if self.code.is_empty() { self.status.to_string() } else { self.code.clone() };
-        match self.status {
-            401 | 403 => Error::new(format!("{what}: AWS refuses it ({code}). It needs {permission}"))
+        match (fate(&self.code, self.status), self.status) {
+            (Fate::Throttled | Fate::Unknown, _) => {
+                Error::new(format!("{what}: {code}")).of_kind(ErrorKind::Unavailable)
+            }
+            (Fate::Refused, 401 | 403) => Error::new(format!("{what}: AWS refuses it ({code}). It needs {permission}"))
                 .of_kind(ErrorKind::Refused),
-            429 | 500.. => Error::new(format!("{what}: {code}")).of_kind(ErrorKind::Unavailable),
-            _ => Error::new(format!("{what}: {code}")),
+            (Fate::Refused, _) => Error::new(format!("{what}: {code}")),
         }
     }
 }

@@ -1,6 +1,10 @@
-//! What SQS takes of a message, and what its errors mean.
+//! What SQS takes of a message; and what answers that are no plain success say of their request, SQS's and those of other services.
 
 use std::time::Duration;
+
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 /// The most bytes of a message, bodies and attributes, and of the messages of one request together ("SendMessageBatch" in the SQS API
 /// reference, since August 2025). A queue may be set to fewer for a message.
@@ -25,10 +29,10 @@ pub fn is_throttle(code: &str) -> bool {
     THROTTLED.iter().any(|word| code.contains(word))
 }
 
-/// What an answer that is an error says of its request.
+/// What an answer that is no success, or one that cannot be read, says of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// SQS takes no more for now, and took nothing of it.
+    /// The service takes no more for now, and took nothing of it.
     Throttled,
     /// It may have been done, whole or in part.
     Unknown,
@@ -36,13 +40,14 @@ pub enum Fate {
     Refused,
 }
 
-/// Returns what an answer with this error code and HTTP status says of its request.
+/// Returns what an answer with this error code and HTTP status says of its request. A status below 400 is that of a success that cannot be
+/// read, or of something that stands before the service.
 #[must_use]
 pub fn fate(code: &str, status: u16) -> Fate {
     match status {
         _ if is_throttle(code) => Fate::Throttled,
         429 => Fate::Throttled,
-        408 | 500.. => Fate::Unknown,
+        ..400 | 408 | 500.. => Fate::Unknown,
         _ if code.contains("RequestTimeout") => Fate::Unknown,
         _ => Fate::Refused,
     }
@@ -53,6 +58,15 @@ pub fn fate(code: &str, status: u16) -> Fate {
 pub fn whole_seconds(delay: Duration, max_s: u64) -> i32 {
     let seconds = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
     i32::try_from(seconds.min(max_s)).unwrap_or(i32::MAX)
+}
+
+/// Returns what the error of a request says of it. Of a client that tries again, it says nothing of the tries before the last.
+pub fn fate_of<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Fate {
+    match error {
+        SdkError::ConstructionFailure(_) => Fate::Refused,
+        SdkError::ServiceError(answer) => fate(answer.err().code().unwrap_or_default(), answer.raw().status().as_u16()),
+        _ => Fate::Unknown,
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +89,8 @@ mod tests {
             ("RequestTimeout", 400, Fate::Unknown),
             ("", 408, Fate::Unknown),
             ("ServiceUnavailable", 503, Fate::Unknown),
+            ("", 200, Fate::Unknown),
+            ("", 302, Fate::Unknown),
             ("AccessDenied", 403, Fate::Refused),
             ("", 400, Fate::Refused),
         ] {

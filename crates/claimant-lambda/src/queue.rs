@@ -124,7 +124,7 @@ impl<'a> SqsQueue<'a> {
                 failed = failed.entries,
                 messages = entries.len(),
                 code = failed.code.as_deref().unwrap_or("none"),
-                "completed messages were not deleted ahead of the report: if work that is run again ends the process, they come \
+                "completed messages are not known to be deleted ahead of the report: if work that is run again ends the process, they come \
                  back as duplicates, and large payloads that were to be removed stay. Does the function's role have \
                  sqs:DeleteMessage?"
             );
@@ -254,7 +254,7 @@ fn warn_not_sent(message_id: Option<&str>, messages: usize, code: &str) {
     } else {
         "Does the function's role have sqs:SendMessage for it, and is CLAIMANT_DEAD_LETTER_QUEUE_URL right?"
     };
-    tracing::warn!(message_id, messages, code, "messages were not copied to the dead-letter queue. {fix}");
+    tracing::warn!(message_id, messages, code, "messages are not known to be in the dead-letter queue. {fix}");
 }
 
 impl Queue for SqsQueue<'_> {

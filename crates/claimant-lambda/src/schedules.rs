@@ -27,8 +27,7 @@ impl ScheduleSettings {
             }
         };
         let role_arn = claimant_aws::optional_role_arn(variables, ROLE);
-        let is_queue = dead_letter_arn.starts_with("arn:") && dead_letter_arn.split(':').nth(2) == Some("sqs");
-        if !is_queue || dead_letter_arn.ends_with(".fifo") {
+        if !claimant_aws::is_standard_queue_arn(&dead_letter_arn) {
             let example = "arn:aws:sqs:eu-west-1:123456789012:name";
             variables.fault(format!(
                 "{DEAD_LETTERS} is {dead_letter_arn:?}; a standard queue's ARN is needed, such as {example}"
@@ -89,25 +88,23 @@ mod with {
                 &Scheduler::new(self.client.clone(), &source.url, role_arn).dead_letters(dead_letter_arn.as_str());
             // All have the same time, which those that wait for others use up as well.
             let by = Instant::now() + within;
-            let request = |again: &SendAgain| {
-                let again = *again;
-                async move { timeout_at(by, one(scheduler, batch, again)).await.unwrap_or(Confirmation::Unconfirmed) }
-            };
-            let requests: Vec<_> = messages.iter().map(request).collect();
+            let requests: Vec<_> = messages.iter().map(|again| one(scheduler, batch, *again, by)).collect();
             stream::iter(requests).buffered(REQUESTS_MAX).collect().await
         }
     }
 
-    async fn one(scheduler: &Scheduler, batch: &Batch, again: SendAgain) -> Confirmation {
+    async fn one(scheduler: &Scheduler, batch: &Batch, again: SendAgain, by: Instant) -> Confirmation {
         let Some(message) = batch.messages.get(again.index) else { return Confirmation::Unconfirmed };
         let now = again.at.minus(again.after);
-        match scheduler.schedule_again(message, again.at, now).await {
-            Ok(_) => Confirmation::Confirmed,
-            Err(error) => {
-                tracing::warn!(message_id = %message.id(), error = %error, "message was not scheduled to be sent again");
-                Confirmation::Unconfirmed
+        let error = match timeout_at(by, scheduler.schedule_again(message, again.at, now)).await {
+            Ok(Ok(_)) => return Confirmation::Confirmed,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => {
+                "EventBridge Scheduler gave no answer before the report was due: can the function reach it?".to_owned()
             }
-        }
+        };
+        tracing::warn!(message_id = %message.id(), error, "message is not known to be scheduled to be sent again");
+        Confirmation::Unconfirmed
     }
 }
 
@@ -162,8 +159,15 @@ mod tests {
             ([(DEAD_LETTERS, A_QUEUE), ("PATH", "/bin")], "CLAIMANT_SCHEDULE_ROLE_ARN is not set"),
             ([(ROLE, "send"), (DEAD_LETTERS, A_QUEUE)], "CLAIMANT_SCHEDULE_ROLE_ARN is \"send\""),
             ([(ROLE, "arn:aws:x::1:role/y"), (DEAD_LETTERS, A_QUEUE)], "a role's ARN is needed"),
-            ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs:eu-west-1:1:q.fifo")], "a standard queue's ARN"),
+            ([(ROLE, "arn:aws:iam::123456789012:role/"), (DEAD_LETTERS, A_QUEUE)], "a role's ARN is needed"),
+            ([(ROLE, "arn:aws:iam::1:role/send"), (DEAD_LETTERS, A_QUEUE)], "a role's ARN is needed"),
+            ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs:eu-west-1:123456789012:q.fifo")], "a standard queue's ARN"),
             ([(ROLE, A_ROLE), (DEAD_LETTERS, "https://sqs")], "a standard queue's ARN"),
+            ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs")], "a standard queue's ARN"),
+            ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs:eu-west-1:123456789012")], "a standard queue's ARN"),
+            ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs:eu-west-1:123456789012:")], "a standard queue's ARN"),
+            ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs:eu-west-1:1:q")], "a standard queue's ARN"),
+            ([(ROLE, A_ROLE), (DEAD_LETTERS, "arn:aws:sqs:eu-west-1:123456789012:a b")], "a standard queue's ARN"),
         ] {
             let said = read(&vars).unwrap_err();
             assert!(said.contains(wanted), "{wanted} in {said}");

@@ -44,6 +44,24 @@ pub(crate) fn queue_name(arn: &str) -> Option<&str> {
     }
 }
 
+/// Returns whether this is the ARN of a standard queue of any account, Region and partition.
+pub(crate) fn is_standard_queue(arn: &str) -> bool {
+    let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    queue_name(arn).is_some_and(is_name) && is_account(arn)
+}
+
+/// Returns whether this is the ARN of a role of any account and partition.
+pub(crate) fn is_role(arn: &str) -> bool {
+    let named = arn.strip_prefix("arn:").and_then(|rest| rest.split_once(":iam::")).map(|(_, role)| role);
+    let role = named.and_then(|role| role.split_once(":role/"));
+    role.is_some_and(|(_, name)| !name.is_empty()) && is_account(arn)
+}
+
+fn is_account(arn: &str) -> bool {
+    let account = arn.split(':').nth(4).unwrap_or_default();
+    account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// Returns the function's name in a name, an ARN or the part of one that begins with its account, without an alias or a version.
 pub(crate) fn function_name(name_or_arn: &str) -> &str {
     let begins = [of_function(""), format!("{ACCOUNT_ID}:function:")];

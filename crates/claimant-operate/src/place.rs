@@ -54,13 +54,17 @@ pub struct Queue {
     /// Whether it is a dead-letter queue, whatever else names it as theirs.
     #[serde(default)]
     pub is_dead_letter_queue: bool,
+    /// The names of the queues for what schedules could not send to it again, which functions that read it have made.
+    #[serde(default)]
+    pub unsent: Vec<String>,
 }
 
 impl Queue {
     /// Returns the queue at this URL, its dead-letter queue unknown.
     pub(crate) fn at(url: impl Into<String>) -> Self {
         let url = url.into();
-        Self { name: name_of_arn(&url).to_owned(), url, dead_letter_queue: None, is_dead_letter_queue: false }
+        let name = name_of_arn(&url).to_owned();
+        Self { name, url, dead_letter_queue: None, is_dead_letter_queue: false, unsent: Vec::new() }
     }
 }
 
@@ -284,17 +288,25 @@ impl Place {
         self.queues.iter().filter(|queue| queue.is_dead_letter_queue || named.contains(&&queue.name)).collect()
     }
 
-    /// Returns the names of the dead-letter queues of a queue: its own first, then those that functions which read it copy to.
+    /// Returns whether a function of it has what waits for long sent to its queue again by schedules.
+    #[must_use]
+    pub fn has_schedules(&self) -> bool {
+        self.queues.iter().any(|queue| !queue.unsent.is_empty())
+    }
+
+    /// Returns the names of the dead-letter queues of a queue: its own first, then those that functions which read it copy to, and those of
+    /// their schedules.
     #[must_use]
     pub fn dead_letter_queues_of<'a>(&'a self, queue: &'a Queue) -> Vec<&'a str> {
         let own = queue.dead_letter_queue.as_deref();
         let others: BTreeSet<_> =
             self.readers(queue).filter_map(|function| function.dead_letter_queue.as_deref()).collect();
+        let others = &others | &queue.unsent.iter().map(String::as_str).collect();
         own.into_iter().chain(others.into_iter().filter(|name| Some(*name) != own)).collect()
     }
 
     /// Returns the URLs of the dead-letter queues of a queue, each once: its own is in its account; what a function copies to is where its
-    /// variable says.
+    /// variable says; and what its schedules leave their requests in.
     #[must_use]
     pub fn dead_letter_queue_urls_of(&self, queue: &Queue) -> Vec<String> {
         let here = |name: &String| sibling(&queue.url, name);
@@ -302,7 +314,8 @@ impl Place {
             function.dead_letter_queue_url.clone().or_else(|| function.dead_letter_queue.as_ref().map(here))
         });
         let mut urls: Vec<String> = Vec::new();
-        for url in queue.dead_letter_queue.as_ref().map(here).into_iter().chain(of_functions) {
+        let unsent = queue.unsent.iter().filter_map(|name| Some(self.queue(name)?.url.clone()));
+        for url in queue.dead_letter_queue.as_ref().map(here).into_iter().chain(of_functions).chain(unsent) {
             if !urls.iter().any(|known| is_same_queue(known, &url)) {
                 urls.push(url);
             }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::config::retry::RetryConfig;
-use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry as Entry;
 use aws_sdk_sqs::{Client, Config};
-use claimant_aws::sqs::{Fate, fate};
+use claimant_aws::sqs::{Fate, fate_of};
 use claimant_aws::{is_unsent, said};
 use tokio::time::sleep;
 
@@ -99,13 +98,4 @@ fn after_a_lost_answer(none: Unconfirmed, queue: &str) -> Unconfirmed {
     }
     let why = format!("it is not known whether {queue} took it: an earlier try had no answer, and now {}", none.why);
     Unconfirmed { why, may_have_arrived: true, ..none }
-}
-
-/// Returns what became of a request: where no answer came, it may have been done.
-pub(crate) fn fate_of<E: ProvideErrorMetadata>(error: &SdkError<E>) -> Fate {
-    match error {
-        SdkError::ConstructionFailure(_) => Fate::Refused,
-        SdkError::ServiceError(answer) => fate(answer.err().code().unwrap_or_default(), answer.raw().status().as_u16()),
-        _ => Fate::Unknown,
-    }
 }

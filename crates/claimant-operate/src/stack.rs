@@ -21,6 +21,8 @@ const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 /// The variable with the URL of the queue that a function copies what it gives up on to.
 const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
+/// The variable with the ARN of the queue for what a function's schedules could not send.
+const UNSENT_VARIABLE: &str = "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN";
 /// Mappings of an account that are looked at.
 const MAPPINGS_MAX: usize = 10_000;
 /// Functions that are asked for at once.
@@ -54,6 +56,9 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
         for arn in own.collect::<BTreeSet<_>>() {
             reads.push(name_of_arn(arn).to_owned());
             queues.add(arn, &name).await?;
+        }
+        if let Some(arn) = named(UNSENT_VARIABLE).filter(|arn| !arn.is_empty()) {
+            queues.add_unsent(&arn, &name, &reads).await?;
         }
         let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
         let dead_letter_queue = copies_to.clone().map(|url| queues.keep(Queue::at(url)).name.clone());
@@ -108,6 +113,21 @@ impl Queues {
             self.keep(dead);
         }
         self.keep(queue).dead_letter_queue = Some(name);
+        Ok(())
+    }
+
+    /// Adds the queue for what schedules of the function, which reads these queues, could not send.
+    async fn add_unsent(&mut self, arn: &str, function: &str, reads: &[String]) -> Result<(), Error> {
+        let name = name_of_arn(arn);
+        let found = queue(&self.sqs, arn).await;
+        let of = format!("{UNSENT_VARIABLE} of {function} names {name}");
+        let Some(unsent) = self.known(found, &of)? else { return Ok(()) };
+        self.keep(unsent).is_dead_letter_queue = true;
+        for read in self.found.values_mut().filter(|queue| reads.contains(&queue.name)) {
+            if !read.unsent.iter().any(|known| known == name) {
+                read.unsent.push(name.to_owned());
+            }
+        }
         Ok(())
     }
 

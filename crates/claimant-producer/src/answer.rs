@@ -2,7 +2,8 @@
 
 use aws_sdk_sqs::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_sqs::operation::send_message_batch::{SendMessageBatchError, SendMessageBatchOutput};
-use claimant_aws::sqs::{Fate, fate, is_throttle};
+use claimant_aws::endpoints::unread;
+use claimant_aws::sqs::{Fate, fate_of, is_throttle};
 use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 
@@ -50,7 +51,7 @@ pub(crate) fn outcomes(output: &SendMessageBatchOutput, count: usize) -> Vec<Try
 pub(crate) fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
     let SdkError::ServiceError(service) = error else { return unanswered(error) };
     let (code, status) = (service.err().code().unwrap_or("no code"), service.raw().status());
-    match fate(code, status.as_u16()) {
+    match fate_of(error) {
         Fate::Throttled => {
             return TryResult::Again(SendError::new(
                 SendErrorKind::Failed,
@@ -59,6 +60,9 @@ pub(crate) fn refusal(error: &SdkError<SendMessageBatchError>) -> TryResult {
         }
         Fate::Unknown if status.is_server_error() => {
             return TryResult::Again(unknown(&format!("SQS failed with a server error: {code}")));
+        }
+        Fate::Unknown if !status.is_client_error() => {
+            return TryResult::Again(unknown(&unread("SQS", status.as_u16())));
         }
         Fate::Unknown => {
             return TryResult::Again(unknown(&format!("SQS did not get the whole request in time: {code}")));

@@ -15,7 +15,7 @@ pub enum SendErrorKind {
     /// SQS failed, or EventBridge Scheduler throttled, up to the last try; or a producer could not reach SQS or has no credentials. The
     /// message was not sent.
     Failed,
-    /// A try had no answer, and no later one tells; or a scheduler could not reach its service, could not look at the schedule that the
+    /// A try had no answer, or none that can be read, and no later one tells; or a scheduler could not reach its service, could not look at the schedule that the
     /// key has, or has no credentials. The message may have been sent: send it again with the same key.
     Unknown,
     /// An earlier message of its group was not sent, so neither was this one.

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use aws_sdk_scheduler::error::{ProvideErrorMetadata, SdkError};
+use claimant_aws::endpoints::unread;
+use claimant_aws::sqs::{Fate, fate_of};
 use claimant_aws::{Unsent, unsent};
 use claimant_core::error::Chain;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -87,11 +89,10 @@ fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError
         };
     };
     // The code alone: texts of the service quote what it was given.
-    let code = service.err().code().unwrap_or("no code");
+    let (code, status) = (service.err().code().unwrap_or("no code"), service.raw().status());
     let (kind, hint) = match code {
         "ConflictException" => return Fault::Conflict,
         "ResourceNotFoundException" => return Fault::NotThere,
-        "ThrottlingException" => (SendErrorKind::Failed, ": too many requests"),
         "ServiceQuotaExceededException" => {
             (SendErrorKind::Failed, ": the account has as many schedules as its quota allows, or asks too often")
         }
@@ -103,10 +104,18 @@ fn fault<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError
         "ValidationException" => {
             (SendErrorKind::Refused, ": may scheduler.amazonaws.com assume the role, and is each ARN right?")
         }
-        _ if service.raw().status().is_server_error() => {
-            return Fault::Error(unknown(&format!("EventBridge Scheduler failed with a server error: {code}")));
-        }
-        _ => (SendErrorKind::Refused, ""),
+        _ => match fate_of(error) {
+            Fate::Throttled => (SendErrorKind::Failed, ": too many requests"),
+            Fate::Refused => (SendErrorKind::Refused, ""),
+            Fate::Unknown if status.as_u16() < 400 => {
+                return Fault::Error(unknown(&unread("EventBridge Scheduler", status.as_u16())));
+            }
+            Fate::Unknown => {
+                return Fault::Error(unknown(&format!(
+                    "EventBridge Scheduler failed, or did not get the whole request: {code}"
+                )));
+            }
+        },
     };
     Fault::Error(SendError::new(kind, format!("EventBridge Scheduler refused the request: {code}{hint}")))
 }

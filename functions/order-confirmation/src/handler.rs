@@ -109,12 +109,12 @@ fn confirmed(sent: &SendEmailOutput) -> Result<(), HandlerError> {
 
 /// What SES answered: its code only, since its texts can quote addresses.
 fn failure(error: &SdkError<SendEmailError>) -> HandlerError {
-    let code = error.code().unwrap_or("no answer");
+    let code = error.code().unwrap_or("no answer that can be read");
     let fix = match code {
         "AccessDeniedException" => ": the role needs ses:SendEmail on the identity and on its configuration set",
         _ => "",
     };
-    let why = format!("SES did not take the mail: {code}{fix}");
+    let why = format!("SES did not confirm the mail: {code}{fix}");
     match error.as_service_error() {
         // Permanent: SES rejects this message. Anything else can be fixed on the sending side,
         // `MessageRejected` too: it is also SES's word for a sender that is not verified yet.

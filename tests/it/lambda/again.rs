@@ -16,7 +16,7 @@ use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received
 use claimant_tests::wire::Loss;
 use tokio::net::TcpListener;
 
-use super::world::{QUEUE, Work, World, body, failures, invoke};
+use super::world::{Logs, QUEUE, Work, World, body, failures, invoke};
 
 const DAYS: Duration = Duration::from_secs(3 * 86_400);
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
@@ -205,4 +205,17 @@ async fn without_a_confirmed_schedule_it_is_hidden_as_long_as_it_can_be() {
         let depth = world.sqs.depth(QUEUE).unwrap();
         assert_eq!((depth.visible, depth.in_flight), (0, 1), "{name}");
     }
+}
+
+#[tokio::test]
+async fn that_there_was_no_answer_in_time_is_said() {
+    let (world, scheduler) = start(&[]).await;
+    let (service, logs) = (service(&world), Logs::record());
+    world.wire.script(&[Loss::Silence]);
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "later"))]).await;
+    let deadline = SystemClock.now().plus(Duration::from_secs(3)).as_millis();
+    let response = service.invoke(world.event(QUEUE, &batch), deadline, "").await.unwrap().0;
+    assert!(failures(&response) == [batch[0].message_id.as_str()] && scheduler.is_empty());
+    let log = logs.text();
+    assert!(log.contains("EventBridge Scheduler gave no answer before the report was due"), "{log}");
 }

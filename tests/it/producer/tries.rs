@@ -10,6 +10,9 @@ use super::{FIFO, STANDARD, World, outgoing, words};
 
 const TOO_MANY: Loss = Loss::Instead(400, r#"{"__type":"ThrottlingException"}"#);
 
+/// As of a proxy. SQS may have been asked before.
+const HTML: Loss = Loss::Instead(200, "<html>");
+
 /// Whatever the code, what says "later" is tried again: the client would have done that, which no longer retries.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_client_would_have_retried_is_tried_again() {
@@ -20,6 +23,9 @@ async fn what_the_client_would_have_retried_is_tried_again() {
         Loss::Instead(400, r#"{"__type":"TooManyRequestsException"}"#),
         Loss::Instead(400, r#"{"__type":"RequestLimitExceeded"}"#),
         Loss::Instead(400, r#"{"__type":"SlowDown"}"#),
+        Loss::Instead(302, ""),
+        Loss::Instead(200, r#"{"Successful":[{"Id":"0","Mess"#),
+        HTML,
     ] {
         let world = World::start().await;
         world.wire.script(&[first]);
@@ -38,6 +44,8 @@ async fn what_may_be_in_the_queue_is_unknown_whatever_the_client_retries() {
     for (queue, first, kind, queued) in [
         (STANDARD, Loss::Answer, "Unknown", "a"),
         (FIFO, Loss::Answer, "Unknown", "a"),
+        (STANDARD, HTML, "Unknown", ""),
+        (FIFO, HTML, "Unknown", ""),
         (STANDARD, TOO_MANY, "Failed", ""),
     ] {
         let mut world = World::start().await;

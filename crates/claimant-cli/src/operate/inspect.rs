@@ -1,7 +1,7 @@
 //! `claimant inspect`: one key in words, its dead letters, and what would happen next.
 
 use claimant_core::error::Chain;
-use claimant_core::{ConsumerName, Error};
+use claimant_core::{ConsumerName, Error, State};
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
 use claimant_operate::keys::{Inspection, Keys, record_lines};
 use claimant_operate::open::{OpenStore, find};
@@ -19,6 +19,10 @@ use crate::output::{note, say, say_json};
 
 /// Letters of a queue that are received: to look at all, of 100,000, would take minutes, and hide them meanwhile.
 const RECEIVED_MAX: usize = 2_000;
+
+/// Its record is the same while a schedule is to send the message again.
+const MAY_WAIT: &str = " Or it waits for a schedule that sends it again: if so, the function's log says \"message is scheduled\", and when, for \
+                        the message below.";
 
 /// Explain a key: its record in words, its dead letters, and what would happen if its message came now.
 ///
@@ -61,7 +65,8 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let (found, store) = find(&stores, &ids).await?;
     let inspection = store.keys.inspect(&found).await?;
     if !options.output.json {
-        print(&inspection, store);
+        let may_wait = inspection.is_of_work() && inspection.state == Some(State::Failed) && place.has_schedules();
+        print(&inspection, store, may_wait);
     }
     let stop = which::stop();
     let letters = if options.no_dead_letters {
@@ -212,10 +217,11 @@ fn looks_at_more(message: Option<&str>) -> String {
     format!("; {by_id}claimant dead list --record KEY at more of those that name the record")
 }
 
-fn print(inspection: &Inspection, store: &OpenStore) {
+fn print(inspection: &Inspection, store: &OpenStore, may_wait: bool) {
     let state = inspection.state.map_or("absent", |state| state.as_str());
     say(format!("{}  ({}, {state})", typed(inspection.id.as_str()), store.name));
-    say(format!("{}\n", inspection.headline()));
+    let waits = if may_wait { MAY_WAIT } else { "" };
+    say(format!("{}{waits}\n", inspection.headline()));
     if let Some(record) = &inspection.record {
         for (what, value) in record_lines(record, inspection.now) {
             say(format!("  {what:<13} {}", harmless(&value)));

@@ -120,6 +120,12 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         }
     } else {
         print(&lists, not_read, &query);
+        let mut all = lists.iter().flat_map(|(_, listed)| &listed.found);
+        if place.has_schedules() && all.any(|found| found.state == State::Failed) {
+            say(
+                "A key that failed may wait for a schedule that sends its message again: claimant inspect says how to see that.",
+            );
+        }
         paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
     }
     let is_whole = read?;

@@ -271,6 +271,51 @@ const BARE: &str = "
       Events: {Payments: {Type: SQS, Properties: {Queue: !GetAtt Payments.Arn}}}
 ";
 
+/// A function whose schedules leave what they cannot send in a queue of their own.
+const LATER: &str = "
+  Later: {Type: AWS::SQS::Queue}
+  Unsent: {Type: AWS::SQS::Queue}
+  Wait:
+    Type: AWS::Serverless::Function
+    Metadata: {BuildMethod: rust-cargolambda, BuildProperties: {Binary: wait}}
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Timeout: 3
+      Environment: {Variables: {CLAIMANT_SCHEDULE_DEAD_LETTER_ARN: !GetAtt Unsent.Arn}}
+      Events: {Later: {Type: SQS, Properties: {Queue: !GetAtt Later.Arn}}}
+";
+
+/// Its only copy is there, as the request, and no queue gets that as a body.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_schedules_could_not_send_is_found_and_not_sent_as_it_is() {
+    let world = World::of(LATER).await;
+    let first = json!({"claimant-sent-again-of": {"DataType": "String", "StringValue": "first"}});
+    let request = json!({"QueueUrl": url_in(&world, "gone"), "MessageBody": "secret", "MessageAttributes": first});
+    let attribute = |value: &str| {
+        let value = AttributeValue::Text(value.to_owned());
+        MessageAttribute { data_type: "String".to_owned(), value }
+    };
+    let said = [("ERROR_CODE", "NonExistentQueue"), ("SCHEDULE_ARN", "arn:aws:scheduler:x")];
+    let message_attributes = said.map(|(name, value)| (name.to_owned(), attribute(value))).into();
+    let letter = NewMessage { message_attributes, ..NewMessage::new(request.to_string()) };
+    world.cloud.sqs().send("Unsent", letter).unwrap();
+    let why = "a schedule could not send it: NonExistentQueue";
+    for queue in [&[][..], &["--queue", "Later"], &["--queue", "Unsent"]] {
+        let (code, out, err) = world.claimant(&[&["dead", "list"], queue].concat()).await;
+        assert!(code == 1 && out.contains(why) && !out.contains("secret"), "{queue:?}: {out}{err}");
+        let (code, shown) = world.json(&[&["dead", "redrive", "--all", "--yes"], queue].concat()).await;
+        let why = shown.to_string();
+        assert!(code == 1 && why.contains("--cli-input-json file://FILE"), "{queue:?}: {why}");
+    }
+    let (code, out, _) = world.claimant(&["dead", "show", "first"]).await;
+    assert!(code == 0 && out.contains(why) && out.contains("the request of a schedule"), "{out}");
+    let mut stack = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
+    let listed = stack.args(["dead", "list", "--stack", "local"]).envs(world.cloud.variables()).output().await.unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(why), "{listed:?}");
+    world.cloud.stop().await;
+}
+
 /// The queue whose messages are at work is none of them, however it is named.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_are_never_those_of_the_queue_at_work() {

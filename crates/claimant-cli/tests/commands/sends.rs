@@ -47,17 +47,24 @@ fn what_is_refused_is_not_sent() {
         assert_eq!((code, &report["failed"], &report["unknown"]), (Some(2), &json!(1), &json!(0)), "{report}");
         assert!(report["problems"][0].as_str().unwrap().starts_with(said), "{report}");
     }
-    // What SQS says nothing of may be there.
-    let server = Server::start(|request| {
-        let nothing = json!({"Successful": [], "Failed": []}).to_string();
-        if request.contains("SendMessageBatch") { (200, nothing) } else { shop(request) }
-    });
-    let (code, out, _) = send(&server, &[]);
-    assert_eq!(code, Some(1), "{out}");
-    assert!(
-        out.contains("orders did not confirm it") && out.contains("It is not known whether 1 message arrived."),
-        "{out}"
-    );
+    // What SQS says nothing of may be there, and so may what has an answer that cannot be read.
+    for (answer, said) in [
+        (
+            (|request| match request.contains("SendMessageBatch") {
+                true => (200, json!({"Successful": [], "Failed": []}).to_string()),
+                false => shop(request),
+            }) as fn(&str) -> (u16, String),
+            "orders did not confirm it",
+        ),
+        (
+            |request| if request.contains("SendMessageBatch") { (200, "<html>".to_owned()) } else { shop(request) },
+            "it is not known whether orders took it: what answered is not SQS: status 200, without an error code",
+        ),
+    ] {
+        let (code, out, _) = send(&Server::start(answer), &[]);
+        assert_eq!(code, Some(1), "{out}");
+        assert!(out.contains(said) && out.contains("It is not known whether 1 message arrived."), "{out}");
+    }
 }
 
 /// Answers as [`shop`] does, of a queue whose name CloudFormation made.

@@ -35,10 +35,10 @@ impl SentAgain {
         for (SendAgain { index, at, .. }, confirmed) in messages.iter().zip(confirmed) {
             let message_id = &entries[*index].message_id;
             if confirmed {
-                tracing::info!(message_id = %message_id, at = at.as_millis(), "message is scheduled to be sent to its queue again");
+                tracing::info!(message_id = %message_id, at = at.to_utc(), "message is scheduled to be sent to its queue again");
                 sent.0.insert(message_id.clone(), true);
             } else {
-                tracing::warn!(message_id = %message_id, "message could not be scheduled: it comes back after the longest time that a queue can hide it, or after the queue's visibility timeout, unless it is dead-lettered after this receive");
+                tracing::warn!(message_id = %message_id, "message is not known to be scheduled: it comes back after the longest time that a queue can hide it, or after the queue's visibility timeout, unless it is dead-lettered after this receive");
             }
         }
         sent

@@ -101,6 +101,9 @@ fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environm
     }
 }
 
+/// The account of ARNs that stand for those of this template.
+const ACCOUNT: &str = "000000000000";
+
 /// The value as the function is given it; of a queue, a role or a table one of its kind: a URL, an ARN or a name.
 fn as_given(resources: &Resources<'_>, part: &Part<'_>) -> Fact<String> {
     let Fact::Known(Some(text)) = part.text() else { return Fact::Unknown };
@@ -110,8 +113,8 @@ fn as_given(resources: &Resources<'_>, part: &Part<'_>) -> Fact<String> {
     let is = |kinds: &[&str]| resources.get(id).is_some_and(|resource| kinds.contains(&resource.kind.as_str()));
     match attribute {
         "" | "QueueUrl" if is(QUEUE) => Fact::Known(format!("https://sqs.…/{id}")),
-        "Arn" if is(QUEUE) => Fact::Known(format!("arn:aws:sqs:…:{id}")),
-        "Arn" if is(ROLE) => Fact::Known(format!("arn:aws:iam::…:role/{id}")),
+        "Arn" if is(QUEUE) => Fact::Known(format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{}", id.replace(WITHIN, "-"))),
+        "Arn" if is(ROLE) => Fact::Known(format!("arn:aws:iam::{ACCOUNT}:role/{id}")),
         "" | "QueueName" if is(QUEUE) || is(ROLE) => Fact::Known(id.to_owned()),
         // As CloudFormation makes it of the stack's name: that of no other table.
         "" if is(TABLE) => Fact::Known(format!("stack-{}", id.replace(WITHIN, "-"))),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::arn;
 use crate::sqs::Sqs;
 use crate::stack::{FunctionSpec, QueueSpec, Stack};
 
@@ -14,6 +15,9 @@ const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 /// The variable with the URL of the queue that a function copies what it gives up on to.
 const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
+/// The variable with the ARN of the queue for what a function's schedules could not send.
+const UNSENT_VARIABLE: &str = "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN";
+
 /// Returns what the stack holds, which of its functions run, the queues' addresses, and these variables for clients. No other value of a
 /// function's variables is shown.
 #[must_use]
@@ -23,11 +27,18 @@ pub fn describe(
     sqs: &Sqs,
     variables: &[(String, String)],
 ) -> Value {
+    let unsent = |function: &'_ FunctionSpec| {
+        let arn = function.environment.get(UNSENT_VARIABLE)?;
+        arn::local_queue_name(arn).map(str::to_owned)
+    };
     let queue = |queue: &QueueSpec| {
+        let reads = |function: &&FunctionSpec| function.mappings.iter().any(|mapping| mapping.queue == queue.name);
         json!({
             "name": queue.name,
             "url": sqs.queue_url(&queue.name),
             "dead_letter_queue": queue.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue),
+            "is_dead_letter_queue": stack.functions.iter().filter_map(unsent).any(|name| name == queue.name),
+            "unsent": stack.functions.iter().filter(reads).filter_map(unsent).collect::<Vec<_>>(),
         })
     };
     let function = |function: &FunctionSpec| {

@@ -91,7 +91,7 @@ async fn create(
 
 async fn get(State(scheduler): State<Scheduler>, Path(name): Path<String>, uri: Uri) -> Response {
     let name = in_group(name, &uri);
-    let Some(mut shown) = scheduler.get(&name) else { return not_found() };
+    let Some((mut shown, created_ms)) = scheduler.get(&name) else { return not_found() };
     if let Value::Object(shown) = &mut shown {
         shown.remove("ClientToken");
         for (field, value) in [
@@ -101,6 +101,10 @@ async fn get(State(scheduler): State<Scheduler>, Path(name): Path<String>, uri: 
             ("ScheduleExpressionTimezone", "UTC"),
         ] {
             shown.insert(field.to_owned(), json!(value));
+        }
+        // Nothing changes one here.
+        for field in ["CreationDate", "LastModificationDate"] {
+            shown.insert(field.to_owned(), json!(created_ms / 1_000));
         }
         shown.entry("State").or_insert_with(|| json!("ENABLED"));
     }

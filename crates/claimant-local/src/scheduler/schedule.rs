@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::arn;
+use crate::clock::wall_clock_ms;
 use crate::sqs::{AttributeValue, MessageAttribute, Sqs};
 
 type Attributes = BTreeMap<String, MessageAttribute>;
@@ -82,6 +83,9 @@ fn partition_of(arn: &str) -> Option<(&str, &str)> {
 /// The longest name, in characters.
 const NAME_LENGTH_MAX: usize = 64;
 
+/// The longest description, in characters.
+const DESCRIPTION_LENGTH_MAX: usize = 512;
+
 /// The largest input.
 const INPUT_MAX_BYTES: usize = 262_144;
 
@@ -93,6 +97,7 @@ pub(super) struct Schedule {
     /// The parameters of its action, as JSON.
     pub(super) input: String,
     pub(super) dead_letter_arn: Option<String>,
+    pub(super) created_ms: u64,
     pub(super) enabled: bool,
     /// Whether it has run: it does so once.
     pub(super) ran: bool,
@@ -105,8 +110,12 @@ impl Schedule {
     /// Reads a request. The error says what is wrong with it, or is not imitated here.
     pub(super) fn read(name: &str, request: Value, sqs: &Sqs) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(plain) {
-            return Err(format!("a name has 1 to {NAME_LENGTH_MAX} of 0-9, a-z, A-Z, -, _ and ."));
+        let is_name = |name: &str| (1..=NAME_LENGTH_MAX).contains(&name.len()) && name.chars().all(plain);
+        if !is_name(name) || !request["GroupName"].as_str().is_none_or(is_name) {
+            return Err(format!("a name, of a group too, has 1 to {NAME_LENGTH_MAX} of 0-9, a-z, A-Z, -, _ and ."));
+        }
+        if request["Description"].as_str().is_some_and(|text| text.chars().count() > DESCRIPTION_LENGTH_MAX) {
+            return Err(format!("a Description has {DESCRIPTION_LENGTH_MAX} characters at most"));
         }
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let target = &request["Target"];
@@ -122,15 +131,19 @@ impl Schedule {
         if request["FlexibleTimeWindow"]["Mode"] != "OFF" {
             return Err("the local scheduler has FlexibleTimeWindow with the Mode OFF only".to_owned());
         }
-        let role = target["RoleArn"].as_str().and_then(partition_of);
-        let role = role.filter(|(_, role)| role.starts_with("iam::") && role.contains(":role/"));
+        let role = target["RoleArn"].as_str().filter(|role| arn::is_role(role)).and_then(partition_of);
         let (partition, _) = role.ok_or("Target.RoleArn is not the ARN of a role")?;
+        let dead_letter_arn = text(&target["DeadLetterConfig"]["Arn"]);
+        if !dead_letter_arn.as_deref().is_none_or(arn::is_standard_queue) {
+            return Err("Target.DeadLetterConfig.Arn is not the ARN of a standard queue".to_owned());
+        }
         let (action, input) = Action::read(target, partition, sqs)?;
         Ok(Self {
             at_ms,
             action,
             input,
-            dead_letter_arn: text(&target["DeadLetterConfig"]["Arn"]),
+            dead_letter_arn,
+            created_ms: wall_clock_ms(),
             enabled: request["State"] != "DISABLED",
             ran: false,
             deletes_itself: request["ActionAfterCompletion"] == "DELETE",

@@ -151,9 +151,9 @@ impl Scheduler {
         }
     }
 
-    /// The request that made this schedule.
-    pub(super) fn get(&self, name: &Name) -> Option<Value> {
-        self.schedules().get(name).map(|schedule| schedule.request.clone())
+    /// The request that made this schedule, and when, in milliseconds since 1970.
+    pub(super) fn get(&self, name: &Name) -> Option<(Value, u64)> {
+        self.schedules().get(name).map(|schedule| (schedule.request.clone(), schedule.created_ms))
     }
 
     /// The names after this one that are asked for, `max` at most, and whether each is enabled, as one that ran stays; whether there are

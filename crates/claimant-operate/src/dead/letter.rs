@@ -9,6 +9,7 @@ use claimant_core::{RecordId, Timestamp};
 use serde_json::{Value, json};
 
 use super::fingerprint::Fingerprint;
+use super::unsent;
 use crate::aws::name_of_arn;
 
 /// The outcome of a message that SQS moved after too many receives: no function said why.
@@ -24,6 +25,8 @@ pub enum Origin {
         /// The queue's ARN.
         source: String,
     },
+    /// A schedule of EventBridge Scheduler could not send it: it is the request, with the message inside.
+    Unsent,
     /// Something else sent it there.
     Sent,
 }
@@ -92,9 +95,12 @@ impl DeadLetter {
         let number = |name| system.get(&name).and_then(|text: &String| text.parse().ok());
         let attributes: BTreeMap<_, _> = message.message_attributes.unwrap_or_default().into_iter().collect();
         let text = |name: &str| attributes.get(name).and_then(|value| value.string_value()).map(str::to_owned);
+        let request = unsent::Request::read(message.body.as_deref().unwrap_or_default());
+        let is_unsent = attributes.contains_key(unsent::SCHEDULE) || request.is_some();
         let origin = match (system.get(&System::DeadLetterQueueSourceArn), attributes.contains_key(OUTCOME)) {
             (Some(source), _) => Origin::Moved { source: source.clone() },
             (None, true) => Origin::Copied,
+            (None, false) if is_unsent => Origin::Unsent,
             (None, false) => Origin::Sent,
         };
         let record = text(RECORD);
@@ -112,9 +118,13 @@ impl DeadLetter {
         let redrives = text(REDRIVES).and_then(|count| count.parse().ok()).unwrap_or(0_u32).saturating_add(redriven);
         let why = match origin {
             Origin::Moved { .. } => Why { outcome: Some(MOVED.to_owned()), error: None, attempt: None, ..said },
+            Origin::Unsent => Why { error: Some(unsent::error(text(unsent::CODE).as_deref())), ..said },
             Origin::Copied | Origin::Sent => said,
         };
-        let mut earlier_ids: Vec<String> = EARLIER_IDS.into_iter().filter_map(text).collect();
+        let mut earlier_ids: Vec<String> = match request.filter(|_| origin == Origin::Unsent) {
+            Some(request) => request.earlier_ids(),
+            None => EARLIER_IDS.into_iter().filter_map(text).collect(),
+        };
         earlier_ids.dedup();
         earlier_ids.retain(|id| *id != message_id);
         let group = system.get(&System::MessageGroupId).cloned();
@@ -179,7 +189,7 @@ impl DeadLetter {
     pub fn source(&self) -> Option<&str> {
         match &self.origin {
             Origin::Moved { source } => Some(name_of_arn(source)),
-            Origin::Copied | Origin::Sent => None,
+            Origin::Copied | Origin::Unsent | Origin::Sent => None,
         }
     }
 
@@ -203,6 +213,7 @@ impl DeadLetter {
             "origin": match self.origin {
                 Origin::Copied => "copied",
                 Origin::Moved { .. } => "moved",
+                Origin::Unsent => "unsent",
                 Origin::Sent => "sent",
             },
             "source": self.source(),
@@ -244,7 +255,9 @@ fn fingerprint(origin: &Origin, why: &Why) -> Fingerprint {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     match origin {
         Origin::Moved { source } => Fingerprint::of(name_of_arn(source), MOVED, &moved(source)),
-        Origin::Copied | Origin::Sent => Fingerprint::of(&text(&why.consumer), &text(&why.outcome), &text(&why.error)),
+        Origin::Copied | Origin::Unsent | Origin::Sent => {
+            Fingerprint::of(&text(&why.consumer), &text(&why.outcome), &text(&why.error))
+        }
     }
 }
 
@@ -338,5 +351,39 @@ mod tests {
         let sent = letter(&[], &[("claimant-redrives", "many")]);
         assert_eq!((sent.origin.clone(), sent.redrives, sent.sent_at), (Origin::Sent, 0, None));
         assert_eq!(sent.cause(), "sent here without a reason");
+    }
+
+    #[test]
+    fn what_a_schedule_could_not_send_says_why_and_which_message_it_is() {
+        let first = r#"{"claimant-sent-again-of":{"DataType":"String","StringValue":"first"},"n":{"DataType":"Number","StringValue":"7"}}"#;
+        let request = format!(r#"{{"QueueUrl":"https://sqs/1/q","MessageBody":"secret","MessageAttributes":{first}}}"#);
+        let of = |body: &str, attributes: &[(&str, &str)]| {
+            let mut message = Message::builder().message_id("m-1").body(body);
+            for (name, value) in attributes {
+                let value = MessageAttributeValue::builder().data_type("String").string_value(*value).build().unwrap();
+                message = message.message_attributes(*name, value);
+            }
+            DeadLetter::read(message.build()).unwrap()
+        };
+        let said = [("SCHEDULE_ARN", "arn:s"), ("ERROR_CODE", "NonExistentQueue"), ("ERROR_MESSAGE", "secret")];
+        let (no_queue, no_code) =
+            ("a schedule could not send it: NonExistentQueue", "a schedule could not send it: it is not said why");
+        for (body, attributes, why, ids) in [
+            (&*request, &said[..], no_queue, &["first"][..]),
+            // Where it is cut short, it is known by its attributes; where it had no room for them, by its body.
+            (&request[..40], &said, no_queue, &[]),
+            (&request, &[], no_code, &["first"]),
+        ] {
+            let letter = of(body, attributes);
+            assert_eq!((&letter.origin, &*letter.cause()), (&Origin::Unsent, why));
+            assert_eq!(letter.earlier_ids, ids);
+            assert!(!letter.to_json(false).to_string().contains("secret"));
+        }
+        let copied = of(&request, &[("claimant-outcome", "rejected"), ("claimant-error", "no")]);
+        assert_eq!(
+            (copied.origin, copied.why.error.as_deref()),
+            (Origin::Copied, Some("no")),
+            "it is a consumer's message"
+        );
     }
 }

@@ -19,6 +19,7 @@
 //! | `acts` | reading and discarding |
 //! | `save` | [`SaveFile`]: the file that discarded letters are saved in |
 //! | `redrive` | sending back |
+//! | `unsent` | what schedules could not send |
 //!
 //! SQS has no way to look at a message but to receive it, so a letter that is read is hidden from other readers for a moment, and its
 //! receive count grows. Of a local cloud letters are read without that ([`DeadLetterQueue::open_in`]).
@@ -39,6 +40,7 @@ mod report;
 mod save;
 mod selection;
 mod sources;
+mod unsent;
 mod walk;
 
 pub use depth::Depth;
@@ -54,4 +56,5 @@ pub use queue::DeadLetterQueue;
 pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report, Unseen};
 pub use save::SaveFile;
 pub use selection::{By, Ids, Selection};
+pub(crate) use unsent::{Request, is_no_message};
 pub use walk::LOOKED_AT_MAX;

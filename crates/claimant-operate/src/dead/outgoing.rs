@@ -1,6 +1,5 @@
 //! The copy of a dead letter that goes back to a queue. Pure.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use aws_sdk_sqs::types::{
@@ -14,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::field::FieldPath;
 use super::letter::{DeadLetter, Origin};
+use super::unsent::{Request, is_no_message};
 use crate::text::has_same_lines;
 
 /// What is changed of bodies before they are sent back.
@@ -65,18 +65,11 @@ pub(super) struct Outgoing {
 /// a copy that is sent twice arrives once within five minutes.
 ///
 /// # Errors
-/// When the body cannot be edited as asked, is empty or is too long, or is the request of a schedule that could not send it; or a FIFO queue
-/// needs a group and there is none.
+/// When the body cannot be edited as asked, is empty or is too long; or a FIFO queue needs a group and there is none.
 pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> Result<Outgoing, Error> {
     let body = edit.apply(letter.body())?;
     if body.is_empty() {
         return Err(Error::invalid("SQS takes no empty body"));
-    }
-    if !matches!(edit, Edit::Body(_)) && is_send_message(&body) {
-        return Err(Error::invalid(
-            "it is the SendMessage of a schedule, with its message inside: discard it with --save, and send it by aws sqs send-message \
-             --cli-input-json",
-        ));
     }
     let mut attributes: BTreeMap<&str, MessageAttributeValue> = BTreeMap::new();
     for (name, value) in letter.content.attributes.iter().filter(|(name, _)| !is_own(name)) {
@@ -112,18 +105,17 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
     Ok(Outgoing { entry: entry.build().map_err(unbuilt)?, bytes, group: letter.group.clone().filter(|_| fifo) })
 }
 
-/// Returns whether a body is the request that EventBridge Scheduler could not send: it leaves that in its dead-letter queue, as JSON.
-fn is_send_message(body: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    #[expect(dead_code, reason = "only the names count")]
-    struct SendMessage<'a> {
-        #[serde(borrow)]
-        queue_url: Cow<'a, str>,
-        #[serde(borrow)]
-        message_body: Cow<'a, str>,
-    }
-    body.trim_ascii_start().starts_with('{') && serde_json::from_str::<SendMessage<'_>>(body).is_ok()
+/// Checks that a letter is no request of a schedule, which a queue would get as a body. Whoever gives a body means it.
+///
+/// # Errors
+/// When it is one.
+pub(super) fn check_message(letter: &DeadLetter, edit: &Edit) -> Result<(), Error> {
+    let is_request = match edit {
+        Edit::None | Edit::Fields(_) => letter.origin == Origin::Unsent,
+        Edit::Typed(body) => Request::read(body).is_some(),
+        Edit::Body(_) => false,
+    };
+    if is_request { Err(is_no_message()) } else { Ok(()) }
 }
 
 fn unbuilt(error: aws_sdk_sqs::error::BuildError) -> Error {
@@ -265,7 +257,7 @@ mod tests {
     #[test]
     fn the_request_of_a_schedule_is_no_body() {
         let request = r#" {"QueueUrl":"https://sqs/1/q","MessageBody":"{\"a\":1}","MessageGroupId":"g"}"#;
-        let sent = |body: &str, edit: &Edit| copy(&letter(None, body, &[]), edit, 0, false).map(drop);
+        let sent = |body: &str, edit: &Edit| check_message(&letter(None, body, &[]), edit);
         assert!(sent(request, &Edit::None).unwrap_err().to_string().contains("--cli-input-json"));
         assert!(sent(request, &Edit::Typed(request.to_owned())).is_err());
         assert!(sent(request, &Edit::Body(request.to_owned())).is_ok(), "whoever writes a body means it");

@@ -9,7 +9,7 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry as ChangeEntry, DeleteMessageBatchRequestEntry as DeleteEntry, Message,
     MessageSystemAttributeName as System, QueueAttributeName as Name, SendMessageBatchRequestEntry as SendEntry,
 };
-use claimant_aws::sqs::Fate;
+use claimant_aws::sqs::{Fate, fate_of};
 use claimant_core::Error;
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::depth::Depth;
 use super::sources;
 use crate::aws::{failed, is_refusal, is_same_queue, name_of_arn, queue_url};
-use crate::send_request::{self, Sent, Unconfirmed, fate_of};
+use crate::send_request::{self, Sent, Unconfirmed};
 use crate::target::Place;
 
 /// Messages, and entries, of one request.

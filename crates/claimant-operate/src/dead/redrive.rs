@@ -236,8 +236,9 @@ impl Redrive<'_> {
         }
     }
 
-    /// Returns where a letter goes, or why that is not known.
+    /// Returns where a letter goes, or why it goes nowhere.
     async fn destination(&mut self, queue: &DeadLetterQueue, letter: &DeadLetter) -> Result<String, String> {
+        outgoing::check_message(letter, self.edit).map_err(|error| error.to_string())?;
         if let Some(url) = self.to {
             return Ok(url.to_owned());
         }

@@ -7,6 +7,7 @@ use claimant_core::Error;
 use serde::Deserialize;
 
 use crate::attribute::of_producer;
+use crate::dead::{Request, is_no_message};
 use crate::http;
 use crate::place::{Place, Queue};
 
@@ -50,10 +51,13 @@ impl SentBefore {
     /// Returns the queue that it is sent to again: its own, or the only one that its dead-letter queue serves.
     ///
     /// # Errors
-    /// When that is not known.
+    /// When that is not known, or it is the request of a schedule that could not send it.
     pub fn queue<'p>(&self, place: &'p Place) -> Result<&'p Queue, Error> {
         let unknown = || Error::invalid("the queue of the message is not known: say which queue is meant");
         let own = place.queue(self.queue.as_deref().ok_or_else(unknown)?).ok_or_else(unknown)?;
+        if own.is_dead_letter_queue && Request::read(&self.body).is_some() {
+            return Err(is_no_message());
+        }
         let served = |queue: &&Queue| place.dead_letter_queues_of(queue).contains(&own.name.as_str());
         let served: Vec<_> = place.queues.iter().filter(served).collect();
         match served.as_slice() {

@@ -239,6 +239,7 @@ fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, St
     let came = match &letter.origin {
         dead::Origin::Copied => "copied here by its function".to_owned(),
         dead::Origin::Moved { .. } => letter.cause(),
+        dead::Origin::Unsent => "the request of a schedule that could not send it, with the message inside".to_owned(),
         dead::Origin::Sent => "sent here by something else".to_owned(),
     };
     let mut lines = vec![("id", letter.message_id.clone()), ("queue", queue.to_owned()), ("how", came)];

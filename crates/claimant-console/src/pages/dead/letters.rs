@@ -122,6 +122,7 @@ impl Letter {
             how: match &letter.origin {
                 Origin::Copied => "copied here by its function",
                 Origin::Moved { .. } => "moved here by SQS: it was received too often",
+                Origin::Unsent => "the request of a schedule that could not send it, with the message inside",
                 Origin::Sent => "sent here by something else",
             },
             why: Why {
