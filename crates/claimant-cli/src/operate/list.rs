@@ -120,11 +120,8 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         }
     } else {
         print(&lists, not_read, &query);
-        let mut all = lists.iter().flat_map(|(_, listed)| &listed.found);
-        if place.has_schedules() && all.any(|found| found.state == State::Failed) {
-            say(
-                "A key that failed may wait for a schedule that sends its message again: claimant inspect says how to see that.",
-            );
+        if place.has_schedules() {
+            say_may_wait(&lists);
         }
         paused.iter().for_each(|pause| say(harmless(&in_words(pause))));
     }
@@ -213,6 +210,15 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
     }
     if let Some(older) = query.older_than {
         say(format!("Only records last written {} ago or earlier.", span(older.as_secs())));
+    }
+}
+
+/// Says that keys which failed may wait for schedules, where there are any.
+fn say_may_wait(lists: &[(OpenStore, Listed)]) {
+    if lists.iter().flat_map(|(_, listed)| &listed.found).any(|found| found.state == State::Failed) {
+        say(
+            "A key that failed may wait for a schedule that sends its message again: claimant inspect says how to see that.",
+        );
     }
 }
 
