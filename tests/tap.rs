@@ -12,6 +12,8 @@ pub enum Loss {
     Request,
     /// The server has done what it was asked for; the connection is closed.
     Answer,
+    /// As for an answer, but half of it arrives.
+    Half,
     /// As for an answer, but the connection stays open and nothing comes over it any more.
     Silence,
 }
@@ -71,6 +73,7 @@ impl Rule for Next {
         match next.take_if(|loss| (*loss == Loss::Request) == (direction == Direction::Request)) {
             None => Fate::Pass,
             Some(Loss::Request | Loss::Answer) => Fate::Cut,
+            Some(Loss::Half) => Fate::Half,
             Some(Loss::Silence) => Fate::Silence,
         }
     }

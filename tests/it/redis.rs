@@ -17,7 +17,7 @@ use claimant_operate::keys::Query;
 use claimant_operate::target::{Account, StoreAddress, Target};
 use claimant_redis::RedisStore;
 use claimant_tests::services::Redis;
-use claimant_tests::tap::Loss::{Answer, Request, Silence};
+use claimant_tests::tap::Loss::{Answer, Half, Request, Silence};
 use claimant_tests::tap::Tap;
 use scene::{WINDOW_S, WITHIN, call, ending, failed, granted, id, renewal, request};
 
@@ -110,13 +110,16 @@ async fn many_take_one_request(redis: &Redis) {
 /// Clause 4, for each call and each loss; a connection that is silent is given up.
 async fn lost_requests_and_answers_are_resolved(redis: &Redis) {
     let tap = Tap::before(&redis.0.address).await;
-    for loss in [Request, Answer, Silence] {
+    for loss in [Request, Answer, Half, Silence] {
         let store = RedisStore::open(&format!("redis://claimant:claimant@{}/", tap.address)).unwrap();
         let store = store.prefix(&format!("lost-{loss:?}")).unwrap();
         let lose = |what: &str| {
             assert!(tap.lost(), "before {what}");
             tap.lose(loss);
         };
+        if loss == Half {
+            lose("a login");
+        }
         // Connected, and the script known: what is lost next is the call's own.
         drop(granted(&store, "other", 0).await);
         lose("a fresh claim");

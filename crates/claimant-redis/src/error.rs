@@ -24,9 +24,12 @@ pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
         ),
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (StoreErrorKind::Misconfigured, error.to_string()),
         ErrorKind::Server(_) | ErrorKind::Extension => refused(error, in_cluster),
+        // The client's parser reports an end of the connection within an answer like this, too: the request may have been executed.
         ErrorKind::Parse => (
-            StoreErrorKind::Other,
-            "what answered is not Redis. Are host and port right, or is there a proxy in front of it?".into(),
+            StoreErrorKind::Unreachable,
+            "the connection ended in the middle of an answer, or what answered is not Redis. If this persists: are host and port right, or \
+             is there a proxy in front of it?"
+                .into(),
         ),
         _ => (StoreErrorKind::Other, error.category().to_owned()),
     };
@@ -143,10 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_speak_the_protocol_is_said_not_to_be_redis() {
+    fn what_does_not_speak_the_protocol_is_no_answer_and_said_not_to_be_redis() {
         let error = redis::parse_redis_value(b"HTTP/1.1 400 Bad Request\r\n").expect_err("it is none");
-        let text = store_error(&error, false).to_string();
-        assert!(text.contains("what answered is not Redis. Are host and port right"), "{text}");
+        let error = store_error(&error, false);
+        assert_eq!(error.kind(), StoreErrorKind::Unreachable);
+        let text = error.to_string();
+        assert!(text.contains("what answered is not Redis. If this persists: are host and port right"), "{text}");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub enum Fate {
     Cut,
     /// It arrives, and its connection is closed.
     CutAfter,
+    /// Half of it arrives, and its connection is closed.
+    Half,
     /// It is lost, as everything that follows it in its direction; the connection stays open.
     Silence,
     /// It is lost, and its receiver's connection is closed; what sent it is told no more than that nothing else comes, and nothing more is read of it.
@@ -206,7 +208,7 @@ async fn copy<R: Rule>(
         let Ok(length @ 1..) = read else { break };
         let fate = rule.fate(direction).await;
         match fate {
-            Fate::Pass | Fate::CutAfter => {}
+            Fate::Pass | Fate::CutAfter | Fate::Half => {}
             Fate::Late(by) => sleep(by).await,
             Fate::Cut => break,
             Fate::Silence => {
@@ -219,7 +221,8 @@ async fn copy<R: Rule>(
                 return pending().await;
             }
         }
-        if to.write_all(&piece[..length]).await.is_err() || fate == Fate::CutAfter {
+        let arrives = if fate == Fate::Half { length / 2 } else { length };
+        if to.write_all(&piece[..arrives]).await.is_err() || matches!(fate, Fate::CutAfter | Fate::Half) {
             break;
         }
     }

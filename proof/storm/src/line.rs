@@ -105,6 +105,7 @@ impl Inner {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         let silent = if direction == Direction::Answer { SILENT } else { 0 };
         match random.u32(..1_000) {
+            n if n < CUT / 2 && direction == Direction::Answer => Fate::Half,
             n if n < CUT => Fate::Cut,
             n if n < CUT + silent => Fate::Silence,
             n if n < CUT + silent + DELAYED => {
@@ -128,7 +129,7 @@ impl Rule for Inner {
                 self.delayed.fetch_add(1, Ordering::Relaxed);
                 self.passed.fetch_add(1, Ordering::Relaxed);
             }
-            Fate::Cut | Fate::Silence | Fate::Deserted => _ = lost.fetch_add(1, Ordering::Relaxed),
+            Fate::Cut | Fate::Half | Fate::Silence | Fate::Deserted => _ = lost.fetch_add(1, Ordering::Relaxed),
         }
         fate
     }

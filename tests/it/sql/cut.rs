@@ -22,7 +22,7 @@ struct Script {
 }
 
 impl Cut {
-    /// Cuts at the `at`th piece, in either direction, which still arrives or does not.
+    /// Cuts at the `at`th piece, in either direction, which still arrives or does not: of an answer, half does.
     pub(crate) async fn start(url: &str, at: usize, arrives: bool) -> Self {
         Self::start_once(Arc::new(AtomicBool::new(true)), url, at, arrives).await
     }
@@ -50,14 +50,15 @@ impl Cut {
 }
 
 impl Rule for Script {
-    async fn fate(&self, _: Direction) -> Fate {
+    async fn fate(&self, direction: Direction) -> Fate {
         if !self.counts.load(Ordering::SeqCst) {
             return Fate::Pass;
         }
-        match (self.pieces.fetch_add(1, Ordering::SeqCst) + 1 == self.at, self.arrives) {
+        match (self.pieces.fetch_add(1, Ordering::SeqCst) + 1 == self.at, direction) {
             (false, _) => Fate::Pass,
-            (true, true) => Fate::CutAfter,
-            (true, false) => Fate::Cut,
+            (true, _) if self.arrives => Fate::CutAfter,
+            (true, Direction::Answer) => Fate::Half,
+            (true, Direction::Request) => Fate::Cut,
         }
     }
 }
