@@ -485,14 +485,21 @@ async fn an_operator_changes_it_while_it_is_used() {
 async fn without_the_permission_nothing_runs_and_without_the_store_nothing_for_a_while() {
     let mut world = World::new(10);
     world.store = FaultyStore::new(Arc::new(Denies::new("claimant-rate#")));
+    let logs = Logs::record();
     let report = deliver(&world.process(1, Limit::new("ses").per_second(5)), &batch("m", 2), 20).await;
     assert_eq!((words(&report).as_str(), world.runs().len()), ("rate_limited rate_limited", 0));
+    assert_eq!(logs.with("of their limit: the role or user has to be allowed keys that begin with").len(), 1);
+    drop(logs);
 
-    let world = World::new(10);
-    world.store.away_for(Duration::from_secs(7), StoreErrorKind::Unreachable);
-    let report = deliver(&world.process(1, Limit::new("ses").per_second(5)), &batch("m", 2), 20).await;
-    assert_eq!(words(&report), "completed completed");
-    assert!((7..10).contains(&world.runs()[0].1.as_secs()), "{:?}", world.runs());
+    for (kind, said) in [(StoreErrorKind::Unreachable, 0), (StoreErrorKind::Other, 1)] {
+        let (world, logs) = (World::new(10), Logs::record());
+        world.store.away_for(Duration::from_secs(7), kind);
+        let report = deliver(&world.process(1, Limit::new("ses").per_second(5)), &batch("m", 2), 20).await;
+        assert_eq!(words(&report), "completed completed", "{kind:?}");
+        assert!((7..10).contains(&world.runs()[0].1.as_secs()), "{kind:?}: {:?}", world.runs());
+        assert_eq!(logs.with("refuses the records of their limit").len(), said, "{kind:?}");
+        assert!(logs.with("has to be allowed").is_empty(), "{kind:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use crate::protocol::rate::{Allowed, Plan};
 use crate::protocol::slots::{Now, SlotAnswer, SlotRequest};
 use crate::protocol::{ClaimPolicy, Refusal, Renewal, claim_of};
 use crate::record::Record;
-use crate::store::{ClaimAnswer, Renewed, StoreError};
+use crate::store::{ClaimAnswer, Renewed, StoreError, StoreErrorKind};
 
 /// A request that is to be made, or under way: dropped without an answer, another one can be made, by whoever waits.
 struct Asking<'a>(Option<&'a SharedLimit>);
@@ -226,7 +226,11 @@ impl SharedLimit {
     /// Logs once what another try does not fix.
     fn warn(&self, asker: Asker<'_>, error: &StoreError) {
         if !error.kind().is_transient() && !std::mem::replace(&mut self.state().warned.refused, true) {
-            tracing::error!(consumer = %asker.consumer, downstream = self.own().downstream, error = %Chain(error), "messages wait, since the store refuses the records of their limit: the role has to be allowed keys that begin with claimant-rate#");
+            let fix = match error.kind() {
+                StoreErrorKind::Denied => ": the role or user has to be allowed keys that begin with claimant-rate#",
+                _ => "",
+            };
+            tracing::error!(consumer = %asker.consumer, downstream = self.own().downstream, error = %Chain(error), "messages wait, since the store refuses the records of their limit{fix}");
         }
     }
 
