@@ -81,10 +81,11 @@ impl Message {
         self
     }
 
-    /// Returns the message with this receive count; 0 counts as 1.
+    /// Returns the message with this receive count; 0 where it is not known, which is shown as 1. The message then counts as one that can
+    /// have been delivered before: a store does not assume that its key has no record.
     #[must_use]
     pub fn with_receive_count(self, count: u32) -> Self {
-        self.changed(|delivered| delivered.receive_count = count.max(1))
+        self.changed(|delivered| delivered.receive_count = count)
     }
 
     /// Returns the message in this group of a queue that keeps groups in order (FIFO).
@@ -238,7 +239,12 @@ impl Message {
     /// Returns how often the queue has delivered it, this time included; 1 where the queue did not say.
     #[must_use]
     pub fn receive_count(&self) -> u32 {
-        self.delivered.receive_count
+        self.delivered.receive_count.max(1)
+    }
+
+    /// Returns whether it was not delivered before, as far as is known.
+    pub(crate) fn is_first_delivery(&self) -> bool {
+        self.delivered.receive_count == 1
     }
 
     /// Returns its group (`MessageGroupId`), on a FIFO or a fair queue.

@@ -223,8 +223,8 @@ impl Service {
         allowed.map(|()| response::response(report))
     }
 
-    /// Handles one invocation whose event is a payload without a queue around it: its result, or `null`. `request_id` is the
-    /// invocation's, and the message's id: the same where Lambda itself tries an asynchronous invocation again.
+    /// Handles one invocation whose event is a payload without a queue around it, and so without a receive count: its result, or
+    /// `null`. `request_id` is the invocation's, and the message's id: the same where Lambda itself tries an asynchronous invocation again.
     ///
     /// Cancel safe: dropping the future cancels the handler, whose claim ends with its lease.
     ///
@@ -236,7 +236,7 @@ impl Service {
         request_id: &str,
         deadline_ms: u64,
     ) -> Result<Response<Box<RawValue>>, NotDone> {
-        let message = Message::new(request_id, event.get()).map_err(Error::from)?;
+        let message = Message::new(request_id, event.get()).map_err(Error::from)?.with_receive_count(0);
         self.start_threads()?;
         let (time, respond_by) = self.times(deadline_ms, Duration::ZERO);
         let reports = self.router.process(&[message], time, &NoQueue).await;

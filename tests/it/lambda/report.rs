@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claimant::dynamodb::LockTable;
+use claimant::dynamodb::{LockTable, Transaction};
 use claimant::lambda::{NotDone, Service};
 use claimant::memory::MemoryStore;
 use claimant::store::StoreErrorKind;
-use claimant::{Clock, Consumer, Consumers, Context, Routes, SystemClock};
+use claimant::{Clock, Consumer, Consumers, Context, HandlerError, Routes, SystemClock, TransactionGuard};
 use claimant_local::journal::What;
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::logs::Logs;
@@ -71,6 +71,28 @@ async fn a_direct_event_whose_work_is_not_done_is_an_error() {
         let answer = service.invoke_directly(&event, &format!("{id}-{action}"), deadline).await;
         assert_eq!(answer.as_ref().err().map(NotDone::outcome), wanted, "{id} {action}: {answer:?}");
     }
+}
+
+/// No queue counts it, so that its record is read for, also where that of a first delivery is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_direct_event_has_as_many_attempts_as_its_key() {
+    let table = DynamoDb::embedded().await.lock_table("direct").await;
+    let attempts = Arc::<Mutex<Vec<u32>>>::default();
+    let told = Arc::clone(&attempts);
+    let fails = move |_: Work, _: TransactionGuard<Transaction>, cx: Context| {
+        told.lock().unwrap().push(cx.attempt());
+        async { Err::<(), _>(HandlerError::retry("no luck")) }
+    };
+    let consumer = Consumer::transactional("c", table.optimistic_transactions(), fails).key(|w| &w.id).attempts_max(2);
+    let service = Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap();
+    let event = serde_json::value::to_raw_value(&json!({ "id": "a", "do": "ok" })).unwrap();
+    // Lambda's own second try of what is rejected has its id; another caller's begins anew.
+    for (request, wanted) in [("1", "retry"), ("2", "retry"), ("3", "rejected"), ("3", "rejected"), ("4", "retry")] {
+        let deadline = SystemClock.now().plus(Duration::from_secs(60)).as_millis();
+        let answer = service.invoke_directly(&event, request, deadline).await;
+        assert_eq!(answer.unwrap_err().outcome(), wanted, "{request}");
+    }
+    assert_eq!(*attempts.lock().unwrap(), [1, 2, 1]);
 }
 
 #[tokio::test]

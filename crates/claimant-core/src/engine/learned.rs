@@ -69,7 +69,7 @@ impl Repeats {
     }
 }
 
-/// Whether a message was delivered before.
+/// Whether a message was delivered before, or can have been.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DeliveryKind {
     First,
@@ -78,7 +78,7 @@ pub(crate) enum DeliveryKind {
 
 impl DeliveryKind {
     pub(crate) fn of(message: &Message) -> Self {
-        if message.receive_count() <= 1 { Self::First } else { Self::Later }
+        if message.is_first_delivery() { Self::First } else { Self::Later }
     }
 }
 
