@@ -53,7 +53,7 @@ impl Keys {
     }
 
     /// Returns the ids that this text can mean, the likeliest first: a key of the consumer, if one is given, in the clear or
-    /// hashed; else a whole record id, also with a key that is too long to be stored in the clear.
+    /// hashed; else a whole record id, of which `consumer#key` stands for both, too.
     ///
     /// # Errors
     /// When the text is no key, or without a consumer no record id.
@@ -61,13 +61,14 @@ impl Keys {
         let Some(consumer) = consumer else {
             let of_consumer =
                 || text.split_once('#').and_then(|(name, key)| Some((ConsumerName::new(name).ok()?, key)));
-            return match (RecordId::from_stored(text), of_consumer()) {
-                (Ok(id), _) => Ok(vec![id]),
-                (Err(_), Some((consumer, key))) => Self::ids(key, Some(&consumer)),
-                (Err(_), None) => Err(Error::invalid(
-                    "the key has no consumer: give the consumer's name, or the whole id of the record, consumer#key or \
-                     consumer~hash",
-                )),
+            return match of_consumer() {
+                Some((consumer, key)) => Self::ids(key, Some(&consumer)),
+                None => RecordId::from_stored(text).map(|id| vec![id]).map_err(|_| {
+                    Error::invalid(
+                        "the key has no consumer: give the consumer's name, or the whole id of the record, consumer#key or \
+                         consumer~hash",
+                    )
+                }),
             };
         };
         let key = Key::new(text)?;
