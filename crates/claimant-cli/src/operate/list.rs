@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use claimant_core::protocol::runs;
 use claimant_core::{ConsumerName, Error, State};
 use claimant_operate::keys::{Found, Listed, Query, record_json, span};
 use claimant_operate::open::OpenStore;
@@ -188,7 +189,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
                     typed(id.as_str()).into_owned(),
                     state.to_string(),
                     age(record.updated_at),
-                    record.attempts.to_string(),
+                    runs(record).to_string(),
                     error,
                 ]);
             }

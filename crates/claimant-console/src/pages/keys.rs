@@ -4,6 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use claimant_core::protocol::runs;
 use claimant_core::{ConsumerName, Error, State as KeyState};
 use claimant_operate::keys::{Found, Keys, Query, ReadOn, record_json};
 use claimant_operate::open::find;
@@ -228,7 +229,7 @@ fn row(found: &Found) -> Vec<Markup> {
     vec![
         text::key(found.id.as_str()),
         of_record(found.state.as_str()),
-        text::count(u64::from(found.record.attempts)),
+        text::count(u64::from(runs(&found.record))),
         text::time(found.record.updated_at.as_millis()),
         html! { (found.record.error_of_end().unwrap_or_default()) },
     ]

@@ -6,7 +6,7 @@ use super::context::BatchContext;
 use super::exit::Exit;
 use super::work::{Answer, Claimed};
 use crate::payload::Payload;
-use crate::protocol::Ending;
+use crate::protocol::{Ending, too_often};
 use crate::rejection::Rejection;
 use crate::report::Outcome;
 
@@ -85,7 +85,7 @@ impl Unsettled {
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
     pub(crate) fn attempts_exhausted(cx: BatchContext<'_>, claimed: Claimed, max: u32) -> Self {
         let claimed = claimed.without_payload();
-        let error = format!("it was claimed {max} times before, which is as often as it may");
+        let error = too_often(max);
         let exit = cx.rejected(&claimed.work.delivery, Rejection::new(error.clone()));
         Self { claimed, ending: Ending::Rejected { error }, then: Then::Exit(exit) }
     }

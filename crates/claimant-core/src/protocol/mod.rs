@@ -19,8 +19,9 @@ mod turn;
 pub use claiming::{ClaimRequest, Decision, Likely, Refusal, claim_of, decide, fresh_claim, held};
 pub use operating::{Act, OperateDecision, OperateRefusal, Operation, operate};
 pub use policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
+pub(crate) use settling::too_often;
 pub use settling::{
-    Ending, RenewDecision, Renewal, SettleDecision, Settlement, interruptions_in, renew, set_aside, settle,
+    Ending, RenewDecision, Renewal, SettleDecision, Settlement, interruptions_in, renew, runs, set_aside, settle,
 };
 
 #[cfg(test)]

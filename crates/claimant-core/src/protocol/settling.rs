@@ -23,6 +23,22 @@ pub fn interruptions_in(error: Option<&str>) -> u32 {
     count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
+/// How the error of a record ends whose key was rejected without a run, since it had been claimed as often as it may.
+const TOO_OFTEN: &str = " times before, which is as often as it may";
+
+/// Returns the error of a record that was claimed once more than it may, which is `max` times.
+pub(crate) fn too_often(max: u32) -> String {
+    format!("it was claimed {max}{TOO_OFTEN}")
+}
+
+/// Returns how many of a record's [attempts](Record::attempts) were to run the handler: all but the one that rejected the key, since it had
+/// been claimed as often as it may.
+#[must_use]
+pub fn runs(record: &Record) -> u32 {
+    let is_too_often = record.error.as_deref().is_some_and(|error| error.ends_with(TOO_OFTEN));
+    record.attempts.saturating_sub((is_too_often && record.status == Status::Rejected).into())
+}
+
 /// How a claim ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::protocol::{
     Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, OperateDecision, OperateRefusal, Refusal,
-    decide,
+    decide, runs,
 };
 use claimant_core::{Error, Fingerprint, MessageId, OwnerToken, Record, RecordId, State, Timestamp};
 
@@ -69,7 +69,7 @@ impl Inspection {
         };
         let ago = |time: Timestamp| span(self.now.since(time).as_secs());
         let when = |time: Timestamp| when(time, self.now);
-        let run = record.attempts;
+        let run = runs(record);
         if let Some(beside) = beside {
             return self.of_limit(record, (beside, state));
         }
@@ -94,6 +94,9 @@ impl Inspection {
                 format!("Not run yet, claimable at once; written {}.", when(record.updated_at))
             }
             State::Failed => format!("Run {run} failed {}; it may run again at once.", when(record.updated_at)),
+            State::Rejected if run < record.attempts => {
+                format!("Run {run} was the last that its consumer allows: rejected {}.", when(record.updated_at))
+            }
             State::Rejected => format!("Run {run} failed for good {}.", when(record.updated_at)),
             State::Parked => format!(
                 "Parked {}: run {run} did not end, its work may be done, and a person has to decide.",

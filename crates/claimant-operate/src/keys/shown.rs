@@ -1,6 +1,6 @@
 //! Records, inspections and acts as text for people and as JSON: one form for commands and pages.
 
-use claimant_core::protocol::{Act, OperateRefusal};
+use claimant_core::protocol::{Act, OperateRefusal, runs};
 use claimant_core::{Record, RecordId, State, Timestamp};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub fn record_lines(record: &Record, now: Timestamp) -> Vec<(&'static str, Strin
     let ago = |time: Timestamp| format!("{}, {}", time.to_utc(), when(time, now));
     let mut lines = vec![
         ("status", record.status.to_string()),
-        ("runs", record.attempts.to_string()),
+        ("runs", runs(record).to_string()),
         ("message", record.message_id.as_str().to_owned()),
         ("first claim", ago(record.created_at)),
         ("last write", ago(record.updated_at)),

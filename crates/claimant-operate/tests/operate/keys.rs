@@ -8,8 +8,9 @@ use claimant_core::error::Chain;
 use claimant_core::limit::Allowed;
 use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Renewal, Settlement};
 use claimant_core::{
-    BoxFuture, Call, Claim, ClaimAnswer, ConsumerName, Fingerprint, Key, MemoryStore, MessageId, Meter, OwnerToken,
-    Record, RecordId, Records, Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
+    BoxFuture, Call, Claim, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError,
+    InvocationTime, Key, MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, Record, RecordId, Records,
+    Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
 };
 use claimant_operate::keys::{Acted, Keys, LimitOrder, LimitSet, Order, Query, ReadOn, Version, record_lines};
 use claimant_operate::open::{OpenStore, find};
@@ -110,6 +111,29 @@ async fn a_stuck_key_is_found_explained_and_released() {
     assert!(after.note.unwrap().ends_with("Z ada release: ticket 7"));
     assert!(matches!(desk.settle(dead, Ending::Completed { result: None }).await, Settled::Lost));
     assert!(matches!(desk.keys.act(&order("stuck", Act::Release)).await.unwrap(), Acted::NothingToDo(_)));
+}
+
+/// What rejects the key is a claim, too, and no run.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_has_no_attempt_left_is_shown_with_the_runs_that_it_had() {
+    let desk = desk();
+    let fails = async |_: String, _: Context| Err::<(), _>(HandlerError::retry("no luck"));
+    let consumer = Consumer::new("orders", desk.store.clone(), fails).key(|order| order).attempts_max(2);
+    let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(desk.clock.clone()));
+    let message = [Message::new("m", r#""k""#).unwrap()];
+    for (says, runs) in [
+        ("Run 1 failed 0 s ago; it may run again at once.", "1"),
+        ("Run 2 failed 0 s ago; it may run again at once.", "2"),
+        ("Run 2 was the last that its consumer allows: rejected 0 s ago.", "2"),
+    ] {
+        let now = engine.now();
+        let time = InvocationTime::new(now, now.plus(Duration::from_secs(20)), Duration::from_secs(1));
+        engine.process(&message, time, &NoQueue).await;
+        let inspection = desk.keys.inspect(&id("k")).await.unwrap();
+        assert_eq!(inspection.headline(), says);
+        let lines = record_lines(inspection.record.as_ref().unwrap(), inspection.now);
+        assert!(lines.contains(&("runs", runs.to_owned())), "{lines:?}");
+    }
 }
 
 /// That tells why everything is refused though the owner is dead.
@@ -373,7 +397,9 @@ fn a_key_is_given_with_its_consumer_or_as_a_whole_id() {
     let consumer = ConsumerName::new("orders").unwrap();
     let ids = Keys::ids("ord-1", Some(&consumer)).unwrap();
     assert_eq!(ids, [id("ord-1"), RecordId::hashed(&consumer, &Key::new("ord-1").unwrap())]);
-    assert_eq!(Keys::ids("orders#ord-1", None).unwrap(), [id("ord-1")]);
+    // The id of a record in the clear, and what a dead letter of a consumer with hashed keys is asked about by.
+    assert_eq!(Keys::ids("orders#ord-1", None).unwrap(), ids);
+    assert_eq!(Keys::ids(ids[1].as_str(), None).unwrap(), ids[1..]);
     assert_eq!(Keys::ids(&"k".repeat(2_000), Some(&consumer)).unwrap().len(), 1);
     // Too long to be stored in the clear.
     let long = "k#".repeat(1_000);
