@@ -13,10 +13,11 @@ use claimant_core::own_attributes::{
 };
 use claimant_local::scheduler::Scheduler;
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage, Received};
+use claimant_testkit::logs::Logs;
 use claimant_tests::wire::Loss;
 use tokio::net::TcpListener;
 
-use super::world::{Logs, QUEUE, Work, World, body, failures, invoke};
+use super::world::{QUEUE, Work, World, body, failures, invoke};
 
 const DAYS: Duration = Duration::from_secs(3 * 86_400);
 const TRACE: &str = "Root=1-5759e988-bd862e3fe1be46a994272793";
