@@ -24,11 +24,11 @@ impl LimitSlots {
         Some(at.saturating_duration_since(now.mono))
     }
 
-    /// Returns whether it is to be looked first whether some process has none, where slots would be kept: the process may not be invoked again.
+    /// Returns whether it is to be looked first whether some process has none, where one would be let go for it: this one may not be invoked again.
     pub(crate) fn listens_last(&mut self, now: Now) -> bool {
-        let is_kept = |slot: &LimitSlot| !slot.is_over(now) && slot.closes_at().is_none() && !slot.is_awaited(now);
-        let listens = self.plan().used() > 1 && !self.asking && self.held.iter().any(is_kept);
-        let listens = listens && self.keeps.is_none() && self.turn.listens_last(now.mono);
+        self.forget(now);
+        let would_let_go = self.held.len() > 1 || !self.held.is_empty() && self.turn.is_over(now.mono, self.interval());
+        let listens = would_let_go && self.keeps.is_none() && !self.asking && self.turn.listens_last(now.mono);
         self.asking |= listens;
         listens
     }
@@ -40,7 +40,7 @@ impl LimitSlots {
         self.note_turn(now);
         self.turn.rest();
         let is_free = self.plan().used() > 1 && !self.turn.is_wanted(now.mono);
-        let has_more = self.open(now).count() > 1;
+        let has_more = self.held.iter().filter(|slot| !slot.is_over(now)).count() > 1;
         let keeps = *self.keeps.get_or_insert(std::mem::take(&mut self.short) || is_free || has_more);
         let closed = self.held.iter().any(|slot| slot.closes_at().is_some());
         let left = self.let_go(|slot| if keeps { slot.closes_at().is_some() } else { !slot.is_awaited(now) });

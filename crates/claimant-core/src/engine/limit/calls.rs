@@ -11,6 +11,9 @@ use crate::clock::Clock;
 use crate::engine::asker::Asker;
 use crate::protocol::slots::{LimitSlots, Now, SlotRequest};
 
+/// What has no answer by then keeps its slots.
+const LAST_LOOK: Duration = Duration::from_millis(300);
+
 pub(crate) struct LimitCalls<'a> {
     pub(crate) limit: &'a SharedLimit,
     /// Its number among those that use the limit.
@@ -85,7 +88,9 @@ impl<'a> LimitCalls<'a> {
     pub(crate) fn rest(&self, asker: impl Fn() -> Asker<'a>) -> bool {
         let (now, is_last) = (self.now(), self.limit.with_users(|users| users.is_last()));
         if is_last && self.limit.with(|slots| slots.listens_last(now)) {
-            self.ask(SlotRequest::Listen, asker());
+            let asker = asker();
+            // The report waits for the answer.
+            self.ask(SlotRequest::Listen, Asker { by: asker.by.min(now.mono + LAST_LOOK), ..asker });
             return true;
         }
         self.leave(|slots, now| slots.leave(now), asker)

@@ -131,7 +131,7 @@ impl Line<'_> {
     /// Lets slots go as at the end of an invocation, where nothing waits to be taken.
     pub fn rest(&mut self) {
         if self.unstarted() == 0 {
-            self.calls.rest(|| self.owner.asker());
+            self.calls.leave(|known, now| known.leave(now), || self.owner.asker());
         }
     }
 
