@@ -130,8 +130,9 @@ impl<T: Send + 'static> Consumer<T> {
     }
 
     /// Sets what is called for each duplicate of finished work, with what the handler returned then: at the end of the invocation, when all of
-    /// its work is settled. It must not block: until it returns, nothing is reported, and what comes back for that is a duplicate. What it does
-    /// is not part of any guarantee.
+    /// its work is settled, as long as there is time; and before that where the results of duplicates are more than 4 MiB. It must not block:
+    /// until it returns nothing is reported, and where the invocation ends before that, all its messages come back, those that are done as
+    /// duplicates, and each has lost a receive. What it does is not part of any guarantee.
     ///
     /// ```
     /// # use claimant_core as claimant;

@@ -4,9 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::decode::read_json;
 use crate::key::{InvalidValue, Key, MessageId};
+
+/// The results of duplicates that an invocation keeps for its end, at most.
+const KEPT_MAX_BYTES: usize = 4 << 20;
 
 /// What a consumer calls for each duplicate.
 pub(crate) type DuplicateHook = Arc<dyn Fn(&Duplicate<'_>) + Send + Sync>;
@@ -17,6 +21,33 @@ pub(crate) struct SeenDuplicate {
     pub(crate) key: Key,
     pub(crate) message_id: MessageId,
     pub(crate) result: Option<String>,
+}
+
+/// The duplicates that an invocation has seen so far.
+#[derive(Default)]
+pub(crate) struct SeenDuplicates {
+    seen: Vec<SeenDuplicate>,
+    /// Of their results.
+    bytes: usize,
+}
+
+impl SeenDuplicates {
+    /// Keeps one for the end, or returns it where there is no room.
+    pub(crate) fn keep(&mut self, duplicate: SeenDuplicate) -> Option<SeenDuplicate> {
+        let bytes = self.bytes + duplicate.result.as_ref().map_or(0, String::len);
+        if bytes > KEPT_MAX_BYTES {
+            return Some(duplicate);
+        }
+        self.bytes = bytes;
+        self.seen.push(duplicate);
+        None
+    }
+
+    /// Shows all, as long as there is time; returns how many were not.
+    pub(crate) fn show(&self, by: Instant) -> usize {
+        let in_time = self.seen.iter().take_while(|_| Instant::now() < by);
+        self.seen.len() - in_time.map(SeenDuplicate::show).count()
+    }
 }
 
 impl SeenDuplicate {
@@ -92,5 +123,32 @@ impl<'a> Duplicate<'a> {
 impl std::fmt::Debug for Duplicate<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Duplicate").field("message_id", &self.message_id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn so_much_is_kept_for_the_end_and_shown_while_there_is_time() {
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&shown);
+        let hook: DuplicateHook = Arc::new(move |duplicate| sink.lock().unwrap().push(duplicate.key().to_owned()));
+        let mut kept = SeenDuplicates::default();
+        let duplicate = |key, bytes| SeenDuplicate {
+            hook: Arc::clone(&hook),
+            key: Key::new(key).unwrap(),
+            message_id: MessageId::new("m").unwrap(),
+            result: Some("x".repeat(bytes)),
+        };
+        assert!(kept.keep(duplicate("a", KEPT_MAX_BYTES - 1)).is_none() && kept.keep(duplicate("b", 1)).is_none());
+        assert!(kept.keep(duplicate("c", 1)).is_some_and(|duplicate| duplicate.key.as_str() == "c"));
+        assert_eq!((kept.show(Instant::now()), shown.lock().unwrap().len()), (2, 0), "there is no time");
+        assert_eq!(kept.show(Instant::now() + Duration::from_millis(1)), 0);
+        assert_eq!(*shown.lock().unwrap(), ["a", "b"]);
     }
 }

@@ -34,7 +34,7 @@ impl Engine {
             self.warn_if_groups_end(batch, of_each.iter().map(|(name, report)| (name, report)));
         }
         invocation.end_spans(all.entries());
-        invocation.show_duplicates();
+        invocation.show_duplicates(by);
     }
 
     /// Shows at once what failed on its last receive, and is not sent again after all, and what was rejected on it without a dead letter.

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::turns::{Entrant, SuspectTurns};
-use crate::duplicate::SeenDuplicate;
+use crate::duplicate::{SeenDuplicate, SeenDuplicates};
 use crate::intake::Intake;
 use crate::key::ConsumerName;
 use crate::message::Message;
@@ -30,7 +30,7 @@ pub(crate) struct Invocation<'a> {
     /// Messages that are done, and that the queue was not asked to delete.
     done: Mutex<Vec<usize>>,
     /// What is shown of duplicates when all is settled: a hook that blocks the thread then holds up no work of others.
-    duplicates: Mutex<Vec<SeenDuplicate>>,
+    duplicates: Mutex<SeenDuplicates>,
     /// Whether it could not confirm that one of them is gone.
     kept: AtomicBool,
     spans: Option<MessageSpans>,
@@ -98,10 +98,13 @@ impl<'a> Invocation<'a> {
         self.kept.store(true, Ordering::Relaxed);
     }
 
-    /// Calls the hooks for the duplicates among its messages.
-    pub(crate) fn show_duplicates(&self) {
+    /// Calls the hooks for the duplicates among its messages, as long as there is time.
+    pub(crate) fn show_duplicates(&self, by: Instant) {
         let duplicates = std::mem::take(&mut *self.duplicates.lock().unwrap_or_else(PoisonError::into_inner));
-        duplicates.iter().for_each(SeenDuplicate::show);
+        let not_shown = duplicates.show(by);
+        if not_shown > 0 {
+            tracing::warn!(not_shown, "no time was left to show all duplicates to .on_duplicate's hook");
+        }
     }
 
     /// Returns whether the queue may still have what is done.
@@ -159,9 +162,13 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Keeps a duplicate of the batch for the end of the invocation.
+    /// Keeps a duplicate of the batch for the end of the invocation, or shows it where too much is kept.
     pub(crate) fn duplicate(&self, duplicate: SeenDuplicate) {
-        self.sequence.invocation.duplicates.lock().unwrap_or_else(PoisonError::into_inner).push(duplicate);
+        let mut duplicates = self.sequence.invocation.duplicates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(duplicate) = duplicates.keep(duplicate) {
+            drop(duplicates);
+            duplicate.show();
+        }
     }
 
     /// Returns the invocation's spans, if it has any.
