@@ -153,10 +153,10 @@ pub(crate) fn refused(what: &str, error: &SqlError) -> String {
         // No statement of a handler can have changed the role.
         "1142" => format!("{what} was denied. {}", RECORDS.rights()),
         "25006" => format!("{what} was denied: did the handler make its transaction read-only?"),
-        // Without a lease of its own, a consumer's handler is cancelled before that.
         "25P04" => {
             "it was open for longer than its transaction_timeout, so the server ended it: leave that at 0".to_owned()
         }
+        // Without a lease of its own, a consumer's handler is cancelled before that.
         "25P03" | "4031" => {
             "it was idle for too long, so the server ended it: leave .lease(…) out, and the connection's \
              time limits as they are"

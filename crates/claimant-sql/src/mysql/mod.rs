@@ -138,7 +138,7 @@ impl MySqlStore {
     }
 
     /// Creates the table `claimant_records`, or brings it up to date, by migrations that are recorded in `claimant_migrations`;
-    /// any number of callers may do so at once. For deployments and tests: a function's role does not need the permission.
+    /// any number of callers of one version may do so at once. For deployments and tests: a function's role does not need the permission.
     ///
     /// A change of the table waits until no open transaction has used it, for a minute at most: handlers with a transaction have to pause.
     ///

@@ -178,4 +178,10 @@ mod tests {
         let options = format!("{:?}", store.pool().connect_options());
         assert!(options.contains("extra_float_digits: None"), "{options}");
     }
+
+    /// All of it is one transaction, which a short one would end. The servers of the tests are older than this setting.
+    #[test]
+    fn a_connection_sets_the_time_of_its_transactions_first() {
+        assert!(SESSION.starts_with("SELECT set_config('transaction_timeout', '0', false)"));
+    }
 }
