@@ -43,6 +43,15 @@ use tokio::time::timeout;
 /// the environment.
 ///
 /// It speaks HTTP/1.1 and trusts the machine's certificates. Its first request over TLS reads those, unless that was done before.
+///
+/// An answer of more than 256 MiB, which is more than AWS says where nothing is streamed, is `SdkError::ResponseError`, whatever its status:
+/// clients with retries send its request again. That is so of each error, and of a success
+///
+/// - to a request of `application/x-amz-json-*` or `application/cbor`, as DynamoDB's and SQS's, and to `PUT` and `DELETE`: unless it is an
+///   event stream,
+/// - to a request of `application/json`, as SES's and EventBridge Scheduler's: where its content type is that, `text/html`, `text/plain` or none.
+///
+/// Any other success has no bound, as an object of S3: who reads it has to stop.
 #[must_use]
 pub fn http_client() -> SharedHttpClient {
     SharedHttpClient::new(Http::keeping(usize::MAX))
@@ -135,7 +144,7 @@ impl HttpConnector for Connector {
         if let Some(capture) = request.extensions().get::<CaptureSmithyConnection>() {
             capture.set_connection_retriever(move || metadata(&connection));
         }
-        let is_collected = bounded::is_collected(&request);
+        let is_streamed = bounded::is_streamed(&request);
         let (answer, within) = (self.pool.request(request), self.read_timeout);
         HttpConnectorFuture::new(async move {
             let answer = match within {
@@ -143,7 +152,7 @@ impl HttpConnector for Connector {
                 Some(limit) => timeout(limit, answer).await.map_err(|_| failure::no_answer(limit))?,
             };
             let (head, body) = answer.map_err(failure::of)?.into_parts();
-            let body = SdkBody::from_body_1_x(Bounded::new(&head, is_collected, body));
+            let body = SdkBody::from_body_1_x(Bounded::new(&head, is_streamed, body));
             HttpResponse::try_from(Response::from_parts(head, body))
                 .map_err(|error| ConnectorError::other(error.into(), None))
         })

@@ -8,7 +8,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`asked()`] | requests that can be repeated, tried again: for operators and the doctor |
-//! | `configured` | endpoints that are set, refused where they are no URL |
+//! | `configured` | endpoints that are set, refused where they cannot be used |
 //! | `credentials` | credentials that take too long to be had, and the failure that all who wait for them share |
 //! | `http` | the SDK's HTTP client, which trusts the machine's certificates, read beside the first wait for work |
 //! | `later` | clients that are made at their first use, or while the function waits for its first message |
@@ -70,7 +70,8 @@ static WITHOUT_RETRIES: OnceCell<SdkConfig> = OnceCell::const_new();
 /// Returns the configuration, loaded from the environment at the first call and shared from then on.
 ///
 /// Honours the SDK's own variables: `AWS_REGION`, `AWS_ENDPOINT_URL` and `AWS_ENDPOINT_URL_<SERVICE>`, credentials, profiles.
-/// An endpoint that is empty counts as unset. Does no request unless credentials have to be fetched.
+/// An endpoint that is empty counts as unset. Does no request unless credentials have to be fetched. How long an answer may be, [`http_client`]
+/// says.
 ///
 /// Its clients send a request up to three times, also one whose answer was lost, which may have been served. That is for requests that
 /// may be repeated; the others are [without retries](config_without_retries).

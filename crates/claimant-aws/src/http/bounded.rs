@@ -1,5 +1,5 @@
-//! How much of an answer is read, where the SDK collects all of it before anything else looks at it: an error, and a success that is not
-//! streamed. A wrong endpoint or a proxy could fill the memory with either.
+//! How much of an answer is read: of one that the SDK collects, no more than AWS ever says. An endpoint that is not AWS could send gigabytes.
+//! [`http_client`](crate::http_client) has the rule.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -13,29 +13,33 @@ use hyper::{HeaderMap, Method, Request};
 
 use crate::endpoints::not_of;
 
-/// The most bytes of an answer that is not streamed. DynamoDB's largest success has 16 MB as it counts them, and the JSON of many small
-/// values is a few times as long; its errors can have items, too.
-const COLLECTED_MAX_BYTES: usize = 64 << 20;
+/// The most bytes of an answer that is collected. DynamoDB's largest have 16 MB as it counts them. What is longest in JSON are empty strings
+/// in a list: each counts one byte, and is nine as `{"S":""},`, which is 144 MiB. The rest is room, as for short names of attributes and for
+/// the keys that are still to be read.
+const COLLECTED_MAX_BYTES: usize = 256 << 20;
 
-/// The most bytes of an error where a success may be streamed. Those of S3 have a few hundred.
-const ERROR_MAX_BYTES: usize = 1 << 20;
-
-/// What the requests of AWS's RPC protocols say of themselves, whose answers are streamed only as [`EVENTS`].
-const RPC: [&str; 2] = ["application/x-amz-json-", "application/x-www-form-urlencoded"];
-
-const EVENTS: &str = "application/vnd.amazon.eventstream";
-
-/// Goes with a request whose answer is not streamed, where its method and headers do not say so.
+/// Goes with a request whose answer is collected, where its method and headers do not say so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Collected;
 
-/// Returns whether every answer is collected. A success of any other request may be streamed, as an object of S3, and is bounded by who
-/// reads it.
-pub(super) fn is_collected(request: &Request<SdkBody>) -> bool {
-    let is_rpc = || RPC.iter().any(|rpc| content_type(request.headers()).starts_with(rpc));
-    matches!(*request.method(), Method::PUT | Method::DELETE)
-        || request.extensions().get::<Collected>().is_some()
-        || is_rpc()
+/// Says of an answer's content type whether a success of it is streamed, and bounded by who reads it.
+pub(super) type IsStreamed = fn(&str) -> bool;
+
+pub(super) fn is_streamed(request: &Request<SdkBody>) -> IsStreamed {
+    let content_type = content_type(request.headers());
+    let is_rpc = ["application/x-amz-json-", "application/cbor"].iter().any(|rpc| content_type.starts_with(rpc));
+    let is_collected = is_rpc
+        || matches!(*request.method(), Method::PUT | Method::DELETE)
+        || request.extensions().get::<Collected>().is_some();
+    match content_type.starts_with("application/json") {
+        _ if is_collected => |answered| answered.starts_with("application/vnd.amazon.eventstream"),
+        true => |answered| {
+            let is_text = ["application/json", "text/html", "text/plain"].iter().any(|text| answered.starts_with(text));
+            !is_text && !answered.is_empty()
+        },
+        // As an object of S3, or all public images of EC2 in XML.
+        false => |_| true,
+    }
 }
 
 fn content_type(headers: &HeaderMap) -> &str {
@@ -45,23 +49,18 @@ fn content_type(headers: &HeaderMap) -> &str {
 /// A body that ends with an error where it is too long, before any of it is read if its head says so.
 pub(super) struct Bounded {
     body: Incoming,
-    max_bytes: usize,
     left_bytes: usize,
 }
 
 impl Bounded {
-    pub(super) fn new(head: &Parts, is_collected: bool, body: Incoming) -> Self {
-        let max_bytes = match head.status.is_success() {
-            _ if is_collected && !content_type(&head.headers).starts_with(EVENTS) => COLLECTED_MAX_BYTES,
-            false => ERROR_MAX_BYTES,
-            true => usize::MAX,
-        };
-        Self { body, max_bytes, left_bytes: max_bytes }
+    pub(super) fn new(head: &Parts, is_streamed: IsStreamed, body: Incoming) -> Self {
+        let is_streamed = head.status.is_success() && is_streamed(content_type(&head.headers));
+        Self { body, left_bytes: if is_streamed { usize::MAX } else { COLLECTED_MAX_BYTES } }
     }
 
     /// Returns the bytes that are left after so many more.
     fn left_after(&self, bytes: usize) -> Result<usize, Box<dyn Error + Send + Sync>> {
-        let too_long = || not_of("AWS", &format!("more than {} bytes", self.max_bytes)).into();
+        let too_long = || not_of("AWS", &format!("more than {COLLECTED_MAX_BYTES} bytes")).into();
         self.left_bytes.checked_sub(bytes).ok_or_else(too_long)
     }
 }
