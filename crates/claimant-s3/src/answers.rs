@@ -10,15 +10,7 @@ use claimant_core::{Error, ErrorKind, FetchError, Rejection};
 
 /// What S3 says, beside what [`fate`] knows, of a request that may be taken when it is sent again: what happens within S3, and where the line
 /// has spoilt the request.
-const PASSING: [&str; 7] = [
-    "BadDigest",
-    "ConditionalRequestConflict",
-    "IncompleteBody",
-    "InternalError",
-    "OperationAborted",
-    "TemporaryRedirect",
-    "XAmzContentSHA256Mismatch",
-];
+const PASSING: [&str; 4] = ["BadDigest", "IncompleteBody", "OperationAborted", "XAmzContentSHA256Mismatch"];
 
 /// Says what an answer is that has no ETag of an object: S3 says one of each that it takes and gives.
 pub(crate) fn no_etag() -> String {

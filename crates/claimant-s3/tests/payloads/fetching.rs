@@ -191,6 +191,8 @@ async fn what_passes_by_itself_is_not_refused() {
         ("200 OK", "AccessDenied", ErrorKind::Unavailable),
         ("400 Bad Request", "IncompleteBody", ErrorKind::Unavailable),
         ("409 Conflict", "OperationAborted", ErrorKind::Unavailable),
+        ("400 Bad Request", "BadDigest", ErrorKind::Unavailable),
+        ("400 Bad Request", "XAmzContentSHA256Mismatch", ErrorKind::Unavailable),
         ("307 Temporary Redirect", "TemporaryRedirect", ErrorKind::Unavailable),
         ("408 Request Timeout", "", ErrorKind::Unavailable),
         ("413 Content Too Large", "", ErrorKind::Refused),
