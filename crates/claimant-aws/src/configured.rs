@@ -53,7 +53,7 @@ pub(crate) enum Whose<'a> {
 /// credentials.
 ///
 /// # Errors
-/// When one of them is no URL; or is empty, and STS is asked for credentials, by the SDK alone.
+/// When one of them cannot be used; or is empty, and STS is asked for credentials, by the SDK alone.
 pub(crate) fn with_endpoints(config: SdkConfig, whose: Whose<'_>, has_keys: bool) -> Result<SdkConfig, Error> {
     let set = Set(config.clone());
     let mut unusable = BTreeSet::new();

@@ -19,11 +19,11 @@ pub const fn takes(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// What error codes have in them where SQS, or what is in front of it, takes no more for now.
+/// What error codes have in them where a service, or what is in front of it, takes no more for now.
 const THROTTLED: [&str; 6] =
     ["Throttl", "OverLimit", "TooManyRequests", "LimitExceeded", "SlowDown", "PriorRequestNotComplete"];
 
-/// Returns whether an error of this code says that SQS takes no more for now, and took nothing of the request.
+/// Returns whether an error of this code says that its service takes no more for now, and took nothing of the request: SQS, S3 or another.
 #[must_use]
 pub fn is_throttle(code: &str) -> bool {
     THROTTLED.iter().any(|word| code.contains(word))

@@ -104,8 +104,8 @@ impl LockTable {
     ///
     /// # Errors
     /// When `CLAIMANT_TABLE` is not set, or a setting of the table is malformed or its name misspelt: one error with every fault of
-    /// these. When an endpoint that is set for AWS is no URL. Those of a function's other settings are in the error of what reads them next; of all at once in that of
-    /// `from_variables(claimant::variables())`.
+    /// these. When an endpoint that is set for AWS [cannot be used](claimant_aws::config). Those of a function's other settings are in the
+    /// error of what reads them next; of all at once in that of `from_variables(claimant::variables())`.
     pub async fn from_env() -> Result<Self, Error> {
         Self::from_variables(Variables::from_env()).await
     }

@@ -55,7 +55,7 @@ impl Producer {
     /// Returns a producer for the queue whose URL is in this variable, through the process's shared AWS configuration.
     ///
     /// # Errors
-    /// When the variable is not set, or holds no queue's URL; when an endpoint that is set for AWS is no URL.
+    /// When the variable is not set, or holds no queue's URL; when an endpoint that is set for AWS [cannot be used](claimant_aws::config).
     pub async fn from_env(variable: &str) -> Result<Self, Error> {
         Self::from_variables(Variables::from_env(), variable).await
     }

@@ -90,7 +90,7 @@ impl Scheduler {
     /// Returns a scheduler for the queue and the role that these variables hold, through the process's shared AWS configuration.
     ///
     /// # Errors
-    /// When a variable is not set, or holds no queue's URL or no role's ARN; when an endpoint that is set for AWS is no URL.
+    /// When a variable is not set, or holds no queue's URL or no role's ARN; when an endpoint that is set for AWS [cannot be used](claimant_aws::config).
     pub async fn from_env(queue_url: &str, role_arn: &str) -> Result<Self, Error> {
         Self::from_variables(Variables::from_env(), queue_url, role_arn).await
     }

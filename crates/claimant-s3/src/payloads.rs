@@ -78,7 +78,7 @@ impl S3Payloads {
     /// Returns payloads in the bucket whose name is in this variable, through the process's shared AWS configuration.
     ///
     /// # Errors
-    /// When the variable is not set, or holds no bucket's name; when an endpoint that is set for AWS is no URL.
+    /// When the variable is not set, or holds no bucket's name; when an endpoint that is set for AWS [cannot be used](claimant_aws::config).
     pub async fn from_env(variable: &str) -> Result<Self, Error> {
         Self::from_variables(Variables::from_env(), variable).await
     }
