@@ -1,6 +1,7 @@
 //! Text of messages and keys, where people read it and type it.
 
 use std::borrow::Cow;
+use std::string::FromUtf8Error;
 
 /// Returns whether a character makes a text read as another one: nobody sees it, or it turns the direction of what follows. Joiners of
 /// emoji and of letters are none of these.
@@ -39,13 +40,14 @@ pub fn harmless(text: &str) -> String {
     shown
 }
 
-/// How a NUL is [shown](typed) in a key. A shell ends the text at `\000`, and would take another key: no command can be given one with a NUL.
-const NUL: &str = r"\u{0}";
+/// A NUL in a key as it is [typed], which is how modified UTF-8 has it: no command can be given a NUL itself, and no other text has these bytes.
+const NUL: &[u8] = b"\xc0\x80";
 
 /// Returns a key as a shell takes it, such as `$'a\tb'`, where it is not seen what it is made of: no other key is shown so. Where all of it is
 /// seen it stays as it is, unless it begins as such a form does.
 ///
-/// What is not seen is its bytes in octal: of `\u202e` a shell makes what its locale has for that, and of `\xNN` not each reads two digits.
+/// What is not seen is its bytes in octal: of `\u202e` a shell makes what its locale has for that, and of `\xNN` not each reads two digits. A
+/// NUL is two bytes that only [`from_typed`] takes for one: of `\000` and `\u{0}` shells make the end of the text, which is another key.
 #[must_use]
 pub fn typed(key: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| harms(c) || (c.is_whitespace() && c != ' ');
@@ -53,22 +55,25 @@ pub fn typed(key: &str) -> Cow<'_, str> {
     if is_seen && !key.starts_with("$'") {
         return Cow::Borrowed(key);
     }
+    let octal = |bytes: &[u8]| bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
     let escaped = |c: char| match c {
         '\\' | '\'' | '\t' | '\n' | '\r' => c.escape_default().to_string(),
-        '\0' => NUL.to_owned(),
+        '\0' => octal(NUL),
         c if !is_hidden(c) => c.to_string(),
-        c => c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect(),
+        c => octal(c.encode_utf8(&mut [0; 4]).as_bytes()),
     };
     Cow::Owned(format!("$'{}'", key.chars().map(escaped).collect::<String>()))
 }
 
-/// Returns what is said of a key as it was given, of which there is no record, where it may be the [shown](typed) form of one with a NUL.
-pub(crate) fn nul_in_words(key: &str) -> &'static str {
-    if key.contains(NUL) {
-        r" If \u{0} stands for a NUL in it: no command can be given such a key, and the keys of the console lead to it."
-    } else {
-        ""
+/// Returns the key that a shell has made of what was [typed].
+///
+/// # Errors
+/// When it is not UTF-8: no key is.
+pub fn from_typed(mut key: Vec<u8>) -> Result<String, FromUtf8Error> {
+    while let Some(at) = key.windows(NUL.len()).position(|bytes| bytes == NUL) {
+        key.splice(at..at + NUL.len(), [0]);
     }
+    String::from_utf8(key)
 }
 
 /// Returns whether two texts have the same lines, however these end: with CR LF, CR or LF. A browser knows one end only, and what is
@@ -109,17 +114,19 @@ mod tests {
             (" c#a", "$' c#a'"),
             ("c#a  b", "$'c#a  b'"),
             ("c#a\u{a0}b\u{202e}1\u{e0001}\x1b7", r"$'c#a\302\240b\342\200\2561\363\240\200\201\0337'"),
-            ("c#a\0b", r"$'c#a\u{0}b'"),
+            ("c#a\0b", r"$'c#a\300\200b'"),
             (r"c#a\u{0}b", r"c#a\u{0}b"),
             ("$'a '", r"$'$\'a \''"),
             ("", ""),
         ] {
             assert_eq!(typed(key), shown);
-            if shown.starts_with("$'") && !shown.contains(NUL) {
+            if shown.starts_with("$'") {
                 let printed =
                     Command::new("bash").arg("-c").arg(format!("printf %s {shown}")).env("LC_ALL", "C").output();
-                assert_eq!(String::from_utf8(printed.unwrap().stdout).unwrap(), key);
+                assert_eq!(from_typed(printed.unwrap().stdout).unwrap(), key);
             }
         }
+        assert_eq!(from_typed(b"\0\xc0\x80\xc0\x80".into()).unwrap(), "\0\0\0");
+        assert!(from_typed(b"a\xc0".into()).is_err());
     }
 }

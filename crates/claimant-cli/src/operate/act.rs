@@ -35,7 +35,7 @@ Exit codes: 0 where all is as asked for, 1 where a key was refused, had gone on 
 for a key, 130 where Ctrl-C ended it.")]
 pub(crate) struct OnKeys {
     /// The records' ids, as lists and dead letters show them; or with --consumer the keys
-    #[arg(value_name = "KEY", required = true, num_args = 1..=KEYS_MAX)]
+    #[arg(value_name = "KEY", required = true, num_args = 1..=KEYS_MAX, value_parser = parse::key())]
     keys: Vec<String>,
 
     /// The consumer of the keys

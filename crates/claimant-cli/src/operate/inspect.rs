@@ -38,7 +38,7 @@ const MAY_WAIT: &str = " Or it waits for a schedule that sends it again: if so, 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     /// The record's id, or with --consumer the key
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = parse::key())]
     key: String,
 
     /// The consumer of the key

@@ -1,11 +1,13 @@
 //! Values of options.
 
+use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use claimant_core::limits::{LIMIT_CALLS_MAX, LIMIT_PER_MAX_MS, LIMIT_PER_MIN_MS};
 use claimant_core::{ConsumerName, State};
 use claimant_operate::keys::LIST_MAX;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use claimant_operate::text::from_typed;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 
 /// The longest time that can be asked for: a hundred years.
 const TIME_MAX_S: u64 = 100 * 365 * 86_400;
@@ -13,6 +15,11 @@ const TIME_MAX_S: u64 = 100 * 365 * 86_400;
 /// A state of a key: one of those that help and completions show.
 pub(crate) fn state() -> impl TypedValueParser<Value = State> {
     PossibleValuesParser::new(State::ALL.map(State::as_str)).try_map(|text| text.parse::<State>())
+}
+
+/// A key or the id of a record, as lists show it to a shell.
+pub(crate) fn key() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().try_map(|key| from_typed(key.into_vec()))
 }
 
 /// A consumer's name.

@@ -86,24 +86,22 @@ fn a_store_error_at_one_key_hides_no_act_on_the_others() {
     assert!(lines[1].starts_with("order#bad: failed, and nothing was written: "), "{out}");
 }
 
-/// Answers as [`shop`] does, of a key with a tab.
-fn with_a_tab(request: &str) -> (u16, String) {
-    let (status, answer) = shop(&request.replace(r"order#o\t9", "order#o-9"));
-    (status, answer.replace("order#o-9", r"order#o\t9"))
+/// Answers as [`shop`] does, of a key with a tab and a NUL.
+fn with_a_nul(request: &str) -> (u16, String) {
+    let (status, answer) = shop(&request.replace(r"order#\t\u00009", "order#o-9"));
+    (status, answer.replace("order#o-9", r"order#\t\u00009"))
 }
 
 /// Else a key that is typed as it is shown is another one, or none.
 #[test]
 fn a_key_is_shown_as_a_shell_takes_it() {
-    let server = Server::start(with_a_tab);
-    for args in [&["list", "rejected"][..], &["inspect", "order#o\t9"], &["release", "order#o\t9", "--yes"]] {
-        let (_, out, err) = server.claimant(&[args, &["--table", "locks"]].concat());
-        assert!(out.contains(r"$'order#o\t9'"), "{args:?}: {out}{err}");
-    }
-    // One with a NUL is another one by then, of which there is no record.
-    for args in [&["inspect", r"order#x\u{0}y"][..], &["release", r"order#x\u{0}y", "--yes"]] {
-        let (_, out, err) = server.claimant(&[args, &["--table", "locks"]].concat());
-        assert!(out.contains("no command can be given such a key"), "{args:?}: {out}{err}");
+    let (server, shown) = (Server::start(with_a_nul), r"$'order#\t\300\2009'");
+    for args in ["list rejected", &format!("inspect {shown}"), &format!("release {shown} --yes")] {
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(format!("{} {args} --table locks", env!("CARGO_BIN_EXE_claimant")));
+        let output = shell.envs(server.variables()).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(out.contains(shown) && !out.contains("no record"), "{args}: {out}{err}");
     }
 }
 

@@ -12,7 +12,6 @@ use claimant_core::{Error, Fingerprint, MessageId, OwnerToken, Record, RecordId,
 use super::access::Keys;
 use super::act::Order;
 use super::beside::Beside;
-use crate::text::nul_in_words;
 
 /// What is known of a key.
 #[derive(Debug, Clone)]
@@ -62,10 +61,8 @@ impl Inspection {
             return self.of_breaker();
         }
         let (Some(record), Some(state)) = (&self.record, self.state) else {
-            return format!(
-                "There is no record: no message of this key was worked on, or its window is over and it was deleted.{}",
-                nul_in_words(self.id.as_str())
-            );
+            return "There is no record: no message of this key was worked on, or its window is over and it was deleted."
+                .to_owned();
         };
         let ago = |time: Timestamp| span(self.now.since(time).as_secs());
         let when = |time: Timestamp| when(time, self.now);

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::act::Acted;
 use super::beside::Beside;
 use super::inspect::{Inspection, when};
-use crate::text::nul_in_words;
 
 /// Returns a record as JSON, without its result, which can be what customers got.
 #[must_use]
@@ -104,10 +103,7 @@ impl Acted {
                 "refused: there is no record of it, or its window is over.".to_owned()
             }
             Self::Refused { why: OperateRefusal::Absent, .. } => {
-                let nul = nul_in_words(id.as_str());
-                format!(
-                    "refused: there is no record of it, or its window is over; its next message runs as it is.{nul}"
-                )
+                "refused: there is no record of it, or its window is over; its next message runs as it is.".to_owned()
             }
             Self::Refused { why: OperateRefusal::Live { until }, .. } => match beside {
                 Some(beside) => {

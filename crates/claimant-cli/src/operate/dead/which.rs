@@ -34,7 +34,7 @@ pub(crate) struct Which {
     error: Option<String>,
 
     /// Of this record: the id that `claimant list` shows
-    #[arg(long, value_name = "RECORD")]
+    #[arg(long, value_name = "RECORD", value_parser = parse::key())]
     record: Option<String>,
 
     /// Sent so long ago or longer: 90s, 15m, 6h, 2d
