@@ -6,6 +6,7 @@ use claimant_local::Error;
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig, Ports};
 use claimant_local::lambda::{FunctionCounters, LogSink};
 use claimant_local::workload::{self, Report};
+use claimant_operate::text::typed;
 
 use crate::args::Local;
 use crate::exit::Ended;
@@ -35,7 +36,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
         Some(count) => {
             console.lines().iter().for_each(say);
             if let Some(file) = &log_file {
-                say(format!("Function logs: {}", file.path.display()));
+                say(format!("Function logs: {}", typed(&file.path.display().to_string())));
             }
             cloud.stack().left_out.iter().for_each(say);
             tokio::select! {

@@ -1,8 +1,10 @@
 //! A whole small project around a first consumer, outside this repository.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use claimant_local::Error;
+use claimant_operate::text::typed;
 
 use super::consumer::{Consumer, DEPENDENCIES, SDK};
 use super::plan::Plan;
@@ -109,10 +111,15 @@ fn has_secret(scheme: &str, rest: &str) -> bool {
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':') || !scheme.ends_with("ssh"))
 }
 
-/// Returns a text as one word of a shell: in quotes, where it has characters that could mean something there.
+/// Returns a text as one word of a shell: in quotes, where it has characters that could mean something there, and as [typed] where one is not
+/// seen, which what is printed does not have as it is.
 pub(super) fn shell_word(text: &str) -> String {
     let means_nothing = |c: char| c.is_ascii_alphanumeric() || "/.:@_-+=,".contains(c);
-    if text.chars().all(means_nothing) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    match typed(text) {
+        Cow::Borrowed(seen) if seen.chars().all(means_nothing) => seen.to_owned(),
+        Cow::Borrowed(seen) => format!("'{}'", seen.replace('\'', r"'\''")),
+        Cow::Owned(word) => word,
+    }
 }
 
 /// Returns a text as a TOML string.
@@ -224,6 +231,7 @@ mod tests {
             Source::Path("/it's".into()).install(),
             r"cargo install --locked --path '/it'\''s/crates/claimant-cli'"
         );
+        assert_eq!(shell_word("/پروژه\u{200c}ها"), r"$'/پروژه\342\200\214ها'");
         let odd = Source::Path("/a\"b\\c\u{301}\u{1}\u{7f}'".into()).dependency("claimant");
         assert_eq!(odd, "{ path = \"/a\\\"b\\\\c\u{301}\\u0001\\u007F'/crates/claimant\" }");
         let git = Source::choose(None, Some("https://git.example/claimant")).unwrap();
