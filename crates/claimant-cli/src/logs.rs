@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use claimant_local::lambda::LogSink;
 use claimant_local::{Error, time_of_day};
+use claimant_operate::text::harmless;
 
 const FILE_NAME: &str = "functions.log";
 /// Directories tried under the system's temporary one before giving up.
@@ -18,11 +19,25 @@ pub(crate) fn dropped() -> LogSink {
     Arc::new(|_, _| {})
 }
 
-/// Standard error, each line behind the time of day in UTC and its function's name.
+/// Standard error, each line behind the time of day in UTC and its function's name, with its own colours.
 pub(crate) fn shown() -> LogSink {
     Arc::new(|function, line| {
         // OK to ignore: without standard error there is no place left for the line.
-        let _ = writeln!(io::stderr().lock(), "{} {function} | {line}", time_of_day());
+        let _ = writeln!(io::stderr().lock(), "{} {function} | {}", time_of_day(), in_colours(line));
+    })
+}
+
+/// Returns a line with its colours and tabs, and with everything else escaped that a terminal does not print as it is: a function logs texts of
+/// messages, which can be anyone's.
+fn in_colours(line: &str) -> String {
+    const BEGIN: &str = "\x1b[";
+    let escaped = |text: &str| text.split('\t').map(harmless).collect::<Vec<_>>().join("\t");
+    let is_parameter = |c: char| c.is_ascii_digit() || matches!(c, ';' | ':');
+    let mut parts = line.split(BEGIN);
+    let before = escaped(parts.next().unwrap_or_default());
+    parts.fold(before, |shown, part| {
+        let is_colour = part.trim_start_matches(is_parameter).starts_with('m');
+        shown + &(if is_colour { BEGIN.to_owned() } else { harmless(BEGIN) }) + &escaped(part)
     })
 }
 
@@ -78,4 +93,20 @@ fn temporary_directory() -> io::Result<PathBuf> {
 /// Readable by its owner alone, where it is made: logs may tell about customers.
 fn make(directory: &Path, may_exist: bool) -> io::Result<()> {
     DirBuilder::new().recursive(may_exist).mode(0o700).create(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_function_keeps_its_colours_and_steers_no_terminal() {
+        for (line, shown) in [
+            ("\x1b[2m\x1b[38;5;9mERROR\x1b[0m\tat \x1b[m東京", "\x1b[2m\x1b[38;5;9mERROR\x1b[0m\tat \x1b[m東京"),
+            ("\x1b]52;c;eA==\x07 \x1b[2J\x1b[>4;1m\x1b[", "\\u{1b}]52;c;eA==\\u{7} \\u{1b}[2J\\u{1b}[>4;1m\\u{1b}["),
+            ("\x1b\x1b[31m\r\u{202e}\u{9b}31m", "\\u{1b}\x1b[31m\\r\\u{202e}\\u{9b}31m"),
+        ] {
+            assert_eq!(in_colours(line), shown);
+        }
+    }
 }

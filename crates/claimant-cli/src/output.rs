@@ -1,7 +1,7 @@
 //! What is printed, harmless to a terminal, and whether standard output took everything.
 //!
 //! What a template, a service or a message says can be anyone's, and ends in errors and reports that no one line of this command knows of: so
-//! all of it is escaped here, on its way out.
+//! all of it is escaped here, on its way out. The log lines of functions, which have colours of their own, go by `logs`.
 
 use std::fmt::Display;
 use std::fs::File;
