@@ -126,7 +126,9 @@ fn a_template_steers_no_terminal_and_hides_nothing() {
     let stage = stage("hostile");
     let template = stage.join("hostile.yaml");
     let hostile = TEMPLATE.replace("GREETING: hello", r#"CLAIMANT_TABLE: "T\e[31m\u202e\n  - x""#);
-    let queue = r#"  Orders: {Type: AWS::SQS::Queue, Properties: {QueueName: "q\e[31m\u202e\n  - x"}}"#;
+    // What counts for nothing there is not looked at.
+    let queue = r#"  "O\e[31m\u202e\n  - x": {Type: AWS::SQS::Queue, Metadata: {claimant-doctor: x}}
+  Orders: {Type: AWS::SQS::Queue, Properties: {QueueName: "q\e[31m\u202e\n  - x"}}"#;
     std::fs::write(&template, format!("{hostile}{queue}\n")).unwrap();
     let template = template.to_str().unwrap();
     let table: [&[&str]; 5] = [
@@ -141,7 +143,7 @@ fn a_template_steers_no_terminal_and_hides_nothing() {
         let said = text(&output.stdout) + &text(&output.stderr);
         assert!(!said.contains(|c: char| c != '\n' && (c.is_control() || c == '\u{202e}')), "{args:?}: {said:?}");
         assert!(!said.lines().any(|line| line.trim_start().starts_with("- x")), "{args:?}: {said}");
-        assert!(args[0] == "cost" || (said.contains("[31m") && said.contains("202e")), "{args:?}: {said}");
+        assert!(said.contains("[31m") && said.contains("202e"), "{args:?}: {said}");
     }
 }
 
