@@ -1,12 +1,11 @@
 //! The whole page around its content, and the part of it that is drawn again and again.
 
-use claimant_core::{Clock as _, SystemClock};
+use claimant_core::{Clock as _, SystemClock, Timestamp};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::done::Notice;
 use crate::ui::badge::{Tone, shape};
 use crate::ui::nav::{Tab, nav};
-use crate::ui::text;
 
 /// htmx: no style of its own, no saved pages, what is folded out stays so when the live part is drawn again, and a console that was away is
 /// seen to be back within seconds.
@@ -74,12 +73,17 @@ pub(crate) fn stream() -> Markup {
 }
 
 /// Draws what is seen once the page was not drawn again for a while: a sentence that is another one each time. Without a script, so that it
-/// also says of a console that is stopped, but not gone, that it gives no answer.
-fn old(drawn_ms: u64) -> Markup {
+/// also says so of a console that is stopped, but not gone. A tab that was in the background asked for nothing, and says so, too, until it is
+/// drawn again.
+fn old(drawn: Timestamp) -> Markup {
+    let utc = drawn.to_utc();
     html! {
-        p .old id={ "drawn-" (drawn_ms) } {
-            strong { "No answer from the console since " (text::time(drawn_ms)) " UTC." }
-            " What is here is as it was then. Is the console still running?"
+        // There from the first, so that what is seen in it is spoken.
+        div role="status" {
+            p .old id={ "drawn-" (drawn.as_millis()) } {
+                strong { "Not drawn again since " time datetime=(utc) { (utc.replace('T', " ").replace('Z', " UTC")) } "." }
+                " What is here is as it was then. Is the console still running?"
+            }
         }
     }
 }
@@ -90,7 +94,7 @@ pub(crate) fn live(uri: Option<&str>, summary: Option<&str>, content: &Markup) -
     let trigger = uri.map(|_| "changed from:#stream");
     html! {
         div #live hx-get=[uri] hx-trigger=[trigger] hx-swap="outerMorph" {
-            @if uri.is_some() { (old(SystemClock.now().as_millis())) }
+            @if uri.is_some() { (old(SystemClock.now())) }
             p #summary .lead role="status" hidden[summary.is_none()] { (summary.unwrap_or_default()) }
             (content)
         }
