@@ -40,6 +40,17 @@ async fn a_page_that_is_open_stays_true_and_still() {
     page.eval("window.shifted = 0");
     assert_eq!(page.faults(), [""; 0]);
 
+    // The number of a form stays until its act can be done again: then it is another one.
+    stage.open(&page, "/");
+    let pause = "document.querySelector(\"form[action='/mappings']\")";
+    page.eval(&format!("window.drawn = {pause}.form.value"));
+    for (enabled, changes) in [(false, true), (true, true)] {
+        stage.post("/mappings", &json!({ "function": "OrderConfirmationFunction", "enabled": enabled }));
+        page.until("the button", &format!("{pause}.querySelector('button').disabled !== {enabled}"));
+        assert_eq!(page.eval(&format!("{pause}.form.value !== drawn")), changes);
+        page.eval(&format!("drawn = {pause}.form.value"));
+    }
+
     // An act is what its button said at the first click: drawn again before the answer, no button has become another under the pointer.
     stage.open(&page, "/");
     stage.post("/faults", &json!({ "act": "freeze", "function": "OrderConfirmationFunction", "frozen_s": 5 }));
@@ -75,6 +86,7 @@ async fn a_page_that_is_old_says_so() {
     assert_eq!(page.eval(seen), "hidden");
     let age = "document.querySelector('.old').getAnimations()[0]";
     assert_eq!(page.eval(&format!("{age}.currentTime = 60000; {seen}")), "visible");
+    assert!(page.text(".old").starts_with("Not drawn again since 20"), "{}", page.text(".old"));
     page.until("the page to be drawn again", &format!("{age}.currentTime < 10000"));
     assert_eq!(page.eval(seen), "hidden");
     stage.end().await;

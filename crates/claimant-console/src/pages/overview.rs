@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::answer::Page;
 use crate::ask::Ask;
-use crate::console::{Console, FORM};
+use crate::console::Console;
 use crate::history::{MINUTE, Sample};
 use crate::pages::mappings::MAPPINGS;
 use crate::pages::outcomes;
@@ -229,7 +229,7 @@ impl Shown {
         let (name, form, mut mappings) = (function.name.as_str(), self.form.as_str(), function.mappings.iter());
         let (any_on, any_off) = (mappings.clone().any(|mapping| mapping.is_on), mappings.any(|mapping| !mapping.is_on));
         let act = |can, label, enabled| {
-            form::act_if(can, MAPPINGS, (label, name), &[(FORM, form), ("function", name), ("enabled", enabled)])
+            form::act_if(can, MAPPINGS, (label, name), form, &[("function", name), ("enabled", enabled)])
         };
         let (pause, resume) = (act(any_on, "Pause", "false"), act(any_off, "Resume", "true"));
         html! {

@@ -16,14 +16,27 @@ pub(crate) fn act(action: &str, label: &str, hidden: &[(&str, &str)]) -> Markup 
 
 /// Draws the same where several on a page have one label: a screen reader says what this one is about, too.
 pub(crate) fn act_on(action: &str, label: &str, what: &str, hidden: &[(&str, &str)]) -> Markup {
-    act_if(true, action, (label, what), hidden)
+    html! {
+        form .act method="post" action=(action) {
+            (self::hidden(hidden))
+            button type="submit" aria-label={ (label) " " (what) } { (label) }
+        }
+    }
 }
 
 /// Draws the same, as a button that cannot be clicked where the act `can` do nothing: in a page that is drawn again, no button becomes that
-/// of another act while someone is about to click it.
-pub(crate) fn act_if(can: bool, action: &str, (label, what): (&str, &str), hidden: &[(&str, &str)]) -> Markup {
+/// of another act while someone is about to click it. The number of its form stays only until that changes: an act that can be done again is
+/// another one.
+pub(crate) fn act_if(
+    can: bool,
+    action: &str,
+    (label, what): (&str, &str),
+    number: &str,
+    hidden: &[(&str, &str)],
+) -> Markup {
     html! {
         form .act method="post" action=(action) {
+            input id={ (label) "-" (what) "-" (can) } type="hidden" name=(FORM) value=(number) hx-morph-skip;
             (self::hidden(hidden))
             button type="submit" aria-label={ (label) " " (what) } disabled[!can] { (label) }
         }
