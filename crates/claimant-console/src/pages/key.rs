@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use claimant_core::protocol::Act as OnKey;
 use claimant_core::{Error, RecordId};
-use claimant_operate::keys::{Inspection, Order, Version, operator, record_lines};
+use claimant_operate::keys::{Acted, Inspection, Order, Version, operator, record_lines};
 use claimant_operate::open::find;
 use claimant_operate::pauses::{Pause, breaker, paused_by};
 use claimant_operate::text::typed;
@@ -17,9 +17,9 @@ use serde::{Serialize, Serializer};
 use crate::act::Act;
 use crate::answer::Page;
 use crate::ask::{Ask, Reader};
-use crate::console::{Console, FORM};
+use crate::console::{Console, DRAFT, FORM};
 use crate::done::Done;
-use crate::fields::VERSION;
+use crate::fields::{Fields, VERSION};
 use crate::ui::badge::{Tone, badge, shape};
 use crate::ui::nav::Tab;
 use crate::ui::state::of_record;
@@ -56,6 +56,8 @@ struct Key {
     read_only: bool,
     /// The number of the form that acts on it.
     form: String,
+    /// What was typed into a form that meant an earlier version.
+    typed: Option<Fields>,
 }
 
 async fn page(console: &Console, key: &str, ask: &Ask) -> Result<Key, Error> {
@@ -71,6 +73,7 @@ async fn page(console: &Console, key: &str, ask: &Ask) -> Result<Key, Error> {
         messages,
         read_only: !console.source().allows_writes(),
         form: console.new_form(),
+        typed: console.draft(&ask.query),
     })
 }
 
@@ -96,7 +99,11 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         dry_run: act.fields.flag("dry_run")?,
     };
     let acted = store.keys.act_on(&order, shown.as_ref()).await?;
-    let (mut says, see) = (format!("{}: {}", typed(key), acted.in_words(on_key, &id)), text::path("/keys/", key));
+    let (mut says, mut see) = (format!("{}: {}", typed(key), acted.in_words(on_key, &id)), text::path("/keys/", key));
+    if matches!(acted, Acted::Changed(_)) && act.is_typed {
+        // A key may go on faster than a person types.
+        see = format!("{see}?{DRAFT}={}", console.keep_draft(act.fields.clone()));
+    }
     let mut value = acted.to_json(&id);
     if let Some(breaker) = breaker(id.as_str()) {
         let (paused, not_known) = paused_by(console.place(), &[breaker]).await;
@@ -126,7 +133,7 @@ impl Key {
             // There from the first, so that what comes into it is spoken.
             div role="status" {
                 @if self.version() != self.opened_at {
-                    p .notice.refused {
+                    p .notice {
                         (shape(Tone::Warn))
                         span {
                             "The key has gone on since this page was opened. " a href=(see) { "Look at it again" }
@@ -229,17 +236,18 @@ impl Page for Key {
             return html! {};
         }
         let id = self.inspection.id.as_str();
-        let why = html! { input type="text" name="why" size="36" maxlength="120"; };
+        let typed = |name: &str| self.typed.as_ref().and_then(|typed| typed.get(name));
+        let why = html! { input type="text" name="why" size="36" maxlength="120" value=[typed("why")]; };
         html! {
             section .card {
                 h2 { "Act on it" }
-                form method="post" action=(text::path("/keys/", id)) {
+                form method="post" action=(text::path("/keys/", id)) autocomplete="off" {
                     (form::hidden(&[(FORM, &self.form), (VERSION, self.opened_at.as_str())]))
                     div .fields {
                         (form::field("Act", &html! {
                             select name="act" required {
                                 option value="" { "Choose an act" }
-                                @for act in OnKey::ALL { option value=(act.as_str()) { (act.as_str()) } }
+                                @for act in OnKey::ALL { option value=(act.as_str()) selected[typed("act") == Some(act.as_str())] { (act.as_str()) } }
                             }
                         }))
                         (form::field("Why, for the note on the record", &why))
