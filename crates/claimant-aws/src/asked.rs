@@ -4,14 +4,15 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
+use aws_config::retry::RetryConfig;
 use claimant_core::{Clock as _, Error, SystemClock};
 use tokio::time::sleep;
 
 use crate::signed::{Answer, Request, ready, send};
 use crate::sqs::is_throttle;
 
-/// The first pause where too many ask: services count requests by the second, of a whole account.
-const THROTTLED_PAUSE: Duration = Duration::from_millis(500);
+/// The first pause: services count requests by the second, of a whole account, and a connection that is away for a moment fails at once.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// How many times as long as the one before each further pause is.
 const GROWTH: u32 = 4;
@@ -24,15 +25,12 @@ const GROWTH: u32 = 4;
 /// or no answer comes: [`Unavailable`](claimant_core::ErrorKind::Unavailable). Without credentials nothing is sent, and nothing tried again.
 pub async fn asked(config: &SdkConfig, request: &Request<'_>) -> Result<Answer, Error> {
     ready(config).await?;
-    let (tries_max, first_pause) =
-        config.retry_config().map_or((1, Duration::ZERO), |retry| (retry.max_attempts(), retry.initial_backoff()));
+    let tries_max = config.retry_config().map_or(1, RetryConfig::max_attempts);
     for tried in 1..tries_max {
-        let pause = match send(config, request.clone(), || Ok(SystemClock.now())).await {
-            Ok(answer) if is_throttled(&answer) => THROTTLED_PAUSE,
-            Ok(answer) if answer.status < 500 => return Ok(answer),
-            Ok(_) | Err(_) => first_pause,
-        };
-        sleep(spread(pause * GROWTH.saturating_pow(tried - 1), request)).await;
+        match send(config, request.clone(), || Ok(SystemClock.now())).await {
+            Ok(answer) if answer.status < 500 && !is_throttled(&answer) => return Ok(answer),
+            Ok(_) | Err(_) => sleep(spread(FIRST_PAUSE * GROWTH.saturating_pow(tried - 1), request)).await,
+        }
     }
     send(config, request.clone(), || Ok(SystemClock.now())).await
 }
