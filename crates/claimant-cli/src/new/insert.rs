@@ -91,7 +91,8 @@ fn paths(manifest: &str) -> impl Iterator<Item = (String, &str)> {
             return Some((table.clone(), ""));
         }
         let (key, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
-        Some((format!("{table}.{}", plain(key)), &manifest[end - value.len()..]))
+        let path = format!("{table}.{}", plain(key));
+        Some((path.trim_start_matches('.').to_owned(), &manifest[end - value.len()..]))
     })
 }
 
@@ -196,6 +197,7 @@ mod tests {
             ("[workspace]\nmembers = ['a/*', \"b\"]\nexclude = [\"c\"]\n", &["a/*", "b"][..]),
             ("[workspace]\nmembers = [ # \"a\", or [b]\n  \"c[d]\",\n  # 'e'\n]\nresolver = \"3\"\n", &["c[d]"]),
             ("[workspace]\nresolver = \"3\"\n[other]\nmembers = [\"a\"]\n", &[]),
+            ("workspace.members = [\"a\"]\n[package]\n", &["a"]),
             ("[workspace]\nmembers = [\"a", &[]),
         ] {
             assert_eq!(texts_of(manifest, "workspace.members"), wanted, "{manifest}");

@@ -1,7 +1,7 @@
 //! Workspaces around a new project.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use claimant_doctor::rights::matches;
 
@@ -17,19 +17,24 @@ pub(super) fn check(plan: &mut Plan) {
         let manifest = outer.join("Cargo.toml");
         let text = fs::read_to_string(&manifest).unwrap_or_default();
         let own = root.strip_prefix(outer).unwrap_or(&root);
-        let excluded = insert::texts_of(&text, "workspace.exclude");
+        let is_below = |path: &&str| own.starts_with(path.split('/').filter(|part| *part != ".").collect::<PathBuf>());
         let members = insert::texts_of(&text, "workspace.members");
-        let takes = |pattern: &&str| [own, &own.join("functions/*")].iter().any(|path| is_member(pattern, path));
-        if let Some(pattern) = members.into_iter().find(takes)
-            && !excluded.iter().any(|path| own.starts_with(path.trim_start_matches("./")))
-        {
-            plan.fault(format!(
-                "{}: `members` of the workspace has {}, which takes the new project in, and cargo takes no workspace within another: add {} to its `exclude`, or choose another directory with --directory",
-                manifest.display(),
-                toml_string(pattern),
-                toml_string(&own.display().to_string())
-            ));
+        let takes = |pattern: &&&str| [own, &own.join("functions/*")].iter().any(|path| is_member(pattern, path));
+        let Some(pattern) = members.iter().find(takes) else { continue };
+        // Of what is below a member that is named by its path, cargo excludes nothing.
+        let is_named = members.iter().any(is_below);
+        if !is_named && insert::texts_of(&text, "workspace.exclude").iter().any(is_below) {
+            continue;
         }
+        let exclude = match is_named {
+            true => String::new(),
+            false => format!("add {} to its `exclude`, or ", toml_string(&own.display().to_string())),
+        };
+        plan.fault(format!(
+            "{}: `members` of the workspace has {}, which takes the new project in, and cargo takes no workspace within another: {exclude}choose another directory with --directory",
+            manifest.display(),
+            toml_string(pattern),
+        ));
     }
 }
 

@@ -62,7 +62,14 @@ fn a_workspace_above_takes_no_new_project_in() {
             "services",
             Some("has \"*/*/functions/*\", which takes"),
         ),
-        ("members = [\"services/*\"]\nexclude = [\"services/pay-mail\"]", "services", None),
+        ("members = [\"services/*\"]\nexclude = [\"./services/pay-mail\"]", "services", None),
+        // Cargo excludes nothing of what is below a member that is named.
+        (
+            "members = [\"./services\", \"services/*\"]\nexclude = [\"services/pay-mail\"]",
+            "services",
+            Some("another: choose another directory"),
+        ),
+        ("members = [\"./services/pay-mail\"]", "services", Some("another: choose another directory")),
         ("members = [\"services/*\"]", ".", None),
     ] {
         let outer = TempDir::new().unwrap();
@@ -81,7 +88,8 @@ fn a_workspace_above_takes_no_new_project_in() {
             let output = claimant_new(&place, "pay-mail", options);
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.code() == Some(2) && errors.contains(in_the_way), "{lists}: {errors}");
-            assert!(errors.contains("add \"services/pay-mail\" to its `exclude`"), "{errors}");
+            let helps = !in_the_way.contains("choose");
+            assert_eq!(errors.contains("add \"services/pay-mail\" to its `exclude`"), helps, "{errors}");
         }
         assert_eq!(files(outer.path()), before, "{lists}");
     }
