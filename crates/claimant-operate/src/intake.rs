@@ -261,32 +261,38 @@ impl Intake {
     }
 
     /// Changes a mapping, unless it is so already: one that was listed so is read anew, since it may have been changed. Returns it as Lambda
-    /// has it then. A change that Lambda refuses because another is under way is tried again for 5 s.
+    /// has it then. A change that Lambda refuses because another is under way is tried again for 5 s, unless that one leads to the same: it
+    /// can be this one, whose answer was lost.
     ///
     /// # Errors
     /// When the mapping is gone, the permission `lambda:UpdateEventSourceMapping` is missing, or no answer comes.
     pub async fn change(&self, mapping: &Mapping, change: Change) -> Result<Mapping, Error> {
         let what = format!("the event source mapping of {} and {} cannot be changed", mapping.function, mapping.queue);
         // OK where it cannot be read: a change that is made twice is the same one.
+        let as_wanted = async || {
+            let found = self.lambda.get_mapping(&what, &mapping.id).await.ok()?;
+            Some(mapping.clone().now(&found)).filter(|now| now.has(change))
+        };
         if mapping.has(change)
-            && let Ok(found) = self.lambda.get_mapping(&what, &mapping.id).await
+            && let Some(now) = as_wanted().await
         {
-            let now = mapping.clone().now(&found);
-            if now.has(change) {
-                return Ok(now);
-            }
+            return Ok(now);
         }
         let mut tries = 1;
         loop {
             let update = (change.enabled, change.reports_failures);
-            match self.lambda.update_mapping(&what, &mapping.id, update).await? {
+            let in_use = match self.lambda.update_mapping(&what, &mapping.id, update).await? {
                 Update::Made(found) => return Ok(mapping.clone().now(&found)),
-                Update::InUse(_) if tries < TRIES_MAX => {
-                    tries += 1;
-                    sleep(PAUSE).await;
-                }
-                Update::InUse(error) => return Err(error),
+                Update::InUse(error) => error,
+            };
+            if let Some(now) = as_wanted().await {
+                return Ok(now);
             }
+            if tries == TRIES_MAX {
+                return Err(in_use);
+            }
+            tries += 1;
+            sleep(PAUSE).await;
         }
     }
 

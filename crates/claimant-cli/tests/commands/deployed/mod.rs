@@ -1,6 +1,7 @@
 //! `claimant pause` on a deployed stack, in an account that a server on loopback plays.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -78,6 +79,10 @@ fn refused() -> (u16, String) {
 
 fn refused_by_cloudformation(code: &str, message: &str) -> (u16, String) {
     (403, format!("<E><Error><Code>{code}</Code><Message>{message}</Message></Error></E>"))
+}
+
+fn in_use() -> (u16, String) {
+    (400, json!({"__type": "ResourceInUseException", "Message": "in use"}).to_string())
 }
 
 fn throttled() -> (u16, String) {
@@ -386,24 +391,51 @@ fn tries_end_and_a_refusal_names_the_permission_at_once() {
             &["the event source mappings cannot be listed: AWS refuses it", "lambda:ListEventSourceMappings"],
         ),
     ];
-    for (answer, line, tries, said) in table {
-        let server = Server::start(answer);
-        let (code, out, err) = pause(&server);
-        assert_eq!((code, count(&server, line)), (Some(2), tries), "{line}: {out}{err}");
-        said.iter().for_each(|text| assert!(err.contains(text), "{text}: {err}"));
-    }
+    // All at once, for most of their time is pauses.
+    thread::scope(|scope| {
+        for (answer, line, tries, said) in table {
+            scope.spawn(move || {
+                let server = Server::start(answer);
+                let (code, out, err) = pause(&server);
+                assert_eq!((code, count(&server, line)), (Some(2), tries), "{line}: {out}{err}");
+                said.iter().for_each(|text| assert!(err.contains(text), "{text}: {err}"));
+            });
+        }
+    });
 }
 
 #[test]
 fn a_change_under_way_is_waited_for() {
-    static TRIES: AtomicUsize = AtomicUsize::new(0);
+    static CHANGED: AtomicUsize = AtomicUsize::new(0);
     let server = Server::start(|request| {
-        let in_use = json!({"__type": "ResourceInUseException", "Message": "in use"}).to_string();
-        let is_first = request.starts_with("PUT ") && TRIES.fetch_add(1, Ordering::SeqCst) == 0;
-        if is_first { (400, in_use) } else { shop(request) }
+        let one = format!("{MAPPINGS}/m-1 ");
+        if request.starts_with(&format!("PUT {one}")) && CHANGED.fetch_add(1, Ordering::SeqCst) == 0 {
+            return in_use();
+        }
+        match request.starts_with(&format!("GET {one}")) && CHANGED.load(Ordering::SeqCst) < 2 {
+            true => (200, mapping("m-1", "orders", "Updating").to_string()),
+            false => shop(request),
+        }
     });
     let (code, out, err) = pause(&server);
     assert_eq!((code, count(&server, &format!("PUT {MAPPINGS}/m-1"))), (Some(0), 2), "{out}{err}");
+}
+
+/// It is under way when it is sent again, and can be so for as long as messages are in flight.
+#[test]
+fn a_change_under_way_whose_answer_was_lost_is_not_waited_for() {
+    static CHANGED: AtomicUsize = AtomicUsize::new(0);
+    let server = Server::start(|request| {
+        if request.starts_with("PUT ") && request.contains("/m-1") {
+            let is_first = CHANGED.fetch_add(1, Ordering::SeqCst) == 0;
+            return if is_first { crate::aws::CLOSE } else { in_use() };
+        }
+        shop(request)
+    });
+    let (code, out, err) = pause(&server);
+    let one = &shown(&out, &err)["mappings"][0];
+    assert_eq!((code, &one["state"], &one["failed"]), (Some(0), &json!("Disabled"), &Value::Null), "{out}{err}");
+    assert_eq!(count(&server, &format!("PUT {MAPPINGS}/m-1")), 2);
 }
 
 /// Where the first of these requests is among those that were made.
