@@ -9,6 +9,14 @@ pub(crate) const WITHIN: char = '>';
 /// Where, in its Metadata, a resource accepts findings.
 pub(crate) const METADATA: &str = "claimant-doctor";
 
+/// Returns what is said of a resource that accepts findings which no check can have, or without a reason.
+pub(crate) fn counts_for_nothing() -> String {
+    format!(
+        "Metadata.{METADATA} has an entry that counts for nothing: write the name of a check, a colon and the reason why its finding is as \
+         it should be"
+    )
+}
+
 /// Where something stands, and which checks its owner has answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {

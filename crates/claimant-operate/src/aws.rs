@@ -43,19 +43,7 @@ pub(crate) fn queue_path(url: &str) -> Option<&str> {
 /// Returns whether two URLs are of one queue: SQS has several hosts for it.
 #[must_use]
 pub fn is_same_queue(a: &str, b: &str) -> bool {
-    queue_path(a) == queue_path(b)
-}
-
-/// Returns whether a queue with this name in a template has this name in an account: CloudFormation makes
-/// `stack-OrderQueue-1A2B3C` of `OrderQueue`.
-pub(crate) fn is_made_of(in_template: &str, name: &str) -> bool {
-    let (own, fifo) = stem(in_template);
-    let (name, is_fifo) = stem(name);
-    fifo == is_fifo && (name == own || name.split('-').any(|part| part == own))
-}
-
-fn stem(queue: &str) -> (&str, bool) {
-    queue.strip_suffix(".fifo").map_or((queue, false), |stem| (stem, true))
+    a == b || queue_path(a).is_some_and(|path| queue_path(b) == Some(path))
 }
 
 /// Asks SQS for the URL of the queue with this ARN.
@@ -123,22 +111,4 @@ pub(crate) fn not_of(what: &str, service: &str, status: u16) -> Error {
 pub(crate) fn no_answer(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
     Error::new(format!("{what}: no answer came. Is the endpoint right, and are there credentials? {}", Chain(error)))
         .of_kind(ErrorKind::Unavailable)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queues_are_known_by_the_names_that_cloudformation_makes() {
-        for (in_template, name, is) in [
-            ("OrderQueue", "OrderQueue", true),
-            ("OrderQueue", "shop-OrderQueue-1A2B3C", true),
-            ("OrderQueue", "shop-OrderQueue-1A2B3C.fifo", false),
-            ("OrderQueue.fifo", "shop-OrderQueue-1A2B3C.fifo", true),
-            ("OrderQueue", "shop-MyOrderQueue-1A2B3C", false),
-        ] {
-            assert_eq!(is_made_of(in_template, name), is, "{in_template} {name}");
-        }
-    }
 }

@@ -5,7 +5,8 @@ use claimant_core::Error;
 use futures_util::future::join_all;
 
 use crate::aws::failed;
-use crate::place::{Place, Queue};
+use crate::place::Place;
+use crate::queue::Queue;
 
 /// Queues that are asked at once.
 const REQUESTS: usize = 8;

@@ -17,7 +17,7 @@
 //! | `send_request`, `attribute` | one request that sends messages; attributes of messages, as a local cloud shows them |
 //! | [`switch`] | several event source mappings paused or resumed together |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
-//! | `place`, `stack` | what there is to work on; a deployed stack |
+//! | `place`, `queue`, `stack` | what there is to work on; a queue, and what it is called; a deployed stack |
 //! | [`text`] | which characters of messages and keys make what is shown say something else, and how a key is shown; whether two texts differ in their line ends alone |
 //! | `lambda`, `http`, `aws` | requests to Lambda, and to a control endpoint; what errors of the SDKs mean to a person |
 
@@ -37,6 +37,7 @@ pub mod logs;
 pub mod open;
 pub mod pauses;
 mod place;
+mod queue;
 pub mod send;
 mod send_request;
 mod stack;

@@ -8,7 +8,8 @@ use aws_config::timeout::TimeoutConfig;
 use claimant_core::{Error, SecretUrl};
 use serde::Deserialize;
 
-use crate::aws::{is_made_of, is_same_queue, name_of_arn};
+use crate::aws::{is_same_queue, name_of_arn};
+use crate::queue::Queue;
 
 /// How long SQS may take to begin its answer: it receives for a second at most, and takes a mebibyte over a slow line.
 const SQS_MAX: Duration = Duration::from_secs(20);
@@ -40,32 +41,6 @@ pub enum StoreAddress {
         /// The prefix of the keys in Redis, where functions have set another than the default one.
         prefix: Option<String>,
     },
-}
-
-/// A queue.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Queue {
-    /// Its name.
-    pub name: String,
-    /// Its URL.
-    pub url: String,
-    /// The name of its dead-letter queue, where it is known and there is one.
-    pub dead_letter_queue: Option<String>,
-    /// Whether it is a dead-letter queue, whatever else names it as theirs.
-    #[serde(default)]
-    pub is_dead_letter_queue: bool,
-    /// The names of the queues for what schedules could not send to it again, which functions that read it have made.
-    #[serde(default)]
-    pub unsent: Vec<String>,
-}
-
-impl Queue {
-    /// Returns the queue at this URL, its dead-letter queue unknown.
-    pub(crate) fn at(url: impl Into<String>) -> Self {
-        let url = url.into();
-        let name = name_of_arn(&url).to_owned();
-        Self { name, url, dead_letter_queue: None, is_dead_letter_queue: false, unsent: Vec::new() }
-    }
 }
 
 /// Returns the URL of a queue of the same account and Region: a dead-letter queue is one, and every place that it serves.
@@ -120,13 +95,24 @@ impl Function {
     }
 }
 
+/// What a place was found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A local cloud, of the template with this path, as its command was given it.
+    Template(String),
+    /// A deployed stack, by its name.
+    Stack(String),
+    /// Names and URLs, one by one.
+    Named,
+}
+
 /// What a target holds.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// What it is, for people: `the local cloud of template.yaml`.
     pub name: String,
-    /// The path of the template, of a local cloud, as its command was given it.
-    pub template: Option<String>,
+    /// What it was found by.
+    pub origin: Origin,
     /// The stores; of a local cloud the tables that functions name as their lock table, if any does.
     pub stores: Vec<StoreAddress>,
     /// The queues and dead-letter queues.
@@ -152,7 +138,7 @@ impl Place {
     pub(crate) const fn of(name: String, aws: SdkConfig) -> Self {
         Self {
             name,
-            template: None,
+            origin: Origin::Named,
             stores: Vec::new(),
             queues: Vec::new(),
             functions: Vec::new(),
@@ -223,10 +209,10 @@ impl Place {
         before.into_iter().chain(new).collect()
     }
 
-    /// Returns the queue of this name or URL.
+    /// Returns the queue [that is called so](Queue::is_called).
     #[must_use]
     pub fn queue(&self, called: &str) -> Option<&Queue> {
-        self.queues.iter().find(|queue| queue.name == called || queue.url == called)
+        self.queues.iter().find(|queue| queue.is_called(called))
     }
 
     /// Returns the function of this name or logical id, or the only one whose program has this name.
@@ -243,8 +229,8 @@ impl Place {
         self.control.is_some()
     }
 
-    /// Returns the queue that messages for this queue or function go to, also by the name that a deployed queue has in its template; without a
-    /// name, the only one that is no dead-letter queue.
+    /// Returns the queue that messages for this queue or function go to, also by the queue's name in the template where that is known: no
+    /// part of a name is taken for it. Without a name, the only one that is no dead-letter queue.
     ///
     /// # Errors
     /// When there is none, or several are meant.
@@ -263,10 +249,7 @@ impl Place {
             [only] => self.queue(only),
             _ => None,
         };
-        let of_template = || {
-            let mut made = queues.iter().copied().filter(|queue| is_made_of(called, &queue.name));
-            made.next().filter(|_| made.next().is_none())
-        };
+        let of_template = || self.queues.iter().find(|queue| queue.is_of(called));
         self.queue(called).or_else(of_function).or_else(of_template).ok_or_else(|| {
             let functions = self.functions.iter().filter(|function| function.queues.len() == 1);
             let functions: Vec<_> = functions.map(|function| function.logical_id.as_str()).collect();

@@ -6,14 +6,15 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use claimant_aws::mapping::EventSourceMapping;
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
-use claimant_doctor::account::{Aws, Refused, StackFunction, functions_of_stack};
+use claimant_doctor::account::{Aws, Refused, StackParts, StackResource, parts_of_stack};
 use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::aws::{answered, failed, is_refusal, name_of_arn, no_answer, queue_path, queue_url};
 use crate::intake::is_of;
 use crate::lambda::{Function as Found, Lambda, sign_in};
-use crate::place::{Account, Function, Place, Queue, StoreAddress};
+use crate::place::{Account, Function, Origin, Place, StoreAddress};
+use crate::queue::Queue;
 
 /// The variable by which a function of ours knows its table.
 const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
@@ -35,7 +36,8 @@ const REQUESTS: usize = 8;
 /// When there is no such stack, it has no function of its own, a permission is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await?;
-    let (listed, nested) = list(&place, stack).await?;
+    place.origin = Origin::Stack(stack.to_owned());
+    let StackParts { functions: listed, queues: of_stack, nested } = list(&place, stack).await?;
     let lambda = Lambda::new(place.aws());
     let functions = read(&lambda, listed).await?;
     if functions.is_empty() {
@@ -48,7 +50,7 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             .push(format!("only the first {MAPPINGS_MAX} event source mappings of the account were looked at"));
     }
     let mut queues = Queues { sqs: place.sqs(), found: BTreeMap::new(), left_out: Vec::new() };
-    for (StackFunction { logical_id, name }, function) in functions {
+    for (StackResource { logical_id, id: name }, function) in functions {
         let named = |variable| function.variable(variable).map(str::to_owned);
         let (table, table_before) = (named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
         let mut reads = Vec::new();
@@ -78,6 +80,10 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
     }
     place.stores = Place::lock_tables(&place.functions).into_iter().map(StoreAddress::Table).collect();
     place.queues = queues.found.into_values().collect();
+    for queue in &mut place.queues {
+        let own = of_stack.iter().find(|own| queue.is_called(&own.id));
+        queue.logical_id = own.map(|own| own.logical_id.clone());
+    }
     place.left_out.extend(queues.left_out);
     Ok(place)
 }
@@ -147,11 +153,11 @@ impl Queues {
 /// What to look at where a stack is not what is meant.
 const DOUBT: &str = "Are the stack's name, the account and the Region right?";
 
-/// The functions that a stack has, and the names of the stacks that are nested in it.
-async fn list(place: &Place, stack: &str) -> Result<(Vec<StackFunction>, Vec<String>), Error> {
+/// What a stack has.
+async fn list(place: &Place, stack: &str) -> Result<StackParts, Error> {
     let what = format!("the stack {stack} cannot be read");
     sign_in(place.aws(), &what).await?;
-    functions_of_stack(&Aws::new(place.aws()), stack).await.map_err(|refused| not_listed(&what, &refused))
+    parts_of_stack(&Aws::new(place.aws()), stack).await.map_err(|refused| not_listed(&what, &refused))
 }
 
 /// Returns what to do with a stack that has no function.
@@ -176,14 +182,14 @@ fn not_listed(what: &str, refused: &Refused) -> Error {
 }
 
 /// What Lambda says of functions. One that is gone meanwhile is of the stack no more.
-async fn read(lambda: &Lambda, listed: Vec<StackFunction>) -> Result<Vec<(StackFunction, Found)>, Error> {
+async fn read(lambda: &Lambda, listed: Vec<StackResource>) -> Result<Vec<(StackResource, Found)>, Error> {
     let (mut listed, mut read) = (listed.into_iter(), Vec::new());
     loop {
         let some: Vec<_> = listed.by_ref().take(REQUESTS).collect();
         if some.is_empty() {
             return Ok(read);
         }
-        let found = join_all(some.iter().map(|function| lambda.get_function(&function.name))).await;
+        let found = join_all(some.iter().map(|function| lambda.get_function(&function.id))).await;
         for (function, found) in some.into_iter().zip(found) {
             match found {
                 Err(error) if error.kind() == ErrorKind::Invalid => {}

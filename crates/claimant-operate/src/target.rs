@@ -13,7 +13,8 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
 pub use crate::aws::is_same_queue;
-pub use crate::place::{Account, Function, Place, Queue, StoreAddress, sibling};
+pub use crate::place::{Account, Function, Origin, Place, StoreAddress, sibling};
+pub use crate::queue::Queue;
 use crate::{http, stack};
 
 /// Where a local cloud says what it holds, under the address of its control endpoint.
@@ -100,7 +101,7 @@ async fn local(control: &str) -> Result<Place, Error> {
     let credentials = Credentials::new("local", "local", None, None, "local cloud");
     Ok(Place {
         name: format!("the local cloud of {}", cloud.template),
-        template: Some(cloud.template),
+        origin: Origin::Template(cloud.template),
         stores: used.into_iter().map(StoreAddress::Table).collect(),
         other_tables: others,
         control: Some(control.to_owned()),

@@ -118,9 +118,9 @@ impl TargetOptions {
         Ok(place)
     }
 
-    /// Whether this queue was asked for by name.
+    /// Whether this queue was asked for.
     pub(crate) fn is_named(&self, queue: &Queue) -> bool {
-        self.queues.iter().any(|asked| *asked == queue.name || *asked == queue.url)
+        self.queues.iter().any(|asked| queue.is_called(asked))
     }
 
     fn target(&self) -> Result<Target, Error> {

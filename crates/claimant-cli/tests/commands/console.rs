@@ -285,6 +285,18 @@ fn with_another(request: &str) -> (u16, String) {
 }
 
 #[test]
+fn the_doctors_page_of_a_stack_knows_what_its_resources_accept() {
+    let server = Server::start(crate::doctor::accepts);
+    let console = Running::start(&server, &[]);
+    let (_, examined) = console.ask("GET", "/doctor?look=true", "application/json", "");
+    let examined: Value = serde_json::from_str(&examined).unwrap_or_else(|e| panic!("{e}: {examined}"));
+    let accepted = &examined["accepted"][0];
+    let wanted = [&json!("no-partial-batch-response"), &json!("one each")];
+    assert_eq!([&accepted["check"], &accepted["reason"]], wanted, "{examined}");
+    console.stop();
+}
+
+#[test]
 fn a_function_of_another_stack_is_not_paused() {
     let server = Server::start(with_another);
     let console = Running::start(&server, &["--allow-writes"]);
@@ -360,6 +372,7 @@ fn a_dead_letter_queue_that_is_named_twice_is_read_once() {
     for (answer, named) in [
         (shop as fn(&str) -> (u16, String), &["--queue", &*orders, "--queue", &dead][..]),
         (shared, &["--stack", "shop"]),
+        (shared, &["--stack", "shop", "--queue", &dead]),
     ] {
         let server = Server::start(answer);
         let (_, out, err) = server.claimant(&[&["dead", "list", "--json"], named].concat());

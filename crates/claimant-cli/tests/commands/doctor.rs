@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::aws::{CLOSE, Server};
+use crate::deployed::resources;
 use serde_json::{Value, json};
 
 fn doctor(args: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -143,7 +144,12 @@ fn a_stack_is_examined_with_signed_requests_and_what_is_refused_is_said() {
 }
 
 /// Answers as [`shop`] does, of a function that accepts what is found of its mapping.
-fn accepts(request: &str) -> (u16, String) {
+pub(crate) fn accepts(request: &str) -> (u16, String) {
+    if request.contains("Action=ListStackResources") {
+        let of_sam = [("AWS::Lambda::Function", "worker"), ("AWS::Lambda::EventSourceMapping", "m-1")];
+        let (status, answer) = resources(&of_sam, "");
+        return (status, answer.replace(">M-1<", ">WorkerReads<"));
+    }
     if !request.contains("Action=DescribeStackResource&") {
         return shop(request);
     }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::aws::Server;
 use crate::console::{lossy, shop::shop};
+use crate::deployed::resources;
 
 fn send(server: &Server, args: &[&str]) -> (Option<i32>, String, String) {
     server.claimant(&[&["send", "orders", "--stack", "shop", "--body", "x", "--yes"], args].concat())
@@ -69,8 +70,14 @@ fn what_is_refused_is_not_sent() {
 
 /// Answers as [`shop`] does, of a queue whose name CloudFormation made.
 fn made(request: &str) -> (u16, String) {
-    let (status, answer) = shop(&request.replace("shop-OrderQueue-1A2B3C", "orders"));
-    (status, answer.replace("orders", "shop-OrderQueue-1A2B3C"))
+    let made = "shop-OrderQueue-1A2B3C";
+    if request.contains("Action=ListStackResources") {
+        let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{made}");
+        let (status, answer) = resources(&[("AWS::Lambda::Function", "worker"), ("AWS::SQS::Queue", &url)], "");
+        return (status, answer.replace(">Https:", ">https:").replacen(&url, "OrderQueue", 1));
+    }
+    let (status, answer) = shop(&request.replace(made, "orders"));
+    (status, answer.replace("orders", made))
 }
 
 /// As samples name queues, and as functions are called.
@@ -81,6 +88,9 @@ fn a_queue_of_a_stack_goes_by_its_name_in_the_template() {
         ("OrderQueue", "1 message sent to shop-OrderQueue-1A2B3C,"),
         ("Worker", "1 message sent to shop-OrderQueue-1A2B3C,"),
         ("ParcelQueue", "it has the queues shop-OrderQueue-1A2B3C; the functions: Worker\n"),
+        // Parts of its name that are not that.
+        ("shop", "it has the queues shop-OrderQueue-1A2B3C; the functions: Worker\n"),
+        ("1A2B3C", "it has the queues shop-OrderQueue-1A2B3C; the functions: Worker\n"),
     ] {
         let (_, out, err) = server.claimant(&["send", to, "--stack", "shop", "--body", "x", "--yes"]);
         assert!(out.contains(says) || err.ends_with(says), "{to}: {out}{err}");

@@ -7,6 +7,7 @@ use axum::routing::get;
 use claimant_core::Error;
 use claimant_doctor::account::{Aws, Scope, examine};
 use claimant_doctor::{CATALOG, Finding, Level, Options, Report};
+use claimant_operate::target::Origin;
 use maud::{Markup, html};
 use serde::Serialize;
 use tokio::runtime::Handle;
@@ -30,11 +31,12 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console, ask: &Ask) -> Result<Examined, Error> {
     let place = console.place();
-    let Some(template) = place.template.clone() else {
+    let Origin::Template(template) = place.origin.clone() else {
         let wanted = ask.query.flag("look")?;
         let report = if wanted { Some(deployed(console).await?) } else { None };
         return Ok(Examined::of(place.name.clone(), report.as_ref()));
     };
+    let what = template.clone();
     let options = Options { parameters: console.source().parameters(), ..Options::default() };
     let read = tokio::task::spawn_blocking(move || {
         let (system, not_looked_at) = claimant_doctor::read(template.as_ref(), &options)?;
@@ -44,14 +46,20 @@ async fn page(console: &Console, ask: &Ask) -> Result<Examined, Error> {
     });
     let read = read.await.map_err(|e| Error::new("the examination ended early").caused_by(e))?;
     let report = read.map_err(|e| Error::invalid(e.to_string()))?;
-    Ok(Examined::of(place.template.clone().unwrap_or_default(), Some(&report)))
+    Ok(Examined::of(what, Some(&report)))
 }
 
 /// Examines what is deployed: requests that only read.
 async fn deployed(console: &Console) -> Result<Report, Error> {
     let place = console.place();
-    let functions = place.functions.iter().map(|function| function.name.clone()).collect();
-    let scope = Scope { functions, ..Scope::default() };
+    let scope = match &place.origin {
+        // With what is nested in it, and with what its resources accept.
+        Origin::Stack(stack) => Scope { stack: Some(stack.clone()), ..Scope::default() },
+        Origin::Template(_) | Origin::Named => Scope {
+            functions: place.functions.iter().map(|function| function.name.clone()).collect(),
+            ..Scope::default()
+        },
+    };
     let account = Aws::new(place.aws());
     // Its futures stay on one thread.
     let examined = tokio::task::spawn_blocking(move || Handle::current().block_on(examine(&account, &scope))).await;

@@ -8,7 +8,7 @@ use axum::response::Response;
 use axum::routing::get;
 use claimant_core::Error;
 use claimant_operate::send::{Envelope, MESSAGES_MAX, Sample, Samples, SentBefore};
-use claimant_operate::target::Place;
+use claimant_operate::target::{Origin, Place};
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
                 .filter(|f| f.runs && f.queues.contains(&queue.name))
                 .map(|f| f.name.clone())
                 .collect(),
-            samples: samples.of_queue(&queue.name).map(Shown::of).collect(),
+            samples: samples.of_queue(queue).map(Shown::of).collect(),
         })
         .collect();
     // What was typed, or what the address asks for.
@@ -92,7 +92,10 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
 
 /// Where a template and its samples are.
 fn directory(place: &Place) -> PathBuf {
-    let parent = place.template.as_deref().and_then(|template| Path::new(template).parent());
+    let parent = match &place.origin {
+        Origin::Template(template) => Path::new(template).parent(),
+        Origin::Stack(_) | Origin::Named => None,
+    };
     parent.filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 

@@ -83,15 +83,22 @@ const NOT_ACCEPTED: [&str; 7] = [
     "RequestExpired",
 ];
 
+impl Refused {
+    /// Returns whether a permission is missing.
+    pub(super) fn is_denied(&self) -> bool {
+        let name = self.code.split(' ').next().unwrap_or_default();
+        DENIED.iter().any(|one| name.contains(one)) || self.code.contains("not authorized")
+    }
+}
+
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { operation, about, code } = self;
         write!(f, "{operation} of {about}: {code}")?;
         let name = code.split(' ').next().unwrap_or_default();
-        let is_one_of = |codes: &[&str]| codes.iter().any(|one| name.contains(one));
-        if is_one_of(&DENIED) || code.contains("not authorized") {
+        if self.is_denied() {
             write!(f, " (these credentials lack the permission for {operation})")?;
-        } else if is_one_of(&NOT_ACCEPTED) {
+        } else if NOT_ACCEPTED.iter().any(|one| name.contains(one)) {
             f.write_str(" (AWS does not accept these credentials: sign in again, or set this machine's clock)")?;
         } else if *operation == "ListStackResources" && name == "ValidationError" {
             f.write_str(" (are the stack's name, the account and the Region right?)")?;

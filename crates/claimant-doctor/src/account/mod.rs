@@ -38,7 +38,7 @@ pub use answers::{Account, Refused, Request, Service};
 #[cfg(feature = "aws")]
 pub use aws::Aws;
 pub use names::queue_arn;
-pub use stacks::{StackFunction, functions_of_stack};
+pub use stacks::{StackParts, StackResource, parts_of_stack};
 
 /// Functions that are examined at most.
 const FUNCTIONS_MAX: usize = 200;
@@ -63,7 +63,9 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
     let (mut names, mut of_stack) = (scope.functions.clone(), Vec::new());
     if let Some(stack) = &scope.stack {
         of_stack = stacks::resources_of(&asker, stack).await?;
-        if !of_stack.iter().any(|resource| resource.is_function) {
+        let functions = of_stack.iter().filter(|resource| resource.kind == stacks::FUNCTION);
+        let functions: Vec<_> = functions.map(|resource| resource.id.clone()).collect();
+        if functions.is_empty() {
             let code = "there is no function in it, nor in a stack nested in it: is it the right one?".to_owned();
             let refused = Refused { operation: "ListStackResources", about: stack.clone(), code };
             if names.is_empty() {
@@ -71,7 +73,7 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
             }
             asker.note(refused.to_string());
         }
-        names.extend(of_stack.iter().filter(|resource| resource.is_function).map(|resource| resource.id.clone()));
+        names.extend(functions);
     }
     names.sort();
     names.dedup();

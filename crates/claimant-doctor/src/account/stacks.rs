@@ -10,41 +10,52 @@ const RESOURCES_MAX: usize = 2_000;
 /// The states of a resource that a stack has not, or has no more: one that failed to be made can have the name of another stack's.
 const ABSENT: [&str; 3] = ["CREATE_FAILED", "DELETE_COMPLETE", "DELETE_SKIPPED"];
 
-const FUNCTION: &str = "AWS::Lambda::Function";
+pub(super) const FUNCTION: &str = "AWS::Lambda::Function";
 const STACK: &str = "AWS::CloudFormation::Stack";
 
 /// What else findings can be about.
-const EXAMINED: [&str; 4] =
-    ["AWS::Lambda::EventSourceMapping", "AWS::SQS::Queue", "AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"];
+pub(super) const MAPPING: &str = "AWS::Lambda::EventSourceMapping";
+pub(super) const QUEUE: &str = "AWS::SQS::Queue";
+pub(super) const TABLES: [&str; 2] = ["AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"];
 
-/// A function of a stack.
+/// A function or a queue of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StackFunction {
+pub struct StackResource {
     /// Its name in the template.
     pub logical_id: String,
-    /// Its name.
-    pub name: String,
+    /// A function's name; a queue's URL.
+    pub id: String,
 }
 
-/// Asks CloudFormation for the functions of a stack, and for the names of the stacks that are nested in it, whose functions are not among
-/// them.
+/// What a stack has, without what those have that are nested in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StackParts {
+    /// Its functions.
+    pub functions: Vec<StackResource>,
+    /// Its queues.
+    pub queues: Vec<StackResource>,
+    /// The names of the stacks that are nested in it.
+    pub nested: Vec<String>,
+}
+
+/// Asks CloudFormation for the functions and queues of a stack.
 ///
 /// # Errors
 /// There is no such stack, it may not be asked about, or no answer came.
-pub async fn functions_of_stack<A: Account>(
-    account: &A,
-    stack: &str,
-) -> Result<(Vec<StackFunction>, Vec<String>), Refused> {
+pub async fn parts_of_stack<A: Account>(account: &A, stack: &str) -> Result<StackParts, Refused> {
     let resources = resources(account, stack).await?;
     let of_type = |kind: &'static str| resources.iter().filter(move |one| text(one, "ResourceType") == Some(kind));
-    let functions = of_type(FUNCTION).filter_map(|one| {
-        let name = id(one)?.to_owned();
-        Some(StackFunction { logical_id: text(one, "LogicalResourceId").unwrap_or(&name).to_owned(), name })
-    });
+    let part = |one: &Value| {
+        let id = id(one)?.to_owned();
+        Some(StackResource { logical_id: text(one, "LogicalResourceId").unwrap_or(&id).to_owned(), id })
+    };
     // Known by its ARN: `…:stack/shop-Inner-1ABC/8ef8…`.
     let name = |arn: &str| arn.split('/').nth(1).unwrap_or(arn).to_owned();
-    let nested = of_type(STACK).filter_map(id).map(name);
-    Ok((functions.collect(), nested.collect()))
+    Ok(StackParts {
+        functions: of_type(FUNCTION).filter_map(part).collect(),
+        queues: of_type(QUEUE).filter_map(part).collect(),
+        nested: of_type(STACK).filter_map(id).map(name).collect(),
+    })
 }
 
 /// A resource of a stack that findings can be about.
@@ -55,7 +66,8 @@ pub(super) struct Resource {
     pub(super) logical_id: String,
     /// Its name; a queue's URL, a mapping's UUID.
     pub(super) id: String,
-    pub(super) is_function: bool,
+    /// Its type.
+    pub(super) kind: String,
 }
 
 /// The resources of a stack, and of those nested in it, that findings can be about.
@@ -70,12 +82,14 @@ pub(super) async fn resources_of<A: Account>(asker: &Asker<'_, A>, stack: &str) 
                     asker.note(format!("the stack {id}: there are {RESOURCES_MAX} resources before it"));
                 }
                 Some(STACK) => stacks.push(id.to_owned()),
-                Some(kind) if kind == FUNCTION || EXAMINED.contains(&kind) => found.push(Resource {
-                    stack: stack.clone(),
-                    logical_id: text(&resource, "LogicalResourceId").unwrap_or_default().to_owned(),
-                    id: id.to_owned(),
-                    is_function: kind == FUNCTION,
-                }),
+                Some(kind) if [FUNCTION, MAPPING, QUEUE].contains(&kind) || TABLES.contains(&kind) => {
+                    found.push(Resource {
+                        stack: stack.clone(),
+                        logical_id: text(&resource, "LogicalResourceId").unwrap_or_default().to_owned(),
+                        id: id.to_owned(),
+                        kind: kind.to_owned(),
+                    })
+                }
                 _ => {}
             }
         }

@@ -10,7 +10,7 @@ use super::scope::{ACCOUNT, Scope};
 use crate::catalog::Check;
 use crate::fact::Fact;
 use crate::model::{Link, Place};
-use crate::place::METADATA;
+use crate::place::{METADATA, counts_for_nothing};
 
 /// What stands for the stack's Region where that is not given.
 const REGION: &str = "${@Region}";
@@ -88,11 +88,7 @@ impl<'s> Resource<'s> {
         if count == self.accepted().len() {
             return Vec::new();
         }
-        vec![format!(
-            "{}:{}: {}: Metadata.{METADATA} has an entry that counts for nothing: write the name of a check, a colon and the reason \
-             why its finding is as it should be",
-            self.scope.file, self.node.line, self.id
-        )]
+        vec![format!("{}:{}: {}: {}", self.scope.file, self.node.line, self.id, counts_for_nothing())]
     }
 }
 

@@ -983,17 +983,26 @@ fn a_function_that_reads_no_queue_needs_no_table_by_its_name_alone() {
     }
 }
 
-/// As of a template: by the resource, and of a mapping that SAM made by its function.
-#[test]
-fn what_a_stack_accepts_is_accepted() {
+/// The resources of the stack, of which the function's mapping has this logical id.
+fn resources(mapping: &str) -> Value {
     let resource = |kind: &str, logical_id: &str, id: &str| json!({"ResourceType": kind, "LogicalResourceId": logical_id, "PhysicalResourceId": id});
-    let resources = json!([
+    json!([
         resource("AWS::Lambda::Function", "Worker", "worker"),
-        resource("AWS::Lambda::EventSourceMapping", "WorkerReads", "m-1"),
+        resource("AWS::Lambda::EventSourceMapping", mapping, "m-1"),
+        resource("AWS::DynamoDB::Table", "Others", "worker"),
         resource("AWS::SQS::Queue", "Orders", "https://sqs/123456789012/orders"),
         resource("AWS::SQS::Queue", "Letters", "https://sqs/123456789012/letters"),
         resource("AWS::DynamoDB::Table", "Locks", "locks"),
-    ]);
+    ])
+}
+
+fn described(script: &Script) -> usize {
+    script.asked.borrow().iter().filter(|asked| **asked == "DescribeStackResource").count()
+}
+
+/// As of a template: by the resource, and of a mapping that SAM made by its function.
+#[test]
+fn what_a_stack_accepts_is_accepted() {
     for (by, reasons, expected) in [
         (
             "Orders",
@@ -1002,12 +1011,14 @@ fn what_a_stack_accepts_is_accepted() {
         ),
         ("Worker", json!({"no-partial-batch-response": "one each"}), &[3]),
         ("WorkerReads", json!({"3": "one each"}), &[3]),
+        ("Others", json!({"3": "one each"}), &[]),
         ("Orders", json!({"no-dead-letter-queue": " "}), &[]),
         ("Orders", json!("no-dead-letter-queue"), &[]),
     ] {
+        let counts_for_nothing = reasons.as_object().is_none_or(|reasons| reasons.values().any(|why| why == " "));
         let metadata = json!({"claimant-doctor": reasons, "SamResourceId": by}).to_string();
         let script = Script::new(changed(&[
-            ("ListStackResources/StackResourceSummaries", resources.clone()),
+            ("ListStackResources/StackResourceSummaries", resources("WorkerReads")),
             (&format!("DescribeStackResource {by}"), json!({"StackResourceDetail": {"Metadata": metadata}})),
             ("GetQueueAttributes orders/Attributes/RedrivePolicy", Value::Null),
             (&format!("{MAPPING}/FunctionResponseTypes"), json!([])),
@@ -1017,9 +1028,37 @@ fn what_a_stack_accepts_is_accepted() {
         assert_eq!(accepted, expected, "{by} {reasons}: {report:#?}");
         let found: Vec<_> = report.findings.iter().map(|finding| finding.check.number).collect();
         assert!([3, 5].iter().all(|number| found.contains(number) != expected.contains(number)), "{by}: {found:?}");
+        let said = format!("{by} of shop: Metadata.claimant-doctor has an entry that counts for nothing");
+        assert_eq!(report.not_looked_at.iter().any(|line| line.starts_with(&said)), counts_for_nothing, "{report:#?}");
         // Nothing is found of the others.
-        let asked = script.asked.borrow().iter().filter(|asked| **asked == "DescribeStackResource").count();
-        assert_eq!(asked, 3, "{by}");
+        assert_eq!(described(&script), 3, "{by}");
+    }
+}
+
+/// A mapping that no event of its function makes has its own; and without the permission, no other resource is asked about.
+#[test]
+fn what_a_stack_does_not_accept_is_shown() {
+    for (mapping, answer, asked, said) in [
+        ("Second", json!({"StackResourceDetail": {"Metadata": r#"{"claimant-doctor":{"3":"one"}}"#}}), 2, None),
+        ("WorkerReads", json!("AccessDenied (status 403)"), 1, Some("so all findings are shown")),
+    ] {
+        let script = Script::new(changed(&[
+            ("ListStackResources/StackResourceSummaries", resources(mapping)),
+            ("DescribeStackResource Worker", answer),
+            ("DescribeStackResource Second", json!({})),
+            ("DescribeStackResource Orders", json!({})),
+            ("GetQueueAttributes orders/Attributes/RedrivePolicy", Value::Null),
+            (&format!("{MAPPING}/FunctionResponseTypes"), json!([])),
+        ]));
+        let report = examined_by(&script).unwrap();
+        let found: Vec<_> = report.findings.iter().map(|finding| finding.check.number).collect();
+        assert!([3, 5].iter().all(|number| found.contains(number)) && report.accepted.is_empty(), "{report:#?}");
+        assert_eq!(
+            (described(&script), report.not_looked_at.len()),
+            (asked, usize::from(said.is_some())),
+            "{report:#?}"
+        );
+        assert!(said.is_none_or(|said| report.not_looked_at[0].contains(said)), "{report:#?}");
     }
 }
 

@@ -35,6 +35,7 @@ pub fn describe(
         let reads = |function: &&FunctionSpec| function.mappings.iter().any(|mapping| mapping.queue == queue.name);
         json!({
             "name": queue.name,
+            "logical_id": queue.logical_id,
             "url": sqs.queue_url(&queue.name),
             "dead_letter_queue": queue.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue),
             "is_dead_letter_queue": stack.functions.iter().filter_map(unsent).any(|name| name == queue.name),

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use crate::attribute::of_producer;
 use crate::dead::{Request, is_no_message};
 use crate::http;
-use crate::place::{Place, Queue};
+use crate::place::Place;
+use crate::queue::Queue;
 
 /// A message that was sent before, as it was then. `Debug` shows no body.
 #[derive(Clone, Deserialize)]

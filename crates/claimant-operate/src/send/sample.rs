@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::envelope::Envelope;
-use crate::aws::is_made_of;
+use crate::queue::Queue;
 
 /// The most samples that are read.
 pub const SAMPLES_MAX: usize = 500;
@@ -104,9 +104,13 @@ impl Samples {
         samples
     }
 
-    /// Returns those of this queue, by the name that it has in the template, or the one that CloudFormation made of it.
-    pub fn of_queue<'s>(&'s self, queue: &'s str) -> impl Iterator<Item = &'s Sample> {
-        self.found.iter().filter(move |sample| is_made_of(&sample.queue, queue))
+    /// Returns those of this queue, by its name in the template, or by its own where it has one. Where a queue that was named by its URL has a
+    /// name that CloudFormation made, `shop-OrderQueue-1A2B3C`, its name in the template is read from there.
+    pub fn of_queue<'s>(&'s self, queue: &Queue) -> impl Iterator<Item = &'s Sample> + use<'s> {
+        let made_of = queue.name.strip_suffix(".fifo").unwrap_or(&queue.name).rsplit('-').nth(1);
+        let made_of = made_of.filter(|_| queue.logical_id.is_none()).map(str::to_owned);
+        let queue = Queue { logical_id: queue.logical_id.clone().or(made_of), ..queue.clone() };
+        self.found.iter().filter(move |sample| sample.queue == queue.name || queue.is_of(&sample.queue))
     }
 }
 
@@ -202,15 +206,19 @@ mod tests {
         );
         write("events/other.json", r#"{"version": "2.0"}"#);
         let samples = Samples::below(directory.path());
-        let titles = |queue| samples.of_queue(queue).map(|sample| sample.title.as_str()).collect::<Vec<_>>();
+        let queue = |name: &str| Queue::at(format!("https://sqs/123456789012/{name}"));
+        let titles = |name| samples.of_queue(&queue(name)).map(|sample| sample.title.as_str()).collect::<Vec<_>>();
         assert_eq!(titles("Orders"), ["An order", "Not JSON", "two 4"]);
+        // Its name in the template, where CloudFormation has put it.
+        assert_eq!(titles("Orders-Parcels-1A2B3C"), Vec::<&str>::new());
+        assert_eq!(titles("shop-Orders-1A2B3C"), titles("Orders"));
         assert_eq!(titles("Orders.fifo"), ["two 1"]);
         let first = &samples.found[0];
         assert_eq!(
             (first.body.as_str(), first.envelope),
             (r#"{"id":"ord-{n}","cents":1.50,"q":"\\\" x"}"#, Envelope::Sns)
         );
-        assert_eq!(samples.of_queue("Orders.fifo").next().unwrap().group.as_deref(), Some("ada"));
+        assert_eq!(samples.of_queue(&queue("Orders.fifo")).next().unwrap().group.as_deref(), Some("ada"));
         assert_eq!(samples.problems.len(), 3, "{:?}", samples.problems);
         assert!(samples.problems[2].contains("way.json") && samples.problems[2].contains("cloudevents"));
         assert!(Samples::below(Path::new("/no/such/directory")).found.is_empty());

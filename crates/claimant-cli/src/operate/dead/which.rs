@@ -107,7 +107,7 @@ pub(super) async fn open(target: &TargetOptions) -> Result<Vec<Opened>, Error> {
         urls
     };
     urls.sort();
-    urls.dedup();
+    let urls = each_once(urls);
     if urls.is_empty() {
         return Err(Error::invalid(format!(
             "{} has no dead-letter queue that is known: name it by its URL, with --queue and without --stack",
@@ -131,6 +131,17 @@ pub(super) async fn open(target: &TargetOptions) -> Result<Vec<Opened>, Error> {
         }
     }
     Ok(opened)
+}
+
+/// Returns the URL of each queue once: SQS has several hosts for it.
+fn each_once(urls: Vec<String>) -> Vec<String> {
+    let mut each: Vec<String> = Vec::new();
+    for url in urls {
+        if !each.iter().any(|known| is_same_queue(known, &url)) {
+            each.push(url);
+        }
+    }
+    each
 }
 
 /// Opens the dead-letter queue at this URL, or that of the queue there.
@@ -235,6 +246,14 @@ mod tests {
         let (path, value) = field("a.b=c=d").unwrap();
         assert_eq!((path.to_string().as_str(), value.as_str()), ("a.b", "c=d"));
         assert!(field("a").is_err() && field("=b").is_err());
+    }
+
+    #[test]
+    fn a_queue_of_two_hosts_is_one() {
+        let [one, same, other] = ["sqs.eu-west-1.amazonaws.com/1/a", "eu-west-1.queue.amazonaws.com/1/a", "sqs/1/b"]
+            .map(|url| format!("https://{url}"));
+        assert_eq!(each_once(vec![one.clone(), other.clone(), same]), [one, other]);
+        assert_eq!(each_once(vec!["a".to_owned(), "b".to_owned()]).len(), 2);
     }
 
     /// What would be done counts in the report of a look, as before a question.

@@ -233,7 +233,7 @@ fn batch(options: &Send, samples: &Samples, queue: &Queue, before: Option<SentBe
 
 /// The sample with this title, or the only one of the queue whose title has it in it.
 fn chosen<'s>(samples: &'s Samples, title: &str, queue: &'s Queue) -> Result<&'s Sample, Error> {
-    let own: Vec<_> = samples.of_queue(&queue.name).collect();
+    let own: Vec<_> = samples.of_queue(queue).collect();
     if let Some(sample) = own.iter().find(|sample| sample.title == title) {
         return Ok(sample);
     }

@@ -15,7 +15,7 @@ const SHOWN_MAX: usize = 10;
 /// Lists the samples of a queue, or all of them.
 pub(super) fn list(samples: &Samples, queue: Option<&Queue>, output: OutputOptions) {
     let found: Vec<_> = match queue {
-        Some(queue) => samples.of_queue(&queue.name).collect(),
+        Some(queue) => samples.of_queue(queue).collect(),
         None => samples.found.iter().collect(),
     };
     if output.json {
