@@ -285,13 +285,11 @@ impl Intake {
                 Update::Made(found) => return Ok(mapping.clone().now(&found)),
                 Update::InUse(error) => error,
             };
-            if let Some(now) = as_wanted().await {
-                return Ok(now);
+            match as_wanted().await {
+                Some(now) => return Ok(now),
+                None if tries == TRIES_MAX => return Err(in_use),
+                None => tries += 1,
             }
-            if tries == TRIES_MAX {
-                return Err(in_use);
-            }
-            tries += 1;
             sleep(PAUSE).await;
         }
     }
