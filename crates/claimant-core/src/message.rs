@@ -242,9 +242,9 @@ impl Message {
         self.delivered.receive_count.max(1)
     }
 
-    /// Returns whether it was not delivered before, as far as is known.
+    /// Returns whether it is known to be delivered for the first time: the queue has said so, and no schedule has sent it again.
     pub(crate) fn is_first_delivery(&self) -> bool {
-        self.delivered.receive_count == 1
+        self.delivered.receive_count == 1 && self.delivered.attributes.text(SENT_AGAIN_OF).is_none()
     }
 
     /// Returns its group (`MessageGroupId`), on a FIFO or a fair queue.

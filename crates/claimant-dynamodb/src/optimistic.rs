@@ -26,8 +26,8 @@ const REPLACED: &str = "the handler put another transaction in the place of the 
 /// one key may run at once, and the one that commits second has no effect; [`fence`](claimant_core::Context::fence)
 /// is only the number that its completion would get. It adds its writes to the transaction that it is lent; one that it puts in its
 /// place fails. A redelivered message costs a read first, and is not run again
-/// if its key is completed; so does an event that no queue counts. A first delivery reads nothing: that of a copy may run once more than
-/// [`attempts_max`](claimant_core::Consumer::attempts_max) allows.
+/// if its key is completed; so does one that a schedule sent again, and an event that no queue counts. A first delivery reads nothing:
+/// that of a copy may run once more than [`attempts_max`](claimant_core::Consumer::attempts_max) allows.
 #[derive(Debug, Clone)]
 pub struct OptimisticTransactions {
     table: LockTable,

@@ -110,7 +110,7 @@ fn message(record: SqsMessage, fifo: bool) -> Result<Message, InvalidValue> {
     let time = |name| system.get(name).and_then(|ms: &String| ms.parse().ok()).map(Timestamp::from_millis);
     // A record without a body is a message that will not decode: rejected alone, like any other bad body.
     let mut message = Message::new(record.message_id.unwrap_or_default(), record.body.unwrap_or_default())?
-        .with_receive_count(system.get(RECEIVE_COUNT).and_then(|n| n.parse().ok()).unwrap_or(1));
+        .with_receive_count(system.get(RECEIVE_COUNT).and_then(|n| n.parse().ok()).unwrap_or(0));
     message = match system.get(GROUP) {
         // Without a group there is no order to keep but the queue's: one group for all.
         group if fifo => message.with_ordered_group(group.cloned().unwrap_or_default()),

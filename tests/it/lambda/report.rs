@@ -9,6 +9,7 @@ use claimant::lambda::{NotDone, Service};
 use claimant::memory::MemoryStore;
 use claimant::store::StoreErrorKind;
 use claimant::{Clock, Consumer, Consumers, Context, HandlerError, Routes, SystemClock, TransactionGuard};
+use claimant_core::own_attributes::SENT_AGAIN_OF;
 use claimant_local::journal::What;
 use claimant_local::sqs::NewMessage;
 use claimant_testkit::logs::Logs;
@@ -73,9 +74,8 @@ async fn a_direct_event_whose_work_is_not_done_is_an_error() {
     }
 }
 
-/// No queue counts it, so that its record is read for, also where that of a first delivery is not.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_direct_event_has_as_many_attempts_as_its_key() {
+/// A service whose work fails, of a store that does not read for a first delivery, and the attempts that its handler was told.
+async fn failing() -> (Service, Arc<Mutex<Vec<u32>>>) {
     let table = DynamoDb::embedded().await.lock_table("direct").await;
     let attempts = Arc::<Mutex<Vec<u32>>>::default();
     let told = Arc::clone(&attempts);
@@ -84,7 +84,13 @@ async fn a_direct_event_has_as_many_attempts_as_its_key() {
         async { Err::<(), _>(HandlerError::retry("no luck")) }
     };
     let consumer = Consumer::transactional("c", table.optimistic_transactions(), fails).key(|w| &w.id).attempts_max(2);
-    let service = Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap();
+    (Service::with_aws(&settings(&[("CLAIMANT_METRICS", "off")]), consumer, None).unwrap(), attempts)
+}
+
+/// No queue counts it, so that its record is read for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_direct_event_has_as_many_attempts_as_its_key() {
+    let (service, attempts) = failing().await;
     let event = serde_json::value::to_raw_value(&json!({ "id": "a", "do": "ok" })).unwrap();
     // Lambda's own second try of what is rejected has its id; another caller's begins anew.
     for (request, wanted) in [("1", "retry"), ("2", "retry"), ("3", "rejected"), ("3", "rejected"), ("4", "retry")] {
@@ -93,6 +99,23 @@ async fn a_direct_event_has_as_many_attempts_as_its_key() {
         assert_eq!(answer.unwrap_err().outcome(), wanted, "{request}");
     }
     assert_eq!(*attempts.lock().unwrap(), [1, 2, 1]);
+}
+
+/// So is that of a message that a schedule sent again, which has the id of the first one, and of one whose queue does not count it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_may_not_be_a_first_delivery_has_as_many_attempts_as_its_key() {
+    let first = json!({ "ApproximateReceiveCount": "1" });
+    let sent_again = json!({ SENT_AGAIN_OF: { "dataType": "String", "stringValue": "first" } });
+    for (system, attributes, wanted) in [(json!({}), json!({}), vec![1, 2, 1]), (first, sent_again, vec![1, 2])] {
+        let (service, attempts) = failing().await;
+        for id in ["1", "2", "3", "3", "4"] {
+            let mut record = record(id, &body("a", "fail"));
+            (record["attributes"], record["messageAttributes"]) = (system.clone(), attributes.clone());
+            let response = invoke(&service, event(vec![record])).await.unwrap();
+            assert_eq!(failures(&response), [id]);
+        }
+        assert_eq!(*attempts.lock().unwrap(), wanted, "{attributes}");
+    }
 }
 
 #[tokio::test]
