@@ -45,6 +45,8 @@ struct Open<A> {
     errors: u32,
     /// The last reply, if that was an error.
     error: Option<StoreError>,
+    /// Whether an answer did not come, so that it is not known whether the write applied.
+    is_lost: bool,
 }
 
 /// Runs one attempt until it has its answer.
@@ -56,8 +58,9 @@ pub(crate) async fn run_one<A: Attempt>(link: &Link, attempt: A, budget: Budget<
 pub(crate) async fn run_all<A: Attempt>(link: &Link, attempts: Vec<A>, budget: Budget<'_>) -> Vec<A::Answer> {
     let mut answers: Vec<Option<A::Answer>> = attempts.iter().map(|_| None).collect();
     let attempts = attempts.into_iter().enumerate();
-    let mut open: Vec<Open<A>> =
-        attempts.map(|(index, attempt)| Open { index, attempt, known: Known::Yes, errors: 0, error: None }).collect();
+    let mut open: Vec<Open<A>> = attempts
+        .map(|(index, attempt)| Open { index, attempt, known: Known::Yes, errors: 0, error: None, is_lost: false })
+        .collect();
     let (mut rounds, mut failed_at) = (0, None);
     while !open.is_empty() && rounds < ROUNDS_MAX {
         // Only after errors there is a wait; an attempt whose record has changed is sent again at once.
@@ -107,9 +110,14 @@ impl<A: Attempt> Open<A> {
                 Next::Answer(answer) => Ok(answer),
                 Next::Again(attempt) => Err(Self { attempt, error: None, ..self }),
             },
-            // Other errors say that nothing was written.
             Err(error) if self.errors < ERRORS_MAX && error.kind().is_transient() => {
-                Err(Self { errors: self.errors + 1, error: Some(error), ..self })
+                let is_lost = self.is_lost || error.kind() == StoreErrorKind::Unreachable;
+                Err(Self { errors: self.errors + 1, error: Some(error), is_lost, ..self })
+            }
+            // This try was refused, but an earlier one may have applied: the caller is to ask again.
+            Err(error) if self.is_lost && !error.kind().is_transient() => {
+                let what = format!("an answer was lost, and the next was: {error}");
+                Ok(self.attempt.failed(StoreError::new(StoreErrorKind::Unreachable, what)))
             }
             Err(error) => Ok(self.attempt.failed(error)),
         }
@@ -121,4 +129,47 @@ fn error_after_rounds(rounds: u32) -> StoreError {
         return StoreError::new(StoreErrorKind::Unreachable, "no time was left for the request");
     }
     StoreError::new(StoreErrorKind::Throttled, "the record changed each time it was to be written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An attempt that is answered with an error.
+    struct Any;
+
+    impl Attempt for Any {
+        type Answer = StoreErrorKind;
+
+        fn command(&self, _: Known) -> Cmd {
+            Cmd::new()
+        }
+
+        fn on_reply(self, _: Reply) -> Next<Self> {
+            Next::Again(self)
+        }
+
+        fn failed(self, error: StoreError) -> StoreErrorKind {
+            error.kind()
+        }
+    }
+
+    #[test]
+    fn an_error_after_an_answer_that_was_lost_does_not_say_that_nothing_was_written() {
+        // A connection that is cut within an answer; the server's errors are whole.
+        for (replies, kind) in [
+            (&["-NOPERM x\r\n"][..], StoreErrorKind::Denied),
+            (&["-LOADING x\r\n", "-NOPERM x\r\n"], StoreErrorKind::Denied),
+            (&["+O", "-NOPERM x\r\n"], StoreErrorKind::Unreachable),
+            (&["+O", "-NOSCRIPT x\r\n", "-LOADING x\r\n", "-x\r\n"], StoreErrorKind::Unreachable),
+        ] {
+            let open = Open { index: 0, attempt: Any, known: Known::Yes, errors: 0, error: None, is_lost: false };
+            let end = replies.iter().try_fold(open, |open, reply| {
+                let reply = redis::parse_redis_value(reply.as_bytes()).and_then(Value::extract_error);
+                // What is still open goes on.
+                open.on_reply(reply, false).map_or_else(Ok, Err)
+            });
+            assert_eq!(end.map(|open| open.errors), Err(kind), "{replies:?}");
+        }
+    }
 }
