@@ -1,7 +1,7 @@
 //! `claimant inspect`: one key in words, its dead letters, and what would happen next.
 
 use claimant_core::error::Chain;
-use claimant_core::{ConsumerName, Error, State};
+use claimant_core::{ConsumerName, Error, RecordId, State};
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
 use claimant_operate::keys::{Inspection, Keys, record_lines};
 use claimant_operate::open::{OpenStore, find};
@@ -72,7 +72,7 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let letters = if options.no_dead_letters {
         DeadLetters::not_wanted()
     } else {
-        dead_letters(&place, !target.queues.is_empty(), &inspection, &stop).await
+        dead_letters(&place, !target.queues.is_empty(), (&ids, &inspection), &stop).await
     };
     if options.output.json {
         say_json(&document(&inspection, store, &letters));
@@ -148,8 +148,14 @@ impl Found {
     }
 }
 
-/// The dead letters of the key; what cannot be read is told on standard error, and the rest is shown.
-async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, stop: &Stop) -> DeadLetters {
+/// The dead letters of the key, which name its record by one of these ids, also where it is gone. What cannot be read is told on standard
+/// error, and the rest is shown.
+async fn dead_letters(
+    place: &Place,
+    is_named: bool,
+    (ids, inspection): (&[RecordId], &Inspection),
+    stop: &Stop,
+) -> DeadLetters {
     let message = inspection.record.as_ref().map(|record| record.message_id.as_str());
     let (mut found, mut is_whole) = (Vec::new(), place.left_out.is_empty());
     let dead = place.dead_letter_queues();
@@ -159,7 +165,7 @@ async fn dead_letters(place: &Place, is_named: bool, inspection: &Inspection, st
             break;
         }
         let mut each = |letter: DeadLetter| {
-            let is_its = letter.why.record.as_deref() == Some(inspection.id.as_str());
+            let is_its = letter.why.record.as_deref().is_some_and(|id| ids.iter().any(|one| one.as_str() == id));
             if is_its || message.is_some_and(|id| letter.has_id(id)) {
                 found.push(Found { queue: queue.name.clone(), letter });
             }

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use claimant_core::{ConsumerName, Key, RecordId};
+
 use crate::aws::{self, Server};
 use crate::deployed::{off_for_a_reason_not_told, parcels_gone, paused_by_gateway, resources, without_parcels};
 use serde_json::{Value, json};
@@ -533,6 +535,23 @@ fn a_key_is_not_said_to_have_no_dead_letters_where_none_was_looked_for() {
     let shown: Value = serde_json::from_str(&inspect(&queue)).unwrap();
     let (letters, is_complete) = (shown["dead_letters"].as_array().unwrap(), &shown["dead_letters_complete"]);
     assert_eq!((letters.len(), &letters[0]["queue"], is_complete), (1, &json!("orders-dead"), &json!(true)), "{shown}");
+}
+
+/// Answers as [`shop`] does, of a key that is hashed; there is no record of it.
+fn hashed_and_gone(request: &str) -> (u16, String) {
+    let id = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new("o-8").unwrap());
+    let (status, answer) = shop(request);
+    (status, answer.replace("order#o-9", id.as_str()))
+}
+
+#[test]
+fn dead_letters_of_a_hashed_key_are_found_without_its_record() {
+    let server = Server::start(hashed_and_gone);
+    let queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
+    for key in [&["order#o-8"][..], &["o-8", "--consumer", "order"]] {
+        let (_, out, err) = server.claimant(&[&["inspect", "--table", "locks", "--queue", queue], key].concat());
+        assert!(out.contains("There is no record") && out.contains("In orders-dead: aaaa0000"), "{key:?}: {out}{err}");
+    }
 }
 
 /// Answers as [`shop`] does, but loses what is sent: the connection is closed.
