@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claimant_console::source::LocalCloud;
 use claimant_console::{Console, bind, serve};
-use claimant_core::{Clock as _, SystemClock};
+use claimant_core::{Clock as _, ConsumerName, Key, RecordId, SystemClock};
 use claimant_local::cloud::{Binaries, Cloud, CloudConfig};
 use claimant_local::sqs::{AttributeValue, MessageAttribute, NewMessage};
 use serde_json::{Value, json};
@@ -667,6 +667,10 @@ async fn what_is_odd_is_shown_as_it_is_or_refused_in_words() {
     for path in ["/keys", "/keys?text=%24%27order%23a%20%5Ct%27", "/keys/order%23a%20%09"] {
         assert!(world.html(path).await.contains(r">$'order#a \t'</"), "{path}");
     }
+    // Nor is a key that its consumer hashes.
+    let hashed = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new("b").unwrap());
+    world.completed(hashed.as_str()).await;
+    assert!(world.html("/keys/order%23b").await.contains(hashed.as_str()));
     world.cloud.stop().await;
 }
 

@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use claimant_core::protocol::Act as OnKey;
 use claimant_core::{Error, RecordId};
-use claimant_operate::keys::{Acted, Inspection, Order, Version, operator, record_lines};
+use claimant_operate::keys::{Acted, Inspection, Keys, Order, Version, operator, record_lines};
 use claimant_operate::open::find;
 use claimant_operate::pauses::{Pause, breaker, paused_by};
 use claimant_operate::text::typed;
@@ -61,9 +61,9 @@ struct Key {
 }
 
 async fn page(console: &Console, key: &str, ask: &Ask) -> Result<Key, Error> {
-    let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
+    let (id, store) = find(console.stores().await?, &Keys::ids(key, None)?).await?;
     let inspection = store.keys.inspect(&id).await?;
-    let (messages, all) = console.source().messages_of_key(key, MESSAGES_MAX).await?;
+    let (messages, all) = console.source().messages_of_key(id.as_str(), MESSAGES_MAX).await?;
     let opened_at = ask.query.get(VERSION).filter(|_| ask.reader == Reader::OpenPage).map(Version::from);
     Ok(Key {
         opened_at: opened_at.unwrap_or_else(|| Version::of(inspection.record.as_ref())),
