@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::claiming::interruptions_of;
-use super::settling::set_aside;
+use super::settling::{runs, set_aside};
 use crate::claim::OwnerToken;
 use crate::clock::Timestamp;
 use crate::key::{InvalidValue, RecordId};
@@ -153,8 +153,10 @@ pub fn operate(seen: Option<&Record>, operation: &Operation) -> OperateDecision 
             return OperateDecision::Refuse(OperateRefusal::Completed);
         }
         (Act::Forget, _) => Some(forgotten(seen, operation)),
+        // A claim that rejected it for want of attempts is no longer known by its error.
         (Act::Resolve, _) => Some(Record {
             status: Status::Completed,
+            attempts: runs(seen),
             completed_at: Some(operation.now),
             result: None,
             error: None,
@@ -213,7 +215,7 @@ mod tests {
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId};
     use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Decision, Ending, SettleDecision, Settlement};
-    use crate::protocol::{Likely, claim_of, decide, renew, settle};
+    use crate::protocol::{Likely, claim_of, decide, renew, settle, settling::too_often};
 
     fn s(seconds: u64) -> Timestamp {
         Timestamp::from_millis(seconds * 1_000)
@@ -335,6 +337,9 @@ mod tests {
                 assert_eq!(is(&record(status), &operation(act, 112)), wanted, "{act} of {status}");
             }
         }
+        // The claim that found no attempt left was no run.
+        let spent = Record { error: Some(too_often(2)), ..record(Rejected) };
+        assert_eq!(is(&spent, &operation(Resolve, 112)), Is::Written(Completed, 2, None));
         let forced = Operation { force: true, ..operation(Forget, 112) };
         assert_eq!(is(&record(Completed), &forced), failed(0, None));
         let forced = Operation { force: true, ..operation(Release, 112) };
