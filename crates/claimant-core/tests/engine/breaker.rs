@@ -716,7 +716,11 @@ async fn without_the_permission_each_process_has_a_breaker_of_its_own() {
     assert_eq!(world.seconds()[..8], [0, 0, 0, 0, 0, 10, 20, 20]);
     assert_eq!((count(&report, "retry"), count(&report, "completed")), (6, 14));
     let warned = logs.with("for this process alone");
-    assert!(warned.len() == 1 && warned[0].contains("keys that begin with claimant-breaker#"), "{warned:?}");
+    assert!(
+        warned.len() == 1
+            && warned[0].contains("role or user has to be allowed keys that begin with claimant-breaker#"),
+        "{warned:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

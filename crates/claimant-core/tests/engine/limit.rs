@@ -497,7 +497,7 @@ async fn without_the_permission_nothing_runs_and_without_the_store_nothing_for_a
         let report = deliver(&world.process(1, Limit::new("ses").per_second(5)), &batch("m", 2), 20).await;
         assert_eq!(words(&report), "completed completed", "{kind:?}");
         assert!((7..10).contains(&world.runs()[0].1.as_secs()), "{kind:?}: {:?}", world.runs());
-        assert_eq!(logs.with("refuses the records of their limit").len(), said, "{kind:?}");
+        assert_eq!(logs.with("since the records of their limit cannot be used").len(), said, "{kind:?}");
         assert!(logs.with("has to be allowed").is_empty(), "{kind:?}");
     }
 }

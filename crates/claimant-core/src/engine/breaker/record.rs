@@ -47,7 +47,7 @@ impl BreakerRecord {
     pub(crate) fn lacks(error: &StoreError) -> &'static str {
         match error.kind() {
             StoreErrorKind::Denied => {
-                "the store refuses its record: the role has to be allowed keys that begin with claimant-breaker#"
+                "the store refuses its record: the role or user has to be allowed keys that begin with claimant-breaker#"
             }
             kind if kind.is_transient() => "the store gave no answer",
             _ => "its record cannot be written",

@@ -226,11 +226,13 @@ impl SharedLimit {
     /// Logs once what another try does not fix.
     fn warn(&self, asker: Asker<'_>, error: &StoreError) {
         if !error.kind().is_transient() && !std::mem::replace(&mut self.state().warned.refused, true) {
-            let fix = match error.kind() {
-                StoreErrorKind::Denied => ": the role or user has to be allowed keys that begin with claimant-rate#",
-                _ => "",
+            let why = match error.kind() {
+                StoreErrorKind::Denied => {
+                    "the store refuses the records of their limit: the role or user has to be allowed keys that begin with claimant-rate#"
+                }
+                _ => "the records of their limit cannot be used",
             };
-            tracing::error!(consumer = %asker.consumer, downstream = self.own().downstream, error = %Chain(error), "messages wait, since the store refuses the records of their limit{fix}");
+            tracing::error!(consumer = %asker.consumer, downstream = self.own().downstream, error = %Chain(error), "messages wait, since {why}");
         }
     }
 
