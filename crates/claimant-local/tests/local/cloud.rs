@@ -163,7 +163,7 @@ async fn endpoints_answer_who_calls_this_machine_by_a_name_of_its_own() {
             ["host: localhost\r\n", "host: 127.0.0.1:1\r\norigin: http://localhost:3000\r\n", "host: [::1]\r\n"]
         {
             let answer = http::asked(address, "GET /", headers, "").await;
-            assert!(!answer.starts_with("HTTP/1.1 403"), "{headers}: {answer}");
+            assert!(http::parts(&answer).0 != 403, "{headers}: {answer}");
         }
     }
     cloud.stop().await;
