@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// Of 1,000 pieces of traffic, this many are late.
 const DELAYED: u32 = 60;
-/// Of 1,000 pieces, this many are lost, and the connection with them.
+/// Of 1,000 pieces, this many are lost, and the connection with them; half of the answers among them after their first half.
 const CUT: u32 = 40;
 /// Of 1,000 answers, this many are lost without a word: the connection stays open.
 const SILENT: u32 = 15;
