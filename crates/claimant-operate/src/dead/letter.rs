@@ -95,8 +95,8 @@ impl DeadLetter {
         let number = |name| system.get(&name).and_then(|text: &String| text.parse().ok());
         let attributes: BTreeMap<_, _> = message.message_attributes.unwrap_or_default().into_iter().collect();
         let text = |name: &str| attributes.get(name).and_then(|value| value.string_value()).map(str::to_owned);
-        let request = unsent::Request::read(message.body.as_deref().unwrap_or_default());
-        let is_unsent = attributes.contains_key(unsent::SCHEDULE) || request.is_some();
+        // Not by its body, of which perhaps no more than its beginning is here.
+        let is_unsent = unsent::is_of_schedule(&attributes);
         let origin = match (system.get(&System::DeadLetterQueueSourceArn), attributes.contains_key(OUTCOME)) {
             (Some(source), _) => Origin::Moved { source: source.clone() },
             (None, true) => Origin::Copied,
@@ -118,13 +118,15 @@ impl DeadLetter {
         let redrives = text(REDRIVES).and_then(|count| count.parse().ok()).unwrap_or(0_u32).saturating_add(redriven);
         let why = match origin {
             Origin::Moved { .. } => Why { outcome: Some(MOVED.to_owned()), error: None, attempt: None, ..said },
-            Origin::Unsent => Why { error: Some(unsent::error(text(unsent::CODE).as_deref())), ..said },
-            Origin::Copied | Origin::Sent => said,
+            Origin::Unsent | Origin::Sent if attributes.contains_key(unsent::SCHEDULE) => {
+                Why { error: Some(unsent::error(text(unsent::CODE).as_deref())), ..said }
+            }
+            Origin::Copied | Origin::Unsent | Origin::Sent => said,
         };
-        let mut earlier_ids: Vec<String> = match request.filter(|_| origin == Origin::Unsent) {
-            Some(request) => request.earlier_ids(),
-            None => EARLIER_IDS.into_iter().filter_map(text).collect(),
-        };
+        let request = unsent::Request::read(message.body.as_deref().unwrap_or_default());
+        let request = request.filter(|_| is_unsent || origin == Origin::Sent);
+        let inside = request.iter().flat_map(unsent::Request::earlier_ids);
+        let mut earlier_ids: Vec<String> = inside.chain(EARLIER_IDS.into_iter().filter_map(text)).collect();
         earlier_ids.dedup();
         earlier_ids.retain(|id| *id != message_id);
         let group = system.get(&System::MessageGroupId).cloned();
@@ -365,21 +367,26 @@ mod tests {
             }
             DeadLetter::read(message.build()).unwrap()
         };
-        let said = [("SCHEDULE_ARN", "arn:s"), ("ERROR_CODE", "NonExistentQueue"), ("ERROR_MESSAGE", "secret")];
-        let (no_queue, no_code) =
-            ("a schedule could not send it: NonExistentQueue", "a schedule could not send it: it is not said why");
-        for (body, attributes, why, ids) in [
-            (&*request, &said[..], no_queue, &["first"][..]),
-            // Where it is cut short, it is known by its attributes; where it had no room for them, by its body.
-            (&request[..40], &said, no_queue, &[]),
-            (&request, &[], no_code, &["first"]),
+        let sends = ("TARGET_ARN", "arn:aws-cn:scheduler:::aws-sdk:sqs:sendMessage");
+        let said = [("SCHEDULE_ARN", "arn:s"), ("ERROR_CODE", "NonExistentQueue"), ("ERROR_MESSAGE", "secret"), sends];
+        let other = [said[0], said[1], ("TARGET_ARN", "arn:aws:lambda:us-east-1:123456789012:function:f")];
+        let (no_queue, no_reason) = ("a schedule could not send it: NonExistentQueue", "sent here without a reason");
+        for (body, attributes, origin, why, ids) in [
+            (&*request, &said[..], Origin::Unsent, no_queue, &["first"][..]),
+            // By its attributes, however much of its body is here; where it had no room for them, by none.
+            (&request[..40], &said, Origin::Unsent, no_queue, &[]),
+            (&request, &[], Origin::Sent, no_reason, &["first"]),
+            // What another schedule could not call.
+            (r#"{"secret":1}"#, &other, Origin::Sent, no_queue, &[]),
         ] {
             let letter = of(body, attributes);
-            assert_eq!((&letter.origin, &*letter.cause()), (&Origin::Unsent, why));
+            assert_eq!((&letter.origin, &*letter.cause()), (&origin, why));
             assert_eq!(letter.earlier_ids, ids);
             assert!(!letter.to_json(false).to_string().contains("secret"));
         }
-        let copied = of(&request, &[("claimant-outcome", "rejected"), ("claimant-error", "no")]);
+        let copied =
+            of(&request, &[("claimant-outcome", "rejected"), ("claimant-error", "no"), ("claimant-message-id", "own")]);
+        assert_eq!(copied.earlier_ids, ["own"]);
         assert_eq!(
             (copied.origin, copied.why.error.as_deref()),
             (Origin::Copied, Some("no")),

@@ -56,5 +56,5 @@ pub use queue::DeadLetterQueue;
 pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report, Unseen};
 pub use save::SaveFile;
 pub use selection::{By, Ids, Selection};
-pub(crate) use unsent::{Request, is_no_message};
+pub(crate) use unsent::{Request, is_no_message, is_request};
 pub use walk::LOOKED_AT_MAX;

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::field::FieldPath;
 use super::letter::{DeadLetter, Origin};
-use super::unsent::{Request, is_no_message};
+use super::unsent::{Request, is_no_message, is_request};
 use crate::text::has_same_lines;
 
 /// What is changed of bodies before they are sent back.
@@ -105,17 +105,26 @@ pub(super) fn copy(letter: &DeadLetter, edit: &Edit, id: usize, fifo: bool) -> R
     Ok(Outgoing { entry: entry.build().map_err(unbuilt)?, bytes, group: letter.group.clone().filter(|_| fifo) })
 }
 
-/// Checks that a letter is no request of a schedule, which a queue would get as a body. Whoever gives a body means it.
+/// Checks that no queue gets the request of a schedule as a body: as the letter has it, or as it is typed of it. Whoever gives a body means it.
 ///
 /// # Errors
 /// When it is one.
 pub(super) fn check_message(letter: &DeadLetter, edit: &Edit) -> Result<(), Error> {
-    let is_request = match edit {
-        Edit::None | Edit::Fields(_) => letter.origin == Origin::Unsent,
-        Edit::Typed(body) => Request::read(body).is_some(),
+    let is_sent_as_body = match edit {
+        Edit::None | Edit::Fields(_) => true,
+        Edit::Typed(body) => has_same_lines(body, letter.body()) || Request::read(body).is_some(),
         Edit::Body(_) => false,
     };
-    if is_request { Err(is_no_message()) } else { Ok(()) }
+    if is_sent_as_body && is_unsent(letter) { Err(is_no_message()) } else { Ok(()) }
+}
+
+/// Returns whether a letter is the request of a schedule: where the queue had no room for its attributes, by its body alone.
+fn is_unsent(letter: &DeadLetter) -> bool {
+    match letter.origin {
+        Origin::Unsent => true,
+        Origin::Sent => Request::read(letter.body()).is_some(),
+        Origin::Copied | Origin::Moved { .. } => is_request(&letter.content.attributes, letter.body()),
+    }
 }
 
 fn unbuilt(error: aws_sdk_sqs::error::BuildError) -> Error {
@@ -258,6 +267,33 @@ mod tests {
     fn the_request_of_a_schedule_is_no_body() {
         let request = r#" {"QueueUrl":"https://sqs/1/q","MessageBody":"{\"a\":1}","MessageGroupId":"g"}"#;
         let sent = |body: &str, edit: &Edit| check_message(&letter(None, body, &[]), edit);
+        let schedule = ("SCHEDULE_ARN", "arn:s");
+        let sends = ("TARGET_ARN", "arn:aws:scheduler:::aws-sdk:sqs:sendMessage");
+        let (copied, cut) = (("claimant-outcome", "rejected"), &request[..40]);
+        let is_cut = ("IS_PAYLOAD_TRUNCATED", "true");
+        let typed = |body: &str| Edit::Typed(body.to_owned());
+        for (is_sent, moved, attributes, body, edit) in [
+            (false, false, &[schedule, sends, is_cut][..], cut, Edit::None),
+            (false, false, &[schedule, sends, is_cut], cut, typed(cut)),
+            (true, false, &[schedule, sends, is_cut], cut, typed("{}")),
+            // Wherever SQS, or a function that got it as a body, has put it.
+            (false, true, &[schedule, sends], request, Edit::None),
+            (false, true, &[schedule, sends, is_cut], cut, Edit::None),
+            (false, true, &[schedule], request, typed(request)),
+            (false, false, &[schedule, copied], request, Edit::None),
+            // A consumer's own, and what is of another schedule.
+            (true, true, &[], request, Edit::None),
+            (true, true, &[], request, typed(request)),
+            (true, false, &[copied], request, Edit::None),
+            (true, true, &[schedule, sends], "{}", Edit::None),
+            (true, false, &[schedule, ("TARGET_ARN", "arn:aws:sqs:us-east-1:123456789012:q")], "{}", Edit::None),
+        ] {
+            let mut letter = letter(None, body, attributes);
+            if moved {
+                letter.origin = Origin::Moved { source: "arn:aws:sqs:us-east-1:123456789012:unsent".to_owned() };
+            }
+            assert_eq!(check_message(&letter, &edit).is_ok(), is_sent, "{letter:?} {body}");
+        }
         assert!(sent(request, &Edit::None).unwrap_err().to_string().contains("--cli-input-json"));
         assert!(sent(request, &Edit::Typed(request.to_owned())).is_err());
         assert!(sent(request, &Edit::Body(request.to_owned())).is_ok(), "whoever writes a body means it");

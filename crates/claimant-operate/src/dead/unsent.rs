@@ -3,15 +3,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use aws_sdk_sqs::types::MessageAttributeValue;
 use claimant_core::Error;
 use claimant_core::own_attributes::EARLIER_IDS;
 use serde::Deserialize;
 
-/// The attribute by which such a letter is known, also where its body is cut short.
+/// The attribute with the schedule of a letter: of one that sends a message, or that calls something else.
 pub(super) const SCHEDULE: &str = "SCHEDULE_ARN";
 
 /// The attribute with what SQS called the last error.
 pub(super) const CODE: &str = "ERROR_CODE";
+
+/// The attribute with what the schedule has called, and the end of its value where that is to send a message.
+const TARGET: (&str, &str) = ("TARGET_ARN", ":aws-sdk:sqs:sendMessage");
+
+/// The attribute that says whether the body is cut short.
+const CUT: &str = "IS_PAYLOAD_TRUNCATED";
 
 /// The longest code that is shown.
 const CODE_MAX: usize = 100;
@@ -46,6 +53,24 @@ impl<'a> Request<'a> {
         let text = |name| Some(self.message_attributes.get(name)?.string_value.as_deref()?.to_owned());
         EARLIER_IDS.into_iter().filter_map(text).collect()
     }
+}
+
+type Attributes = BTreeMap<String, MessageAttributeValue>;
+
+/// Returns whether these are the attributes of the request of a schedule that could not send its message: whatever is known of its body.
+pub(super) fn is_of_schedule(attributes: &Attributes) -> bool {
+    let target = text(attributes, TARGET.0);
+    attributes.contains_key(SCHEDULE) && target.is_none_or(|target| target.ends_with(TARGET.1))
+}
+
+/// Returns whether a message is such a request, wherever it went from the queue that it was left in. It may be cut short.
+pub(crate) fn is_request(attributes: &Attributes, body: &str) -> bool {
+    let is_cut = || text(attributes, CUT) == Some("true");
+    is_of_schedule(attributes) && (Request::read(body).is_some() || is_cut())
+}
+
+fn text<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
+    attributes.get(name)?.string_value()
 }
 
 /// Returns why it is not sent to a queue, which would get it as a body.
