@@ -74,7 +74,10 @@ async fn sent(console: &Console, act: &Act) -> Result<Done, Error> {
     let fresh = if is_as_before { NUMBER.to_owned() } else { fresh_number(now) };
     let number = fields.get("number").map_or(fresh, str::to_owned);
     let body = match &before {
-        Some(before) if body.is_none() || is_as_shown(act, before) => Some(before.body.clone()),
+        Some(before) if body.is_none() || is_as_shown(act, before) => {
+            before.check_message(place)?;
+            Some(before.body.clone())
+        }
         _ => body,
     };
     let mut batch = batch(fields, body)?;

@@ -7,7 +7,7 @@ use claimant_core::Error;
 use serde::Deserialize;
 
 use crate::attribute::of_producer;
-use crate::dead::{Request, is_no_message};
+use crate::dead::{Request, is_no_message, is_request};
 use crate::http;
 use crate::place::Place;
 use crate::queue::Queue;
@@ -49,16 +49,24 @@ impl SentBefore {
             .map_err(|e| Error::new(format!("{control} is no control endpoint of a local cloud")).caused_by(e))
     }
 
+    /// Checks that it can be sent as it was.
+    ///
+    /// # Errors
+    /// When it is the request of a schedule that could not send its message.
+    pub fn check_message(&self, place: &Place) -> Result<(), Error> {
+        let own = self.queue.as_deref().and_then(|name| place.queue(name));
+        // Its queue may have had no room for its attributes.
+        let is_left = || own.is_some_and(|own| own.is_dead_letter_queue) && Request::read(&self.body).is_some();
+        if is_request(&self.attributes, &self.body) || is_left() { Err(is_no_message()) } else { Ok(()) }
+    }
+
     /// Returns the queue that it is sent to again: its own, or the only one that its dead-letter queue serves.
     ///
     /// # Errors
-    /// When that is not known, or it is the request of a schedule that could not send it.
+    /// When that is not known.
     pub fn queue<'p>(&self, place: &'p Place) -> Result<&'p Queue, Error> {
         let unknown = || Error::invalid("the queue of the message is not known: say which queue is meant");
         let own = place.queue(self.queue.as_deref().ok_or_else(unknown)?).ok_or_else(unknown)?;
-        if own.is_dead_letter_queue && Request::read(&self.body).is_some() {
-            return Err(is_no_message());
-        }
         let served = |queue: &&Queue| place.dead_letter_queues_of(queue).contains(&own.name.as_str());
         let served: Vec<_> = place.queues.iter().filter(served).collect();
         match served.as_slice() {

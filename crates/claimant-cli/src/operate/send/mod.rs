@@ -193,7 +193,11 @@ pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
 /// The message that is to be sent again, if one is.
 async fn before(place: &Place, what: &What) -> Result<Option<SentBefore>, Error> {
     match &what.message {
-        Some(id) => SentBefore::of(place, id).await.map(Some),
+        Some(id) => {
+            let before = SentBefore::of(place, id).await?;
+            before.check_message(place)?;
+            Ok(Some(before))
+        }
         None => Ok(None),
     }
 }
