@@ -101,9 +101,13 @@ pub(crate) fn not_made(what: &str, why: &str) -> Error {
     Error::invalid(format!("{what}: the request cannot be made: {why}"))
 }
 
-/// Returns the error where the answer, with this HTTP status, has no error code, as all of this service's have.
+/// Returns the error where the answer, with this HTTP status, has no error code, as all errors of this service have: of a success, it cannot
+/// be read.
 pub(crate) fn not_of(what: &str, service: &str, status: u16) -> Error {
-    let why = endpoints::not_of(service, &format!("status {status}, without an error code"));
+    let why = match status {
+        ..400 => endpoints::unread(service, status),
+        _ => endpoints::not_of(service, &format!("status {status}, without an error code")),
+    };
     Error::new(format!("{what}: {why}")).of_kind(ErrorKind::Unavailable)
 }
 

@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::aws::Server;
+
+/// What is said where SQS's answer is a success that cannot be read.
+const UNREAD: &str = "it is not known whether orders took it: what answered is not SQS, or its answer broke off: status 200, without an error code";
 use crate::console::{lossy, shop::shop};
 use crate::deployed::resources;
 
@@ -59,7 +62,14 @@ fn what_is_refused_is_not_sent() {
         ),
         (
             |request| if request.contains("SendMessageBatch") { (200, "<html>".to_owned()) } else { shop(request) },
-            "it is not known whether orders took it: what answered is not SQS: status 200, without an error code",
+            UNREAD,
+        ),
+        (
+            |request| match request.contains("SendMessageBatch") {
+                true => (200, r#"{"Successful": [{"Id": "0""#.to_owned()),
+                false => shop(request),
+            },
+            UNREAD,
         ),
     ] {
         let (code, out, _) = send(&Server::start(answer), &[]);
