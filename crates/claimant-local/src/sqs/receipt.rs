@@ -55,9 +55,11 @@ pub(super) fn received(queue_id: &str, key: Key, message: &Message) -> Received 
     Received { receipt_handle: write(queue_id, key, message.receives.here), ..shown(message, usize::MAX) }
 }
 
-/// The message as it is, without what would delete it, and with so many bytes of its body at most.
+/// The message as it is, without what would delete it, and with so many bytes of its body at most. What a schedule could not send has all of
+/// it: the ids that its message had are inside.
 pub(super) fn shown(message: &Message, body_max: usize) -> Received {
     let body = &message.content.body;
+    let body_max = if message.content.attributes.contains_key("SCHEDULE_ARN") { usize::MAX } else { body_max };
     let some = |name: &str, value: &Option<String>| value.clone().map(|value| (name.to_owned(), value));
     let first_received_ms = message.receives.first_ms.unwrap_or(message.sent_ms);
     let always = [
