@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_sqs::types::QueueAttributeName;
+use claimant_aws::is_standard_queue_arn;
 use claimant_aws::mapping::EventSourceMapping;
 use claimant_core::error::Chain;
 use claimant_core::{Error, ErrorKind};
@@ -60,7 +61,12 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
             queues.add(arn, &name).await?;
         }
         if let Some(arn) = named(UNSENT_VARIABLE).filter(|arn| !arn.is_empty()) {
-            queues.add_unsent(&arn, &name, &reads).await?;
+            let of = format!("{UNSENT_VARIABLE} of {name} names {}", name_of_arn(&arn));
+            let region = place.aws().region().map(AsRef::as_ref);
+            match why_not_unsent(&arn, region, &sources) {
+                Some(why) => queues.left_out.push(format!("{of}, which is left out: {why}")),
+                None => queues.add_unsent(&arn, &of, &reads).await?,
+            }
         }
         let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
         let dead_letter_queue = copies_to.clone().map(|url| queues.keep(Queue::at(url)).name.clone());
@@ -122,12 +128,11 @@ impl Queues {
         Ok(())
     }
 
-    /// Adds the queue for what schedules of the function, which reads these queues, could not send.
-    async fn add_unsent(&mut self, arn: &str, function: &str, reads: &[String]) -> Result<(), Error> {
+    /// Adds the queue for what schedules of a function, which reads these queues, could not send.
+    async fn add_unsent(&mut self, arn: &str, of: &str, reads: &[String]) -> Result<(), Error> {
         let name = name_of_arn(arn);
         let found = queue(&self.sqs, arn).await;
-        let of = format!("{UNSENT_VARIABLE} of {function} names {name}");
-        let Some(unsent) = self.known(found, &of)? else { return Ok(()) };
+        let Some(unsent) = self.known(found, of)? else { return Ok(()) };
         self.keep(unsent).is_dead_letter_queue = true;
         for read in self.found.values_mut().filter(|queue| reads.contains(&queue.name)) {
             if !read.unsent.iter().any(|known| known == name) {
@@ -148,6 +153,19 @@ impl Queues {
             found => found.map(Some),
         }
     }
+}
+
+/// Returns why this is not taken for the ARN of a queue for what schedules could not send: there may be none, or its messages are at work.
+fn why_not_unsent(arn: &str, region: Option<&str>, sources: &[(String, String)]) -> Option<String> {
+    if !is_standard_queue_arn(arn) {
+        return Some("that is not the ARN of a standard queue".to_owned());
+    }
+    let its_region = arn.split(':').nth(3).unwrap_or_default();
+    if region.is_some_and(|region| region != its_region) {
+        return Some(format!("it is in {its_region}"));
+    }
+    let (reader, _) = sources.iter().find(|(_, queue)| queue == arn)?;
+    Some(format!("{reader} reads it, so its messages are at work"))
 }
 
 /// What to look at where a stack is not what is meant.

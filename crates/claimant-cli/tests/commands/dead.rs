@@ -299,7 +299,12 @@ async fn what_schedules_could_not_send_is_found_and_not_sent_as_it_is() {
     let said = [("ERROR_CODE", "NonExistentQueue"), ("SCHEDULE_ARN", "arn:aws:scheduler:x")];
     let message_attributes = said.map(|(name, value)| (name.to_owned(), attribute(value))).into();
     let letter = NewMessage { message_attributes, ..NewMessage::new(request.to_string()) };
-    world.cloud.sqs().send("Unsent", letter).unwrap();
+    let id = world.cloud.sqs().send("Unsent", letter).unwrap().message_id;
+    for queue in [None, Some("Later")] {
+        let send: Vec<_> = ["send"].into_iter().chain(queue).chain(["--message", &id]).collect();
+        let (code, out, err) = world.claimant(&send).await;
+        assert!(code == 2 && err.contains("--cli-input-json file://FILE"), "{queue:?}: {out}{err}");
+    }
     let why = "a schedule could not send it: NonExistentQueue";
     for queue in [&[][..], &["--queue", "Later"], &["--queue", "Unsent"]] {
         let (code, out, err) = world.claimant(&[&["dead", "list"], queue].concat()).await;
@@ -314,6 +319,26 @@ async fn what_schedules_could_not_send_is_found_and_not_sent_as_it_is() {
     let listed = stack.args(["dead", "list", "--stack", "local"]).envs(world.cloud.variables()).output().await.unwrap();
     assert!(String::from_utf8_lossy(&listed.stdout).contains(why), "{listed:?}");
     world.cloud.stop().await;
+}
+
+/// A wrong value of the variable makes no dead-letter queue of one at work, and breaks no command of the stack.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_queue_of_schedules_is_left_out() {
+    for (value, why) in [
+        ("!GetAtt Later.Arn", "so its messages are at work"),
+        ("arn:aws:sqs:eu-west-1:000000000000:Later", "it is in eu-west-1"),
+        ("https://sqs.us-east-1.amazonaws.com/000000000000/Unsent", "that is not the ARN of a standard queue"),
+    ] {
+        let world = World::of(&LATER.replace("!GetAtt Unsent.Arn", value)).await;
+        let (code, out, err) = world.claimant(&["dead", "discard", "--all", "--yes", "--queue", "Later"]).await;
+        assert!(code == 2 && err.contains("Later has no dead letters: Wait reads it"), "{value}: {out}{err}");
+        let mut stack = tokio::process::Command::new(env!("CARGO_BIN_EXE_claimant"));
+        let listed = stack.args(["list", "--stack", "local"]).envs(world.cloud.variables()).output().await.unwrap();
+        let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+        let left_out = "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN of Wait names ";
+        assert!(said.contains(left_out) && said.contains(why), "{value}: {said}");
+        world.cloud.stop().await;
+    }
 }
 
 /// The queue whose messages are at work is none of them, however it is named.

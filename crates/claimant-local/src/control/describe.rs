@@ -27,19 +27,20 @@ pub fn describe(
     sqs: &Sqs,
     variables: &[(String, String)],
 ) -> Value {
+    let is_read = |name: &str| stack.functions.iter().any(|function| reads(function, name));
     let unsent = |function: &'_ FunctionSpec| {
         let arn = function.environment.get(UNSENT_VARIABLE)?;
-        arn::local_queue_name(arn).map(str::to_owned)
+        // A queue whose messages are at work is none of dead letters.
+        arn::local_queue_name(arn).filter(|name| !is_read(name)).map(str::to_owned)
     };
     let queue = |queue: &QueueSpec| {
-        let reads = |function: &&FunctionSpec| function.mappings.iter().any(|mapping| mapping.queue == queue.name);
         json!({
             "name": queue.name,
             "logical_id": queue.logical_id,
             "url": sqs.queue_url(&queue.name),
             "dead_letter_queue": queue.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue),
             "is_dead_letter_queue": stack.functions.iter().filter_map(unsent).any(|name| name == queue.name),
-            "unsent": stack.functions.iter().filter(reads).filter_map(unsent).collect::<Vec<_>>(),
+            "unsent": stack.functions.iter().filter(|f| reads(f, &queue.name)).filter_map(unsent).collect::<Vec<_>>(),
         })
     };
     let function = |function: &FunctionSpec| {
@@ -64,4 +65,8 @@ pub fn describe(
         "queues": stack.queues.iter().map(queue).collect::<Vec<_>>(),
         "functions": stack.functions.iter().map(function).collect::<Vec<_>>(),
     })
+}
+
+fn reads(function: &FunctionSpec, queue: &str) -> bool {
+    function.mappings.iter().any(|mapping| mapping.queue == queue)
 }
