@@ -22,7 +22,7 @@ const RECEIVED_MAX: usize = 2_000;
 
 /// Its record is the same while a schedule is to send the message again.
 const MAY_WAIT: &str = " Or it waits for a schedule that sends it again: if so, the function's log says \"message is scheduled\", and when, for \
-                        the message below.";
+                        the message below, as message_id or first_message_id: the newest line holds.";
 
 /// Explain a key: its record in words, its dead letters, and what would happen if its message came now.
 ///

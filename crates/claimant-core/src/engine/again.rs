@@ -10,6 +10,7 @@ use crate::backoff;
 use crate::clock::Timestamp;
 use crate::key::MessageId;
 use crate::limits::VISIBILITY_MAX_S;
+use crate::message::Message;
 use crate::queue::{Queue, SendAgain, confirmed};
 use crate::report::{Entry, Outcome};
 
@@ -18,9 +19,15 @@ use crate::report::{Entry, Outcome};
 pub(crate) struct SentAgain(BTreeMap<MessageId, bool>);
 
 impl SentAgain {
-    /// Schedules those of these messages that are to be sent again, one entry for each, until `by`. Where a queue delivered one twice,
-    /// once.
-    pub(crate) async fn of(entries: &[Entry], queue: &dyn Queue, now: Timestamp, by: Instant) -> Self {
+    /// Schedules those of these messages of a batch that are to be sent again, one entry for each, until `by`. Where a queue delivered one
+    /// twice, once.
+    pub(crate) async fn of(
+        entries: &[Entry],
+        batch: &[Message],
+        queue: &dyn Queue,
+        now: Timestamp,
+        by: Instant,
+    ) -> Self {
         let (mut sent, mut messages) = (Self::default(), Vec::new());
         for (index, entry) in entries.iter().enumerate() {
             let Some(after) = after(entry) else { continue };
@@ -35,7 +42,10 @@ impl SentAgain {
         for (SendAgain { index, at, .. }, confirmed) in messages.iter().zip(confirmed) {
             let message_id = &entries[*index].message_id;
             if confirmed {
-                tracing::info!(message_id = %message_id, at = at.to_utc(), "message is scheduled to be sent to its queue again");
+                // The record of its key has that one.
+                let first = batch.get(*index).map(Message::first_id).filter(|first| first != message_id);
+                let first_message_id = first.as_ref().map(tracing::field::display);
+                tracing::info!(message_id = %message_id, first_message_id, at = at.to_utc(), "message is scheduled to be sent to its queue again");
                 sent.0.insert(message_id.clone(), true);
             } else {
                 tracing::warn!(message_id = %message_id, "message is not known to be scheduled: it comes back after the longest time that a queue can hide it, or after the queue's visibility timeout, unless it is dead-lettered after this receive");

@@ -250,6 +250,7 @@ async fn a_copy_is_the_same_work_without_a_rule_for_keys_too() {
     let time = || InvocationTime::new(router.now(), router.now().plus(TIMEOUT), Duration::from_millis(500));
     let queue = Scheduling::default();
     let mut message = Message::new("m0", "x 1 ok\nx 2 259200").unwrap();
+    let logs = Logs::record();
     let mut outcomes = Vec::new();
     for number in 1..=4 {
         outcomes.push(words(router.process(std::slice::from_ref(&message), time(), &queue).await.all()));
@@ -258,6 +259,9 @@ async fn a_copy_is_the_same_work_without_a_rule_for_keys_too() {
     // Its attempts are counted on, and what was done stays done. After the last one no schedule sends it again, only to be rejected.
     assert_eq!(outcomes, ["scheduled", "scheduled", "retry", "rejected"]);
     assert_eq!(*runs.lock().unwrap(), ["1 ok", "2 259200", "2 259200", "2 259200"]);
+    // Each line has the id that the record has.
+    let lines = logs.with("message is scheduled");
+    assert!(lines.iter().all(|line| line.contains("m0")) && lines[1].contains("m1"), "{lines:?}");
 }
 
 /// The schedule may be there without an answer: its message and the copy are one.
