@@ -671,6 +671,8 @@ async fn what_is_odd_is_shown_as_it_is_or_refused_in_words() {
     let hashed = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new("b").unwrap());
     world.completed(hashed.as_str()).await;
     assert!(world.html("/keys/order%23b").await.contains(hashed.as_str()));
+    let (status, answer) = world.post("/keys/order%23b", &json!({ "act": "forget", "force": true })).await;
+    assert_eq!((status, answer["result"]["record"].as_str()), (200, Some(hashed.as_str())), "the record that is shown");
     world.cloud.stop().await;
 }
 

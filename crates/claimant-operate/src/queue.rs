@@ -36,11 +36,14 @@ impl Queue {
         Self { name, logical_id: None, url, dead_letter_queue: None, is_dead_letter_queue: false, unsent: Vec::new() }
     }
 
-    /// Returns whether this is its name, or its URL, with whichever of SQS's hosts for its Region.
+    /// Returns whether this is its name, or its URL, with whichever of SQS's hosts for its Region. A host that is of no Region, such as a local
+    /// cloud's, is that one alone.
     #[must_use]
     pub fn is_called(&self, called: &str) -> bool {
+        let is_of_region = |arn: &String| arn.split(':').nth(3).is_some_and(|region| !region.is_empty());
         let is_it = |arn| queue_arn(&self.url, ANYWHERE) == Some(arn);
-        self.name == called || self.url == called || queue_arn(called, ANYWHERE).is_some_and(is_it)
+        let of_region = queue_arn(called, ANYWHERE).filter(is_of_region);
+        self.name == called || self.url == called || of_region.is_some_and(is_it)
     }
 
     /// Returns whether this is its name in the template. A FIFO queue's may end in `.fifo`, too, as a local cloud names it.
@@ -80,5 +83,8 @@ mod tests {
         }
         let standard = Queue { logical_id: Some("Orders".to_owned()), ..Queue::at("http://127.0.0.1:1/1/orders") };
         assert_eq!(["Orders", "Orders.fifo"].map(|called| standard.is_of(called)), [true, false]);
+        // Another emulator has queues of its own, whose account and name are the same.
+        let urls = ["http://127.0.0.1:1/1/orders", "http://127.0.0.1:2/1/orders", "http://localhost:1/1/orders"];
+        assert_eq!(urls.map(|url| standard.is_called(url)), [true, false, false]);
     }
 }

@@ -4,8 +4,8 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::get;
+use claimant_core::Error;
 use claimant_core::protocol::Act as OnKey;
-use claimant_core::{Error, RecordId};
 use claimant_operate::keys::{Acted, Inspection, Keys, Order, Version, operator, record_lines};
 use claimant_operate::open::find;
 use claimant_operate::pauses::{Pause, breaker, paused_by};
@@ -89,7 +89,7 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     // A program may mean the record as it is.
     let shown = if act.is_typed { Some(act.fields.required(VERSION)?) } else { act.fields.narrowing(VERSION)? };
     let shown = shown.map(Version::from);
-    let (id, store) = find(console.stores().await?, &[RecordId::from_stored(key)?]).await?;
+    let (id, store) = find(console.stores().await?, &Keys::ids(key, None)?).await?;
     let order = Order {
         id: id.clone(),
         act: on_key,
