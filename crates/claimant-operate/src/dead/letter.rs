@@ -123,8 +123,9 @@ impl DeadLetter {
             }
             Origin::Copied | Origin::Unsent | Origin::Sent => said,
         };
-        let request = unsent::Request::read(message.body.as_deref().unwrap_or_default());
-        let request = request.filter(|_| is_unsent || origin == Origin::Sent);
+        let may_be_request = is_unsent || origin == Origin::Sent;
+        let body = message.body.as_deref().filter(|_| may_be_request);
+        let request = body.and_then(unsent::Request::read);
         let inside = request.iter().flat_map(unsent::Request::earlier_ids);
         let mut earlier_ids: Vec<String> = inside.chain(EARLIER_IDS.into_iter().filter_map(text)).collect();
         earlier_ids.dedup();
