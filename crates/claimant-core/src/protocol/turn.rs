@@ -43,8 +43,16 @@ pub(super) struct Turn {
 
 impl Turn {
     pub(super) fn new(now: Instant) -> Self {
-        let (since, had_at, wanted_until, listen_at, told_at) = (now, now, now, now, now);
-        Self { since, had_at, wanted_until, listen_at, told_at, refused_without: 0, refused_with: 0, marks: false }
+        Self {
+            since: now,
+            had_at: now,
+            wanted_until: now,
+            listen_at: now,
+            told_at: now,
+            refused_without: 0,
+            refused_with: 0,
+            marks: false,
+        }
     }
 
     /// Notes that the process has a slot.
