@@ -28,8 +28,8 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use bounded::Bounded;
 pub(crate) use bounded::Collected;
+use bounded::{Bounded, Bounds};
 use dialer::{Dialer, TLS};
 pub(crate) use failure::{cause, is_connect};
 use hyper::Response;
@@ -44,8 +44,9 @@ use tokio::time::timeout;
 ///
 /// It speaks HTTP/1.1 and trusts the machine's certificates. Its first request over TLS reads those, unless that was done before.
 ///
-/// An answer of more than 256 MiB, which is more than AWS says where nothing is streamed, is `SdkError::ResponseError`, whatever its status:
-/// clients with retries send its request again. That is so of each error, and of a success
+/// An answer that is longer than AWS's are, where nothing is streamed, is `SdkError::ResponseError`, whatever its status: clients with
+/// retries send its request again. That is an error of more than 1 MiB, or of 256 MiB to a request of `application/x-amz-json-*` or
+/// `application/cbor`, and a success of more than 256 MiB
 ///
 /// - to a request of `application/x-amz-json-*` or `application/cbor`, as DynamoDB's and SQS's, and to `PUT` and `DELETE`: unless it is an
 ///   event stream,
@@ -144,7 +145,7 @@ impl HttpConnector for Connector {
         if let Some(capture) = request.extensions().get::<CaptureSmithyConnection>() {
             capture.set_connection_retriever(move || metadata(&connection));
         }
-        let is_streamed = bounded::is_streamed(&request);
+        let bounds = Bounds::of(&request);
         let (answer, within) = (self.pool.request(request), self.read_timeout);
         HttpConnectorFuture::new(async move {
             let answer = match within {
@@ -152,7 +153,7 @@ impl HttpConnector for Connector {
                 Some(limit) => timeout(limit, answer).await.map_err(|_| failure::no_answer(limit))?,
             };
             let (head, body) = answer.map_err(failure::of)?.into_parts();
-            let body = SdkBody::from_body_1_x(Bounded::new(&head, is_streamed, body));
+            let body = SdkBody::from_body_1_x(Bounded::new(&head, &bounds, body));
             HttpResponse::try_from(Response::from_parts(head, body))
                 .map_err(|error| ConnectorError::other(error.into(), None))
         })

@@ -79,14 +79,21 @@ fn last_line(report: &Report, level: Level) -> String {
     let unknown: usize = report.tallies.values().map(|tally| tally.unknown).sum();
     let asked: usize = report.tallies.values().map(|tally| tally.fine + tally.found + tally.unknown).sum();
     let mut line = format!(
-        "{} checks, {asked} answers: {errors} errors, {warnings} warnings, {notes} notes, {} accepted, {unknown} not known",
+        "{} checks, {asked} answers: {}, {}, {}, {} accepted, {unknown} not known",
         report.tallies.len(),
+        counted(errors, "error"),
+        counted(warnings, "warning"),
+        counted(notes, "note"),
         report.accepted.len()
     );
     let hidden = report.findings.len() - report.from(level).count();
     if hidden > 0 {
-        let _ = write!(line, "; {hidden} of them are not shown (--level note)");
+        let _ = write!(line, "; {hidden} of these not shown (--level note)");
     }
     line.push('\n');
     line
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

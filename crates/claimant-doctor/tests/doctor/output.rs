@@ -48,9 +48,9 @@ fn text_has_the_worst_first_and_explains_each_check_once() {
         "{shown}"
     );
     assert!(shown.lines().all(|line| line.chars().count() <= 80 || line.contains(", check ") || line.contains("http")));
-    assert!(shown.contains("1 errors, 1 warnings, 1 notes, 1 accepted"), "{shown}");
+    assert!(shown.contains("1 error, 1 warning, 1 note, 1 accepted"), "{shown}");
     let errors = text(&report, Level::Error, 80);
-    assert!(errors.contains("2 of them are not shown (--level note)") && !errors.contains("check 3)"), "{errors}");
+    assert!(errors.contains("2 of these not shown (--level note)") && !errors.contains("check 3)"), "{errors}");
 }
 
 #[test]
