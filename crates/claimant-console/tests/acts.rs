@@ -1349,6 +1349,49 @@ async fn an_act_on_a_key_means_the_record_that_its_page_showed() {
     world.cloud.stop().await;
 }
 
+/// As 15 days after `.hashed_keys()` was added, or removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_key_says_that_it_has_a_hashed_record_too_and_means_its_own() {
+    let world = World::start().await;
+    world.completed("order#1").await;
+    let path = "/keys/order%231";
+    let before = world.html(path).await;
+    assert!(!before.contains("another record") && !before.contains(r#"name="exact""#), "{before}");
+    assert_eq!(world.json(path).await["other"], Value::Null);
+
+    let hashed = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new("1").unwrap());
+    world.completed(hashed.as_str()).await;
+    let link = format!(r#"<a class="id" href="/keys/{}">"#, hashed.as_str().replace('~', "%7E"));
+    let page = world.html(path).await;
+    assert!(page.contains("The key has another record, which is hashed: ") && page.contains(&link), "{page}");
+    assert_eq!(world.json(path).await["other"], json!({ "record": hashed.as_str(), "status": "COMPLETED" }));
+    let of_hashed = world.html(&format!("/keys/{}", hashed.as_str())).await;
+    assert!(!of_hashed.contains("another record") && !of_hashed.contains(r#"name="exact""#), "{of_hashed}");
+    let list = world.html("/keys?text=order%231").await;
+    assert!(list.contains(&link) && list.contains(r#"href="/keys/order%231""#), "{list}");
+
+    // What was opened before it was there does not say which one is meant.
+    let form = |page: &str, more: &str| {
+        let version = hidden(page, r#"name="version" value=""#);
+        format!("act=forget&force=true&version={version}&form={}{more}", form_of(page))
+    };
+    let (said, is_red) = world.notice(path, &form(&before, "")).await;
+    assert!(is_red && said.contains("refused: the key has two records, order#1 (COMPLETED) and"), "{said}");
+    let (status, refused) = world.post(path, &json!({ "act": "forget", "force": true })).await;
+    assert_eq!(
+        (status, &refused["result"]["outcome"], &refused["notice"]["done"]),
+        (200, &json!("refused"), &json!(false))
+    );
+    assert_eq!(refused["result"]["records"], json!(["order#1", hashed.as_str()]), "{refused}");
+    let exact = hidden(&page, r#"name="exact" value=""#);
+    let (said, is_red) = world.notice(path, &form(&page, &format!("&exact={exact}"))).await;
+    assert!(!is_red && said.starts_with("order#1: was COMPLETED; forgotten"), "{said}");
+    let status = |read: &Value| read["key"]["found"]["status"].clone();
+    let (own, other) = (world.json(path).await, world.json(&format!("/keys/{}", hashed.as_str())).await);
+    assert_eq!((status(&own), status(&other)), (json!("FAILED"), json!("COMPLETED")));
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_speaks_when_its_state_changes_and_not_each_second() {
     let world = World::start().await;

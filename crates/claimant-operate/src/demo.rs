@@ -219,10 +219,10 @@ impl<'p> Demo<'p> {
         let wait = Wait::default();
         loop {
             for store in &stores {
-                if let Some((_, record)) = store.keys.first(&ids).await?
-                    && record.status == status
-                {
-                    return Ok(record);
+                for id in &ids {
+                    if let Some(record) = store.keys.get(id).await?.filter(|record| record.status == status) {
+                        return Ok(record);
+                    }
                 }
             }
             wait.for_it(&format!("{key} to be {status}")).await?;

@@ -8,9 +8,11 @@ use claimant_core::{Error, Record, RecordId, Records};
 use claimant_dynamodb::{LockTable, Tables, outranks};
 use claimant_redis::{PREFIX_DEFAULT, RedisStore};
 use claimant_sql::{MySqlStore, PostgresStore};
+use futures_util::future::try_join_all;
 
-use crate::keys::{Keys, Listed, Query};
+use crate::keys::{Inspection, Keys, Listed, Query};
 use crate::place::{Place, StoreAddress};
+use crate::text::typed;
 
 /// Connections to a database: an operator asks for one thing at a time, a list for a few parts.
 const CONNECTIONS: u32 = 4;
@@ -132,24 +134,79 @@ fn in_redis(kind: &str, opened: RedisStore, prefix: Option<&str>) -> Result<Open
     Ok(OpenStore { prefix: Some(prefix.to_owned()), ..opened })
 }
 
-/// Returns the first of these records that is there, with its store; the first id and the first store where none is. Of two stores that
-/// have one, as while records move from one set of tables to another, the store of the record that counts there.
+/// A record, or where it would be.
+pub struct Located<'a> {
+    /// Its id.
+    pub id: RecordId,
+    /// What is there, if anything.
+    pub record: Option<Record>,
+    /// The store that has it; where none has, the first one.
+    pub store: &'a OpenStore,
+}
+
+impl Located<'_> {
+    /// Returns what is known of it, and what would come next, without another request.
+    ///
+    /// # Errors
+    /// When the operating system has no random numbers.
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        self.store.keys.explain(&self.id, self.record.clone())
+    }
+}
+
+/// The records that an operator's text means: two where a key has one in the clear and one that is hashed, since `.hashed_keys()` was added
+/// to its consumer or removed. Which of them its functions go by is not known here.
+pub struct Meant<'a> {
+    /// The one in the clear where it is there; else the hashed one, or none, by the first of the ids.
+    pub first: Located<'a>,
+    /// The hashed one, beside one in the clear.
+    pub other: Option<Located<'a>>,
+}
+
+impl<'a> Meant<'a> {
+    /// Returns each of them.
+    pub fn all(&self) -> impl Iterator<Item = &Located<'a>> {
+        std::iter::once(&self.first).chain(&self.other)
+    }
+
+    /// Returns the ids of both with their status, in words; `None` where there is one or none.
+    #[must_use]
+    pub fn two(&self) -> Option<String> {
+        let named = |one: &Located<'_>| {
+            let status = one.record.as_ref().map_or("absent", |record| record.status.as_str());
+            format!("{} ({status})", typed(one.id.as_str()))
+        };
+        let other = self.other.as_ref()?;
+        Some(format!("{} and {}", named(&self.first), named(other)))
+    }
+}
+
+/// Finds a record. Of two stores that have it, as while records move from one set of tables to another, the one counts whose record counts
+/// there.
 ///
 /// # Errors
-/// When a store gave no answer, or there is neither an id nor a store.
-pub async fn find<'a>(stores: &'a [OpenStore], ids: &[RecordId]) -> Result<(RecordId, &'a OpenStore), Error> {
-    let mut found: Option<(RecordId, Record, &OpenStore)> = None;
+/// When a store gave no answer, or there is none.
+pub async fn find<'a>(stores: &'a [OpenStore], id: &RecordId) -> Result<Located<'a>, Error> {
+    let store = stores.first().ok_or_else(|| Error::invalid("there is no store of records"))?;
+    let mut found = Located { id: id.clone(), record: None, store };
     for store in stores {
-        let Some((id, record)) = store.keys.first(ids).await? else { continue };
-        if found.as_ref().is_none_or(|(_, old, _)| !outranks(old, &record)) {
-            found = Some((id, record, store));
+        let Some(record) = store.keys.get(id).await? else { continue };
+        if found.record.as_ref().is_none_or(|old| !outranks(old, &record)) {
+            found = Located { record: Some(record), store, ..found };
         }
     }
-    if let Some((id, _, store)) = found {
-        return Ok((id, store));
-    }
-    match (ids.first(), stores.first()) {
-        (Some(id), Some(store)) => Ok((id.clone(), store)),
-        _ => Err(Error::invalid("there is no store of records")),
-    }
+    Ok(found)
+}
+
+/// Finds the records of these ids, one or two, as [`Keys::ids`] returns them. All are read, at the same time.
+///
+/// # Errors
+/// As for [`find`], or when there is no id.
+pub async fn find_meant<'a>(stores: &'a [OpenStore], ids: &[RecordId]) -> Result<Meant<'a>, Error> {
+    let mut found = try_join_all(ids.iter().map(|id| find(stores, id))).await?.into_iter();
+    let first = found.next().ok_or_else(|| Error::invalid("there is no id of a record"))?;
+    Ok(match found.find(|other| other.record.is_some()) {
+        Some(hashed) if first.record.is_none() => Meant { first: hashed, other: None },
+        other => Meant { first, other },
+    })
 }

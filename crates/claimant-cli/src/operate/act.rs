@@ -4,7 +4,7 @@ use claimant_core::error::Chain;
 use claimant_core::protocol::Act;
 use claimant_core::{ConsumerName, Error, Record, RecordId};
 use claimant_operate::keys::{Acted, Beside, Keys, Order, Version, operator};
-use claimant_operate::open::{OpenStore, find};
+use claimant_operate::open::{Located, Meant, OpenStore, find_meant};
 use claimant_operate::pauses::{self, Pause};
 use claimant_operate::target::Place;
 use claimant_operate::text::{harmless, typed};
@@ -25,6 +25,9 @@ const KEYS_MAX: usize = 1_000;
 Each act takes the key's next fencing token, so that no earlier owner can still complete it, and leaves a note of who did it, when \
 and why on the record. A key that a live owner works on is refused, unless --force is given: its work can then run twice.
 
+A key can have two records, one in the clear (consumer#key) and one that is hashed (consumer~hash), since .hashed_keys() was added to its \
+consumer or removed. Then consumer#key is refused, and both ids are said: with --exact the id that is given is that of the record.
+
 The keys are acted on one after the other, and what came of each is printed. Where the store gives no answer for one, that is said of \
 it, and the next ones are acted on all the same.
 
@@ -34,13 +37,17 @@ An act on a breaker's record (claimant-breaker#NAME) switches no event source ma
 Exit codes: 0 where all is as asked for, 1 where a key was refused, had gone on since the question, or the question was answered with no, 2 where the store gave no answer \
 for a key, 130 where Ctrl-C ended it.")]
 pub(crate) struct OnKeys {
-    /// The records' ids, as lists and dead letters show them; or with --consumer the keys
+    /// The records' ids, as lists and dead letters show them, consumer#key also of a hashed key; or with --consumer the keys
     #[arg(value_name = "KEY", required = true, num_args = 1..=KEYS_MAX, value_parser = parse::key())]
     keys: Vec<String>,
 
     /// The consumer of the keys
     #[arg(long, value_name = "NAME", value_parser = parse::consumer)]
     consumer: Option<ConsumerName>,
+
+    /// Take each KEY for the very id of its record: consumer#key then means no record that is hashed
+    #[arg(long, conflicts_with = "consumer")]
+    exact: bool,
 
     /// Do it although an owner works on the key, or it is completed: its work can run twice, and at the same time
     #[arg(long)]
@@ -68,6 +75,11 @@ struct Outcome {
 
 enum Came {
     Acted(Acted),
+    /// The key has two records, of these ids, and which one is meant was not said.
+    Two {
+        named: String,
+        ids: Vec<RecordId>,
+    },
     /// The question was answered with no.
     Declined,
     /// The store gave no answer that can be used, and nothing was written.
@@ -78,7 +90,11 @@ enum Came {
 pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     // All of them first: a slip in the last leaves none half done.
     let meant = |key: &String| {
-        let ids = Keys::ids(key, options.consumer.as_ref());
+        let ids = if options.exact {
+            RecordId::from_stored(key.as_str()).map(|id| vec![id]).map_err(Error::from)
+        } else {
+            Keys::ids(key, options.consumer.as_ref())
+        };
         ids.map_err(|error| Error::invalid(format!("{}: {}", typed(key), Chain(&error))))
     };
     let meant: Vec<_> = options.keys.iter().map(meant).collect::<Result<_, _>>()?;
@@ -157,11 +173,16 @@ async fn on_one(
     stores: &[OpenStore],
     (options, stop): (&OnKeys, &Stop),
 ) -> Result<Option<Outcome>, Error> {
-    let (id, store) = match (find(stores, ids).await, ids) {
-        (Ok(found), _) => found,
+    let meant = match (find_meant(stores, ids).await, ids) {
+        (Ok(meant), _) => meant,
         (Err(error), [id, ..]) => return Ok(Some(Outcome { id: id.clone(), came: Came::Failed(error) })),
         (Err(error), []) => return Err(error),
     };
+    if let Some(named) = meant.two() {
+        let ids = meant.all().map(|one| one.id.clone()).collect();
+        return Ok(Some(Outcome { id: meant.first.id, came: Came::Two { named, ids } }));
+    }
+    let Meant { first: Located { id, store, .. }, .. } = meant;
     let order = Order {
         id: id.clone(),
         act,
@@ -231,6 +252,11 @@ impl Outcome {
     fn in_words(&self, act: Act) -> String {
         match &self.came {
             Came::Acted(acted) => acted.in_words(act, &self.id),
+            Came::Two { named, .. } => {
+                format!(
+                    "refused: the key has two records, {named}. Give the id of the one that is meant, with --exact; claimant inspect shows both."
+                )
+            }
             Came::Declined => "left as it is".to_owned(),
             Came::Failed(error) => format!("failed, and nothing was written: {}", Chain(error)),
         }
@@ -240,6 +266,11 @@ impl Outcome {
         let nothing = |outcome: &str, why: Option<String>| json!({ "record": self.id.as_str(), "outcome": outcome, "why": why, "before": null, "after": null });
         match &self.came {
             Came::Acted(acted) => acted.to_json(&self.id),
+            Came::Two { ids, .. } => {
+                let mut refused = nothing("refused", Some("two_records".to_owned()));
+                refused["records"] = ids.iter().map(RecordId::as_str).collect();
+                refused
+            }
             Came::Declined => nothing("declined", None),
             Came::Failed(error) => nothing("failed", Some(Chain(error).to_string())),
         }

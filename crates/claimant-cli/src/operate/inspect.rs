@@ -1,10 +1,12 @@
 //! `claimant inspect`: one key in words, its dead letters, and what would happen next.
 
+use std::collections::BTreeSet;
+
 use claimant_core::error::Chain;
 use claimant_core::{ConsumerName, Error, RecordId, State};
 use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
 use claimant_operate::keys::{Inspection, Keys, record_lines};
-use claimant_operate::open::{OpenStore, find};
+use claimant_operate::open::{Meant, OpenStore, find_meant};
 use claimant_operate::target::Place;
 use claimant_operate::text::{harmless, typed};
 use serde_json::Value;
@@ -26,8 +28,8 @@ const MAY_WAIT: &str = " Or it waits for a schedule that sends it again: if so, 
 
 /// Explain a key: its record in words, its dead letters, and what would happen if its message came now.
 ///
-/// KEY is the id of a record, as lists and dead letters show it (order-confirmation#ord-1001), or with --consumer the key alone.
-/// What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues that are known:
+/// KEY is the id of a record, as lists and dead letters show it (order-confirmation#ord-1001), or with --consumer the key alone. Where the key has
+/// two records, one in the clear and one that is hashed, both are shown. What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues that are known:
 /// those of a local cloud, of a stack, or of a queue that --queue names; the queues themselves are not read, since to look at a message
 /// is to receive it, and that counts towards maxReceiveCount. Of a dead-letter queue of an account 2,000 letters are received, which hides
 /// them from others meanwhile. `claimant dead show` looks at 100,000 for the id of the record's message, and `claimant dead list --record
@@ -62,34 +64,39 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let place = if options.no_dead_letters { target.open().await? } else { target.open_with_dead_letters().await? };
     let ids = Keys::ids(&options.key, options.consumer.as_ref())?;
     let stores = place.open_stores(options.target.skew).await?;
-    let (found, store) = find(&stores, &ids).await?;
-    let inspection = store.keys.inspect(&found).await?;
+    let meant = find_meant(&stores, &ids).await?;
+    let inspections = meant.all().map(|one| Ok((one.inspect()?, one.store))).collect::<Result<Vec<_>, Error>>()?;
     if !options.output.json {
-        let may_wait = inspection.is_of_work() && inspection.state == Some(State::Failed) && place.has_schedules();
-        print(&inspection, store, may_wait);
+        two(&meant).iter().for_each(say);
+        for (inspection, store) in &inspections {
+            let may_wait = inspection.is_of_work() && inspection.state == Some(State::Failed) && place.has_schedules();
+            print(inspection, store, may_wait);
+        }
     }
     let stop = which::stop();
     let letters = if options.no_dead_letters {
         DeadLetters::not_wanted()
     } else {
-        dead_letters(&place, !target.queues.is_empty(), (&ids, &inspection), &stop).await
+        dead_letters(&place, !target.queues.is_empty(), (&ids, &inspections), &stop).await
     };
     if options.output.json {
-        say_json(&document(&inspection, store, &letters));
+        say_json(&document(&inspections, &letters));
     } else {
         letters.lines().iter().for_each(say);
     }
     if stop.is_asked() && letters.looked == Looked::InPart {
         return Ok(Ended::Interrupted);
     }
-    let needs = inspection.is_of_work() && inspection.state.is_some_and(needs_a_person);
-    Ok(if needs { Ended::WithFaults } else { Ended::Well })
+    let needs = |one: &Inspection| one.is_of_work() && one.state.is_some_and(needs_a_person);
+    Ok(if inspections.iter().any(|(one, _)| needs(one)) { Ended::WithFaults } else { Ended::Well })
 }
 
 /// A dead letter of the key, with its queue.
 struct Found {
     queue: String,
     letter: DeadLetter,
+    /// The record that it is of, where that is not the only one that is shown.
+    record: Option<String>,
 }
 
 /// The dead letters of a key, as far as they were looked for.
@@ -141,22 +148,47 @@ impl DeadLetters {
 
 impl Found {
     fn line(&self) -> String {
-        let Self { queue, letter } = self;
+        let Self { queue, letter, record } = self;
+        let of = record.as_ref().map_or_else(String::new, |id| format!(", of {}", typed(id)));
         let error = letter.why.error.as_deref().unwrap_or("no error given");
         let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {} ago", age(at)));
-        format!("In {queue}: {}{sent}: {}", letter.message_id, harmless(error))
+        format!("In {queue}: {}{of}{sent}: {}", letter.message_id, harmless(error))
     }
 }
 
-/// The dead letters of the key, which name its record by one of these ids, also where it is gone. What cannot be read is told on standard
+/// One record as it is shown, with its store.
+type Shown<'a> = (Inspection, &'a OpenStore);
+
+/// Returns the record that a letter is of, where that is not the only one of these. One that names none, as SQS moves it, is of that of its
+/// message.
+fn record_of(letter: &DeadLetter, shown: &[Shown<'_>]) -> Option<String> {
+    let named = letter.why.record.as_deref();
+    match (named, shown) {
+        (Some(named), [(only, _)]) if named == only.id.as_str() => None,
+        (Some(named), _) => Some(named.to_owned()),
+        (None, [_]) => None,
+        (None, _) => {
+            let mut of_message = shown.iter().filter(|(one, _)| message_of(one).is_some_and(|id| letter.has_id(id)));
+            // Both can be of one message, which was worked on before the change and after it.
+            let (one, other) = (of_message.next(), of_message.next());
+            one.filter(|_| other.is_none()).map(|(one, _)| one.id.as_str().to_owned())
+        }
+    }
+}
+
+fn message_of(inspection: &Inspection) -> Option<&str> {
+    inspection.record.as_ref().map(|record| record.message_id.as_str())
+}
+
+/// The dead letters of the key, which name its records by one of these ids, also where they are gone. What cannot be read is told on standard
 /// error, and the rest is shown.
 async fn dead_letters(
     place: &Place,
     is_named: bool,
-    (ids, inspection): (&[RecordId], &Inspection),
+    (ids, shown): (&[RecordId], &[Shown<'_>]),
     stop: &Stop,
 ) -> DeadLetters {
-    let message = inspection.record.as_ref().map(|record| record.message_id.as_str());
+    let messages: BTreeSet<_> = shown.iter().filter_map(|(inspection, _)| message_of(inspection)).collect();
     let (mut found, mut is_whole) = (Vec::new(), place.left_out.is_empty());
     let dead = place.dead_letter_queues();
     for queue in &dead {
@@ -166,8 +198,8 @@ async fn dead_letters(
         }
         let mut each = |letter: DeadLetter| {
             let is_its = letter.why.record.as_deref().is_some_and(|id| ids.iter().any(|one| one.as_str() == id));
-            if is_its || message.is_some_and(|id| letter.has_id(id)) {
-                found.push(Found { queue: queue.name.clone(), letter });
+            if is_its || messages.iter().any(|id| letter.has_id(id)) {
+                found.push(Found { queue: queue.name.clone(), record: record_of(&letter, shown), letter });
             }
         };
         let read = async {
@@ -189,7 +221,7 @@ async fn dead_letters(
             Ok((true, _)) => {}
             Ok((false, is_limit)) => {
                 is_whole = false;
-                let more = if is_limit { looks_at_more(message) } else { String::new() };
+                let more = if is_limit { looks_at_more(&messages) } else { String::new() };
                 note(format!("{}: not every dead letter was looked at{more}.", queue.name));
             }
             Err(error) => {
@@ -216,11 +248,25 @@ async fn dead_letters(
     DeadLetters { found, looked }
 }
 
-/// Says which commands look at more letters than were received, for the record of this message.
-fn looks_at_more(message: Option<&str>) -> String {
-    let by_id =
-        message.map(|id| format!("claimant dead show {} looks at more, and ", harmless(id))).unwrap_or_default();
+/// Says which commands look at more letters than were received, for the records of these messages.
+fn looks_at_more(messages: &BTreeSet<&str>) -> String {
+    let ids: Vec<_> = messages.iter().map(|id| harmless(id)).collect();
+    let by_id = if ids.is_empty() {
+        String::new()
+    } else {
+        format!("claimant dead show {} looks at more, and ", ids.join(" "))
+    };
     format!("; {by_id}claimant dead list --record KEY at more of those that name the record")
+}
+
+/// Says that the key has two records, where it has.
+fn two(meant: &Meant<'_>) -> Option<String> {
+    let two = meant.two()?;
+    Some(format!(
+        "The key has two records, {two}: one in the clear and one hashed, since .hashed_keys() was added to its consumer or removed. \
+         Functions go by the one that they write now, and not by the other, which is left from before. An act on one of them needs its id, \
+         with --exact.\n"
+    ))
 }
 
 fn print(inspection: &Inspection, store: &OpenStore, may_wait: bool) {
@@ -247,14 +293,19 @@ fn print(inspection: &Inspection, store: &OpenStore, may_wait: bool) {
     say("");
 }
 
-fn document(inspection: &Inspection, store: &OpenStore, letters: &DeadLetters) -> Value {
+fn document(shown: &[Shown<'_>], letters: &DeadLetters) -> Value {
     let letter = |found: &Found| {
         let mut letter = found.letter.to_json(false);
         letter["queue"] = found.queue.as_str().into();
         letter
     };
-    let mut document = inspection.to_json();
-    document["store"] = store.name.as_str().into();
+    let mut records = shown.iter().map(|(inspection, store)| {
+        let mut record = inspection.to_json();
+        record["store"] = store.name.as_str().into();
+        record
+    });
+    let mut document = records.next().unwrap_or_default();
+    document["other"] = records.next().into();
     document["dead_letters"] = letters.found.iter().map(letter).collect();
     document["dead_letters_complete"] = (letters.looked == Looked::Whole).into();
     document

@@ -131,9 +131,9 @@ async fn store_of<'a>(stores: &'a [OpenStore], name: &str) -> Result<&'a OpenSto
     if let [only] = stores {
         return Ok(only);
     }
-    let (id, store) = find(stores, &[own]).await?;
-    if store.keys.first(&[id]).await?.is_some() {
-        return Ok(store);
+    let set = find(stores, &own).await?;
+    if set.record.is_some() {
+        return Ok(set.store);
     }
     for store in stores {
         if store.keys.limit_use(name).await? != LimitUse::default() {

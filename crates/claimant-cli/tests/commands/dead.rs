@@ -53,12 +53,17 @@ impl World {
     }
 
     /// Puts one in this queue.
-    pub(crate) fn letter_in(&self, queue: &str, (error, outcome): (&str, &str), body: &str) {
+    pub(crate) fn letter_in(&self, queue: &str, why: (&str, &str), body: &str) {
+        self.letter_of("order#7", queue, why, body);
+    }
+
+    /// Puts one of this record in this queue.
+    pub(crate) fn letter_of(&self, record: &str, queue: &str, (error, outcome): (&str, &str), body: &str) {
         let said = [
             ("claimant-error", error),
             ("claimant-outcome", outcome),
             ("claimant-consumer", "order"),
-            ("claimant-record", "order#7"),
+            ("claimant-record", record),
         ];
         let attributes: BTreeMap<_, _> = said
             .into_iter()

@@ -1,8 +1,11 @@
 //! Acts on keys and limits, as people call them, on a local cloud.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use claimant_core::{Clock as _, ConsumerName, Key, RecordId, SystemClock};
 use serde_json::{Value, json};
 
 use crate::aws::Server;
@@ -44,6 +47,88 @@ async fn the_kinds_of_endpoints_that_a_profile_asks_for_are_not_asked_of_a_local
         let err = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success() && !err.contains("FIPS"), "{args:?}: {err}");
     }
+    world.cloud.stop().await;
+}
+
+/// Writes a record to the table of this cloud.
+fn put(world: &World, id: &str, status: &str, message: &str) {
+    let now_ms = SystemClock.now().as_millis();
+    let number = |ms: u64| json!({ "N": ms.to_string() });
+    let item = json!({
+        "id": {"S": id}, "status": {"S": status}, "owner": {"S": "o"}, "fence": number(1), "lease_until": number(now_ms),
+        "attempts": number(1), "message_id": {"S": message}, "fingerprint": {"B": format!("{}=", "A".repeat(43))},
+        "created_at": number(now_ms - 2_000), "updated_at": number(now_ms - 2_000), "expires_at": number(now_ms / 1_000 + 3_600),
+    });
+    let (url, request) = (&world.cloud.endpoints().dynamodb, json!({"TableName": "Locks", "Item": item}).to_string());
+    let (host, length) = (url.trim_start_matches("http://"), request.len());
+    let signed =
+        "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0";
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(
+        stream,
+        "POST / HTTP/1.1\r\nHost: {host}\r\nX-Amz-Target: DynamoDB_20120810.PutItem\r\nContent-Type: application/x-amz-json-1.0\r\n\
+         Authorization: {signed}\r\nX-Amz-Date: 20260101T000000Z\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{request}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// As 15 days after `.hashed_keys()` was added, or removed. An act on the one that no function goes by would change nothing, and say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_records_of_a_key_both_are_shown_and_none_is_acted_on_unless_it_is_named() {
+    let world = World::of(TABLE).await;
+    let hashed = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new("7").unwrap());
+    let hashed = hashed.as_str();
+    put(&world, "order#7", "REJECTED", "m-1");
+    world.letter("old", "rejected", "a");
+    // As long as there is one, it is what the text means.
+    let (_, alone) = world.json(&["inspect", "order#7", "--table", "Locks"]).await;
+    assert_eq!((&alone["record"], &alone["other"]), (&json!("order#7"), &Value::Null), "{alone}");
+    let (_, out, _) = world.claimant(&["inspect", "order#7", "--table", "Locks"]).await;
+    assert!(!out.contains("two records") && !out.contains(", of order"), "{out}");
+
+    put(&world, hashed, "PARKED", "m-2");
+    world.letter_of(hashed, "Dead", ("new", "parked"), "b");
+    let names = format!("order#7 (REJECTED) and {hashed} (PARKED)");
+    for key in [&["order#7"][..], &["7", "--consumer", "order"]] {
+        let (code, out, err) = world.claimant(&[&["inspect", "--table", "Locks"], key].concat()).await;
+        assert!(code == 1 && out.starts_with(&format!("The key has two records, {names}: ")), "{out}{err}");
+        for shown in ["order#7  (Locks, rejected)\n".to_owned(), format!("{hashed}  (Locks, parked)\n")] {
+            assert!(out.contains(&shown), "{shown}: {out}");
+        }
+        for (id, error) in [("order#7", "old"), (hashed, "new")] {
+            let its = |line: &str| line.contains(&format!(", of {id}")) && line.ends_with(&format!(": {error}"));
+            assert!(out.lines().any(its), "{id}: {out}");
+        }
+        let (_, shown) = world.json(&[&["inspect", "--table", "Locks"], key].concat()).await;
+        let letters: Vec<_> = shown["dead_letters"].as_array().unwrap().iter().map(|one| &one["record"]).collect();
+        assert_eq!(letters, ["order#7", hashed], "{shown}");
+        let found = [&shown["found"]["status"], &shown["other"]["found"]["status"]];
+        assert_eq!(found, ["REJECTED", "PARKED"], "{shown}");
+        assert_eq!((&shown["other"]["record"], &shown["other"]["store"]), (&json!(hashed), &json!("Locks")));
+        for act in ["release", "reset", "forget", "resolve"] {
+            for force in [&[][..], &["--force"]] {
+                let args = [&[act, "--yes", "--table", "Locks"], key, force].concat();
+                let (code, out, err) = world.claimant(&args).await;
+                let refused = format!("order#7: refused: the key has two records, {names}. ");
+                assert!(code == 1 && out.starts_with(&refused) && out.contains("--exact"), "{args:?}: {out}{err}");
+            }
+        }
+        let (code, refused) = world.json(&[&["release", "--yes", "--table", "Locks"], key].concat()).await;
+        let came = &refused["keys"][0];
+        assert_eq!((code, &came["outcome"], &came["why"]), (1, &json!("refused"), &json!("two_records")), "{refused}");
+        assert_eq!(came["records"], json!(["order#7", hashed]), "{refused}");
+    }
+
+    let (code, out, err) = world.claimant(&["resolve", hashed, "--yes", "--table", "Locks"]).await;
+    assert!(code == 0 && out.starts_with(&format!("{hashed}: was PARKED; counts as done")), "{out}{err}");
+    let (code, out, err) = world.claimant(&["forget", "order#7", hashed, "--exact", "--yes", "--table", "Locks"]).await;
+    assert!(code == 1 && out.starts_with("order#7: was REJECTED; forgotten"), "{out}{err}");
+    assert!(out.contains(&format!("\n{hashed}: refused: it is done.")), "{out}");
+    let (code, _, err) = world.claimant(&["forget", "7", "--exact", "--consumer", "order", "--table", "Locks"]).await;
+    assert!(code == 2 && err.contains("--consumer"), "{err}");
     world.cloud.stop().await;
 }
 

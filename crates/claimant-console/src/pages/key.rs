@@ -4,15 +4,16 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::get;
-use claimant_core::Error;
 use claimant_core::protocol::Act as OnKey;
+use claimant_core::{Error, RecordId};
 use claimant_operate::keys::{Acted, Inspection, Keys, Order, Version, operator, record_lines};
-use claimant_operate::open::find;
+use claimant_operate::open::{Located, Meant, find_meant};
 use claimant_operate::pauses::{Pause, breaker, paused_by};
 use claimant_operate::text::typed;
 use maud::{Markup, html};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::act::Act;
 use crate::answer::Page;
@@ -28,6 +29,9 @@ use crate::ui::{form, text};
 
 const NEXT: [Column; 3] = [table::text("What comes"), table::text("Outcome"), table::text("What becomes of it")];
 const ACTS: [Column; 2] = [table::text("Act"), table::text("What it would do now")];
+
+/// The field that says that the record of this very id is meant, though the key has a hashed one, too.
+const EXACT: &str = "exact";
 
 /// The latest messages that are shown.
 const MESSAGES_MAX: usize = 100;
@@ -45,6 +49,8 @@ async fn show(State(console): State<Console>, Path(key): Path<String>, ask: Ask)
 /// One key.
 struct Key {
     inspection: Inspection,
+    /// The key's hashed record, beside this one in the clear: its id and its status.
+    other: Option<(String, &'static str)>,
     /// The version of its record when the page was opened: what its form means.
     opened_at: Version,
     /// The name of the store that has it, or would have it.
@@ -61,14 +67,15 @@ struct Key {
 }
 
 async fn page(console: &Console, key: &str, ask: &Ask) -> Result<Key, Error> {
-    let (id, store) = find(console.stores().await?, &Keys::ids(key, None)?).await?;
-    let inspection = store.keys.inspect(&id).await?;
-    let (messages, all) = console.source().messages_of_key(id.as_str(), MESSAGES_MAX).await?;
+    let Meant { first, other } = find_meant(console.stores().await?, &Keys::ids(key, None)?).await?;
+    let inspection = first.inspect()?;
+    let (messages, all) = console.source().messages_of_key(first.id.as_str(), MESSAGES_MAX).await?;
     let opened_at = ask.query.get(VERSION).filter(|_| ask.reader == Reader::OpenPage).map(Version::from);
     Ok(Key {
         opened_at: opened_at.unwrap_or_else(|| Version::of(inspection.record.as_ref())),
         inspection,
-        store: store.name.clone(),
+        other: other.and_then(|other| Some((other.id.as_str().to_owned(), other.record?.status.as_str()))),
+        store: first.store.name.clone(),
         left_out: all.saturating_sub(messages.len()),
         messages,
         read_only: !console.source().allows_writes(),
@@ -84,12 +91,17 @@ async fn act(State(console): State<Console>, Path(key): Path<String>, act: Act) 
 
 async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     console.check_writes()?;
-    act.takes(&["act", "why", "force", "dry_run", VERSION], None)?;
+    act.takes(&["act", "why", "force", "dry_run", EXACT, VERSION], None)?;
     let on_key: OnKey = act.fields.required("act")?.parse()?;
     // A program may mean the record as it is.
     let shown = if act.is_typed { Some(act.fields.required(VERSION)?) } else { act.fields.narrowing(VERSION)? };
     let shown = shown.map(Version::from);
-    let (id, store) = find(console.stores().await?, &Keys::ids(key, None)?).await?;
+    let ids = if act.fields.flag(EXACT)? { vec![RecordId::from_stored(key)?] } else { Keys::ids(key, None)? };
+    let meant = find_meant(console.stores().await?, &ids).await?;
+    if let Some(two) = meant.two() {
+        return Ok(refused_of_two(key, &meant, &two));
+    }
+    let Meant { first: Located { id, store, .. }, .. } = meant;
     let order = Order {
         id: id.clone(),
         act: on_key,
@@ -114,6 +126,20 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         value["paused"] = paused.iter().map(Pause::to_json).collect();
     }
     Ok(Done::of(acted.is_done(), says, see, value))
+}
+
+/// Returns that an act is refused, since the key has two records, of these names.
+fn refused_of_two(key: &str, meant: &Meant<'_>, named: &str) -> Done {
+    let records: Vec<_> = meant.all().map(|one| one.id.as_str()).collect();
+    let value = json!({
+        "record": key, "outcome": "refused", "why": "two_records", "before": null, "after": null, "records": records,
+    });
+    let says = format!(
+        "{}: refused: the key has two records, {named}. Look at both, and act on the page of the one that is meant; a program does so with \
+         {EXACT}=true.",
+        typed(key)
+    );
+    Done::refused(says, text::path("/keys/", key), value)
 }
 
 impl Key {
@@ -146,6 +172,22 @@ impl Key {
         }
     }
 
+    /// Says that the key has a hashed record, too.
+    fn has_other(&self) -> Markup {
+        html! {
+            @if let Some((id, status)) = &self.other {
+                p .notice {
+                    (shape(Tone::Warn))
+                    span {
+                        "The key has another record, which is hashed: " (text::key(id)) ", " (status)
+                        ". .hashed_keys() was added to its consumer or removed: functions go by the one that they write now, and not by the \
+                         other, which is left from before. What is said and done here is of this one alone."
+                    }
+                }
+            }
+        }
+    }
+
     /// Draws what its record says of something. The record of a breaker or of a limit names a consumer in the place of a message.
     fn value_of(&self, what: &str, value: &str) -> Markup {
         if what == "message" && self.inspection.is_of_work() {
@@ -164,6 +206,10 @@ impl Serialize for Key {
         map.serialize_entry("messages", &self.messages)?;
         map.serialize_entry("left_out", &self.left_out)?;
         map.serialize_entry("key", &self.inspection.to_json())?;
+        map.serialize_entry(
+            "other",
+            &self.other.as_ref().map(|(id, status)| json!({ "record": id, "status": status })),
+        )?;
         map.end()
     }
 }
@@ -196,6 +242,7 @@ impl Page for Key {
                 }
                 p .says { (self.inspection.headline()) }
             }
+            (self.has_other())
             @if let Some(record) = record {
                 section .card {
                     h2 { "Record" }
@@ -243,6 +290,8 @@ impl Page for Key {
                 h2 { "Act on it" }
                 form method="post" action=(text::path("/keys/", id)) autocomplete="off" {
                     (form::hidden(&[(FORM, &self.form), (VERSION, self.opened_at.as_str())]))
+                    // Only where it was said that there is another one.
+                    @if self.other.is_some() { (form::hidden(&[(EXACT, "true")])) }
                     div .fields {
                         (form::field("Act", &html! {
                             select name="act" required {

@@ -45,9 +45,7 @@ pub(super) async fn of(
 }
 
 async fn key_now(console: &Console, key: &str, message: &str, outcome: Option<&str>) -> Result<KeyNow, Error> {
-    let ids = [RecordId::from_stored(key)?];
-    let (id, store) = find(console.stores().await?, &ids).await?;
-    let inspection = store.keys.inspect(&id).await?;
+    let inspection = find(console.stores().await?, &RecordId::from_stored(key)?).await?.inspect()?;
     // The cases are the message of the last claim, another message, and one with another payload.
     let is_claimant = inspection.record.as_ref().is_some_and(|record| record.message_id.as_str() == message);
     let mut cases = inspection.next.iter();

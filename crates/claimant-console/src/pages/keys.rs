@@ -6,8 +6,8 @@ use axum::response::Response;
 use axum::routing::get;
 use claimant_core::protocol::runs;
 use claimant_core::{ConsumerName, Error, State as KeyState};
-use claimant_operate::keys::{Found, Keys, Query, ReadOn, record_json};
-use claimant_operate::open::find;
+use claimant_operate::keys::{Found, Inspection, Keys, Query, ReadOn, record_json};
+use claimant_operate::open::find_meant;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,7 +94,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
         found: Vec::new(),
     };
     if from.is_none() {
-        let exact = exactly(console, list.text.as_deref(), name.as_ref()).await?;
+        let exact = exactly(console, list.text.as_deref(), name.as_ref()).await?.into_iter();
         list.found.extend(exact.filter(|found| query.states.is_empty() || query.states.contains(&found.state)));
     }
     let is_asked = list.text.is_some() || list.state.is_some() || list.consumer.is_some() || from.is_some();
@@ -111,17 +111,16 @@ async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
     Ok(list)
 }
 
-/// The record whose id or key this text is.
-async fn exactly(
-    console: &Console,
-    text: Option<&str>,
-    consumer: Option<&ConsumerName>,
-) -> Result<Option<Found>, Error> {
+/// The records whose id or key this text is: one in the clear, and one that is hashed.
+async fn exactly(console: &Console, text: Option<&str>, consumer: Option<&ConsumerName>) -> Result<Vec<Found>, Error> {
     // What is no key, and no record's id, is searched for.
-    let Some(ids) = text.and_then(|text| Keys::ids(text, consumer).ok()) else { return Ok(None) };
-    let (id, store) = find(console.stores().await?, &ids).await?;
-    let inspection = store.keys.inspect(&id).await?;
-    Ok(inspection.record.zip(inspection.state).map(|(record, state)| Found { id, record, state }))
+    let Some(ids) = text.and_then(|text| Keys::ids(text, consumer).ok()) else { return Ok(Vec::new()) };
+    let (meant, mut found) = (find_meant(console.stores().await?, &ids).await?, Vec::new());
+    for one in meant.all() {
+        let Inspection { id, record, state, .. } = one.inspect()?;
+        found.extend(record.zip(state).map(|(record, state)| Found { id, record, state }));
+    }
+    Ok(found)
 }
 
 /// Where a list of several stores goes on.

@@ -6,7 +6,7 @@ use claimant_core::error::Chain;
 use claimant_core::{Clock as _, ConsumerName, Error, SystemClock};
 use claimant_operate::dead::{DeadLetterQueue, Selection, Unseen};
 use claimant_operate::keys::Keys;
-use claimant_operate::open::find;
+use claimant_operate::open::find_meant;
 use claimant_operate::target::{Place, Queue};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -210,10 +210,12 @@ async fn add_records(records: &mut Vec<String>, console: &Console, facts: &[Fact
     for consumer in consumers(facts) {
         let Ok(consumer) = ConsumerName::new(consumer) else { continue };
         let Ok(ids) = Keys::ids(id, Some(&consumer)) else { continue };
-        let (record, store) = find(console.stores().await?, &ids).await?;
-        let record_id = record.as_str().to_owned();
-        if !records.contains(&record_id) && store.keys.inspect(&record).await?.record.is_some() {
-            records.push(record_id);
+        let meant = find_meant(console.stores().await?, &ids).await?;
+        for one in meant.all().filter(|one| one.record.is_some()) {
+            let record_id = one.id.as_str().to_owned();
+            if !records.contains(&record_id) {
+                records.push(record_id);
+            }
         }
     }
     Ok(())

@@ -8,6 +8,8 @@ use claimant_core::{
     Call, Clock, ConsumerName, Error, Key, Meter, Record, RecordId, Records, SystemClock, Timestamp, Usage,
 };
 
+use super::beside::Beside;
+
 /// The variable that says who acts, where the user's name does not.
 const OPERATOR_VARIABLE: &str = "CLAIMANT_OPERATOR";
 
@@ -52,7 +54,7 @@ impl Keys {
         Self { skew, ..self }
     }
 
-    /// Returns the ids that this text can mean, the likeliest first: a key of the consumer, if one is given, in the clear or
+    /// Returns the ids that this text can mean, one or two: a key of the consumer, if one is given, in the clear and then
     /// hashed; else a whole record id, of which `consumer#key` stands for both, too.
     ///
     /// # Errors
@@ -74,20 +76,17 @@ impl Keys {
         let key = Key::new(text)?;
         let mut ids = RecordId::both(consumer, &key).to_vec();
         ids.dedup();
+        // Those of breakers and limits are never hashed.
+        ids.truncate(if Beside::of(&ids[0]).is_some() { 1 } else { 2 });
         Ok(ids)
     }
 
-    /// Reads the first of these records that is there; `None` where there is none.
+    /// Reads this record; `None` where there is none.
     ///
     /// # Errors
     /// When the store did not give an answer.
-    pub async fn first(&self, ids: &[RecordId]) -> Result<Option<(RecordId, Record)>, Error> {
-        for id in ids {
-            if let Some(record) = self.store.get(id, self.call()).await? {
-                return Ok(Some((id.clone(), record)));
-            }
-        }
-        Ok(None)
+    pub async fn get(&self, id: &RecordId) -> Result<Option<Record>, Error> {
+        Ok(self.store.get(id, self.call()).await?)
     }
 
     /// Returns what all calls so far asked of the store.

@@ -1,8 +1,5 @@
 //! One record, in words.
 
-use std::time::Duration;
-
-use claimant_core::limits::SKEW_DEFAULT_MS;
 use claimant_core::protocol::{
     Abandoned, Act, ClaimPolicy, ClaimRequest, Conflicts, Decision, Likely, OperateDecision, OperateRefusal, Refusal,
     decide, runs,
@@ -12,6 +9,7 @@ use claimant_core::{Error, Fingerprint, MessageId, OwnerToken, Record, RecordId,
 use super::access::Keys;
 use super::act::Order;
 use super::beside::Beside;
+use super::times::{ahead, span, when};
 
 /// What is known of a key.
 #[derive(Debug, Clone)]
@@ -161,7 +159,11 @@ impl Keys {
     /// # Errors
     /// When the store did not give an answer.
     pub async fn inspect(&self, id: &RecordId) -> Result<Inspection, Error> {
-        let record = self.store().get(id, self.call()).await?;
+        self.explain(id, self.get(id).await?)
+    }
+
+    /// Returns what is known of a key with this record, as [`inspect`](Self::inspect) does.
+    pub(crate) fn explain(&self, id: &RecordId, record: Option<Record>) -> Result<Inspection, Error> {
         let (now, skew) = self.now();
         let owner = OwnerToken::draw()?;
         let state = record.as_ref().map(|record| State::of(record, now, skew));
@@ -298,30 +300,5 @@ fn in_words(record: Option<&Record>, decision: Decision) -> (&'static str, Strin
                 ),
             )
         }
-    }
-}
-
-/// Returns how long ago this was; or how far it is ahead, where whoever wrote it has a clock that is ahead by more than the usual margin.
-pub(super) fn when(time: Timestamp, now: Timestamp) -> String {
-    match ahead(time, now) {
-        Some(ahead) => format!("{ahead} ahead of this machine's clock"),
-        None => format!("{} ago", span(now.since(time).as_secs())),
-    }
-}
-
-fn ahead(time: Timestamp, now: Timestamp) -> Option<String> {
-    let ahead = time.since(now);
-    (ahead > Duration::from_millis(SKEW_DEFAULT_MS)).then(|| span(ahead.as_secs()))
-}
-
-/// Returns a time span in the two largest units that it has: `3 d 4 h`.
-pub fn span(seconds: u64) -> String {
-    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    let first = units.iter().position(|(size, _)| seconds >= *size).unwrap_or(units.len() - 1);
-    let (size, unit) = units[first];
-    let rest = units.get(first + 1).map(|(smaller, unit)| (seconds % size / smaller, unit)).filter(|(n, _)| *n > 0);
-    match rest {
-        Some((n, smaller)) => format!("{} {unit} {n} {smaller}", seconds / size),
-        None => format!("{} {unit}", seconds / size),
     }
 }

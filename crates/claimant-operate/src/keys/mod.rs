@@ -8,6 +8,7 @@
 //! | `limit` | what a limit allows, who has its slots |
 //! | `act` | release, reset, forget, resolve: guarded as the runtime's writes are |
 //! | `beside` | records that are not of work: of a breaker, of a limit |
+//! | `times` | how long ago, and how long, as text |
 //! | `shown` | all of these as text for people and as JSON |
 
 mod access;
@@ -17,11 +18,13 @@ mod inspect;
 mod limit;
 mod list;
 mod shown;
+mod times;
 
 pub use access::{Keys, operator};
 pub use act::{Acted, Order, Version};
 pub use beside::Beside;
-pub use inspect::{Forecast, Inspection, Possible, span};
+pub use inspect::{Forecast, Inspection, Possible};
 pub use limit::{LimitOrder, LimitSet, LimitState, LimitUse, SlotState};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query, ReadOn};
 pub use shown::{record_json, record_lines};
+pub use times::span;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::act::Acted;
 use super::beside::Beside;
-use super::inspect::{Inspection, when};
+use super::inspect::Inspection;
+use super::times::when;
 
 /// Returns a record as JSON, without its result, which can be what customers got.
 #[must_use]

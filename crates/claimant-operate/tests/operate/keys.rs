@@ -13,7 +13,7 @@ use claimant_core::{
     Replaced, Settled, State, Status, Store, StoreError, StoreErrorKind,
 };
 use claimant_operate::keys::{Acted, Keys, LimitOrder, LimitSet, Order, Query, ReadOn, Version, record_lines};
-use claimant_operate::open::{OpenStore, find};
+use claimant_operate::open::{OpenStore, find, find_meant};
 use claimant_testkit::MovableClock;
 
 const CALL_MAX: Duration = Duration::from_secs(5);
@@ -401,11 +401,46 @@ fn a_key_is_given_with_its_consumer_or_as_a_whole_id() {
     assert_eq!(Keys::ids("orders#ord-1", None).unwrap(), ids);
     assert_eq!(Keys::ids(ids[1].as_str(), None).unwrap(), ids[1..]);
     assert_eq!(Keys::ids(&"k".repeat(2_000), Some(&consumer)).unwrap().len(), 1);
+    // Never hashed, and a role may not read what would be.
+    assert_eq!(Keys::ids("claimant-breaker#mail", None).unwrap().len(), 1);
     // Too long to be stored in the clear.
     let long = "k#".repeat(1_000);
     assert_eq!(Keys::ids(&format!("orders#{long}"), None).unwrap(), Keys::ids(&long, Some(&consumer)).unwrap());
     assert!(Keys::ids("#ord-1", None).unwrap_err().to_string().contains("consumer#key"));
     assert!(Keys::ids("ord-1", None).unwrap_err().to_string().contains("consumer#key"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_records_of_a_key_are_found_whichever_store_has_them() {
+    let consumer = ConsumerName::new("orders").unwrap();
+    let hashed = RecordId::hashed(&consumer, &Key::new("a").unwrap());
+    for (in_old, in_new, wanted) in [
+        (&[][..], &[][..], &[("orders#a", "old")][..]),
+        (&["a"], &[], &[("orders#a", "old")]),
+        (&[], &[hashed.as_str()], &[(hashed.as_str(), "new")]),
+        (&["a", hashed.as_str()], &[], &[("orders#a", "old"), (hashed.as_str(), "old")]),
+        (&[hashed.as_str()], &["a"], &[("orders#a", "new"), (hashed.as_str(), "old")]),
+    ] {
+        let mut stores = Vec::new();
+        for (name, keys) in [("old", in_old), ("new", in_new)] {
+            let desk = desk();
+            for key in keys {
+                desk.ended(key, Ending::Parked { error: error() }).await;
+            }
+            stores.push(OpenStore { name: name.to_owned(), prefix: None, is_table: false, keys: desk.keys });
+        }
+        let meant = find_meant(&stores, &Keys::ids("orders#a", None).unwrap()).await.unwrap();
+        let found: Vec<_> = meant.all().map(|one| (one.id.as_str(), one.store.name.as_str())).collect();
+        assert_eq!(found, wanted);
+        let both = (wanted.len() == 2).then(|| format!("orders#a (PARKED) and {} (PARKED)", hashed.as_str()));
+        assert_eq!(meant.two(), both);
+        // The explanation is of what was read.
+        let before = meant.first.store.keys.usage();
+        assert_eq!(meant.first.inspect().unwrap().record.is_some(), meant.first.record.is_some());
+        assert_eq!(meant.first.store.keys.usage(), before);
+        let one = find_meant(&stores, std::slice::from_ref(&hashed)).await.unwrap();
+        assert!(one.other.is_none() && one.first.id == hashed);
+    }
 }
 
 /// What goes wrong with a write.
@@ -571,7 +606,7 @@ async fn of_two_stores_with_a_record_the_one_that_counts_is_found() {
             }
             stores.push(OpenStore { name: name.to_owned(), prefix: None, is_table: false, keys: desk.keys });
         }
-        let (found, store) = find(&stores, &[id("a")]).await.unwrap();
-        assert_eq!((found, store.name.as_str()), (id("a"), wanted));
+        let found = find(&stores, &id("a")).await.unwrap();
+        assert_eq!((found.id, found.store.name.as_str()), (id("a"), wanted));
     }
 }

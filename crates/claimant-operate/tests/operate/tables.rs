@@ -10,7 +10,7 @@ use claimant_core::{
 };
 use claimant_dynamodb::{AttributeNames, LockTable, Tables};
 use claimant_operate::keys::{Acted, Order, Query};
-use claimant_operate::open::find;
+use claimant_operate::open::{Located, find};
 use claimant_operate::target::StoreAddress;
 
 /// Two tables, and the one that had the records before.
@@ -92,7 +92,7 @@ async fn records_are_found_in_all_tables_of_a_function() {
     }
     assert_eq!(found.len(), KEYS + 1, "{found:?}");
     for wanted in found {
-        let (id, store) = find(&stores, &[wanted]).await.unwrap();
+        let Located { id, store, .. } = find(&stores, &wanted).await.unwrap();
         let (by, why) = ("ada".to_owned(), "ticket 7".to_owned());
         let order = Order { id: id.clone(), act: Act::Release, by, why, force: false, dry_run: false };
         assert!(matches!(store.keys.act(&order).await.unwrap(), Acted::Done { .. }), "{id:?}");

@@ -627,6 +627,7 @@ pub(crate) fn paused_by_gateway(request: &str) -> (u16, String) {
         }
         _ if line == format!("GET {SCHEDULE}") => json!({"Description": "breaker gateway of worker"}),
         _ if operation("UpdateItem") => json!({}),
+        _ if operation("GetItem") && request.contains("order~") => json!({}),
         _ if operation("GetItem") => {
             let id = if request.contains("#mail") { "claimant-breaker#mail" } else { "claimant-breaker#gateway" };
             json!({ "Item": breaker(id) })
