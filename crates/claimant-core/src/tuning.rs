@@ -168,7 +168,9 @@ impl<T> Consumer<T> {
     /// id, and under the id as the key its parked work would run again.
     ///
     /// It holds within the [`window`](Self::window), 15 days or more here, since a queue keeps a message for up to 14: once a key's window
-    /// is over, its next message runs, parked or not. Decide before, or set a longer window.
+    /// is over, its next message runs, parked or not. Decide before, or set a longer window. And it holds for the processes that have it: one
+    /// without it, as while a deployment adds it, removes it or is rolled back, runs again what one with it did not end. Pause the queue for that,
+    /// and decide what is stuck.
     ///
     /// ```
     /// # use claimant_core as claimant;

@@ -122,7 +122,7 @@ impl RedisStore {
     }
 
     /// Sets the prefix of the keys in Redis (default `claimant`): `prefix:record id`. Stores with different prefixes share no
-    /// records.
+    /// records: another one makes every message new.
     ///
     /// # Errors
     /// When it is not 1 to 64 letters, digits, `-`, `_`, `.`, `/` or `:`.
