@@ -25,16 +25,18 @@ struct Cargo {
     default: Option<String>,
 }
 
-/// Looks for the programs of one template's functions.
+/// Looks for the programs of one template's functions, by absolute paths: the working directory can be removed, and made again, while they run.
 pub(super) struct Programs<'a> {
-    template: &'a Path,
+    /// The template's directory.
+    template: PathBuf,
     binaries: &'a Binaries,
     cargo: BTreeMap<PathBuf, Option<Cargo>>,
 }
 
 impl<'a> Programs<'a> {
     pub(super) fn new(template: &'a Path, binaries: &'a Binaries) -> Self {
-        let template = template.parent().unwrap_or(Path::new("."));
+        let mut template = absolute(template);
+        template.pop();
         Self { template, binaries, cargo: BTreeMap::new() }
     }
 
@@ -42,8 +44,8 @@ impl<'a> Programs<'a> {
     pub(super) fn places(&mut self, spec: &mut FunctionSpec) -> Places {
         let code = spec.code.clone();
         let directory = code.directory.as_ref().map(|directory| self.template.join(directory));
-        let given = self.binaries.directory.as_deref();
-        let named = given.is_some_and(|directory| directory.join(&spec.binary).is_file());
+        let given = self.binaries.directory.as_deref().map(absolute);
+        let named = given.as_ref().is_some_and(|directory| directory.join(&spec.binary).is_file());
         let cargo = match &directory {
             // Asking cargo takes a moment, and there is nothing to ask.
             _ if code.binary_is_named && (named || !self.binaries.search) => None,
@@ -83,6 +85,11 @@ impl<'a> Programs<'a> {
         };
         self.cargo.entry(directory.to_owned()).or_insert_with(ask).clone()
     }
+}
+
+/// Returns the path as it is where it cannot be made absolute: then it leads nowhere.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 impl Cargo {
@@ -207,6 +214,13 @@ mod tests {
         assert!(cargo && lambda, "{places:?}");
         let sam = [root.join("functions/orders/bootstrap"), root.join(".aws-sam/build/Orders/bootstrap")];
         assert_eq!(places.others[..2], sam);
+
+        let relative = Binaries { directory: Some("bin".into()), ..all.clone() };
+        let places =
+            Programs::new(Path::new("template.yaml"), &relative).places(&mut function("Orders", "orders", None));
+        let here = std::env::current_dir().expect("it is there");
+        assert_eq!(places.first[0], here.join("bin/Orders"));
+        assert!(places.all().all(|place| place.starts_with(&here)), "{places:?}");
 
         let mut only = function("Orders", "shop-orders", Some("taker"));
         let places = Programs::new(&template, &Binaries::in_directory(&binaries)).places(&mut only);
