@@ -33,6 +33,8 @@ use front::Observed;
 pub const FILE_NAME: &str = "dynamodb.sqlite";
 /// Items that [`DynamoDb::items`] reads at most.
 pub const ITEMS_MAX: usize = 100_000;
+/// SQLite's codes `SQLITE_CORRUPT` and `SQLITE_NOTADB`.
+const DAMAGED: [i32; 2] = [11, 26];
 /// Items of a page. Without a limit, the database reads all that is left of a table for each page.
 const PAGE_MAX: usize = 1_000;
 
@@ -104,10 +106,11 @@ impl DynamoDb {
         let path =
             file.to_str().ok_or_else(|| Error::new(format!("the data directory's name must be UTF-8: {place}")))?;
         let database = Database::new(path).map_err(|e| {
-            Error::new(format!(
-                "the embedded DynamoDB could not be opened in {place}: remove that file to start afresh, or use another data directory"
-            ))
-            .caused_by(e)
+            let fix = match is_damaged(&e) {
+                true => "remove that file to start afresh, or use another data directory",
+                false => "use another data directory: one that can be written, and has a path of less than 500 bytes",
+            };
+            Error::new(format!("the embedded DynamoDB could not be opened in {place}: {fix}")).caused_by(e)
         })?;
         Ok(Self { database, place, _lock: Some(Arc::new(lock)) })
     }
@@ -258,6 +261,16 @@ impl DynamoDb {
     fn refused(&self, spec: &TableSpec, what: &str, cause: DynoxideError) -> Error {
         let (name, resource, place) = (&spec.name, &spec.logical_id, &self.place);
         Error::new(format!("table {name} ({resource} in the template) {what} in {place}")).caused_by(cause)
+    }
+}
+
+/// Whether the file was opened, and holds no database.
+fn is_damaged(error: &DynoxideError) -> bool {
+    match error {
+        // What the engine says of a file that never was one.
+        DynoxideError::InternalServerError(_) => true,
+        DynoxideError::SqliteError(e) => e.sqlite_error().is_some_and(|e| DAMAGED.contains(&(e.extended_code & 0xff))),
+        _ => false,
     }
 }
 

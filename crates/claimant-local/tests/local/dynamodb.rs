@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
 use aws_sdk_dynamodb::{Client, Config};
 use claimant_local::Error;
-use claimant_local::dynamodb::{Creation, DynamoDb, Item};
+use claimant_local::dynamodb::{Creation, DynamoDb, FILE_NAME, Item};
 use claimant_local::faults::{Act, FaultSpec, Faults, Target};
 use claimant_local::journal::{Event, Journal, What};
 use claimant_local::stack::{KeyKind, KeySpec, TableSpec};
@@ -159,6 +159,20 @@ async fn tables_outlive_the_process_that_made_them() {
 fn a_directory_that_cannot_be_is_named() {
     let fault = DynamoDb::in_directory(Path::new("/dev/null/data")).unwrap_err().to_string();
     assert!(fault.contains("/dev/null/data"), "{fault}");
+}
+
+/// Who follows the advice loses what is in the file.
+#[test]
+fn only_a_file_that_is_no_database_is_to_be_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(FILE_NAME), "no database, and long enough to be read as one".repeat(100))
+        .unwrap();
+    let fault = DynamoDb::in_directory(directory.path()).unwrap_err().to_string();
+    assert!(fault.contains("remove that file to start afresh"), "{fault}");
+    // Longer than SQLite takes.
+    let long = (0..3).fold(directory.path().to_owned(), |path, _| path.join("x".repeat(200)));
+    let fault = DynamoDb::in_directory(&long).unwrap_err().to_string();
+    assert!(!fault.contains("remove") && fault.contains("less than 500 bytes"), "{fault}");
 }
 
 /// The engine lets every page in a browser ask and read.
