@@ -1,6 +1,7 @@
 //! What the commands work on, and what is there.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use aws_credential_types::Credentials;
@@ -8,9 +9,10 @@ use aws_credential_types::credential_fn::provide_credentials_fn;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_credential_types::provider::error::CredentialsError;
 use claimant_aws::endpoints::Endpoints;
-use claimant_core::Error;
+use claimant_core::{Error, ErrorKind};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
+use tokio::time::timeout;
 
 pub use crate::aws::is_same_queue;
 pub use crate::place::{Account, Function, Origin, Place, StoreAddress, sibling};
@@ -19,6 +21,9 @@ use crate::{http, stack};
 
 /// Where a local cloud says what it holds, under the address of its control endpoint.
 const CLOUD_PATH: &str = "/_claimant/cloud";
+
+/// How long a local cloud may take to say that. It knows it.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +84,14 @@ struct Cloud {
 
 async fn local(control: &str) -> Result<Place, Error> {
     let control = control.trim_end_matches('/');
-    let answer = http::get(&format!("{control}{CLOUD_PATH}")).await;
+    let url = format!("{control}{CLOUD_PATH}");
+    let answer = timeout(ANSWER_MAX, http::get(&url)).await.map_err(|_| {
+        let seconds = ANSWER_MAX.as_secs();
+        Error::new(format!(
+            "the local cloud at {control} gave no answer within {seconds} s: is its process stopped, or the machine busy?"
+        ))
+        .of_kind(ErrorKind::Unavailable)
+    })?;
     let answer = answer.map_err(|e| {
         let why = "there is no local cloud at this address: `claimant local` prints that of its control endpoint";
         Error::new(why).of_kind(e.kind()).caused_by(e)
@@ -123,4 +135,19 @@ fn refusing(error: &Error) -> SdkConfig {
     // Any Region: without one, requests are refused for that.
     let config = SdkConfig::builder().region(Region::from_static("us-east-1"));
     config.credentials_provider(SharedCredentialsProvider::new(credentials)).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As one whose process was stopped: connections are made, and no more.
+    #[tokio::test(start_paused = true)]
+    async fn a_cloud_that_does_not_answer_is_not_waited_for_without_end() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let control = format!("http://{}", silent.local_addr().unwrap());
+        let Err(error) = Target::Local(control.clone()).open(&Account::default()).await else { panic!("it is open") };
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains(&format!("{control} gave no answer within 10 s")), "{error}");
+    }
 }
