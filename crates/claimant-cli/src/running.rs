@@ -50,11 +50,16 @@ pub(crate) fn announce(url: &str) -> io::Result<Announced> {
 
 /// Returns the control endpoints of the clouds that run.
 pub(crate) fn found() -> Vec<String> {
-    let entries = of_session().into_iter().chain(temporary()).filter_map(|directory| fs::read_dir(directory).ok());
+    let entries = places().into_iter().filter_map(|directory| fs::read_dir(directory).ok());
     let entries = entries.flat_map(|entries| entries.flatten().take(FILES_MAX));
     let mut urls: Vec<_> = entries.filter_map(|entry| url_of(&entry.path())).collect();
     urls.sort();
     urls
+}
+
+/// Returns the directories in which clouds are looked for.
+pub(crate) fn places() -> Vec<PathBuf> {
+    of_session().into_iter().chain(temporary()).collect()
 }
 
 /// The address in a file that its process holds locked; where none does, the file is removed.

@@ -170,16 +170,26 @@ fn running_cloud() -> Result<Target, Error> {
     }
     match running::found().as_slice() {
         [url] => Ok(Target::Local(url.clone())),
-        [] => Err(Error::invalid(
-            "there is nothing to work on: no local cloud runs here (`claimant local`). Say what is meant with --local=URL, \
+        [] => Err(Error::invalid(format!(
+            "there is nothing to work on: no local cloud runs here (`claimant local`){}. Say what is meant with --local=URL, \
              --stack NAME, --table NAME, --store URL or --queue URL",
-        )),
+            looked_for()
+        ))),
         several => Err(Error::invalid(format!(
             "{} local clouds run here: choose one with --local=URL, of {}",
             several.len(),
             several.join(", ")
         ))),
     }
+}
+
+/// Where a local cloud was looked for: one that was started with another environment is announced elsewhere.
+fn looked_for() -> String {
+    let places: Vec<_> = running::places().iter().map(|place| place.display().to_string()).collect();
+    if places.is_empty() {
+        return String::new();
+    }
+    format!("; it was looked for in {}, by XDG_RUNTIME_DIR and TMPDIR", places.join(" and "))
 }
 
 /// How results are printed.

@@ -7,17 +7,17 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-fn claimant(args: &[&str]) -> Output {
+pub(crate) fn claimant(args: &[&str]) -> Output {
     let command = Command::new(env!("CARGO_BIN_EXE_claimant")).args(args).output();
     command.expect("the command runs")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A directory with a small template and a file in place of its function's binary.
-fn stage(name: &str) -> PathBuf {
+pub(crate) fn stage(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&directory).expect("the target directory can be written");
     std::fs::write(directory.join("template.yaml"), TEMPLATE).expect("its directory is there");
@@ -27,7 +27,7 @@ fn stage(name: &str) -> PathBuf {
     directory
 }
 
-const TEMPLATE: &str = "
+pub(crate) const TEMPLATE: &str = "
 Transform: AWS::Serverless-2016-10-31
 Resources:
   Greetings: {Type: AWS::SQS::Queue}
@@ -251,7 +251,7 @@ fn a_slow_template_does_not_delay_the_stop() {
     }
 }
 
-fn terminate(child: &Child) {
+pub(crate) fn terminate(child: &Child) {
     let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(sent.expect("kill can be run").success());
 }
@@ -323,7 +323,7 @@ fn signal(signal: &str, process: &str) {
 }
 
 /// Waits until this holds; returns whether it did before long.
-fn comes(mut condition: impl FnMut() -> bool) -> bool {
+pub(crate) fn comes(mut condition: impl FnMut() -> bool) -> bool {
     (0..1_500).any(|look| {
         std::thread::sleep(std::time::Duration::from_millis(if look == 0 { 0 } else { 20 }));
         condition()
@@ -456,6 +456,8 @@ fn a_cloud_that_is_gone_is_not_found_though_another_process_has_its_number() {
     };
     let (code, errors) = list();
     assert!(code == Some(2) && errors.contains("no local cloud runs here"), "{code:?} {errors}");
+    let places = format!("looked for in {0}/claimant and {0}/claimant-", runtime.display());
+    assert!(errors.contains(&places), "{errors}");
     assert!(!left.exists());
     let mut local = command();
     local.args(["local", "--template"]).arg(stage.join("template.yaml")).arg("--binaries").arg(&stage);
