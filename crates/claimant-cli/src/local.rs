@@ -17,6 +17,7 @@ use crate::{command, console, logs, output, progress, running};
 /// Runs until stopped, or until the workload or the command is over.
 pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     let mut stop = StopSignals::listen()?;
+    output::on_threads()?;
     let (sink, log_file) = log_sink(&options)?;
     let cloud = tokio::select! {
         started = Cloud::start(config(&options, sink)) => started?,
@@ -32,6 +33,8 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
         file.empty();
     }
     let console = console::start(&cloud, &options.ports.console).await?;
+    // A reader of the endpoints' addresses may leave; a report must be read whole.
+    let mut reader = Reader::MayLeave;
     let ended = match options.work.workload {
         Some(count) => {
             console.lines().iter().for_each(say);
@@ -40,7 +43,10 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
             }
             cloud.stack().left_out.iter().for_each(say);
             tokio::select! {
-                report = run_workload(&cloud, &options, count) => report,
+                ended = run_workload(&cloud, &options, count) => {
+                    reader = Reader::MustStay;
+                    ended
+                }
                 () = stop.received() => {
                     say("\nStopped before the end of the workload.");
                     Ok(Ended::WithFaults)
@@ -70,8 +76,8 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     console.stop(&mut stop).await;
     cloud.stop().await;
     let ended = ended?;
-    // A reader of the endpoints' addresses may have left since; a report must be read whole.
-    output::check(if options.work.workload.is_none() { Reader::MayLeave } else { Reader::MustStay })?;
+    output::all_read(reader, stop.received()).await;
+    output::check(reader)?;
     Ok(ended)
 }
 
@@ -107,6 +113,8 @@ async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<Ende
     let report = workload::run(cloud, settings, |progress| display.show(progress)).await;
     display.end();
     let report = report?;
+    // On a terminal, the report comes after the progress.
+    output::notes_read().await;
     print_report(cloud, options.work.seed, &report);
     Ok(if report.has_faults() { Ended::WithFaults } else { Ended::Well })
 }
@@ -124,6 +132,8 @@ async fn run_command(cloud: &Cloud, options: &Local, stop: &mut StopSignals) -> 
     // Other clouds may run here.
     variables.push((running::VARIABLE.to_owned(), cloud.endpoints().control.clone()));
     let _announced = running::announce(&cloud.endpoints().control);
+    // What the command prints comes after that.
+    output::notes_read().await;
     command::run(&options.command, variables, stop.received()).await
 }
 

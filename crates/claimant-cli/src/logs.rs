@@ -10,6 +10,8 @@ use claimant_local::lambda::LogSink;
 use claimant_local::{Error, time_of_day};
 use claimant_operate::text::harmless;
 
+use crate::output::note_as_it_is;
+
 const FILE_NAME: &str = "functions.log";
 /// Directories tried under the system's temporary one before giving up.
 const DIRECTORIES_MAX: u32 = 100;
@@ -21,10 +23,7 @@ pub(crate) fn dropped() -> LogSink {
 
 /// Standard error, each line behind the time of day in UTC and its function's name, with its own colours.
 pub(crate) fn shown() -> LogSink {
-    Arc::new(|function, line| {
-        // OK to ignore: without standard error there is no place left for the line.
-        let _ = writeln!(io::stderr().lock(), "{} {function} | {}", time_of_day(), in_colours(line));
-    })
+    Arc::new(|function, line| note_as_it_is(&format!("{} {function} | {}\n", time_of_day(), in_colours(line))))
 }
 
 /// Returns a line with its colours and tabs, and with everything else escaped that a terminal does not print as it is: a function logs texts of

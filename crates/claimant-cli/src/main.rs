@@ -16,6 +16,7 @@ mod progress;
 mod running;
 mod shell;
 mod stop;
+mod writer;
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -47,14 +48,16 @@ fn main() -> ExitCode {
     // What PostgreSQL's triggers and functions say can hold data.
     let notices = ("sqlx::postgres::notice", LevelFilter::OFF);
     let logged = Targets::new().with_default(LevelFilter::WARN).with_targets(quiet).with_targets([notices]);
-    tracing_subscriber::fmt().with_writer(std::io::stderr).finish().with(logged).init();
-    match run(command) {
+    tracing_subscriber::fmt().with_writer(|| output::Log).finish().with(logged).init();
+    let code = match run(command) {
         Ok(ended) => ended.into(),
         Err(e) => {
             output::note(format_args!("error: {}", Chain(&*e)));
             ExitCode::from(EXIT_SETUP)
         }
-    }
+    };
+    output::finish();
+    code
 }
 
 fn run(command: Command) -> Result<Ended, Box<dyn StdError>> {

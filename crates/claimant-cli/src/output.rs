@@ -2,6 +2,8 @@
 //!
 //! What a template, a service or a message says can be anyone's, and ends in errors and reports that no one line of this command knows of: so
 //! all of it is escaped here, on its way out. The log lines of functions, which have colours of their own, go by `logs`.
+//!
+//! A command that waits for its reader is what the reader wants; a local cloud is not: once [`on_threads`] was called, others write.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -9,14 +11,78 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use claimant_local::Error;
 use claimant_operate::text::{harmless, harms};
 use rustix::io::Errno;
 use serde_json::Value;
 
+use crate::writer::Writer;
+
 /// The first failure to write. What runs goes on, so that it is stopped in order; [`check`] reports it at the end.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
+
+/// What writes to standard output and standard error, where that is to keep no one waiting.
+static WRITERS: OnceLock<Writers> = OnceLock::new();
+
+/// How long a reader may take at the end of the command, and where what was printed must be there before something else.
+const READ_MAX: Duration = Duration::from_secs(1);
+
+struct Writers {
+    out: Writer,
+    err: Writer,
+}
+
+/// From now on threads of their own write to standard output and standard error: no line waits for its reader. What is printed stays in order within each.
+///
+/// # Errors
+/// When the threads cannot be started.
+pub(crate) fn on_threads() -> Result<(), Error> {
+    let failed = |e| Error::new("the threads that write the output cannot be started").caused_by(e);
+    let out = Writer::start("stdout", write_out).map_err(failed)?;
+    let err = Writer::start("stderr", write_err).map_err(failed)?;
+    // OK to be set already: those write just as well.
+    let _ = WRITERS.set(Writers { out, err });
+    Ok(())
+}
+
+/// Waits until standard error has taken what was printed: what another process prints to the terminal, or standard output, comes after it. No
+/// longer than a second. Cancel safe.
+pub(crate) async fn notes_read() {
+    if let Some(Writers { err, .. }) = WRITERS.get() {
+        read(err, READ_MAX).await;
+    }
+}
+
+/// Waits until standard output has taken what was printed, or `stop` resolves; for a reader who may leave no longer than a second. Where it must be
+/// read whole and is not, [`check`] says so. Cancel safe.
+pub(crate) async fn all_read(reader: Reader, stop: impl Future<Output = ()>) {
+    let Some(Writers { out, .. }) = WRITERS.get() else { return };
+    let limit = if reader == Reader::MayLeave { READ_MAX } else { Duration::MAX };
+    let is_read = tokio::select! {
+        is_read = read(out, limit) => is_read,
+        () = stop => false,
+    };
+    if !is_read && reader == Reader::MustStay {
+        // OK to be set already: as above.
+        let _ = FAILED.set(io::Error::new(ErrorKind::TimedOut, "it is not read"));
+    }
+}
+
+async fn read(writer: &Writer, limit: Duration) -> bool {
+    let writer = writer.clone();
+    // The process ends without it, as `main` has it.
+    tokio::task::spawn_blocking(move || writer.wait(limit)).await.unwrap_or_default()
+}
+
+/// Waits at the end of the command until what was printed is read, no longer than two seconds. Blocks.
+pub(crate) fn finish() {
+    if let Some(Writers { out, err }) = WRITERS.get() {
+        err.wait(READ_MAX);
+        out.wait(READ_MAX);
+    }
+}
 
 /// Prints a line, or several.
 pub(crate) fn say(line: impl Display) {
@@ -35,16 +101,55 @@ pub(crate) fn say_json_line(document: &Value) {
 
 /// Prints a line, or several, to standard error.
 pub(crate) fn note(line: impl Display) {
-    // OK to ignore: nothing depends on its being read.
-    let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
+    note_as_it_is(&format!("{}\n", lines(&line.to_string())));
+}
+
+/// Prints text to standard error that is harmless already and has its line end.
+pub(crate) fn note_as_it_is(text: &str) {
+    match WRITERS.get() {
+        Some(Writers { err, .. }) => err.push(text.as_bytes()),
+        None => write_err(text.as_bytes()),
+    }
+}
+
+/// Returns whether standard error has taken all that was printed: what is soon out of date is not to wait there.
+pub(crate) fn is_note_read() -> bool {
+    WRITERS.get().is_none_or(|Writers { err, .. }| err.is_done())
+}
+
+/// Standard error, for whole lines of the command's own log. Never fails: there is no place left to say so.
+pub(crate) struct Log;
+
+impl io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        note_as_it_is(&String::from_utf8_lossy(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn print(text: &str) {
+    let line = format!("{text}\n");
+    match WRITERS.get() {
+        Some(Writers { out, .. }) => out.push(line.as_bytes()),
+        None => write_out(line.as_bytes()),
+    }
+}
+
+fn write_out(text: &[u8]) {
     let mut stdout = io::stdout().lock();
-    if let Err(failure) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+    if let Err(failure) = stdout.write_all(text).and_then(|()| stdout.flush()) {
         // OK to be set already: the first failure is reported.
         let _ = FAILED.set(failure);
     }
+}
+
+fn write_err(text: &[u8]) {
+    // OK to ignore: nothing depends on its being read.
+    let _ = io::stderr().lock().write_all(text);
 }
 
 /// Returns text in its lines, each with everything escaped that a terminal does not print as it is.

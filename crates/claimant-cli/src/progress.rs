@@ -1,12 +1,13 @@
 //! The progress of long work on standard error.
 
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use claimant_local::workload::Progress;
 
 use crate::operate::table::terminal_width;
+use crate::output::{is_note_read, note_as_it_is};
 
 /// Between two looks on a terminal.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -75,7 +76,7 @@ impl Display {
             Style::Lines => ("", "\n", LINE),
             Style::Hidden => return,
         };
-        if self.shown_at.is_some_and(|at| elapsed < at + every) {
+        if self.shown_at.is_some_and(|at| elapsed < at + every) || !is_note_read() {
             return;
         }
         let elapsed_s = elapsed.as_secs_f64();
@@ -84,9 +85,7 @@ impl Display {
         let room =
             terminal_width(io::stderr()).filter(|_| room).map_or(usize::MAX, |width| width.saturating_sub(TIME_WIDTH));
         let shown: String = figures.chars().take(room).collect();
-        let mut stderr = io::stderr().lock();
-        // OK to ignore: the run matters more than its display.
-        let _ = write!(stderr, "{start}{elapsed_s:5.1} s  {shown}{end}").and_then(|()| stderr.flush());
+        note_as_it_is(&format!("{start}{elapsed_s:5.1} s  {shown}{end}"));
         self.shown_at = Some(elapsed);
         self.shown = figures;
     }
@@ -94,8 +93,7 @@ impl Display {
     /// Ends the refreshed line.
     pub(crate) fn end(&self) {
         if self.style == Style::Refreshed {
-            // OK to ignore: as above.
-            let _ = writeln!(io::stderr().lock());
+            note_as_it_is("\n");
         }
     }
 }

@@ -13,3 +13,4 @@ mod keys;
 mod questions;
 mod secrets;
 mod sends;
+mod unread;

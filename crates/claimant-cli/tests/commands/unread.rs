@@ -1,0 +1,48 @@
+//! `claimant local` where no one reads what it prints.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::cli::{TEMPLATE, claimant, comes, stage, terminate, text};
+
+/// Ends with its test, whatever comes.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// A pager, a terminal that was stopped, a supervisor: the reader takes nothing more, and stays.
+#[test]
+fn who_reads_no_line_keeps_neither_queues_nor_signals_waiting() {
+    let stage = stage("unread");
+    let (template, printed) = (stage.join("template.yaml"), stage.join("printed"));
+    drop(std::fs::remove_file(&printed));
+    let event = "Timeout: 30, Events: {All: {Type: SQS, Properties: {Queue: !GetAtt Greetings.Arn}}}";
+    std::fs::write(&template, TEMPLATE.replace("Timeout: 3", event)).unwrap();
+    // More than any pipe holds, and than is kept for it.
+    let script =
+        format!("#!/bin/sh\nyes 0123456789012345678 | head -n 120000\n: >'{}'\nexec sleep 1000\n", printed.display());
+    std::fs::write(stage.join("greeter"), script).unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut local = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    local.arg("local").arg("--binaries").arg(&stage).arg("--template").arg(&template).stdin(Stdio::null());
+    let mut local = Running(local.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap());
+    let mut lines = BufReader::new(reader).lines().map(Result::unwrap);
+    let control = lines.find_map(|line| line.strip_prefix("control   ").map(str::to_owned)).unwrap();
+    lines.find(|line| line.starts_with("Ready")).unwrap();
+
+    let control = format!("--local={}", control.split(' ').next().unwrap());
+    let send = || claimant(&["send", "Greetings", "--body", "x", &control]);
+    assert!(send().status.success());
+    assert!(comes(|| printed.exists()), "the function waits for the reader of its lines");
+    let sent = send();
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    terminate(&local.0);
+    assert!(comes(|| local.0.try_wait().unwrap().is_some()), "it goes on");
+    assert_eq!(local.0.wait().unwrap().code(), Some(0));
+    drop(lines);
+}
