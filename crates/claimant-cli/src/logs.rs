@@ -57,14 +57,26 @@ impl LogFile {
 /// A file in `directory`, or in a new directory under the system's temporary one. What it holds already stays until it is
 /// [emptied](LogFile::empty).
 pub(crate) fn to_file(directory: Option<&Path>) -> Result<(LogSink, LogFile), Error> {
-    let path = match directory {
-        Some(directory) => make(directory, true).map(|()| directory.join(FILE_NAME)),
-        None => temporary_directory().map(|directory| directory.join(FILE_NAME)),
+    let made = match directory {
+        Some(directory) => make(directory, true).map(|()| directory.to_owned()),
+        None => temporary_directory(),
     };
-    let opened = path.and_then(|path| Ok((File::options().create(true).append(true).open(&path)?, path)));
+    let opened = made.and_then(|directory| {
+        let path = directory.join(FILE_NAME);
+        Ok((File::options().create(true).append(true).open(&path)?, path))
+    });
     let (file, path) = opened.map_err(|e| {
-        Error::new("the file for the functions' logs could not be created: give a directory for it with --data, or show them with --logs")
-            .caused_by(e)
+        let place = match directory {
+            Some(directory) => format!("{}: give another directory with --data", directory.display()),
+            None => format!(
+                "{}, the directory for temporary files (TMPDIR): give one with --data",
+                std::env::temp_dir().display()
+            ),
+        };
+        Error::new(format!(
+            "the file for the functions' logs could not be created in {place}, or show them with --logs"
+        ))
+        .caused_by(e)
     })?;
     let log_file = LogFile { path, file: Arc::new(Mutex::new(file)) };
     let file = Arc::clone(&log_file.file);

@@ -46,3 +46,14 @@ fn who_reads_no_line_keeps_neither_queues_nor_signals_waiting() {
     assert_eq!(local.0.wait().unwrap().code(), Some(0));
     drop(lines);
 }
+
+#[test]
+fn a_directory_for_logs_that_is_not_there_is_named() {
+    let stage = stage("no-tmp");
+    let mut local = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    local.args(["local", "--workload", "1", "--template"]).arg(stage.join("template.yaml"));
+    let output = local.env("TMPDIR", "/nowhere/at all").output().unwrap();
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("in /nowhere/at all, the directory for temporary files (TMPDIR): "), "{errors}");
+}
