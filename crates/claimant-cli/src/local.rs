@@ -12,12 +12,14 @@ use crate::args::Local;
 use crate::exit::Ended;
 use crate::output::{Reader, note, say};
 use crate::stop::StopSignals;
-use crate::{command, console, logs, output, progress, running};
+use crate::{command, console, files, logs, output, progress, running};
 
 /// Runs until stopped, or until the workload or the command is over.
 pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     let mut stop = StopSignals::listen()?;
     output::on_threads()?;
+    let files = files::raise_limit();
+    files.map(files::too_low).iter().for_each(note);
     let (sink, log_file) = log_sink(&options)?;
     let cloud = tokio::select! {
         started = Cloud::start(config(&options, sink)) => started?,
@@ -43,7 +45,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
             }
             cloud.stack().left_out.iter().for_each(say);
             tokio::select! {
-                ended = run_workload(&cloud, &options, count) => {
+                ended = run_workload(&cloud, &options, count, files) => {
                     reader = Reader::MustStay;
                     ended
                 }
@@ -107,7 +109,8 @@ fn config(options: &Local, logs: LogSink) -> CloudConfig {
     }
 }
 
-async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<Ended, Error> {
+/// `files` is the limit of open files where it is low.
+async fn run_workload(cloud: &Cloud, options: &Local, count: u32, files: Option<u64>) -> Result<Ended, Error> {
     let settings = workload::Settings { count, seed: options.work.seed, timeout: options.work.timeout };
     let mut display = progress::Display::new(options.quiet, !options.work.logs);
     let report = workload::run(cloud, settings, |progress| display.show(progress)).await;
@@ -116,6 +119,9 @@ async fn run_workload(cloud: &Cloud, options: &Local, count: u32) -> Result<Ende
     // On a terminal, the report comes after the progress.
     output::notes_read().await;
     print_report(cloud, options.work.seed, &report);
+    if let Some(limit) = files.filter(|_| report.has_faults()) {
+        say(format!("\nWhat went wrong can come of the limit of open files. {}", files::too_low(limit)));
+    }
     Ok(if report.has_faults() { Ended::WithFaults } else { Ended::Well })
 }
 

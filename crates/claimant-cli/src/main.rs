@@ -7,6 +7,7 @@ mod cost;
 mod deployed;
 mod doctor;
 mod exit;
+mod files;
 mod local;
 mod logs;
 mod new;

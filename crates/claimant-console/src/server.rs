@@ -1,5 +1,6 @@
 //! The routes, and how they are served.
 
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 
 use axum::Router;
@@ -22,14 +23,17 @@ use crate::{assets, live, pages, sampling};
 /// Binds a port of 127.0.0.1 for the console; 0 takes a free one. Returns the address to open, too.
 ///
 /// # Errors
-/// When the port is in use.
+/// When the port is in use, or may not be used; when no more files can be open.
 pub async fn bind(port: u16) -> Result<(TcpListener, String), Error> {
     let fault = |e: std::io::Error| {
-        Error::new(format!(
-            "the console cannot listen on port {port} of 127.0.0.1: stop the process that uses that port, or give another port with \
-             --console-port (0 for a free one)"
-        ))
-        .caused_by(e)
+        let fix = match e.kind() {
+            ErrorKind::AddrInUse => {
+                ": stop the process that uses that port, or give another port with --console-port (0 for a free one)"
+            }
+            ErrorKind::PermissionDenied => ": give another port with --console-port (0 for a free one)",
+            _ => "",
+        };
+        Error::new(format!("the console cannot listen on port {port} of 127.0.0.1{fix}")).caused_by(e)
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(fault)?;
     let address = listener.local_addr().map_err(fault)?;

@@ -1,4 +1,4 @@
-//! `claimant local` where no one reads what it prints.
+//! `claimant local` where no one reads what it prints, and where it may open few files.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -45,6 +45,29 @@ fn who_reads_no_line_keeps_neither_queues_nor_signals_waiting() {
     assert!(comes(|| local.0.try_wait().unwrap().is_some()), "it goes on");
     assert_eq!(local.0.wait().unwrap().code(), Some(0));
     drop(lines);
+}
+
+/// The soft limit of macOS is 256, and a workload has more files open.
+#[test]
+fn the_limit_of_open_files_is_raised_and_one_that_stays_low_is_said() {
+    let stage = stage("files");
+    let run = |limit: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{limit}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_claimant"), "local", "--quiet"]);
+        shell.arg("--template").arg(stage.join("template.yaml")).arg("--binaries").arg(&stage);
+        let output = shell.args(["--", "sh", "-c", "ulimit -n"]).stdin(Stdio::null()).output().unwrap();
+        (text(&output.stdout).trim().parse().unwrap_or(0), text(&output.stderr))
+    };
+    let (limit, said) = run("ulimit -S -n 64");
+    assert!(limit >= 1_024, "{limit}: {said}");
+    assert_eq!(said, "");
+    let (limit, said) = run("ulimit -n 128");
+    assert!(limit == 128 && said.starts_with("At most 128 files can be open here"), "{limit}: {said}");
+    for limit in [12, 14, 16, 18, 20] {
+        let (shown, said) = run(&format!("ulimit -n {limit}"));
+        assert!(shown == limit || said.contains("Too many open files"), "{limit}: {said}");
+        assert!(!said.contains("stop the process"), "{limit}: {said}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
@@ -75,7 +76,7 @@ impl Environment {
         processes: &Processes,
     ) -> Result<Self, Invocation> {
         let failed = |what: &str, e: io::Error| Invocation::FunctionError {
-            kind: "Runtime.InvalidEntrypoint".to_owned(),
+            kind: kind(&e).to_owned(),
             message: format!("{what} {}: {e}", executable.display()),
         };
         let api = RuntimeApi::start(arn::of_function(&config.name)).await;
@@ -285,9 +286,30 @@ async fn spawn(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
+/// Returns the kind of error of a function whose process cannot be started: it is not to blame where no more files can be open.
+fn kind(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE | Errno::NFILE) => "Local.TooManyOpenFiles",
+        _ => "Runtime.InvalidEntrypoint",
+    }
+}
+
 fn describe(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => status.to_string(),
         Err(e) => format!("unknown: {e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_not_to_blame_for_the_limit_of_open_files() {
+        for (errno, expected) in [(Errno::MFILE, "Local.TooManyOpenFiles"), (Errno::NOENT, "Runtime.InvalidEntrypoint")]
+        {
+            assert_eq!(kind(&errno.into()), expected);
+        }
     }
 }

@@ -52,8 +52,8 @@ pub struct Figures {
     pub runs: u64,
     /// Effects, by the system that has them.
     pub effects: u64,
-    /// Messages reported done beyond the first of each completed piece of work.
-    pub duplicates: i64,
+    /// Messages reported done beyond the first of each completed piece of work; 0 where not even those were all reported done.
+    pub duplicates: u64,
     /// Messages left for redelivery, each time counted.
     pub retries: u64,
     /// Messages in the dead-letter queue.
@@ -79,7 +79,7 @@ impl Summary {
             sent: traffic.sent,
             runs: plan.pieces.iter().map(|piece| seen.records.claims(&piece.key)).sum(),
             effects: count(seen.effects.len()),
-            duplicates: done - signed(count(with_status(Status::Completed))),
+            duplicates: u64::try_from(done).unwrap_or(0).saturating_sub(count(with_status(Status::Completed))),
             retries: traffic.left_for_redelivery,
             dead_lettered,
             parked: count(with_status(Status::Parked)),

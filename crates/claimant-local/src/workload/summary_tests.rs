@@ -71,10 +71,19 @@ fn a_good_run_has_no_fault() {
         let figures = summary.figures;
         let parked = u64::from(plan.pieces[4].copies);
         let copies = (traffic.sent - plan.broken.len() as u64 - 1 - parked) - 10;
-        assert_eq!(figures.duplicates, i64::try_from(copies).unwrap(), "{i}");
+        assert_eq!(figures.duplicates, copies, "{i}");
         assert_eq!((figures.work, figures.parked, figures.lost, figures.retries), (12, 1, 0, 9), "{i}");
         assert_eq!(figures.dead_lettered, 1 + parked + plan.broken.len() as u64, "{i}");
     }
+}
+
+/// As where each answer of a function is lost.
+#[test]
+fn work_that_was_never_reported_done_has_no_duplicates() {
+    let plan = sample(12);
+    let (seen, mut traffic) = good(&plan);
+    (traffic.deleted, traffic.queued) = (0, traffic.sent);
+    assert_eq!(Summary::new(&plan, &seen, &traffic).figures.duplicates, 0);
 }
 
 #[test]
