@@ -1,6 +1,7 @@
 //! The configuration of a command that a person gives: of a profile that is named, and with profiles that only the AWS CLI can
 //! sign in with. Credentials are kept: to ask for them can take a process, a request, or a person's finger.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,6 +13,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, Result, SharedCredentialsProvider, future};
+use claimant_core::error::Chain;
 use claimant_core::{Clock as _, Error, SystemClock};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -23,6 +25,12 @@ use crate::{loaded, with_limits};
 
 /// For how long a person may be asked for something before a command goes on without credentials.
 const SIGN_IN_MAX: Duration = Duration::from_secs(120);
+
+/// After so long without credentials, a person is told what is waited for.
+const TOLD_AFTER: Duration = Duration::from_secs(6);
+
+/// The longest that is shown of what the AWS CLI said.
+const SAID_MAX_CHARS: usize = 300;
 
 /// For how long the AWS CLI is not asked again after it gave none.
 const FAILED_FOR: Duration = Duration::from_secs(10);
@@ -117,28 +125,38 @@ impl Person {
         if let Some(error) = kept.failed.as_ref().and_then(|failure| failure.within(FAILED_FOR)) {
             return Err(error);
         }
-        let found = match self.sdk.provide_credentials().await {
-            Err(error) if self.profile.is_some() || matches!(error, CredentialsError::InvalidConfiguration(_)) => {
-                self.exported(&error).await.inspect_err(|error| kept.failed = Some(Failure::of(error)))?
+        let Kept { found: kept, failed } = &mut *kept;
+        let mut found = pin!(self.found(failed));
+        let found = match timeout(TOLD_AFTER, &mut found).await {
+            Ok(found) => found?,
+            Err(_) => {
+                let of =
+                    self.profile.as_ref().map_or_else(String::new, |profile| format!(" of the profile {profile:?}"));
+                tracing::warn!(
+                    "waiting for credentials{of}, {} s at most: a program or a service that gives them has not answered yet",
+                    SIGN_IN_MAX.as_secs()
+                );
+                found.await?
             }
-            found => found?,
         };
-        Ok(kept.found.insert(found).clone())
+        Ok(kept.insert(found).clone())
+    }
+
+    /// Asks the SDK, and then the AWS CLI.
+    async fn found(&self, failed: &mut Option<Failure>) -> Result {
+        match self.sdk.provide_credentials().await {
+            Err(error) if self.profile.is_some() || matches!(error, CredentialsError::InvalidConfiguration(_)) => {
+                self.exported(&error).await.inspect_err(|error| *failed = Some(Failure::of(error)))
+            }
+            found => found,
+        }
     }
 
     /// Returns the credentials that the AWS CLI has for the profile that the SDK took, or why it has none.
     async fn exported(&self, alone: &CredentialsError) -> Result {
         let command = exports(self.profile.as_deref().unwrap_or("default"));
         let exported = CredentialProcessProvider::new(command.clone()).provide_credentials().await;
-        exported.map_err(|cli| {
-            CredentialsError::invalid_configuration(format!(
-                "`{command}`, which is asked where a profile signs in with IAM Identity Center (SSO), `aws login` or MFA, gave no \
-                 credentials: {}. Sign in with `aws sso login`, or set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and \
-                 AWS_SESSION_TOKEN (without the AWS CLI: {})",
-                told(&cli),
-                told(alone),
-            ))
-        })
+        exported.map_err(|cli| CredentialsError::invalid_configuration(none_of_either(alone, &command, &cli)))
     }
 }
 
@@ -161,9 +179,29 @@ fn exports(profile: &str) -> String {
     format!("aws configure export-credentials --format process --profile '{}'", profile.replace('\'', r"'\''"))
 }
 
+/// Returns why there are no credentials: what the SDK met, and what the AWS CLI said to this command.
+fn none_of_either(alone: &CredentialsError, command: &str, cli: &CredentialsError) -> String {
+    let alone = told(alone);
+    // The SDK names the features that it was built without.
+    let alone = if alone.contains("cargo feature") { "only the AWS CLI can sign in as it does" } else { &alone };
+    let said = told(cli);
+    let said = said.split_once("Stderr:").map_or(said.as_str(), |(_, by_cli)| by_cli);
+    // It may write its usage, too.
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| line.to_ascii_lowercase().contains("error");
+    let said = lines.clone().find(is_error).or_else(|| lines.next_back()).unwrap_or("nothing");
+    let said: String = said.chars().take(SAID_MAX_CHARS).collect();
+    format!(
+        "the profile has none: {alone}. The AWS CLI (version 2), which is asked where one signs in with IAM Identity Center (SSO), `aws login` or \
+         MFA, gave none either (`{command}`: {said}). If the profile is of that kind, sign in with `aws sso login` or `aws login`; or set \
+         AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
+    )
+}
+
 /// Returns what the error was made of, without what its kind says.
 fn told(error: &CredentialsError) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string).trim().to_owned()
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| Chain(source).to_string()).trim().trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -230,6 +268,34 @@ mod tests {
         for profile in [None, Some("prod")] {
             let cache = format!("{:?}", config_of(profile, Some("eu-west-1")).await.unwrap().identity_cache());
             assert!(cache.contains("load_timeout: Some(120s)"), "{cache}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_first_what_the_sdk_met() {
+        let caused = |why: &'static str, cause: &'static str| {
+            CredentialsError::provider_error(Error::new(why).caused_by(Error::new(cause)))
+        };
+        let usage = "Error retrieving credentials: external process exited with code exit status: 2. Stderr: \nusage: aws [options]\n\naws: error: no \
+                     such subcommand:\n\nlist | get\n";
+        for (alone, cli, begins, holds) in [
+            (
+                caused("no role", "AccessDenied"),
+                usage,
+                "the profile has none: no role: AccessDenied. The",
+                "aws: error: no such subcommand:).",
+            ),
+            (
+                caused("no", "these cargo feature(s): sso."),
+                "x. Stderr: sh: aws: not found\n",
+                "the profile has none: only the AWS CLI ",
+                "sh: aws: not found).",
+            ),
+            (caused("a", "b"), "x. Stderr: a\nb\n\n", "the profile has none: a: b. The", "(`command`: b)."),
+            (caused("a", "b"), "x. Stderr: ", "the profile has none: a: b. The", "(`command`: nothing)."),
+        ] {
+            let said = none_of_either(&alone, "command", &CredentialsError::provider_error(cli));
+            assert!(said.starts_with(begins) && said.contains(holds), "{said}");
         }
     }
 

@@ -22,6 +22,9 @@ const KEY_NEEDED: &str = ". The role or user that asks needs kms:Decrypt on the 
 /// How to fix that nobody can use it.
 const KEY_DISABLED: &str = ". Is the table's KMS key there and enabled?";
 
+/// How to do without requests for many.
+const SINGLY: &str = " If it answers single requests, set CLAIMANT_BATCH=off";
+
 /// How to fix what depends on the call and its tables.
 struct Fixes {
     missing: String,
@@ -44,8 +47,15 @@ where
 /// Returns the error of a call that was answered with a success which is not DynamoDB's, since it lacks this: what has no body reads as an
 /// answer without anything in it. It is not known what became of the request.
 pub(crate) fn no_success(operation: &'static str, table: &str, lacks: &str) -> StoreError {
-    let why = not_of("DynamoDB", &format!("a success without {lacks}"));
+    let why = not_dynamodb(operation, &format!("a success without {lacks}"));
     StoreError::new(StoreErrorKind::Unreachable, format!("{operation} on table {table:?} failed: {why}"))
+}
+
+/// Says that the answer to the call that `what` begins with is not DynamoDB's.
+fn not_dynamodb(what: &str, came: &str) -> String {
+    // An emulator may have no PartiQL, or not all of it.
+    let singly = if what.starts_with("BatchExecuteStatement") { SINGLY } else { "" };
+    format!("{}{singly}", not_of("DynamoDB", came))
 }
 
 /// Returns the units that a success names. Every request asks for them, and DynamoDB names them in each success.
@@ -146,7 +156,7 @@ where
                 // A success that cannot be read may be the spoilt answer to a request that was carried out.
                 let is_unknown = status.is_server_error() || status.is_success() || status.as_u16() == 429;
                 let kind = if is_unknown { StoreErrorKind::Unreachable } else { StoreErrorKind::Other };
-                let why = not_of("DynamoDB", &format!("status {}, without an error code", status.as_u16()));
+                let why = not_dynamodb(what, &format!("status {}, without an error code", status.as_u16()));
                 return StoreError::new(kind, format!("{what} failed: {why}"));
             };
             let (kind, fix) = match classify(code, fixes) {
@@ -293,6 +303,10 @@ mod tests {
             assert_eq!(error.kind(), kind, "{error}");
             let wanted = format!("failed: what answered is not DynamoDB: status {status}, without an error code. Is ");
             assert!(error.to_string().contains(&wanted) && !error.to_string().contains('<'), "{error}");
+        }
+        for (operation, says) in [("BatchExecuteStatement", true), ("BatchGetItem", false)] {
+            let error = no_success(operation, "locks", "ConsumedCapacity").to_string();
+            assert_eq!(error.ends_with(SINGLY), says, "{error}");
         }
     }
 

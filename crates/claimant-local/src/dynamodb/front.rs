@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -23,6 +23,9 @@ use crate::journal::{Journal, Text, What};
 const REQUEST_MAX_BYTES: usize = 32 * 1024 * 1024;
 
 const OPERATION_HEADER: &str = "x-amz-target";
+
+/// What the engine answers where it does not have an operation.
+const UNKNOWN: &[u8] = br#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#;
 
 /// The latest messages of a record that a fault is told of. Of a key that is too coarse, all of them have one.
 const TOLD_OF_RECORD_MAX: usize = 100;
@@ -72,9 +75,7 @@ async fn answer(State(engine): State<Engine>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     // What cannot be read is the sender's own affair: its connection is closed.
     let Ok(body) = to_bytes(body, REQUEST_MAX_BYTES).await else { return endpoint::no_answer() };
-    let operation = head.headers.get(OPERATION_HEADER).and_then(|operation| operation.to_str().ok());
-    let operation = operation.and_then(|operation| operation.rsplit_once('.')).map_or("", |(_, name)| name);
-    let Look { target, ties } = look(operation, &body);
+    let Look { target, ties } = look(operation(&head.headers), &body);
     ties.iter().for_each(|(message, record)| journal.tie(message, record));
     let note = |did| note(journal, did, target, &ties, &body);
     if faults.acts(target, Act::Cut) {
@@ -119,14 +120,21 @@ async fn forward(engine: &Engine, mut request: Request) -> Response {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let uri = Uri::builder().scheme("http").authority(engine.address.to_string()).path_and_query(path).build();
     *request.uri_mut() = uri.expect("an address and a path that was one make a URI");
+    let operation = operation(request.headers()).to_owned();
     match engine.client.request(request).await {
-        Ok(mut response) => {
-            // The engine lets every page read its answers, and send what only a program may.
-            let names: Vec<_> =
-                response.headers().keys().filter(|name| name.as_str().starts_with(CORS)).cloned().collect();
-            names.iter().for_each(|name| drop(response.headers_mut().remove(name)));
-            response.map(Body::new)
+        Ok(response) if response.status() == StatusCode::BAD_REQUEST => {
+            let (head, body) = response.into_parts();
+            match to_bytes(Body::new(body), REQUEST_MAX_BYTES).await {
+                // AWS, which has the operation, would say more.
+                Ok(body) if body == UNKNOWN && !operation.is_empty() => {
+                    let why = format!("the local DynamoDB has no {operation}");
+                    refusal(StatusCode::BAD_REQUEST, "com.amazon.coral.service#UnknownOperationException", &why)
+                }
+                Ok(body) => without_cors(Response::from_parts(head, Body::from(body))),
+                Err(_) => endpoint::no_answer(),
+            }
         }
+        Ok(response) => without_cors(response.map(Body::new)),
         // The SDKs try again on this.
         Err(_) => refusal(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -134,6 +142,19 @@ async fn forward(engine: &Engine, mut request: Request) -> Response {
             "the embedded DynamoDB did not answer",
         ),
     }
+}
+
+/// Removes what lets every page read the engine's answers, and send what only a program may.
+fn without_cors(mut response: Response) -> Response {
+    let names: Vec<_> = response.headers().keys().filter(|name| name.as_str().starts_with(CORS)).cloned().collect();
+    names.iter().for_each(|name| drop(response.headers_mut().remove(name)));
+    response
+}
+
+/// Returns the name of the operation that a request asks for; empty where it names none.
+fn operation(headers: &HeaderMap) -> &str {
+    let operation = headers.get(OPERATION_HEADER).and_then(|operation| operation.to_str().ok());
+    operation.and_then(|operation| operation.rsplit_once('.')).map_or("", |(_, name)| name)
 }
 
 fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {

@@ -61,6 +61,7 @@ pub(super) enum Fault {
     NoSuchBucket,
     NoSuchKey,
     PreconditionFailed,
+    InvalidRange,
     /// [`KEPT_MAX_BYTES`] are kept already.
     Full,
 }

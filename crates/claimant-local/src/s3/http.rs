@@ -1,5 +1,6 @@
 //! S3 over HTTP: the requests and answers of single objects.
 
+use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
@@ -88,13 +89,17 @@ async fn of_object(
     }
     let is_condition = |name: &str| name.starts_with("if-") || name.starts_with("x-amz-if-");
     let mut conditions = headers.keys().filter(|name| is_condition(name.as_str()));
-    if let Some(name) = conditions.find(|name| method != Method::PUT || !CONDITIONS_OF_PUT.contains(name)) {
+    let known = match method {
+        Method::PUT => &CONDITIONS_OF_PUT[..],
+        Method::GET | Method::HEAD => &[header::IF_MATCH],
+        _ => &[],
+    };
+    if let Some(name) = conditions.find(|name| !known.contains(name)) {
         return not_here(&method, name.as_str());
     }
     let done = match method {
-        Method::GET | Method::HEAD => s3.get(&bucket, &key).map(|object| {
+        Method::GET | Method::HEAD => s3.get(&bucket, &key).and_then(|object| found(object, &headers)).inspect(|_| {
             s3.note("GET", &bucket, &key);
-            found(object, &headers)
         }),
         Method::DELETE => s3.delete(&bucket, &key).map(|()| {
             s3.note("DELETE", &bucket, &key);
@@ -125,6 +130,11 @@ async fn of_object(
             StatusCode::PRECONDITION_FAILED,
             "PreconditionFailed",
             "at least one of the preconditions that you specified did not hold",
+        ),
+        Fault::InvalidRange => refusal(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            "InvalidRange",
+            "the object has none of the bytes that the request asks for",
         ),
         Fault::Full => refusal(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -186,13 +196,40 @@ fn object(bytes: Bytes, headers: &HeaderMap) -> Result<Object, Box<Response>> {
     Ok(Object::new(bytes, headers.collect()))
 }
 
-/// The checksums only where the request asks for them.
-fn found(object: Object, asked: &HeaderMap) -> Response {
-    let with_checksums = text(asked, "x-amz-checksum-mode").is_some_and(|mode| mode == "ENABLED");
+/// The checksums, which are of the whole object, only where the request asks for them, and for all of it.
+fn found(object: Object, asked: &HeaderMap) -> Result<Response, Fault> {
+    let is_other = |etag: &str| etag != "*" && etag.trim_matches('"') != object.etag.trim_matches('"');
+    if text(asked, "if-match").is_some_and(is_other) {
+        return Err(Fault::PreconditionFailed);
+    }
+    let (of, part) = (object.bytes.len(), part(text(asked, "range"), object.bytes.len())?);
+    let is_whole = part.is_none();
+    let with_checksums = is_whole && text(asked, "x-amz-checksum-mode").is_some_and(|mode| mode == "ENABLED");
     let headers = answered(&object.headers, |name| with_checksums || !is_checksum(name));
     let modified = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(object.modified_ms));
-    let own = [(header::ETAG, object.etag), (header::LAST_MODIFIED, modified)];
-    (own, headers, Body::from(object.bytes)).into_response()
+    let own = [(header::ETAG, object.etag), (header::LAST_MODIFIED, modified), (header::ACCEPT_RANGES, "bytes".into())];
+    Ok(match part {
+        None => (own, headers, Body::from(object.bytes)).into_response(),
+        Some(Range { start, end }) => {
+            let place = [(header::CONTENT_RANGE, format!("bytes {start}-{}/{of}", end - 1))];
+            (StatusCode::PARTIAL_CONTENT, own, place, headers, Body::from(object.bytes.slice(start..end)))
+                .into_response()
+        }
+    })
+}
+
+/// Returns the part of so many bytes that a request asks for. `None` is all of them: so is what is no range, and several of them.
+fn part(asked: Option<&str>, of: usize) -> Result<Option<Range<usize>>, Fault> {
+    let Some((first, last)) = asked.and_then(|asked| asked.strip_prefix("bytes=")?.split_once('-')) else {
+        return Ok(None);
+    };
+    let part = match (first.parse::<usize>(), last.parse::<usize>()) {
+        (Ok(first), Ok(last)) if first <= last => first..of.min(last.saturating_add(1)),
+        (Ok(first), _) if last.is_empty() => first..of,
+        (_, Ok(count)) if first.is_empty() => of.saturating_sub(count)..of,
+        _ => return Ok(None),
+    };
+    if part.is_empty() { Err(Fault::InvalidRange) } else { Ok(Some(part)) }
 }
 
 fn is_checksum(name: &str) -> bool {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
@@ -191,6 +192,14 @@ async fn no_page_of_another_origin_reads_or_writes_a_table() {
         let answer = http::asked(address, &format!("{method} /"), &format!("{headers}{more}"), "{}").await;
         assert!(answer.starts_with("HTTP/1.1 ") && !answer.to_lowercase().contains("access-control-"), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn an_operation_that_it_lacks_is_named() {
+    let client = client(&DynamoDb::in_memory().unwrap()).await;
+    let error = client.describe_limits().send().await.unwrap_err();
+    assert_eq!(error.code(), Some("UnknownOperationException"));
+    assert_eq!(error.message(), Some("the local DynamoDB has no DescribeLimits"));
 }
 
 #[tokio::test]

@@ -53,11 +53,35 @@ async fn a_put_with_a_condition_is_one() {
         assert_eq!((found, bucket.body().as_str()), (status, there), "{condition} {put}: {answer}");
         assert!(answer.contains(error), "{condition} {put}: {answer}");
     }
-    for method in ["GET", "DELETE"] {
-        let (status, answer) = bucket.ask(method, "If-Match: \"other\"\r\n", "").await;
-        assert!(status == 501 && answer.contains("if-match") && bucket.body() == "c", "{method}: {answer}");
-    }
+    let (status, answer) = bucket.ask("DELETE", "If-Match: \"other\"\r\n", "").await;
+    assert!(status == 501 && answer.contains("if-match") && bucket.body() == "c", "{answer}");
     assert_eq!(bucket.ask("HEAD", "If-None-Match: *\r\n", "").await.0, 501);
+}
+
+#[tokio::test]
+async fn a_part_of_an_object_is_had_by_its_range() {
+    let bucket = bucket().await;
+    bucket.s3.put_object("b", "k", "0123456789").unwrap();
+    let etag = "\"781e5e245d69b566979b86e28d23f2c7\"";
+    // (the headers, the status, a header of the answer or its error, the body)
+    for (headers, status, shown, body) in [
+        ("Range: bytes=5-7\r\n", 206, "content-range: bytes 5-7/10", "567"),
+        ("Range: bytes=8-50\r\n", 206, "content-range: bytes 8-9/10", "89"),
+        ("Range: bytes=8-\r\n", 206, "content-length: 2", "89"),
+        ("Range: bytes=-3\r\n", 206, "content-range: bytes 7-9/10", "789"),
+        ("Range: bytes=-50\r\n", 206, "content-range: bytes 0-9/10", "0123456789"),
+        ("Range: bytes=10-\r\n", 416, "invalidrange", ""),
+        ("Range: bytes=50-60\r\n", 416, "invalidrange", ""),
+        ("Range: bytes=-0\r\n", 416, "invalidrange", ""),
+        ("Range: bytes=7-5\r\n", 200, "accept-ranges: bytes", "0123456789"),
+        ("Range: bytes=0-1,3-4\r\n", 200, "", "0123456789"),
+        (&format!("Range: bytes=1-1\r\nIf-Match: {etag}\r\n"), 206, etag, "1"),
+        ("Range: bytes=1-1\r\nIf-Match: \"other\"\r\n", 412, "preconditionfailed", ""),
+    ] {
+        let (found, answer) = bucket.ask("GET", headers, "").await;
+        assert!(found == status && answer.contains(shown), "{headers}: {answer}");
+        assert!(body.is_empty() || answer.ends_with(&format!("\r\n\r\n{body}")), "{headers}: {answer}");
+    }
 }
 
 #[tokio::test]

@@ -120,11 +120,13 @@ fn read(path: &Path, kind: Kind) -> Result<Vec<Sample>, Error> {
         return Err(Error::invalid(format!("it has more than {FILE_MAX_BYTES} bytes")));
     }
     let text = fs::read_to_string(path).map_err(unreadable)?;
+    // Some editors begin a file with a byte order mark, which is no JSON.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match kind {
-        Kind::Samples => of_file(&text),
+        Kind::Samples => of_file(text),
         Kind::Events => {
             let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("event");
-            of_event(name, &text)
+            of_event(name, text)
         }
     }
 }
@@ -187,10 +189,14 @@ mod tests {
         };
         write(
             "tests/samples/order.json",
-            r#"{"queue": "Orders", "samples": [
+            // As an editor on Windows writes it.
+            &format!(
+                "\u{feff}{}",
+                r#"{"queue": "Orders", "samples": [
                 {"title": "An order", "body": {"id": "ord-{n}",
                   "cents": 1.50, "q": "\\\" x"}, "envelope": "sns"},
-                {"title": "Not JSON", "body": "not JSON", "group": "g"}]}"#,
+                {"title": "Not JSON", "body": "not JSON", "group": "g"}]}"#
+            ),
         );
         write("tests/samples/none.txt", "x");
         write("samples/broken.json", "{");
