@@ -119,7 +119,11 @@ async fn of_object(
         },
         _ => return not_here(&method, "objects"),
     };
-    done.unwrap_or_else(|fault| match fault {
+    done.unwrap_or_else(of_fault)
+}
+
+fn of_fault(fault: Fault) -> Response {
+    match fault {
         Fault::NoSuchBucket => refusal(
             StatusCode::NOT_FOUND,
             "NoSuchBucket",
@@ -141,7 +145,7 @@ async fn of_object(
             "SlowDown",
             &format!("the local S3 keeps {KEPT_MAX_BYTES} bytes at most"),
         ),
-    })
+    }
 }
 
 /// Returns what a request puts, and under which condition.
