@@ -87,7 +87,7 @@ impl Deployed {
 /// Returns the functions of a system that read a queue, one for each event source mapping.
 pub fn deployed(system: &System) -> Vec<Deployed> {
     let of = |mapping: &Mapping| {
-        let function = system.function(mapping.function.known()?)?;
+        let function = system.function(mapping.invokes.function.known()?)?;
         let is_one_of_several = system.mappings_of(function).filter(|one| is_there(one)).nth(1).is_some();
         Some(one(system, function, mapping, is_one_of_several))
     };
@@ -98,7 +98,7 @@ pub fn deployed(system: &System) -> Vec<Deployed> {
 pub(crate) fn disabled(system: &System) -> Vec<String> {
     let disabled = system.mappings.iter().filter(|mapping| !may_be_there(mapping));
     let mut names: Vec<_> =
-        disabled.map(|mapping| mapping.function.known().map_or(&*mapping.place.id, Link::text)).collect();
+        disabled.map(|mapping| mapping.invokes.function.known().map_or(&*mapping.place.id, Link::text)).collect();
     names.dedup();
     names.into_iter().map(str::to_owned).collect()
 }
@@ -108,7 +108,7 @@ pub(crate) fn disabled(system: &System) -> Vec<String> {
 pub(crate) fn left_out(system: &System) -> Vec<String> {
     let mut names = Vec::new();
     for mapping in system.mappings.iter().filter(|mapping| may_be_there(mapping)) {
-        match mapping.function.known().and_then(|link| system.function(link)) {
+        match mapping.invokes.function.known().and_then(|link| system.function(link)) {
             Some(_) if mapping.place.certain => {}
             Some(function) if system.mappings_of(function).any(is_there) => names.push(name_of_one(function, mapping)),
             Some(function) => names.push(function.place.id.to_string()),

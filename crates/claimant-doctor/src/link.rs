@@ -1,5 +1,7 @@
 //! What a value leads to.
 
+use crate::fact::Fact;
+
 /// What something refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
@@ -33,6 +35,26 @@ impl Link {
     pub fn text(&self) -> &str {
         match self {
             Self::Here(text) | Self::Elsewhere(text) | Self::Several { text, .. } => text,
+        }
+    }
+}
+
+/// What a mapping invokes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Invoked {
+    /// The function.
+    pub function: Fact<Link>,
+    /// The alias or version of it that is named, if one is: for Lambda each is another function.
+    pub qualifier: Fact<Option<String>>,
+}
+
+impl Invoked {
+    /// Returns the function as Lambda writes it, with the alias or version as far as that is known.
+    pub fn text(&self) -> String {
+        let function = self.function.known().map_or("?", Link::text);
+        match self.qualifier.known() {
+            Some(Some(qualifier)) => format!("{function}:{qualifier}"),
+            _ => function.to_owned(),
         }
     }
 }

@@ -5,7 +5,7 @@ pub use crate::alarm::{Alarm, Watching};
 pub use crate::environment::{Environment, Scheduler, Server};
 use crate::fact::Fact;
 pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
-pub use crate::link::Link;
+pub use crate::link::{Invoked, Link};
 pub use crate::place::Place;
 pub(crate) use crate::place::WITHIN;
 use crate::rights::{ON_TABLES, QueuePolicy, Rights};
@@ -138,8 +138,8 @@ pub struct Mapping {
     pub queue: Fact<Link>,
     /// Whether that is named by its ARN.
     pub by_arn: Fact<bool>,
-    /// The function that it invokes.
-    pub function: Fact<Link>,
+    /// What it invokes.
+    pub invokes: Invoked,
     /// Its batches.
     pub batch: Batch,
     /// How far it scales.
@@ -241,7 +241,9 @@ impl System {
 
     /// Returns the mappings that have this function read their queues, certain to be there or not.
     pub fn mappings_of<'a>(&'a self, function: &'a Function) -> impl Iterator<Item = &'a Mapping> {
-        self.mappings.iter().filter(|mapping| mapping.function.known().is_some_and(|link| link.is(&function.place.id)))
+        self.mappings
+            .iter()
+            .filter(|mapping| mapping.invokes.function.known().is_some_and(|link| link.is(&function.place.id)))
     }
 
     /// Returns the mappings of a queue, certain to be there or not.

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::names::{function_of, here, mapping_id, name_of, partition_of, queue_arn, table_id, version_of};
+use super::names::{function_of, here, mapping_id, name_of, partition_of, qualifier_of, queue_arn, table_id};
 use super::watching;
 use crate::environment::{RESUME_ROLE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Batch, Environment, Function, Home, Link, Logs, Mapping, POLLERS_DEFAULT, Place, Scaling, System};
+use crate::model::{
+    Batch, Environment, Function, Home, Invoked, Link, Logs, Mapping, POLLERS_DEFAULT, Place, Scaling, System,
+};
 use crate::rights::{ON_MOVED, ON_TABLES, Rights};
 
 const ON_QUEUES: [&str; 5] = [
@@ -98,7 +100,7 @@ pub(super) async fn read<A: Account>(
 /// and aliases of the same where one was asked for.
 pub(super) fn elsewhere(mappings: &[Value], system: &mut System) {
     for found in mappings {
-        let Some(name) = text(found, "FunctionArn").and_then(version_of) else { continue };
+        let Some(name) = text(found, "FunctionArn").and_then(function_of) else { continue };
         let Some(mapping) = mapping(found, name) else { continue };
         let is_of = |queue: &Fact<Link>| system.mappings.iter().any(|one| one.queue == *queue);
         if system.mappings.iter().all(|one| one.uuid != mapping.uuid) && is_of(&mapping.queue) {
@@ -163,6 +165,7 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
 
 /// A mapping from a queue; nothing for other sources.
 fn mapping(found: &Value, function: &str) -> Option<Mapping> {
+    let qualifier = text(found, "FunctionArn").and_then(qualifier_of);
     let source = text(found, "EventSourceArn").filter(|arn| arn.split(':').nth(2) == Some("sqs"))?;
     let has = |value: &Value| Fact::Known(value.as_array().is_some_and(|items| !items.is_empty()));
     let pollers = &found["ProvisionedPollerConfig"];
@@ -174,7 +177,10 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
         uuid: uuid.to_owned(),
         queue: Fact::Known(here(source)),
         by_arn: Fact::Known(true),
-        function: Fact::Known(here(function)),
+        invokes: Invoked {
+            function: Fact::Known(here(function)),
+            qualifier: Fact::Known(qualifier.map(str::to_owned)),
+        },
         batch: Batch {
             size: found["BatchSize"].as_u64().into(),
             window_s: Fact::Known(found["MaximumBatchingWindowInSeconds"].as_u64().unwrap_or(0)),

@@ -25,9 +25,9 @@ pub(super) fn function_of(arn: &str) -> Option<&str> {
     arn.split(':').nth(6)
 }
 
-/// As [`function_of`], with the version or alias.
-pub(super) fn version_of(arn: &str) -> Option<&str> {
-    arn.splitn(7, ':').nth(6)
+/// The version or alias behind the name of the function with this ARN.
+pub(super) fn qualifier_of(arn: &str) -> Option<&str> {
+    arn.split(':').nth(7)
 }
 
 /// Returns the ARN of the queue with this URL, if it is one; what the URL of an endpoint does not say is as in the ARN of the function that

@@ -56,7 +56,8 @@ pub(super) const CHECKS: [Check; 13] = [
         name: "other-consumer",
         title: "The queue has one mapping, and it is enabled",
         why: "Each message goes to one of the consumers, by chance; with filters, it is deleted where it goes to the wrong \
-              one. A mapping that is disabled lets messages grow old.",
+              one. Of one queue and one function, Lambda refuses a second mapping. A mapping that is disabled lets messages grow \
+              old.",
         fine: "Where the consumers do the same work, as in a change of versions; disabled for as long as it is to pause.",
         source: "https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html",
     },

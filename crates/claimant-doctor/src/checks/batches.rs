@@ -3,7 +3,7 @@
 use super::fix;
 use super::pair::Pair;
 use crate::fact::Fact;
-use crate::finding::{Answer, FINE, Level, found};
+use crate::finding::{Answer, FINE, Level, found, together};
 use crate::model::{Function, Link, Mapping, Place, System};
 
 /// As AWS advises.
@@ -153,39 +153,81 @@ pub(super) fn filters(pair: &Pair<'_>) -> Option<Answer> {
 }
 
 pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
+    Some(together([second(pair), alone(pair)]))
+}
+
+/// Whether Lambda takes the mapping: of a queue and a function it takes one, enabled or not.
+fn second(pair: &Pair<'_>) -> Answer {
     let mapping = pair.mapping;
-    let answer = || {
-        let queue = mapping.queue.known();
-        if !*mapping.enabled.known()? {
-            return found(
-                Level::Warning,
-                format!("the mapping is disabled: messages of {} wait", queue.map_or("its queue", Link::text)),
-                fix::enable(mapping),
-            );
-        }
-        let queue = queue?;
-        let elsewhere = pair.system.mappings_elsewhere.iter();
-        let elsewhere = elsewhere.filter(|other| other.queue.known().is_some_and(|link| link.text() == queue.text()));
-        let others = pair.system.readers(queue).chain(elsewhere);
-        // One that is disabled takes nothing, whether it is there or not.
-        let others = others.filter(|other| other.place.id != mapping.place.id && other.enabled.known() != Some(&false));
-        let others: Vec<_> = others.collect();
-        let takes = |other: &&&Mapping| {
-            let is_there = other.place.is_there_with(&mapping.place) && mapping.place.is_there_with(&other.place);
-            is_there && other.enabled.known().is_some()
-        };
-        let enabled = others.iter().filter(takes);
-        let enabled: Vec<_> = enabled.map(|other| other.function.known().map_or("?", Link::text)).collect();
-        if enabled.is_empty() {
-            return others.is_empty().then_some(None);
-        }
-        found(
+    let others: Vec<_> =
+        pair.system.readers(mapping.queue.known()?).filter(|other| is_second(mapping, other)).collect();
+    let Some(other) = others.first() else { return FINE };
+    found(
+        Level::Error,
+        format!(
+            "{} has the same queue and function, {} and {}: Lambda refuses the second mapping",
+            other.place.id,
+            mapping.queue.known()?.text(),
+            mapping.invokes.text()
+        ),
+        ONE_MAPPING,
+    )
+}
+
+/// What is done about two mappings of one queue and function.
+const ONE_MAPPING: &str = "remove one of the two mappings, and give the other one the filters of both";
+
+/// Whether the other one is certain to be there with the mapping, and has the same version or alias of the same function.
+fn is_second(mapping: &Mapping, other: &Mapping) -> bool {
+    let is_known = other.invokes.function.known().is_some() && other.invokes.qualifier.known().is_some();
+    other.place.id != mapping.place.id && is_known && other.invokes == mapping.invokes && are_together(mapping, other)
+}
+
+fn are_together(one: &Mapping, other: &Mapping) -> bool {
+    other.place.is_there_with(&one.place) && one.place.is_there_with(&other.place)
+}
+
+/// Whether the mapping is enabled, and no other one takes messages of its queue.
+fn alone(pair: &Pair<'_>) -> Answer {
+    let mapping = pair.mapping;
+    let queue = mapping.queue.known();
+    if !*mapping.enabled.known()? {
+        return found(
             Level::Warning,
-            format!("messages of {} also go to {}: each message to one of them", queue.text(), enabled.join(", ")),
-            "one queue for each consumer, behind an SNS topic or an EventBridge rule",
-        )
+            format!("the mapping is disabled: messages of {} wait", queue.map_or("its queue", Link::text)),
+            fix::enable(mapping),
+        );
+    }
+    let queue = queue?;
+    let elsewhere = pair.system.mappings_elsewhere.iter();
+    let elsewhere = elsewhere.filter(|other| other.queue.known().is_some_and(|link| link.text() == queue.text()));
+    let others = pair.system.readers(queue).chain(elsewhere);
+    // One that is disabled takes nothing, whether it is there or not.
+    let others = others.filter(|other| other.place.id != mapping.place.id && other.enabled.known() != Some(&false));
+    let others: Vec<_> = others.filter(|other| !is_second(mapping, other)).collect();
+    let takes = |other: &&&Mapping| are_together(mapping, other) && other.enabled.known().is_some();
+    let enabled: Vec<_> = others.iter().filter(takes).collect();
+    if enabled.is_empty() {
+        return others.is_empty().then_some(None);
+    }
+    let function = mapping.invokes.function.known();
+    let is_same = |other: &Mapping| function.is_some() && other.invokes.function.known() == function;
+    // Two queues behind a topic would give each message to the function twice.
+    let fix = if enabled.iter().all(|other| is_same(other)) {
+        ONE_MAPPING
+    } else {
+        "one queue for each consumer, behind an SNS topic or an EventBridge rule"
     };
-    Some(answer())
+    let named = |other: &&Mapping| match is_same(other) {
+        true => format!("{} by {}", other.invokes.text(), other.place.id),
+        false => other.invokes.text(),
+    };
+    let named: Vec<_> = enabled.into_iter().map(named).collect();
+    found(
+        Level::Warning,
+        format!("messages of {} also go to {}: each message to one of them", queue.text(), named.join(", ")),
+        fix,
+    )
 }
 
 pub(super) fn by_arn(pair: &Pair<'_>) -> Option<Answer> {

@@ -12,7 +12,8 @@ pub(super) fn queue_name(queue: &Place) -> String {
 
 /// What enables a mapping: in a template its property; in an account a command, which leaves the function's other mappings as they are.
 pub(super) fn enable(mapping: &Mapping) -> String {
-    match (&mapping.place.file, mapping.function.known().map(Link::text), mapping.queue.known().map(Link::text)) {
+    match (&mapping.place.file, mapping.invokes.function.known().map(Link::text), mapping.queue.known().map(Link::text))
+    {
         (None, Some(function), Some(queue)) => format!("claimant resume {function} --queue {}", last_part(queue)),
         _ => "Enabled: true".to_owned(),
     }

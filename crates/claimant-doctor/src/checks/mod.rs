@@ -67,7 +67,7 @@ pub fn run(system: &System) -> Report {
             system,
             mapping,
             queue: mapping.queue.known().and_then(|link| system.queue(link)),
-            function: mapping.function.known().and_then(|link| system.function(link)),
+            function: mapping.invokes.function.known().and_then(|link| system.function(link)),
         };
         for (number, check) in OF_PAIRS {
             if let Some(answer) = check(&pair) {

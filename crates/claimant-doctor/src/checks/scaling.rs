@@ -247,5 +247,5 @@ fn throughput(queue: &Queue) -> Answer {
 pub(super) fn reader_of<'a>(system: &'a System, queue: &Queue) -> Vec<&'a Function> {
     let link = Link::Here(queue.place.id.to_string());
     let mappings = system.mappings.iter().filter(|mapping| mapping.queue.known() == Some(&link));
-    mappings.filter_map(|mapping| system.function(mapping.function.known()?)).collect()
+    mappings.filter_map(|mapping| system.function(mapping.invokes.function.known()?)).collect()
 }

@@ -2,11 +2,12 @@
 
 use super::events::source;
 use super::functions::FUNCTION;
+use super::globals;
 use super::part::Part;
 use super::queues::QUEUE;
-use super::resources::{Resource, Resources, hole};
+use super::resources::{Resource, Resources, hole, last_part, reference};
 use crate::fact::Fact;
-use crate::model::{Batch, Link, Mapping, POLLERS_DEFAULT, Place, Scaling};
+use crate::model::{Batch, Invoked, Link, Mapping, POLLERS_DEFAULT, Place, Scaling};
 
 const BATCH_SIZE: u64 = 10;
 
@@ -14,6 +15,9 @@ const BATCH_SIZE: u64 = 10;
 const OF_TOPIC: &str = "EventSourceMapping";
 
 const ALIASES: &[&str] = &["AWS::Lambda::Alias", "AWS::Lambda::Version"];
+
+/// The alias that SAM makes of a function, and has its events invoke.
+const PUBLISHED: &str = "AutoPublishAlias";
 
 /// Properties of mappings that queues do not have.
 const OF_OTHERS: [&str; 6] = [
@@ -38,7 +42,11 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
             let id = format!("{}{name}{}", function.id, if source.of_topic { OF_TOPIC } else { "" });
             let place = Place { id: id.into(), ..function.place_at(event.line()) };
             let queue = named(resources, &source.queue);
-            let of_event = mapping(place, queue, Fact::Known(Link::Here(function.id.to_string())), &source.properties);
+            let invokes = Invoked {
+                function: Fact::Known(Link::Here(function.id.to_string())),
+                qualifier: globals::properties(function).at(PUBLISHED).literal(),
+            };
+            let of_event = mapping(place, queue, invokes, &source.properties);
             let batch = Batch { of_topic: source.of_topic, ..of_event.batch };
             found.push(Mapping { batch, ..of_event });
         }
@@ -50,8 +58,9 @@ pub(super) fn mappings(resources: &Resources<'_>) -> Vec<Mapping> {
             continue;
         }
         let queue = named(resources, &source);
-        let function = function_of(resources, &properties.at("FunctionName"));
-        found.push(mapping(resource.place(), queue, function, &properties));
+        let named = properties.at("FunctionName");
+        let invokes = Invoked { function: function_of(resources, &named), qualifier: qualifier_of(resources, &named) };
+        found.push(mapping(resource.place(), queue, invokes, &properties));
     }
     found
 }
@@ -113,6 +122,32 @@ fn function_of(resources: &Resources<'_>, part: &Part<'_>) -> Fact<Link> {
     }
 }
 
+/// The alias or version that a name, an ARN, or a reference has; what SAM or the template makes of a version is not known.
+fn qualifier_of(resources: &Resources<'_>, part: &Part<'_>) -> Fact<Option<String>> {
+    let Fact::Known(Some(text)) = part.text() else { return Fact::Unknown };
+    let function = unqualified(&text);
+    let qualifier = text[function.len()..].strip_prefix(':');
+    if qualifier.is_some_and(|qualifier| !qualifier.contains("${")) {
+        return Fact::Known(qualifier.map(str::to_owned));
+    }
+    let last = last_part(function);
+    if qualifier.is_none() && !last.contains("${") {
+        return Fact::Known(None);
+    }
+    let Some((resource, attribute)) = reference(last).and_then(|(id, of)| Some((resources.get(id)?, of))) else {
+        return Fact::Unknown;
+    };
+    let is_function = FUNCTION.contains(&&*resource.kind);
+    let named = |properties: &Part<'_>, key| properties.at(key).literal().known().cloned().flatten();
+    match attribute {
+        _ if qualifier.is_some() => Fact::Unknown,
+        "" | "Arn" if is_function => Fact::Known(None),
+        "Alias" if is_function => Fact::from(named(&globals::properties(resource), PUBLISHED)).map(Some),
+        "" | "AliasArn" if resource.kind == ALIASES[0] => Fact::from(named(&resource.properties(), "Name")).map(Some),
+        _ => Fact::Unknown,
+    }
+}
+
 /// A function's name or ARN without the alias or version behind it.
 fn unqualified(text: &str) -> &str {
     let colons = if text.starts_with("arn:") {
@@ -137,7 +172,7 @@ fn named(resources: &Resources<'_>, queue: &Part<'_>) -> (Fact<Link>, Fact<bool>
 fn mapping(
     place: Place,
     (queue, by_arn): (Fact<Link>, Fact<bool>),
-    function: Fact<Link>,
+    invokes: Invoked,
     properties: &Part<'_>,
 ) -> Mapping {
     let pollers = properties.at("ProvisionedPollerConfig");
@@ -151,7 +186,7 @@ fn mapping(
         uuid: String::new(),
         queue,
         by_arn,
-        function,
+        invokes,
         batch: Batch {
             size: properties.at("BatchSize").number_or(BATCH_SIZE),
             window_s: properties.at("MaximumBatchingWindowInSeconds").number_or(0),

@@ -210,7 +210,7 @@ fn regions_in(text: &str) -> Vec<&str> {
 }
 
 /// The name in an ARN or a URL, or the whole text.
-fn last_part(text: &str) -> &str {
+pub(super) fn last_part(text: &str) -> &str {
     let is_arn = text.starts_with("arn:");
     let is_url = text.starts_with("https://");
     match (is_arn, is_url) {

@@ -450,8 +450,8 @@ fn a_reader_that_is_not_examined_is_found() {
 fn another_version_of_the_function_is_another_reader() {
     let arn = |of: &str| json!(format!("arn:aws:lambda:eu-west-1:123456789012:function:{of}"));
     for (other, says) in [
-        ("worker:blue", Some("also go to worker:blue: each")),
-        ("worker", Some("also go to worker: each")),
+        ("worker:blue", Some("also go to worker:blue by worker (orders, m-2): each")),
+        ("worker", Some("also go to worker by worker (orders, m-2): each")),
         ("worker:live", None),
     ] {
         let mut answers = changed(&[

@@ -1705,6 +1705,43 @@ fn two_consumers_of_a_queue_are_found_unless_only_one_can_be_there() {
     assert_eq!(found(&report), [], "{report:#?}");
 }
 
+/// One queue and one function: Lambda refuses a second mapping of both, and takes one of another version or alias.
+#[test]
+fn two_mappings_of_a_queue_and_a_function_are_told_apart_by_version_and_alias() {
+    let published = ("Timeout: 30 # function", "Timeout: 30 # function\n      AutoPublishAlias: live");
+    let aliases = "  Live: {Type: AWS::Lambda::Alias, Properties: {Name: live, FunctionName: !Ref Worker}}
+  Latest: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Worker}}
+";
+    let (refused, shared) = ("the same queue and function, Orders and Worker", "also go to Worker");
+    for (is_published, name, properties, expected, says) in [
+        (false, "!Ref Worker", "", Error, refused),
+        (false, "!GetAtt Worker.Arn", "Enabled: false", Error, refused),
+        (false, "!Sub '${Worker}:live'", "", Warning, "also go to Worker by WorkerOrders: each"),
+        (false, "!Ref Live", "", Warning, "also go to Worker:live by Second: each"),
+        (false, "!Ref Latest", "", Warning, "also go to Worker by Second: each"),
+        (true, "!Ref Worker", "", Warning, "also go to Worker:live by WorkerOrders: each"),
+        (true, "!Sub '${Worker.Arn}:live'", "", Error, refused),
+        (true, "!Ref Worker.Alias", "", Error, refused),
+        (true, "!Ref Live", "", Error, refused),
+        (true, "!Sub '${Worker}:${Any}'", "", Warning, shared),
+    ] {
+        let second = format!(
+            "{aliases}  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    Properties: {{EventSourceArn: !GetAtt Orders.Arn, FunctionName: {name}, FunctionResponseTypes: [ReportBatchItemFailures], {properties}}}
+"
+        );
+        let good = if is_published { changed(GOOD, &[published]) } else { GOOD.to_owned() };
+        let report = examine(&format!("{good}{second}"), &Options::default());
+        let of_both: Vec<_> = report.findings.iter().filter(|finding| finding.check.number == 16).collect();
+        assert_eq!(of_both.len(), 2, "{name}: {report:#?}");
+        assert!(of_both.iter().all(|finding| finding.level == expected), "{name}: {report:#?}");
+        assert!(of_both.iter().any(|finding| finding.what.contains(says)), "{name}: {report:#?}");
+        // Behind a topic, the function would have each message twice.
+        assert!(of_both.iter().all(|finding| finding.fix.starts_with("remove one of the two mappings")), "{name}");
+    }
+}
+
 /// Only one of two mappings can be there, or the first one alone.
 #[test]
 fn mappings_that_are_not_certain_do_not_add_up() {
