@@ -67,8 +67,9 @@ pub(super) const CHECKS: [Check; 10] = [
     Check {
         number: 7,
         name: "dead-letter-queue-elsewhere",
-        title: "The dead-letter queue has its queue's type, account and Region",
-        why: "SQS refuses the redrive policy.",
+        title: "The dead-letter queue is another queue of its queue's type, account and Region, and sends nothing back",
+        why: "SQS refuses the redrive policy, or has no queue where dead letters stay: what always fails is received again and again \
+              until it expires.",
         fine: "Never.",
         source: DEAD_LETTERS,
     },

@@ -2,11 +2,11 @@
 
 use claimant::limits::{QUEUE_RETENTION_MAX_S, RECEIVES_MAX_DEFAULT, WINDOW_DEFAULT_S};
 
-use super::pair::{Pair, home};
-use super::{batches, rights, scaling};
+use super::pair::Pair;
+use super::{batches, redrive, rights, scaling};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found, perhaps};
-use crate::model::{Link, Queue, Redrive, RedriveAllow, System};
+use crate::model::{Queue, Redrive, System};
 
 /// Throttling, deaths and outages use up receives.
 const RECEIVES_MIN: u64 = 5;
@@ -36,9 +36,12 @@ pub(super) fn check(system: &System, report: &mut Report) {
         if is_read != Fact::Known(false) {
             report.answer(4, &queue.place, where_read(of(receives)));
         }
-        report.answer(6, &queue.place, of(retention));
-        report.answer(7, &queue.place, of(kind));
-        report.answer(8, &queue.place, of(admitted));
+        // What comes back is kept nowhere as a dead letter.
+        if redrive::round(system, queue).is_none() {
+            report.answer(6, &queue.place, of(retention));
+        }
+        report.answer(7, &queue.place, of(redrive::target));
+        report.answer(8, &queue.place, of(redrive::admitted));
         report.answer(39, &queue.place, of(by_arn));
         if queue.fifo.known() == Some(&true) {
             report.answer(9, &queue.place, of(order));
@@ -200,79 +203,6 @@ fn days(seconds: u64) -> String {
         _ if seconds.is_multiple_of(DAY_S) => format!("{} days", seconds / DAY_S),
         _ if seconds.is_multiple_of(3_600) => format!("{} h", seconds / 3_600),
         _ => format!("{seconds} s"),
-    }
-}
-
-fn kind(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
-    let link = redrive.target.known()?;
-    let Some(target) = system.queue(link) else {
-        return elsewhere(system, queue, link.text());
-    };
-    let (fifo, fifo_there) = (*queue.fifo.known()?, *target.fifo.known()?);
-    if fifo == fifo_there {
-        return FINE;
-    }
-    let name = |fifo| if fifo { "FIFO" } else { "standard" };
-    found(
-        Level::Error,
-        format!(
-            "{} is {}, its dead-letter queue {} is {}",
-            queue.place.id,
-            name(fifo),
-            target.place.id,
-            name(fifo_there)
-        ),
-        format!("FifoQueue: {fifo} on {}", target.place.id),
-    )
-}
-
-/// A dead-letter queue that is named by its ARN.
-fn elsewhere(system: &System, queue: &Queue, arn: &str) -> Answer {
-    let mut parts = arn.split(':').skip(3);
-    let (region, account, name) = (parts.next()?, parts.next()?, parts.next()?);
-    let known = |part: &str| !part.is_empty() && !part.contains("${");
-    let (own_region, own_account) = home(system, queue);
-    for (part, own, what) in [(region, own_region, "Region"), (account, own_account, "account")] {
-        if let Some(own) = own.filter(|own| known(part) && *own != part) {
-            return found(
-                Level::Error,
-                format!("its dead-letter queue {arn} is in {part}, and the queue's {what} is {own}"),
-                format!("a dead-letter queue in {own}"),
-            );
-        }
-    }
-    let fifo = *queue.fifo.known()?;
-    if known(name) && fifo != name.ends_with(".fifo") {
-        return found(
-            Level::Error,
-            format!(
-                "its dead-letter queue {arn} is of the other type: the names of FIFO queues, and only those, end in .fifo"
-            ),
-            "a dead-letter queue of the same type",
-        );
-    }
-    if known(region) && known(account) && known(name) { FINE } else { None }
-}
-
-fn admitted(system: &System, queue: &Queue, redrive: &Redrive) -> Answer {
-    let target = system.queue(redrive.target.known()?)?;
-    let fix = format!(
-        "RedriveAllowPolicy of {}: redrivePermission: byQueue, sourceQueueArns with {}",
-        target.place.id, queue.place.id
-    );
-    match target.allows.known()? {
-        RedriveAllow::All => FINE,
-        RedriveAllow::None => {
-            found(Level::Error, format!("{} denies to be a dead-letter queue (denyAll)", target.place.id), fix)
-        }
-        RedriveAllow::Only(queues) if queues.iter().any(|link| link.is(&queue.place.id)) => FINE,
-        // One that is named by its ARN may be this one.
-        RedriveAllow::Only(queues) if queues.iter().any(|link| matches!(link, Link::Elsewhere(_))) => None,
-        RedriveAllow::Only(_) => found(
-            Level::Error,
-            format!("{} is not among the queues whose dead-letter queue {} may be", queue.place.id, target.place.id),
-            fix,
-        ),
     }
 }
 

@@ -8,6 +8,7 @@ mod dead_letters;
 mod fix;
 mod pair;
 mod records;
+mod redrive;
 mod rights;
 mod scaling;
 mod schedules;

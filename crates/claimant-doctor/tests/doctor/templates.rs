@@ -1742,6 +1742,54 @@ fn two_mappings_of_a_queue_and_a_function_are_told_apart_by_version_and_alias() 
     }
 }
 
+/// By names alone, which CloudFormation does not follow; what comes back is no dead letter, however long it is kept.
+#[test]
+fn dead_letters_that_come_back_are_found() {
+    let redrive = "RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}";
+    let to_itself = "QueueName: orders\n      RedrivePolicy: {deadLetterTargetArn: !Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders', maxReceiveCount: 5}";
+    let back = format!("{redrive}\n      QueueName: orders");
+    let backwards = "RedrivePolicy: {deadLetterTargetArn: !Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders', maxReceiveCount: 5}";
+    let letters = ("# letters-fifo", backwards);
+    let expires = ("MessageRetentionPeriod: 1209600 # letters", "MessageRetentionPeriod: 60");
+    for (changes, expected) in [
+        (&[(redrive, to_itself)][..], vec![("Orders", Error, "Orders is its own dead-letter queue")]),
+        (
+            &[(redrive, &*back), letters, expires],
+            vec![
+                ("Orders", Warning, "dead letters of Orders go to Letters and come back"),
+                ("Letters", Warning, "dead letters of Letters go to Orders and come back"),
+            ],
+        ),
+        (
+            &[(redrive, &*back), ("# letters-fifo", &*format!("FifoQueue: true\n      {backwards}"))],
+            vec![
+                (
+                    "Orders",
+                    Error,
+                    "Orders is standard, its dead-letter queue Letters is FIFO; dead letters of Orders go",
+                ),
+                (
+                    "Letters",
+                    Error,
+                    "Letters is FIFO, its dead-letter queue Orders is standard; dead letters of Letters go",
+                ),
+            ],
+        ),
+        // The queue of this name may not be there.
+        (&[(redrive, &*back), letters, ("# metadata", "Condition: IsAny")], vec![]),
+    ] {
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
+        let of = |number: u8| report.findings.iter().filter(move |finding| finding.check.number == number);
+        let found: Vec<_> = of(7).map(|finding| (&*finding.place.id, finding.level, &*finding.what)).collect();
+        assert_eq!(found.len(), expected.len(), "{report:#?}");
+        for (one, wanted) in found.iter().zip(&expected) {
+            assert_eq!((one.0, one.1), (wanted.0, wanted.1), "{report:#?}");
+            assert!(one.2.starts_with(wanted.2), "{report:#?}");
+        }
+        assert!(expected.is_empty() || of(6).count() == 0, "{report:#?}");
+    }
+}
+
 /// Only one of two mappings can be there, or the first one alone.
 #[test]
 fn mappings_that_are_not_certain_do_not_add_up() {
