@@ -52,6 +52,8 @@ pub struct Home {
 pub struct Queue {
     /// Where it stands.
     pub place: Place,
+    /// What it is called.
+    pub name: Fact<String>,
     /// Whether it is FIFO.
     pub fifo: Fact<bool>,
     /// Seconds.

@@ -72,6 +72,7 @@ async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Option<Queue> {
     let group = |key: &str, wanted: &str| text(found, key) == Some(wanted);
     Some(Queue {
         place: Place { id: arn.into(), certain: true, ..Place::default() },
+        name: Fact::Known(name_of(arn).to_owned()),
         fifo: Fact::Known(text(found, "FifoQueue") == Some("true")),
         visibility_s: number("VisibilityTimeout").into(),
         retention_s: number("MessageRetentionPeriod").into(),

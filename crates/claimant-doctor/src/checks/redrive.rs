@@ -106,12 +106,17 @@ pub(super) fn admitted(system: &System, queue: &Queue, redrive: &Redrive) -> Ans
             found(Level::Error, format!("{} denies to be a dead-letter queue (denyAll)", target.place.id), fix)
         }
         RedriveAllow::Only(queues) if queues.iter().any(|link| link.is(&queue.place.id)) => FINE,
-        // One that is named by its ARN may be this one.
-        RedriveAllow::Only(queues) if queues.iter().any(|link| matches!(link, Link::Elsewhere(_))) => None,
+        RedriveAllow::Only(queues) if queues.iter().any(|link| may_be(link, queue)) => None,
         RedriveAllow::Only(_) => found(
             Level::Error,
             format!("{} is not among the queues whose dead-letter queue {} may be", queue.place.id, target.place.id),
             fix,
         ),
     }
+}
+
+/// Whether an ARN may be that of a queue that is described here: it has its name, or CloudFormation makes that.
+fn may_be(link: &Link, queue: &Queue) -> bool {
+    let Link::Elsewhere(arn) = link else { return false };
+    queue.name.known().is_none_or(|name| arn.rsplit(':').next() == Some(name))
 }

@@ -27,6 +27,7 @@ fn queue(resources: &Resources<'_>, resource: &Resource<'_>) -> Queue {
     );
     Queue {
         place: resource.place(),
+        name: flat(properties.at("QueueName").literal()),
         fifo: properties.at("FifoQueue").boolean_or(false),
         visibility_s: properties.at("VisibilityTimeout").number_or(VISIBILITY_S),
         retention_s: properties.at("MessageRetentionPeriod").number_or(RETENTION_S),

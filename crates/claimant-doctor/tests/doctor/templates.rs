@@ -1790,6 +1790,25 @@ fn dead_letters_that_come_back_are_found() {
     }
 }
 
+/// A queue's name tells it from an ARN; one that CloudFormation makes can be in each.
+#[test]
+fn a_queue_that_has_another_name_is_not_among_those_that_are_admitted() {
+    let admits = |arn: &str| format!("sourceQueueArns: ['{arn}']");
+    for (name, arn, expected) in [
+        ("QueueName: orders", "arn:aws:sqs:eu-west-1:123456789012:order", (0, 1, 0)),
+        ("QueueName: orders", "arn:aws:sqs:eu-west-2:123456789012:orders", (0, 0, 1)),
+        ("QueueName: orders", "arn:aws:sqs:eu-west-1:123456789012:orders", (1, 0, 0)),
+        ("QueueName: !Sub '${AWS::StackName}-orders'", "arn:aws:sqs:eu-west-1:123456789012:order", (0, 0, 1)),
+        ("DelaySeconds: 0", "arn:aws:sqs:eu-west-1:123456789012:order", (0, 0, 1)),
+    ] {
+        let changes = [("# fifo", name), ("sourceQueueArns: [!GetAtt Orders.Arn]", &admits(arn))];
+        let options = Options { account: Some("123456789012".to_owned()), ..in_region("eu-west-1") };
+        let report = examine(&changed(GOOD, &changes), &options);
+        let tally = report.tallies[&8];
+        assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{name} {arn}: {report:#?}");
+    }
+}
+
 /// Only one of two mappings can be there, or the first one alone.
 #[test]
 fn mappings_that_are_not_certain_do_not_add_up() {
