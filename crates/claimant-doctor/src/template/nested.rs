@@ -178,10 +178,18 @@ fn macros(scope: &Scope) -> Vec<String> {
     others.map(|(line, name)| format!("{}:{line}: what {name} makes of the template", scope.file)).collect()
 }
 
+/// Where `cdk synth` has written the template that this property names: what the property itself names is uploaded at deployment.
+fn synthesized(stack: &Part<'_>, property: &str) -> Option<String> {
+    let metadata = |key: &str| stack.under(&["Metadata", key]).literal().known().cloned().flatten();
+    metadata("aws:asset:path").filter(|_| metadata("aws:asset:property").is_some_and(|of| of == property))
+}
+
 /// Reads an included template; `within` as for [`scope`].
 fn nested(including: &Scope, within: (String, bool), node: &Node, property: &str) -> Result<Scope, String> {
-    let properties = Part::new(including, node).at("Properties");
-    let Fact::Known(Some(location)) = properties.at(property).literal() else {
+    let resource = Part::new(including, node);
+    let properties = resource.at("Properties");
+    let named = || properties.at(property).literal().known().cloned().flatten();
+    let Some(location) = synthesized(&resource, property).or_else(named) else {
         return Err("its template is not known".to_owned());
     };
     if location.contains("://") {

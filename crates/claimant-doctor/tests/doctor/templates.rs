@@ -1809,6 +1809,40 @@ fn a_queue_that_has_another_name_is_not_among_those_that_are_admitted() {
     }
 }
 
+/// `TemplateURL` is where the template is uploaded to.
+#[test]
+fn a_nested_stack_of_cdk_is_read_where_it_is_synthesized() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    write(
+        "App.nested.template.json",
+        r#"{"Parameters": {"Arn": {"Type": "String"}}, "Resources": {
+            "F": {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": 60}},
+            "M": {"Type": "AWS::Lambda::EventSourceMapping",
+                  "Properties": {"FunctionName": {"Ref": "F"}, "EventSourceArn": {"Ref": "Arn"}}}}}"#,
+    );
+    let examined = |property: &str, path: &str| {
+        let stack = r#"{"Resources": {"Q": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 30}},
+            "Nest": {"Type": "AWS::CloudFormation::Stack",
+                "Properties": {"Parameters": {"Arn": {"Fn::GetAtt": ["Q", "Arn"]}}, "TemplateURL": {"Fn::Join": ["", [
+                    "https://s3.", {"Ref": "AWS::Region"}, ".", {"Ref": "AWS::URLSuffix"}, "/assets/aa.json"]]}},
+                "Metadata": {"aws:asset:path": "PATH", "aws:asset:property": "PROPERTY"}}}}"#;
+        write("App.template.json", &changed(stack, &[("PATH", path), ("PROPERTY", property)]));
+        let (system, not_looked_at) = read(&directory.path().join("App.template.json"), &Options::default()).unwrap();
+        (run(&system), not_looked_at)
+    };
+    let (report, not_looked_at) = examined("TemplateURL", "App.nested.template.json");
+    assert_eq!(not_looked_at, [""; 0]);
+    assert!(found(&report).contains(&(1, Error)), "{report:#?}");
+    for (property, path, says) in [
+        ("TemplateURL", "Other.nested.template.json", "Nest: cannot read the template"),
+        ("Code", "App.nested.template.json", "Nest: its template is not known"),
+    ] {
+        let (_, not_looked_at) = examined(property, path);
+        assert!(not_looked_at[0].contains(says), "{not_looked_at:?}");
+    }
+}
+
 /// Only one of two mappings can be there, or the first one alone.
 #[test]
 fn mappings_that_are_not_certain_do_not_add_up() {
