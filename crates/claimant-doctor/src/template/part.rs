@@ -97,8 +97,9 @@ impl<'s> Part<'s> {
         }
     }
 
+    /// The number; one with a zero in front is unknown, as it is octal where it has no quotes, or where a tool took them away.
     pub(super) fn number(&self) -> Fact<Option<u64>> {
-        self.parsed(|text| text.parse().ok())
+        self.parsed(|text| text.parse().ok().filter(|_| text == "0" || !text.starts_with('0')))
     }
 
     pub(super) fn number_or(&self, default: u64) -> Fact<u64> {

@@ -1843,6 +1843,17 @@ fn a_nested_stack_of_cdk_is_read_where_it_is_synthesized() {
     }
 }
 
+/// `012` is 10 without quotes, 12 with them, and tools take quotes away.
+#[test]
+fn a_number_with_a_zero_in_front_is_not_known() {
+    for (size, expected) in [("012", (0, 0, 1)), ("'012'", (0, 0, 1)), ("12", (0, 1, 0)), ("10", (1, 0, 0))] {
+        let size = format!("BatchSize: {size}");
+        let report = examine(&changed(GOOD, &[("BatchSize: 10", &size)]), &in_region("eu-west-1"));
+        let tally = report.tallies[&10];
+        assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{size}: {report:#?}");
+    }
+}
+
 /// Only one of two mappings can be there, or the first one alone.
 #[test]
 fn mappings_that_are_not_certain_do_not_add_up() {
