@@ -6,14 +6,17 @@
 //! | `dialect` | what AWS's parsers read otherwise than YAML 1.2 |
 //! | `loops` | `Fn::ForEach` |
 //! | `parameter` | what the value of a parameter must be |
+//! | `transform` | macros of a whole template, AWS SAM's among them |
 
 mod dialect;
 mod loops;
 mod parameter;
+mod transform;
 mod yaml;
 
 pub use loops::{LOOP, written_out};
 pub use parameter::Demands;
+pub use transform::{Macro, SAM, macros, refused, refuses_sam};
 pub use yaml::{Kind, Node, Unreadable, parse};
 
 /// What a template is called, the first choice first: as AWS SAM CLI looks for it.

@@ -220,6 +220,12 @@ impl Consumer<'_> {
                 for id in taken {
                     plan.fault(format!("{file} has {id} already: choose another name"));
                 }
+                if claimant_template::refuses_sam(&template) {
+                    let sam = claimant_template::SAM;
+                    plan.fault(format!(
+                        "{file} has no `Transform: {sam}`, without which CloudFormation refuses the new function's type, AWS::Serverless::Function: add it"
+                    ));
+                }
                 let globals = Globals::of(&template);
                 let own = (!matches!(globals.lock_tables(), LockTables::Named(_))).then_some(LOCK_TABLE);
                 for (section, shared) in SHARED.into_iter().chain(own) {

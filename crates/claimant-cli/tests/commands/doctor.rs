@@ -24,7 +24,7 @@ fn template(name: &str, content: &str) -> PathBuf {
     path
 }
 
-const SLOW: &str = "
+const SLOW: &str = "Transform: AWS::Serverless-2016-10-31
 Resources:
   Orders: {Type: AWS::SQS::Queue}
   Work:
@@ -83,7 +83,7 @@ fn several_templates_are_one_report() {
         &SLOW.replace("{Type: AWS::SQS::Queue}", "{Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 360}}"),
     );
     let timed = SLOW.replace("Timeout: 60", "Timeout: !Ref Seconds");
-    let timed = template("timed.yaml", &format!("Parameters: {{Seconds: {{Type: Number}}}}{timed}"));
+    let timed = template("timed.yaml", &format!("Parameters: {{Seconds: {{Type: Number}}}}\n{timed}"));
     let [notes, timed] = [&notes, &timed].map(|path| path.to_str().unwrap());
     let output = doctor(&["--template", notes, "--template", timed, "--parameter", "Seconds=60", "--json"], &[]);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -284,6 +284,7 @@ fn what_consumers_share_is_asked_for_where_it_has_to_be() {
         (ours.replace("\n  MaximumConcurrency:\n", "\n  Other:\n"), "MaximumConcurrency under Parameters"),
         (ours.replace("\n  AlarmTopicArn:\n", "\n  Other:\n"), "AlarmTopicArn under Parameters"),
         (of_another_stack, "LockTable under Resources"),
+        (ours.replace("\nTransform: AWS::Serverless-2016-10-31\n", "\n"), "`Transform: AWS::Serverless-2016-10-31`"),
     ] {
         let workspace = workspace();
         fs::write(workspace.path().join("template.yaml"), text).unwrap();

@@ -68,6 +68,7 @@ fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<St
         let known = if not_looked_at.is_empty() { "" } else { " that is known here" };
         not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue{known}", path.display()));
     }
+    not_looked_at.extend(scopes.iter().filter_map(nested::refused));
     not_looked_at.extend(scopes.iter().flat_map(nested::uncompared));
     not_looked_at.extend(resources.all.iter().flat_map(resources::Resource::wrongly_accepted));
     let roles = roles::Roles::new(&resources, is_whole);

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use claimant_template::{Demands, LOOP, Node, TEXT_BYTES_MAX};
+use claimant_template::{Demands, LOOP, Macro, Node, TEXT_BYTES_MAX};
 
 use super::options::{Error, Options};
 use super::part::Part;
@@ -170,12 +170,22 @@ fn include(read: &mut Read, index: usize) {
 
 /// What of a whole template's macros are not AWS's own, which leave alone what is looked at here. Those change whatever they like.
 fn macros(scope: &Scope) -> Vec<String> {
-    let Some(transform) = scope.root.get("Transform") else { return Vec::new() };
-    let all = if transform.items().is_empty() { std::slice::from_ref(transform) } else { transform.items() };
-    let is_own = |name: &str| name.starts_with("AWS::") && name != "AWS::Include";
-    let name = |one: &Node| one.as_text().or_else(|| one.get("Name")?.as_text()).unwrap_or("a macro").to_owned();
-    let others = all.iter().map(|one| (one.line, name(one))).filter(|(_, name)| !is_own(name));
-    others.map(|(line, name)| format!("{}:{line}: what {name} makes of the template", scope.file)).collect()
+    let others = claimant_template::macros(&scope.root).into_iter().filter(|one| !one.is_of_aws());
+    let line = |one: Macro<'_>| {
+        format!("{}:{}: what {} makes of the template", scope.file, one.line, one.name.unwrap_or("a macro"))
+    };
+    others.map(line).collect()
+}
+
+/// Resources of AWS SAM without the macro for them: the checks read them as if it was there.
+pub(super) fn refused(scope: &Scope) -> Option<String> {
+    let (id, kind, node) = claimant_template::refused(&scope.root)?;
+    Some(format!(
+        "{}:{}: {id}: CloudFormation refuses {kind} in a template without `Transform: {}`: add it",
+        scope.file,
+        node.line,
+        claimant_template::SAM
+    ))
 }
 
 /// Where `cdk synth` has written the template that this property names: what the property itself names is uploaded at deployment.

@@ -1605,7 +1605,11 @@ fn what_a_nested_stack_gives_out_is_known_beside_it() {
             "Type: AWS::Serverless::Function, Properties: {{Timeout: 60, Events: {{E: {{Type: SQS, Properties: {{Queue: {source}}}}}}}}}"
         )
     };
-    write("work.yaml", &format!("Parameters: {{Arn: {{Type: String}}}}\nResources: {{F: {{{}}}}}\n", work("!Ref Arn")));
+    let sam = "Transform: AWS::Serverless-2016-10-31\n";
+    write(
+        "work.yaml",
+        &format!("{sam}Parameters: {{Arn: {{Type: String}}}}\nResources: {{F: {{{}}}}}\n", work("!Ref Arn")),
+    );
     let stack = |id: &str, file: &str, arn: &str| {
         format!(
             "  {id}: {{Type: AWS::CloudFormation::Stack, Properties: {{TemplateURL: {file}, Parameters: {{Arn: {arn}}}}}}}\n"
@@ -1620,7 +1624,7 @@ fn what_a_nested_stack_gives_out_is_known_beside_it() {
     ];
     for read_by in reads {
         for resources in [format!("{queues}{read_by}"), format!("{read_by}{queues}")] {
-            write("t.yaml", &format!("Resources:\n{resources}"));
+            write("t.yaml", &format!("{sam}Resources:\n{resources}"));
             let (system, not_looked_at) = read(&directory.path().join("t.yaml"), &Options::default()).unwrap();
             let report = run(&system);
             assert_eq!(not_looked_at, [""; 0], "{resources}");
@@ -1841,6 +1845,17 @@ fn a_nested_stack_of_cdk_is_read_where_it_is_synthesized() {
         let (_, not_looked_at) = examined(property, path);
         assert!(not_looked_at[0].contains(says), "{not_looked_at:?}");
     }
+}
+
+/// `CloudFormation` refuses the whole template; the checks read it as it is meant.
+#[test]
+fn resources_of_sam_without_its_macro_are_said() {
+    let sam = "Transform: AWS::Serverless-2016-10-31\n";
+    let report = examine(&changed(GOOD, &[(sam, "")]), &in_region("eu-west-1"));
+    let [line] = &*report.not_looked_at else { panic!("{report:#?}") };
+    let says = ":55: Worker: CloudFormation refuses AWS::Serverless::Function in a template without `Transform: AWS::Serverless-2016-10-31`";
+    assert!(line.contains(says), "{line}");
+    assert!(report.findings.is_empty() && report.tallies.values().all(|tally| tally.unknown == 0), "{report:#?}");
 }
 
 /// `012` is 10 without quotes, 12 with them, and tools take quotes away.

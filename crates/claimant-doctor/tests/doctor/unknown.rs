@@ -5,7 +5,7 @@ use claimant_doctor::{Level, Options, Report};
 use crate::templates::{changed, examine};
 
 /// A consumer with a mapping of CloudFormation, whose queue hides messages for too short a time.
-const PLAIN: &str = "
+const PLAIN: &str = "Transform: AWS::Serverless-2016-10-31
 Parameters: {Any: {Type: String}}
 Conditions: {IsAny: !Equals [!Ref Any, x]}
 Resources:
@@ -191,11 +191,10 @@ fn a_role_is_not_known_where_the_template_is_not_known_whole() {
     assert_eq!(tally(&read(&[lacks[0], lacks[1], ("  Orders:", nested)]), 18), (0, 0, 2));
     for (transform, says) in [
         ("AWS::Serverless-2016-10-31", None),
-        ("[AWS::LanguageExtensions, OurMacro]", Some("t.yaml:2: what OurMacro makes of the template")),
+        ("[AWS::LanguageExtensions, OurMacro]", Some("t.yaml:1: what OurMacro makes of the template")),
         ("{Name: AWS::Include, Parameters: {Location: x}}", Some("what AWS::Include makes")),
     ] {
-        let line = format!("Transform: {transform}\nParameters:");
-        let report = read(&[lacks[0], lacks[1], ("Parameters:", &line)]);
+        let report = read(&[lacks[0], lacks[1], ("AWS::Serverless-2016-10-31", transform)]);
         let (found, unknown) = if says.is_some() { (0, 2) } else { (2, 0) };
         assert_eq!(tally(&report, 18), (0, found, unknown), "{transform}: {report:#?}");
         let said = report.not_looked_at.iter().any(|line| line.contains(says.unwrap_or("makes of")));
@@ -320,7 +319,7 @@ fn a_table_scales_by_a_target_of_its_own() {
 fn a_queue_between_a_topic_and_a_function_is_looked_at() {
     let with = |subscription: &str| {
         let template = format!(
-            "
+            "Transform: AWS::Serverless-2016-10-31
 Parameters: {{Any: {{Type: String}}}}
 Resources:
   Orders: {{Type: AWS::SQS::Queue, Properties: {{VisibilityTimeout: 10}}}}

@@ -4,7 +4,7 @@ use super::super::Stack;
 use std::collections::BTreeMap;
 
 /// A function, its queue and an environment value, all under the condition `C`; one more function without any.
-const TEMPLATE: &str = r#"
+const TEMPLATE: &str = r#"Transform: AWS::Serverless-2016-10-31
 Parameters:
   DatabaseUrl: {Type: String, Default: "", NoEcho: true}
   Stage: {Type: String, Default: dev}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::spec::{NotRun, Stack};
 use super::template::{Template, condition_of, type_of};
+use super::yaml;
 
 /// The resource types that run here.
 const RUN: [&str; 8] = [
@@ -43,6 +44,11 @@ impl Stack {
 
 /// Notes every resource of a type that has no local counterpart, unless its condition leaves it out anyway.
 pub(super) fn note_other_resources(template: &Template<'_>) {
+    if let Some((id, kind, node)) = yaml::refused(&template.root) {
+        let sam = yaml::SAM;
+        let fault = format!("{id}: CloudFormation refuses {kind} in a template without `Transform: {sam}`: add it");
+        template.findings.fault(node.line, fault);
+    }
     for (id, resource) in template.all_resources() {
         if id.starts_with("Fn::") {
             template.findings.not_run(resource.line, id, "macro", "the resources that it would add are not known here");

@@ -289,7 +289,8 @@ fn a_queue_with_a_long_id_is_called_by_its_end() {
 /// On AWS, the stack's name is in front.
 #[test]
 fn a_table_with_a_short_id_has_a_longer_name() {
-    let stack = Stack::parse("Resources: {Db: {Type: AWS::Serverless::SimpleTable}}", &parameters(&[])).expect("sound");
+    let template = "Transform: AWS::Serverless-2016-10-31\nResources: {Db: {Type: AWS::Serverless::SimpleTable}}";
+    let stack = Stack::parse(template, &parameters(&[])).expect("sound");
     assert_eq!(stack.tables[0].name, "local-Db");
 }
 

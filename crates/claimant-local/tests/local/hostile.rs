@@ -69,7 +69,7 @@ fn what_would_be_endless_is_refused() {
         (
             "a mapping's list within itself",
             format!(
-                "Mappings: {{M: {{a: {{k: [!FindInMap [M, a, k]]}}}}}}\n{QUEUE}  F:\n    Type: AWS::Serverless::Function\n    Properties:\n      Runtime: provided.al2023\n      Events:\n        E:\n          Type: SQS\n          Properties:\n            Queue: !GetAtt Q.Arn\n            FilterCriteria: {{Filters: [{{Pattern: !FindInMap [M, a, k]}}]}}\n"
+                "Transform: AWS::Serverless-2016-10-31\nMappings: {{M: {{a: {{k: [!FindInMap [M, a, k]]}}}}}}\n{QUEUE}  F:\n    Type: AWS::Serverless::Function\n    Properties:\n      Runtime: provided.al2023\n      Events:\n        E:\n          Type: SQS\n          Properties:\n            Queue: !GetAtt Q.Arn\n            FilterCriteria: {{Filters: [{{Pattern: !FindInMap [M, a, k]}}]}}\n"
             ),
             "in a circle",
         ),

@@ -48,7 +48,7 @@ fn values_come_to_what_cloudformation_makes_of_them() {
 
 #[test]
 fn a_rust_function_needs_no_binary_name_and_other_runtimes_are_named() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Globals: {Function: {Runtime: provided.al2023, CodeUri: src/}}
 Resources:
   Q: {Type: AWS::SQS::Queue}
@@ -89,7 +89,7 @@ fn a_function_ignores_of_the_global_properties_what_it_says() {
         [("[]", 60, 1024, &["Layers"][..]), ("[Timeout, Layers]", 3, 1024, &[]), ("'*'", 3, 128, &[])]
     {
         let template = format!(
-            "
+            "Transform: AWS::Serverless-2016-10-31
 Globals: {{Function: {{Timeout: 60, MemorySize: 1024, Layers: [a]}}}}
 Resources:
   F:
@@ -108,7 +108,7 @@ Resources:
 fn functions_of_cloudformation_are_evaluated() {
     let value = |expression: &str| {
         let template = format!(
-            "
+            "Transform: AWS::Serverless-2016-10-31
 Parameters:
   Stage: {{Type: String, Default: dev}}
   Zones: {{Type: CommaDelimitedList, Default: \"a, b\"}}
@@ -152,7 +152,7 @@ Resources:
 
 #[test]
 fn roles_have_arns() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Resources:
   Sender: {Type: AWS::IAM::Role, Properties: {RoleName: reminders}}
   F:
@@ -170,7 +170,7 @@ Resources:
 
 #[test]
 fn what_only_aws_knows_has_a_stand_in_and_a_line() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Parameters: {Name: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /x}}
 Resources:
   Topic: {Type: AWS::SNS::Topic}
@@ -212,7 +212,7 @@ Resources:
 /// AWS takes each of these: that a value is needed is no reason to refuse it.
 #[test]
 fn what_is_needed_and_only_aws_knows_is_not_missing() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Parameters: {P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /x}}
 Resources:
   Q: {Type: AWS::SQS::Queue, Properties: {RedrivePolicy: {deadLetterTargetArn: !GetAtt D.Arn, maxReceiveCount: !Ref P}}}
@@ -257,7 +257,7 @@ fn variables_are_merged_where_both_are_mappings() {
     ] {
         let own = if own.is_empty() { String::new() } else { format!("Environment: {{Variables: {own}}}") };
         let stack = read(&format!(
-            "
+            "Transform: AWS::Serverless-2016-10-31
 Globals: {{Function: {{Environment: {{Variables: {globals}}}}}}}
 Resources: {{F: {{Type: AWS::Serverless::Function, Properties: {{Runtime: provided.al2023, {own}}}}}}}
 "
@@ -350,7 +350,7 @@ Resources:
 fn a_queue_between_a_topic_and_a_function_is_read() {
     let with = |subscription: &str| {
         format!(
-            "
+            "Transform: AWS::Serverless-2016-10-31
 Resources:
   Orders: {{Type: AWS::SQS::Queue}}
   Work:
@@ -382,7 +382,7 @@ Resources:
 
 #[test]
 fn events_and_queues_from_elsewhere_are_named() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Resources:
   Q:
     Type: AWS::SQS::Queue
@@ -436,7 +436,7 @@ Resources:
 /// What SAM makes is referred to by the id of its function and what it is; a queue with a typo in its name begins so, too.
 #[test]
 fn a_reference_to_what_sam_makes_of_a_function_is_told_from_a_typo() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Resources:
   ConfirmQueue: {Type: AWS::SQS::Queue}
   Stock: {Type: AWS::Serverless::SimpleTable}
@@ -463,10 +463,24 @@ Resources:
     assert!(error.contains(":10: Confirm.Properties.Events.Orders.Properties.Queue: refers to ConfirmQeue"), "{error}");
 }
 
+#[test]
+fn a_function_of_sam_is_refused_without_its_macro() {
+    let template = "Transform: AWS::Serverless-2016-10-31
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  F: {Type: AWS::Serverless::Function, Properties: {Runtime: provided.al2023}}
+";
+    check(template, &["Q"], &["F < "], &[]);
+    let error = Stack::parse(&template.replace("Serverless-2016-10-31", "LanguageExtensions"), &BTreeMap::new());
+    let error = error.expect_err("CloudFormation refuses it").to_string();
+    let says = "the template:4: F: CloudFormation refuses AWS::Serverless::Function in a template without `Transform: AWS::Serverless-2016-10-31`";
+    assert!(error.contains(says), "{error}");
+}
+
 /// Lambda refuses it at deployment; here, each would delete what fits the other alone.
 #[test]
 fn a_function_reads_a_queue_by_one_mapping() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Resources:
   Q: {Type: AWS::SQS::Queue}
   F:
@@ -508,7 +522,7 @@ MORE
 
 #[test]
 fn properties_of_tables_and_functions_without_effect_are_named() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Globals: {Function: {Runtime: provided.al2023, VpcConfig: {SubnetIds: [a]}}}
 Resources:
   Q: {Type: AWS::SQS::Queue}
@@ -552,7 +566,7 @@ async fn a_function_has_processes_for_the_batches_of_all_its_mappings() {
         (["MaximumConcurrency: 2", ""], 6),
         (["MaximumConcurrency: 50", "MaximumConcurrency: 50"], 16),
     ] {
-        let mut template = "
+        let mut template = "Transform: AWS::Serverless-2016-10-31
 Resources:
   Q0: {Type: AWS::SQS::Queue}
   Q1: {Type: AWS::SQS::Queue}
@@ -591,7 +605,7 @@ fn many_resources_of_a_type_share_a_line() {
 
 #[test]
 fn a_filter_that_lambda_would_refuse_is_a_fault_with_its_line() {
-    let template = "
+    let template = "Transform: AWS::Serverless-2016-10-31
 Resources:
   Q: {Type: AWS::SQS::Queue}
   F:

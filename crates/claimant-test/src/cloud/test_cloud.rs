@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_level_is_that_of_the_test_whatever_the_templates() {
-        let template = "
+        let template = "Transform: AWS::Serverless-2016-10-31
 Resources:
   F:
     Type: AWS::Serverless::Function
