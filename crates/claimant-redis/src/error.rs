@@ -23,7 +23,7 @@ pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
             ),
         ),
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (StoreErrorKind::Misconfigured, error.to_string()),
-        ErrorKind::Server(_) | ErrorKind::Extension => refused(error, in_cluster),
+        _ if is_answer(error) => refused(error, in_cluster),
         // The client's parser reports an end of the connection within an answer like this, too: the request may have been executed.
         ErrorKind::Parse => (
             StoreErrorKind::Unreachable,
@@ -33,7 +33,13 @@ pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
         ),
         _ => (StoreErrorKind::Other, error.category().to_owned()),
     };
-    StoreError::new(kind, format!("Redis gave no answer: {what}"))
+    let begin = if is_answer(error) { "Redis refused it" } else { "Redis gave no answer" };
+    StoreError::new(kind, format!("{begin}: {what}"))
+}
+
+/// Returns whether the server said it.
+fn is_answer(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
 }
 
 /// Returns whether another server can have the place of this one by now: of a primary that is cut off from its replicas or its
@@ -59,8 +65,8 @@ fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
         "NOAUTH" | "WRONGPASS" => (StoreErrorKind::Denied, "give the URL a user and a password that are right"),
         "NOPERM" => (
             StoreErrorKind::Denied,
-            "let the user run EVALSHA, EVAL, HGETALL, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix; in a cluster also \
-             CLUSTER SLOTS, PING and ASKING",
+            "let the user run EVALSHA, EVAL, HGETALL, HGET, HSET, HDEL and PEXPIRE on the keys of the prefix; for a list also SCAN, \
+             DBSIZE and INFO; in a cluster also CLUSTER SLOTS, PING and ASKING",
         ),
         "WRONGTYPE" => {
             (StoreErrorKind::Corrupt, "something else writes keys of this prefix: choose another database or prefix")
@@ -113,7 +119,7 @@ fn says(error: &RedisError, text: &str) -> bool {
 /// Returns the error's code. Before Redis 7, an error in a script was an `ERR` whose text has the real code; a command that the user may not
 /// run there is an `ERR` in newer ones, too; and a client that has not logged in may only send short commands, or gets a protocol error.
 fn code(error: &RedisError) -> &str {
-    const IN_SCRIPTS: [&str; 4] = ["WRONGTYPE", "READONLY", "OOM", "MISCONF"];
+    const IN_SCRIPTS: [&str; 5] = ["WRONGTYPE", "READONLY", "OOM", "MISCONF", "NOREPLICAS"];
     match error.code() {
         Some("ERR") => {
             let text = error.detail().unwrap_or_default();
@@ -164,10 +170,25 @@ mod tests {
                  a read only replica.",
                 true,
             ),
+            (
+                "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -NOREPLICAS Not enough good replicas to \
+                 write.",
+                true,
+            ),
             ("OOM command not allowed when used memory > 'maxmemory'.", false),
         ] {
-            assert_eq!(ends_connection(&answered(line)), ends, "{line}");
+            let error = answered(line);
+            assert_eq!(ends_connection(&error) || is_cut_off(&error), ends, "{line}");
         }
+    }
+
+    /// The server says neither who the user is nor what for it runs the command.
+    #[test]
+    fn a_user_without_a_right_is_told_those_of_every_caller() {
+        let error = store_error(&answered("NOPERM User secret has no permissions to run the 'dbsize' command"), false);
+        let text = error.to_string();
+        assert!(text.contains("Redis refused it: NOPERM (let the user run EVALSHA"), "{text}");
+        assert!(text.contains("for a list also SCAN, DBSIZE and INFO"), "{text}");
     }
 
     #[test]
@@ -219,6 +240,8 @@ mod tests {
             "LOADING Redis is loading the dataset in memory",
             "READONLY You can't write against a read only replica.",
             "NOREPLICAS Not enough good replicas to write.",
+            // Before Redis 7, from a script.
+            "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -NOREPLICAS Not enough good replicas to write.",
             "ERR Script attempted to execute a write command while the cluster is down and readonly script: secret",
         ] {
             let error = store_error(&answered(line), true);

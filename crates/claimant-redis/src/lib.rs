@@ -30,7 +30,7 @@
 //! | what happens | what is lost | what then can happen |
 //! | --- | --- | --- |
 //! | failover to a replica: replication is asynchronous, and `WAIT` only makes loss less likely | the last writes before it, often milliseconds, in a partition seconds of them | completed work runs again (S2, S5), two handlers run at once (S11), a fence is given out twice (S1) |
-//! | a primary cut off from its replicas goes on answering until it notices, by `min-replicas-to-write`, which before Redis 7 does not stop scripts | all that it answered since | the same |
+//! | a primary cut off from its replicas goes on answering until it notices, by `min-replicas-to-write`, which before Redis 6.2.7 does not stop scripts | all that it answered since | the same |
 //! | a restart without persistence, or with `appendfsync everysec` | all records, or the last second | the same, for all keys |
 //! | eviction: any `maxmemory-policy` but `noeviction`, which is not the default of Amazon ElastiCache | records, completed ones too | completed work runs again |
 //! | `FLUSHALL`, `DEL`, a restored snapshot | what it says | the same |
@@ -46,10 +46,13 @@
 //!
 //! # What the server needs
 //!
-//! Redis 4 or newer, or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `HGET`, `HSET`, `HDEL`
+//! Redis 4 or newer (6.2.7, if `min-replicas-to-write` is to count), or Valkey. `maxmemory-policy noeviction`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `HGET`, `HSET`, `HDEL`
 //! and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy is to be checked; in a database other than 0 also `SELECT`; an operator's also `SCAN` and `DBSIZE`. Each script touches one key,
 //! so a cluster may place keys anywhere: [`RedisStore::open_cluster`]. There the user also needs `CLUSTER|SLOTS` (before Redis 7
 //! `CLUSTER`), `PING`, and `ASKING`, for keys whose slot is being moved to another node.
+//!
+//! A user that lacks one of these commands is refused before its first claim is written; but in Redis 6 one that lacks `HDEL` or `PEXPIRE` is
+//! refused after it: the record does not expire, and at most once its work is parked unrun.
 
 mod attempts;
 mod error;
