@@ -5,7 +5,8 @@ use claimant_core::{Failure, StoreError};
 use claimant_sql::parts::{self, Table};
 
 /// The inbox's table.
-const INBOX: Table = Table { name: "claimant_inbox", migrations: "claimant-inbox/migrations" };
+pub(crate) const INBOX: Table =
+    Table { name: "claimant_inbox", migrations: "claimant-inbox/migrations", is_migrated: false };
 
 /// Returns the error of `operation`, and how to fix it.
 pub(crate) fn explain(operation: &str, error: &sqlx::Error) -> StoreError {

@@ -110,7 +110,7 @@
 //! # Permissions
 //!
 //! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_inbox`; for `delete_finished` `SELECT`, `UPDATE` (it locks what it deletes) and
-//! `DELETE`; for `migrate` the rights to create tables.
+//! `DELETE`; for `migrate` the rights to create tables, `CREATE` on the first schema of the `search_path`, and to own what is there.
 
 mod attempt;
 mod connections;

@@ -32,23 +32,41 @@ pub struct Table {
     pub name: &'static str,
     /// The directory of the files that create it.
     pub migrations: &'static str,
+    /// Whether it is these files that meet the error: they need other rights than the statements that use it.
+    pub is_migrated: bool,
 }
 
 /// The table of the stores.
-pub(crate) const RECORDS: Table = Table { name: "claimant_records", migrations: "claimant-sql/migrations" };
+pub(crate) const RECORDS: Table =
+    Table { name: "claimant_records", migrations: "claimant-sql/migrations", is_migrated: false };
 
 impl Table {
     /// Returns how to fix a table that is missing or has the wrong columns.
     pub(crate) fn migrate(&self) -> String {
+        format!("the table {} is missing or not as claimant makes it; {}", self.name, self.apply())
+    }
+
+    /// Returns how to fix a table that PostgreSQL does not find. A second one, elsewhere, would know no key of the first.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn find(&self) -> String {
         format!(
-            "the table {} is missing or not as claimant makes it; apply the migrations: call migrate() once, or run the files \
-             of {} in this database",
-            self.name, self.migrations
+            "the table {} is missing, or in no schema of search_path that the user may use. Where it is missing, {}",
+            self.name,
+            self.apply()
         )
+    }
+
+    fn apply(&self) -> String {
+        format!("apply the migrations: call migrate() once, or run the files of {} in this database", self.migrations)
     }
 
     /// Returns the rights that a refused user needs.
     pub(crate) fn rights(&self) -> String {
+        if self.is_migrated {
+            return "Who migrates has to be allowed to create tables (in PostgreSQL CREATE on the first schema of search_path), and to \
+                    change those that are there (in PostgreSQL to own them)"
+                .to_owned();
+        }
         format!(
             "The user needs SELECT, INSERT and UPDATE on the table {}; who deletes from it, SELECT, UPDATE and DELETE",
             self.name

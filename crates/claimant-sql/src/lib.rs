@@ -22,7 +22,8 @@
 //! # Permissions
 //!
 //! `SELECT`, `INSERT` and `UPDATE` on the table `claimant_records`; for `delete_expired` `SELECT`, `UPDATE` (PostgreSQL locks what
-//! it deletes) and `DELETE`; for `migrate` the rights to create tables.
+//! it deletes) and `DELETE`; for `migrate` the rights to create tables and to alter them: in PostgreSQL `CREATE` on the first schema of the
+//! `search_path`, and to own what is there.
 
 #[cfg(feature = "postgres")]
 mod batches;

@@ -6,11 +6,10 @@ use claimant_core::{StoreError, StoreErrorKind};
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::pool::PoolConnection;
-use sqlx::{AssertSqlSafe, Database, Executor, Pool};
+use sqlx::{AssertSqlSafe, Executor, Pool};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::dialect::Dialect;
-use crate::error::{ErrorCodes, RECORDS, SqlError};
+use crate::error::{ErrorCodes, RECORDS, SqlError, Table};
 use crate::session::no_connection;
 
 /// The longest that migrations wait for a connection: a server that is starting needs seconds.
@@ -21,7 +20,7 @@ const TAKE_OUT_MAX: Duration = Duration::from_secs(30);
 const HELD_MAX: Duration = Duration::from_secs(60);
 const HELD_PAUSE: Duration = Duration::from_secs(2);
 
-/// The migrations of a table, and how their errors are mapped.
+/// The migrations of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Migrations {
     /// The table that records the applied ones: not sqlx's default, which the user's own migrations may use.
@@ -31,18 +30,17 @@ pub struct Migrations {
     /// What has a statement wait for a lock for a moment only, and what ends that: where a refused file leaves a row that it began, as in MySQL.
     /// Only the file itself may be refused, since whatever records it has to follow.
     pub hasty: Option<(&'static str, &'static str)>,
-    /// Returns the store error of an operation.
-    pub explain: fn(&str, &sqlx::Error) -> StoreError,
+    /// What they create.
+    pub table: Table,
 }
 
 impl Migrations {
     /// Returns the migrations of the stores' table.
-    pub(crate) fn of_records<D: Dialect>(
+    pub(crate) fn of_records(
         files: &'static [(i64, &'static str, &'static str)],
         hasty: Option<(&'static str, &'static str)>,
     ) -> Self {
-        let explain = |operation: &str, error: &_| SqlError::of::<D>(operation, error, &RECORDS).into();
-        Self { version_table: "claimant_migrations", files, hasty, explain }
+        Self { version_table: "claimant_migrations", files, hasty, table: RECORDS }
     }
 
     pub(crate) fn migrator(&self) -> Migrator {
@@ -72,15 +70,15 @@ impl Migrations {
         loop {
             let Err(error) = migrator.run_direct(None, connection, false).await else { return Ok(()) };
             let begun_one = if let MigrateError::ExecuteMigration(_, version) = &error { Some(*version) } else { None };
-            let (locked, error) = (is_locked::<D>(&error), self.failed(error));
+            let (locked, error) = (is_locked::<D>(&error), self.failed::<D>(error));
             if !locked {
                 return Err(error);
             }
             // Each file of MySQL's is one statement, which changed nothing. There sqlx has committed that it began.
             if let (Some(version), Some((_, end))) = (begun_one, self.hasty) {
-                connection.execute(end).await.map_err(|e| self.failed(e))?;
+                connection.execute(end).await.map_err(|e| self.failed::<D>(e))?;
                 let delete = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
-                connection.execute(AssertSqlSafe(delete)).await.map_err(|e| self.failed(e))?;
+                connection.execute(AssertSqlSafe(delete)).await.map_err(|e| self.failed::<D>(e))?;
             }
             if begun.elapsed() >= HELD_MAX {
                 return Err(StoreError::new(
@@ -98,19 +96,20 @@ impl Migrations {
     }
 
     /// Takes a connection out of the pool, which is gone afterwards.
-    pub(crate) async fn take_out<DB: Database>(&self, pool: &Pool<DB>) -> Result<DB::Connection, StoreError> {
+    pub(crate) async fn take_out<D: ErrorCodes>(&self, pool: &Pool<D>) -> Result<D::Connection, StoreError> {
         match timeout(TAKE_OUT_MAX, pool.acquire()).await {
-            Ok(acquired) => acquired.map(PoolConnection::detach).map_err(|error| self.failed(error)),
+            Ok(acquired) => acquired.map(PoolConnection::detach).map_err(|error| self.failed::<D>(error)),
             Err(_) => Err(no_connection(pool, TAKE_OUT_MAX).into()),
         }
     }
 
-    pub(crate) fn failed(&self, error: impl Into<MigrateError>) -> StoreError {
+    pub(crate) fn failed<D: ErrorCodes>(&self, error: impl Into<MigrateError>) -> StoreError {
         let misconfigured = |text| StoreError::new(StoreErrorKind::Misconfigured, text);
         let version_table = self.version_table;
         match error.into() {
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
-                (self.explain)("a migration", &error)
+                let table = Table { is_migrated: true, ..self.table };
+                SqlError::of::<D>("a migration", &error, &table).into()
             }
             MigrateError::Dirty(version) => misconfigured(format!(
                 "migration {version} was cut off: undo by hand what it did, delete its row from {version_table}, and migrate again"

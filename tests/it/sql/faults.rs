@@ -319,6 +319,42 @@ async fn a_slow_database_has_time_to_delete() {
     }
 }
 
+/// A table in a schema that another search_path names is there: the same migrations elsewhere would make one without its records. And from
+/// PostgreSQL 15 on only the database's owner may create tables in `public`, so this is what a first deployment meets.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn who_may_not_migrate_or_does_not_find_the_table_is_told_so() {
+    for database in Database::both().await {
+        drop(database.store(1).await);
+        let (mut party, name) = (database.party().await, database.name());
+        let make = match &database {
+            Database::Postgres(_) => {
+                "CREATE ROLE only_connects LOGIN PASSWORD 'claimant'; CREATE SCHEMA elsewhere; \
+                 GRANT USAGE, CREATE ON SCHEMA elsewhere TO only_connects"
+            }
+            Database::MariaDb(_) => {
+                "CREATE USER only_connects@'%' IDENTIFIED BY 'claimant'; CREATE TABLE open (id int); \
+                 GRANT SELECT ON open TO only_connects@'%'"
+            }
+        };
+        party.run(make).await;
+        party.run("DROP TABLE claimant_migrations").await;
+        let url = database.url().replace("//claimant:", "//only_connects:");
+        let error = database.store_at(&url, 1).await.migrate().await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{name}: {error}");
+        let text = error.to_string();
+        assert!(text.contains("has to be allowed to create tables") && !text.contains("INSERT"), "{name}: {text}");
+        if let Database::Postgres(_) = database {
+            let store = database.store_at(&format!("{url}?options[search_path]=elsewhere"), 1).await;
+            let call = Call { within: WITHIN, meter: &Meter::default() };
+            let error = store.records().size(call).await.unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
+            assert!(error.to_string().contains("in no schema of search_path that the user may use"), "{error}");
+            store.migrate().await.unwrap();
+        }
+    }
+}
+
 /// The rights in the documentation suffice, and where some are missing, the error names them.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]

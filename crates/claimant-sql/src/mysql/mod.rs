@@ -151,14 +151,14 @@ impl MySqlStore {
             (2, "fingerprints", include_str!("../../migrations/mysql/2_fingerprints.sql")),
             (3, "notes", include_str!("../../migrations/mysql/3_notes.sql")),
         ];
-        let migrations = Migrations::of_records::<MySql>(files, Some(HASTY));
+        let migrations = Migrations::of_records(files, Some(HASTY));
         let mut migrator = migrations.migrator();
         // sqlx's lock has a timeout that MariaDB does not understand; it then does not lock.
         migrator.set_locking(false);
         let mut connection = migrations.take_out(&self.pool).await?;
-        connection.execute(HASTY.1).await.map_err(|e| migrations.failed(e))?;
+        connection.execute(HASTY.1).await.map_err(|e| migrations.failed::<MySql>(e))?;
         let locked = sqlx::query_scalar::<_, Option<i64>>(LOCK).bind(LOCK_WAIT_MAX_S).fetch_one(&mut connection).await;
-        match locked.map_err(|e| migrations.failed(e))? {
+        match locked.map_err(|e| migrations.failed::<MySql>(e))? {
             Some(1) => {}
             Some(_) => {
                 return Err(StoreError::new(
@@ -177,6 +177,6 @@ impl MySqlStore {
             }
         }
         migrations.run::<MySql>(&migrator, &mut connection).await?;
-        connection.close().await.map_err(|e| migrations.failed(e))
+        connection.close().await.map_err(|e| migrations.failed::<MySql>(e))
     }
 }

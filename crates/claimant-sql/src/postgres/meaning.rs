@@ -39,8 +39,9 @@ fn meaning(code: &str, message: &str, table: &Table) -> Meaning {
         // One that another client has prepared, with other parameters.
         "08P01" if message.contains("bind message supplies") => Meaning::of(Other, POOLED),
         "42804" if message.contains("binary data has array element type") => Meaning::of(Other, POOLED),
-        // Undefined table, column and type; operators and values of types that do not fit.
-        "42P01" | "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, migrate()),
+        "42P01" => Meaning::of(Misconfigured, format!(": {}", table.find())),
+        // Undefined column and type; operators and values of types that do not fit.
+        "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, migrate()),
         // A prepared statement that is there already, or is not there.
         "42P05" | "26000" => Meaning::of(Other, POOLED),
         "08P01" if message.contains("unsupported startup parameter") => {

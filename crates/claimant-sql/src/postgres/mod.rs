@@ -150,7 +150,7 @@ impl PostgresStore {
             (1, "records", include_str!("../../migrations/postgres/1_records.sql")),
             (2, "notes", include_str!("../../migrations/postgres/2_notes.sql")),
         ];
-        migrate(&self.pool, &Migrations::of_records::<Postgres>(files, None)).await
+        migrate(&self.pool, &Migrations::of_records(files, None)).await
     }
 }
 
@@ -162,9 +162,9 @@ impl PostgresStore {
 pub async fn migrate(pool: &PgPool, migrations: &Migrations) -> Result<(), StoreError> {
     let mut connection = migrations.take_out(pool).await?;
     let short = "SET lock_timeout = '500ms'; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
-    connection.execute(short).await.map_err(|e| migrations.failed(e))?;
+    connection.execute(short).await.map_err(|e| migrations.failed::<Postgres>(e))?;
     migrations.run::<Postgres>(&migrations.migrator(), &mut connection).await?;
-    connection.close().await.map_err(|e| migrations.failed(e))
+    connection.close().await.map_err(|e| migrations.failed::<Postgres>(e))
 }
 
 #[cfg(test)]
