@@ -107,9 +107,9 @@ impl Inbox {
     }
 
     /// Creates an inbox on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up as they do:
-    /// with a `lock_timeout` of about a second, no `transaction_timeout`, READ COMMITTED, and a `synchronous_commit` other than `off`, and with
-    /// an `after_release` that clears them. Handlers wait for locks as the server's settings say, whatever its `after_connect` sets. Other
-    /// settings of yours are for its URL, as [`pool_options`](Self::pool_options) says.
+    /// with a `lock_timeout` of about a second, no `transaction_timeout`, READ COMMITTED, a `synchronous_commit` other than `off` and a
+    /// `plan_cache_mode` other than `force_generic_plan`, and with an `after_release` that clears them. Handlers wait for locks as the server's
+    /// settings say, whatever its `after_connect` sets. Other settings of yours are for its URL, as [`pool_options`](Self::pool_options) says.
     ///
     /// Make one for a pool, and clone it: its workers then take no message for which the others leave no connection.
     #[must_use]

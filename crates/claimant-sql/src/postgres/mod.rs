@@ -17,11 +17,13 @@ pub use statements::CLEAR;
 
 /// The settings of each connection: a lock of another transaction fails a statement, rather than block it until long
 /// after its caller has gone; each statement sees what was committed before it; a commit is answered when it outlasts a crash, also
-/// where a role's or a database's default is `off`; floats in text, which are the handlers', have all their digits; and a statement whose
-/// client is gone ends, as far as the server's version and platform can tell. A transaction's own time (PostgreSQL 17 and newer) is no limit: a
-/// handler has as long as its invocation.
+/// where a role's or a database's default is `off`; no plan for any parameters has to be used (PostgreSQL 12 and newer), by which an inbox reads
+/// its whole table; floats in text, which are the handlers', have all their digits; and a statement whose client is gone ends, as far as the
+/// server's version and platform can tell. A transaction's own time (PostgreSQL 17 and newer) is no limit: a handler has as long as its
+/// invocation.
 pub const SESSION: &str = "SELECT set_config('transaction_timeout', '0', false) WHERE current_setting('transaction_timeout', true) <> '0'; \
     SET lock_timeout = '1s'; SET statement_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'; \
+    SELECT set_config('plan_cache_mode', 'auto', false) WHERE current_setting('plan_cache_mode', true) = 'force_generic_plan'; \
     SET extra_float_digits = 2; SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'; \
     DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', false); \
