@@ -94,11 +94,16 @@ impl Sample for Inventory {
 }
 
 async fn connect(function: &FunctionSpec) -> Result<PgConnection, Error> {
-    let url = variable_of(function, "CLAIMANT_DATABASE_URL")?;
+    let options = options(variable_of(function, "CLAIMANT_DATABASE_URL")?)?;
+    PgConnection::connect_with(&options).await.map_err(unusable)
+}
+
+fn options(url: &str) -> Result<PgConnectOptions, Error> {
     // The driver logs the value of a parameter that it does not know, and quotes one that it cannot use. The function says what is wrong.
     let options = with_default(NoSubscriber::default(), || url.parse::<PgConnectOptions>());
     let options = options.map_err(|_| Error::new(UNUSABLE))?;
-    PgConnection::connect_with(&options.disable_statement_logging()).await.map_err(unusable)
+    // A pooler refuses the parameter by which the driver asks for all digits of floats.
+    Ok(options.disable_statement_logging().extra_float_digits(None))
 }
 
 const UNUSABLE: &str = "the database of inventory's sample workload cannot be used: is its URL right, is the server up, and did \
@@ -144,6 +149,13 @@ fn no_number(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As the function's own connections do: one that PgBouncer takes, it takes from both.
+    #[test]
+    fn the_connection_asks_for_no_digits_of_floats() {
+        let options = format!("{:?}", options("postgres://u:p@localhost/d").unwrap());
+        assert!(options.contains("extra_float_digits: None"), "{options}");
+    }
 
     #[test]
     fn lines_are_refused_exactly_where_their_article_is_sold_out() {
