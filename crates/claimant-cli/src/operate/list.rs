@@ -198,13 +198,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
         if listed.more {
             say(more_in_words(listed, query));
         }
-        if listed.foreign > 0 {
-            let records = match listed.foreign {
-                1 => "1 record is not of the form that claimant writes, and is".to_owned(),
-                many => format!("{many} records are not of the form that claimant writes, and are"),
-            };
-            say(format!("{records} left out."));
-        }
+        listed.left_out_in_words().iter().for_each(say);
     }
     if !not_read.is_empty() {
         say(format!("Not read: {}.", not_read.join(", ")));

@@ -737,6 +737,36 @@ fn a_message_is_looked_for_in_each_queue_that_can_be_read() {
     console.stop();
 }
 
+/// Answers as [`shop`] does, of a table in which each page of records has one that claimant did not write.
+fn with_foreign(request: &str) -> (u16, String) {
+    let (status, answer) = shop(request);
+    if !request.contains("DynamoDB_20120810.Scan") {
+        return (status, answer);
+    }
+    let mut page: Value = serde_json::from_str(&answer).unwrap();
+    page["Items"].as_array_mut().unwrap().push(json!({"id": {"S": "elsewhere"}}));
+    (status, page.to_string())
+}
+
+#[test]
+fn a_search_that_meets_records_of_another_form_is_read_on() {
+    let server = Server::start(with_foreign);
+    let console = Running::start(&server, &[]);
+    let page = console.page("/keys?state=parked");
+    for said in ["None among the first 2,500 records", "1 of its records is not of the form", "read on"] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+    let next = page.split_once("<a rel=\"next\" href=\"").unwrap().1.split('"').next().unwrap().replace("&amp;", "&");
+    let page = console.page(&next);
+    for said in ["o-9", "locks: 1 record is not of the form that claimant writes, and is left out."] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
+    // At the end of the table nothing is left to read, and not all is known.
+    let page = console.page("/keys?text=nothing-like-it&state=completed");
+    assert!(page.contains("Not all records are known") && !page.contains("read on"), "{page}");
+    console.stop();
+}
+
 /// Answers as [`shop`] does, of a function whose store of records is not known.
 fn without_store(request: &str) -> (u16, String) {
     let (status, answer) = shop(request);

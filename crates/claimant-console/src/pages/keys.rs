@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::answer::Page;
 use crate::ask::Ask;
 use crate::console::Console;
+use crate::timeline::words::sentence;
 use crate::ui::nav::Tab;
 use crate::ui::state::of_record;
 use crate::ui::table::{self, Column, table};
@@ -65,7 +66,7 @@ struct KeyList {
     is_later: bool,
     /// Why nothing was read, in a sentence: what reading would cost.
     not_read: Option<String>,
-    /// Why nothing may be found though it is there, a sentence for each store.
+    /// What may be there and is not found, a sentence for each store of which that is so.
     unknown: Vec<String>,
     #[serde(skip)]
     found: Vec<Found>,
@@ -143,10 +144,10 @@ async fn read(console: &Console, query: &Query, from: Option<&str>, list: &mut K
         let query = Query { limit: SHOWN_MAX - list.found.len(), ..query.clone() };
         let (listed, next) = store.keys.list_some(&query, LOOKED_AT_MAX, from).await?;
         onward.looked_at = onward.looked_at.saturating_add(listed.looked_at);
-        if listed.found.is_empty()
-            && let Err(why) = store.check_known(&listed).await
-        {
-            list.unknown.push(why.to_string());
+        if !listed.found.is_empty() {
+            list.unknown.extend(listed.left_out_in_words().map(|left_out| format!("{}: {left_out}", store.name)));
+        } else if let Err(why) = store.check_known(&listed).await {
+            list.unknown.push(sentence(&why.to_string()));
         }
         list.found.extend(listed.found);
         *on = next;
@@ -183,11 +184,9 @@ impl Page for KeyList {
         if let Some(why) = &self.not_read {
             return text::empty("Nothing was read yet", &html! { (why) });
         }
-        if self.found.is_empty() && !self.unknown.is_empty() {
-            return text::empty("Not all records are known", &html! { (self.unknown.join(" ")) });
-        }
         let is_asked = self.text.is_some() || self.consumer.is_some() || self.state.is_some();
-        if self.found.is_empty() && !is_asked && self.next.is_none() {
+        let is_known = self.unknown.is_empty();
+        if self.found.is_empty() && !is_asked && self.next.is_none() && is_known {
             let more = html! { "The first message of a key makes its record. " a href="/send" { "Send a sample" } "." };
             return text::empty("No key has been claimed yet", &more);
         }
@@ -195,15 +194,18 @@ impl Page for KeyList {
         if self.found.is_empty() {
             let headline = match self.next {
                 Some(_) => format!("None among the first {read}"),
+                None if !is_known => "Not all records are known".to_owned(),
                 None if self.is_later => "None among the rest".to_owned(),
                 None if self.state.is_some() => "No such key in this state".to_owned(),
                 None => "No such key".to_owned(),
             };
-            let all = html! { "All " (read) " were read." };
-            return text::empty(&headline, &self.read_on().unwrap_or(all));
+            let all = html! { @if is_known { "All " (read) " were read." } };
+            let more = self.read_on().unwrap_or(all);
+            return text::empty(&headline, &html! { @for one in &self.unknown { (one) " " } (more) });
         }
         html! {
             (table("Keys", &COLUMNS, self.found.iter().map(row)))
+            @for one in &self.unknown { p .soft { (one) } }
             @if let Some(more) = self.read_on() { p .soft { "These are among the first " (read) ". " (more) } }
         }
     }

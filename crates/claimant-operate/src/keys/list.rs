@@ -77,6 +77,19 @@ pub struct Listed {
     pub foreign: u64,
 }
 
+impl Listed {
+    /// Says how many records were left out since claimant did not write them, in a sentence; nothing where there is none.
+    #[must_use]
+    pub fn left_out_in_words(&self) -> Option<String> {
+        let records = match self.foreign {
+            0 => return None,
+            1 => "1 record is not of the form that claimant writes, and is".to_owned(),
+            many => format!("{many} records are not of the form that claimant writes, and are"),
+        };
+        Some(format!("{records} left out."))
+    }
+}
+
 /// Where a list of some records goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadOn {
