@@ -172,8 +172,7 @@ fn print(lists: &[(OpenStore, Listed)], not_read: &[String], query: &Query) {
             say(format!("{}:", store.name));
         }
         if listed.found.is_empty() {
-            let states: Vec<_> = query.states.iter().map(|state| state.as_str()).collect();
-            say(format!("No key is {}. Records read: {}.", states.join(", "), listed.looked_at));
+            say(format!("{} Records read: {}.", harmless(&query.none_in_words()), listed.looked_at));
         } else {
             let columns = [
                 ("KEY", Fit::Middle),

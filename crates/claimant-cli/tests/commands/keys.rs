@@ -389,6 +389,24 @@ fn a_list_that_finds_only_what_it_does_not_know_does_not_end_well() {
     assert!(code == Some(2) && err.contains("leave --prefix out"), "{err}");
 }
 
+/// A name that is mistyped is no all-clear.
+#[test]
+fn a_list_that_finds_nothing_says_what_it_looked_for() {
+    let server = Server::start(shop);
+    for (filter, says) in [
+        (&["failed", "running"][..], "No key is failed or running. Records read: "),
+        (&["failed", "--consumer", "oder"], "No key of oder is failed. Records read: "),
+        (&["failed", "--text", "a\u{7}b"], "No key with a\\u{7}b in its id, error or note is failed. Records read: "),
+        (
+            &["completed", "--consumer", "oder", "--text", "x"],
+            "No key of oder with x in its id, error or note is completed. Records read: ",
+        ),
+    ] {
+        let (code, out, err) = server.claimant(&[&["list", "--table", "locks"], filter].concat());
+        assert!(code == Some(0) && out.starts_with(says), "{filter:?}: {out}{err}");
+    }
+}
+
 /// Answers as [`shop`] does, of a stack with a second table, of which nothing may be read.
 fn second_refused(request: &str) -> (u16, String) {
     match request.contains("DynamoDB_20120810.") && request.contains("\"more\"") {

@@ -100,6 +100,18 @@ pub struct ReadOn {
 }
 
 impl Query {
+    /// Returns what a list has found that found nothing, in a sentence: which keys there are none of.
+    #[must_use]
+    pub fn none_in_words(&self) -> String {
+        let of = self.consumer.as_ref().map_or_else(String::new, |consumer| format!(" of {consumer}"));
+        let with = self.text.as_ref();
+        let with = with.map_or_else(String::new, |text| format!(" with {text} in its id, error or note"));
+        let states: Vec<_> = self.states.iter().map(|state| state.as_str()).collect();
+        let (last, others) = states.split_last().unwrap_or((&"there", &[]));
+        let states = if others.is_empty() { (*last).to_owned() } else { format!("{} or {last}", others.join(", ")) };
+        format!("No key{of}{with} is {states}.")
+    }
+
     fn filter(&self, (now, skew): (Timestamp, Duration)) -> Filter {
         Filter {
             states: self.states.clone(),
