@@ -20,7 +20,7 @@ Exit codes:
 /// prices with their date, which may have changed. Nothing is asked of AWS. How many units of the table a message takes is what the
 /// runtime makes; how full batches are is an estimate, unless --filled is given.
 ///
-/// Several functions are a table; one, or one of --function, has its lines, what would lower its bill, its limits, and its bill by
+/// Several functions are a table, with the limits of what they share, a table and the account; one, or one of --function, has its lines, what would lower its bill, its limits, and its bill by
 /// guarantee and store. The rate is that of each function; of one that reads several queues, that of each queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]

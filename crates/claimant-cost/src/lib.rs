@@ -38,7 +38,7 @@ pub use batches::{Batches, Requests, duration_ms};
 pub use bill::{FunctionBill, LINE_LOG_BYTES, Line, METRICS, RECORD_LOG_BYTES, stored_gb};
 pub use chart::chart;
 pub use deployed::{Deployed, Polled, Runs, deployed};
-pub use limits::Limit;
+pub use limits::{Limit, SharedLimit};
 pub use load::{Load, MONTH_DAYS, Traffic, Work};
 pub use output::{json, text};
 pub use plan::{Guarantee, Store};

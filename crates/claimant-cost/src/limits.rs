@@ -1,5 +1,7 @@
 //! Which limit is met first, at the busiest second.
 
+use std::collections::BTreeMap;
+
 use crate::batches::{Batches, Requests};
 use crate::deployed::Deployed;
 use crate::load::{Load, Traffic};
@@ -83,14 +85,29 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
         let most = receives.max(deletes).max(sends);
         add("requests a second of a kind, FIFO", most, FIFO_A_SECOND, "throttled: high throughput mode, by group");
     }
-    let Units { writes, reads } = Units::a_second(guarantee, load, batches.fill);
-    let (writes, reads) = (writes * peak, reads * peak);
+    if let Records::Tables(tables) = &deployed.records {
+        limits.extend(of_table(tables, store, units(load, guarantee, batches.fill)));
+    }
+    limits.sort_by(|a, b| b.share().total_cmp(&a.share()));
+    limits
+}
+
+/// Returns what the busiest second asks of a table, in batches of `fill`.
+fn units(load: &Load, guarantee: Guarantee, fill: f64) -> Units {
+    let (Units { writes, reads }, peak) = (Units::a_second(guarantee, load, fill), load.traffic.peak);
+    Units { writes: writes * peak, reads: reads * peak }
+}
+
+/// Returns the limits of a table of which so many units a second are needed.
+fn of_table(tables: &Tables, store: Store, Units { writes, reads }: Units) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
     match store {
         Store::OnDemand | Store::Provisioned => {
             if store == Store::OnDemand {
                 let then = "throttled at first: set warm throughput";
                 add(NEW_TABLE, writes, NEW_TABLE_WRITES, then);
-                if let Records::Tables(Tables { most_writes: Some(most), .. }) = deployed.records {
+                if let Some(most) = tables.most_writes {
                     add(
                         "write units a second, as set",
                         writes,
@@ -108,8 +125,60 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
         }
         Store::Instance(_) => {}
     }
-    limits.sort_by(|a, b| b.share().total_cmp(&a.share()));
     limits
+}
+
+/// A limit of what several functions share, and how much of it all of them need.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedLimit {
+    /// The table, or the several that are one; `None` of the account.
+    pub table: Option<String>,
+    /// The limit.
+    pub limit: Limit,
+}
+
+/// Returns the limits of what these functions share, the nearest first: of each table that several of them write to, and of the account.
+/// Each has this load, all of them their busiest second at the same time.
+pub(crate) fn shared_limits(functions: &[(&Deployed, Store)], load: &Load, guarantee: Guarantee) -> Vec<SharedLimit> {
+    if functions.len() < 2 {
+        return Vec::new();
+    }
+    let mut tables: Vec<(&Tables, Store, Vec<Units>)> = Vec::new();
+    let (mut at_once, mut reserved) = (0.0, BTreeMap::new());
+    for (deployed, store) in functions {
+        let batches = Batches::of(deployed, load, guarantee, load.traffic.peak);
+        match deployed.function.reserved {
+            // All of it is taken from the account, used or not.
+            Some(all) => _ = reserved.insert(deployed.function_id(), all),
+            None => at_once += through_mapping(&of_mapping(deployed, load, guarantee), batches.at_once()),
+        }
+        let Records::Tables(of) = &deployed.records else { continue };
+        let units = units(load, guarantee, batches.fill);
+        // Tables whose names are not known are others.
+        match tables.iter_mut().find(|(known, ..)| !of.names.is_empty() && known.names == of.names) {
+            Some((.., all)) => all.push(units),
+            None => tables.push((of, *store, vec![units])),
+        }
+    }
+    let needed = at_once + reserved.values().sum::<f64>();
+    let mut limits = vec![SharedLimit { table: None, limit: of_account(needed) }];
+    for (of, store, all) in tables.into_iter().filter(|(.., all)| all.len() > 1) {
+        let sum = |one: fn(&Units) -> f64| all.iter().map(one).sum();
+        let units = Units { writes: sum(|one| one.writes), reads: sum(|one| one.reads) };
+        let table = Some(of.names.join(", "));
+        limits.extend(of_table(of, store, units).into_iter().map(|limit| SharedLimit { table: table.clone(), limit }));
+    }
+    limits.sort_by(|a, b| b.limit.share().total_cmp(&a.limit.share()));
+    limits
+}
+
+/// Returns the first of the limits of what functions share that lets through fewer messages than come, as [`never_enough`] does.
+pub(crate) fn never_enough_shared(
+    functions: &[(&Deployed, Store)],
+    load: &Load,
+    guarantee: Guarantee,
+) -> Option<&'static str> {
+    never_over(load, |load| shared_limits(functions, load, guarantee).into_iter().map(|shared| shared.limit).collect())
 }
 
 /// Returns the limit that lets through fewer messages than come, on the mean, if there is one: the rate is not reached then. With full
@@ -120,10 +189,14 @@ pub(crate) fn never_enough(
     guarantee: Guarantee,
     store: Store,
 ) -> Option<&'static str> {
+    never_over(load, |load| limits(deployed, load, guarantee, store))
+}
+
+fn never_over(load: &Load, limits: impl Fn(&Load) -> Vec<Limit>) -> Option<&'static str> {
     let mean = Load { traffic: Traffic { peak: 1.0, ..load.traffic.clone() }, ..load.clone() };
     let full = Load { filled: Some(f64::INFINITY), ..mean.clone() };
     let over = |load| {
-        let limits = limits(deployed, load, guarantee, store).into_iter().filter(|limit| limit.share() > 1.0);
+        let limits = limits(load).into_iter().filter(|limit| limit.share() > 1.0);
         limits.map(|limit| limit.what).filter(|what| !NOT_OF_THE_RATE.contains(what)).collect::<Vec<_>>()
     };
     let (usual, full) = (over(&mean), over(&full));
@@ -133,7 +206,23 @@ pub(crate) fn never_enough(
 /// Returns what limits how many invocations run at once, of which so many would at the busiest second. What a mapping lets through is enough
 /// where full batches are: they are full once messages have to wait.
 fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, at_once: f64) -> Vec<Limit> {
-    let Deployed { polled, function, .. } = deployed;
+    let mut limits = of_mapping(deployed, load, guarantee);
+    let needed = through_mapping(&limits, at_once);
+    limits.push(match deployed.function.reserved {
+        Some(limit) => Limit {
+            what: "invocations at once, reserved",
+            needed,
+            limit,
+            then: "throttled, receives are spent: reserve more, or set MaximumConcurrency to it",
+        },
+        None => of_account(needed),
+    });
+    limits
+}
+
+/// Returns what limits how many invocations a mapping has at once.
+fn of_mapping(deployed: &Deployed, load: &Load, guarantee: Guarantee) -> Vec<Limit> {
+    let polled = &deployed.polled;
     let mean = Batches::full_at_once(deployed, load, guarantee);
     let mut limits = Vec::new();
     let mut add = |what, limit, [busy, always]: [&'static str; 2]| {
@@ -148,22 +237,18 @@ fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, at_onc
     if let Some((_, most)) = polled.pollers {
         add("invocations at once, MaximumPollers", most * PER_POLLER, RAISE);
     }
-    // What the mapping holds back is neither reserved nor taken from the account.
-    let needed = limits.iter().fold(at_once, |needed, of| needed.min(of.limit));
-    let (what, limit, then) = match function.reserved {
-        Some(reserved) => (
-            "invocations at once, reserved",
-            reserved,
-            "throttled, receives are spent: reserve more, or set MaximumConcurrency to it",
-        ),
-        None => (
-            "invocations at once, of the account",
-            ACCOUNT_CONCURRENCY,
-            "throttled, receives are spent: raise the quota",
-        ),
-    };
-    limits.push(Limit { what, needed, limit, then });
     limits
+}
+
+/// Returns how many of so many invocations at once a mapping with these limits lets through: what it holds back is neither reserved nor
+/// taken from the account.
+fn through_mapping(limits: &[Limit], at_once: f64) -> f64 {
+    limits.iter().fold(at_once, |needed, of| needed.min(of.limit))
+}
+
+const fn of_account(needed: f64) -> Limit {
+    let then = "throttled, receives are spent: raise the quota";
+    Limit { what: "invocations at once, of the account", needed, limit: ACCOUNT_CONCURRENCY, then }
 }
 
 /// Returns how long Lambda takes until enough invocations run at once, in seconds; 0 where provisioned pollers add them, and where

@@ -6,7 +6,7 @@ use crate::advice::{Advice, METRICS_OFF, advice};
 use crate::batches;
 use crate::bill::{CAPACITY, FunctionBill, INSTANCE, Line, OF_METRICS, OF_SCALING, bill, shared, store_of, take_free};
 use crate::deployed::{Deployed, deployed, disabled, left_out};
-use crate::limits::{Limit, limits, never_enough, scaling_s};
+use crate::limits::{Limit, SharedLimit, limits, never_enough, never_enough_shared, scaling_s, shared_limits};
 use crate::load::Load;
 use crate::plan::{Guarantee, Store};
 use crate::prices::Prices;
@@ -75,6 +75,10 @@ pub struct Report {
     pub functions: Vec<Detail>,
     /// What its stack has once.
     pub shared: Vec<Line>,
+    /// The limits of what its functions share, the nearest first; none where it has one function.
+    pub limits: Vec<SharedLimit>,
+    /// The one of these that lets through fewer messages than come, on the mean: the bills are then for a rate that is not reached.
+    pub never_enough: Option<&'static str>,
     /// What is not in it, though AWS charges for it.
     pub not_counted: Vec<String>,
 }
@@ -111,6 +115,7 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         let but = left_out.as_deref().unwrap_or("one whose condition does not hold is not there (--parameter)");
         return Err(format!("no function {missing} reads a queue; those that do: {}; {but}", names.join(", ")));
     }
+    note_others(&mut found, choice);
     found.retain(|one| choice.functions.is_empty() || choice.functions.iter().any(|name| one.is(name)));
     if let Some(wrong) = found.iter().find(|one| !choice.guarantee.is_for(choice.store_of(one))) {
         return Err(format!(
@@ -120,23 +125,7 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         ));
     }
     for one in &mut found {
-        let most = if one.polled.fifo { BATCH_MAX } else { f64::INFINITY };
-        one.polled.batch = choice.batch.unwrap_or(one.polled.batch).min(most);
-        one.polled.window_s = choice.window_s.filter(|_| !one.polled.fifo).unwrap_or(one.polled.window_s);
-        let is_tried = choice.batch.is_some() || choice.window_s.is_some();
-        if is_tried && one.polled.batch > BATCH_MAX && one.polled.window_s < 1.0 {
-            return Err(format!(
-                "batches of more than 10 need a window: {} with --batching-window 1 or more",
-                one.name
-            ));
-        }
-        if one.polled.fifo && load.traffic.per_group <= 1.0 {
-            one.assumed.push("each message of a batch is of a group of its own (--per-group)".to_owned());
-        }
-        let most = batches::most(&one.polled, &load);
-        if load.filled.is_some_and(|filled| filled > most) {
-            one.assumed.push(format!("batches of {} messages: no more fit", most.floor()));
-        }
+        set(one, &load, choice)?;
     }
     let watching = system.watching;
     let is_whole = choice.functions.is_empty();
@@ -149,6 +138,9 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         let count = watching.uncertain;
         format!("alarms and dashboards of which it is not known whether they are there (--parameter): {count}")
     });
+    let with_store: Vec<_> = found.iter().map(|one| (one, choice.store_of(one))).collect();
+    let limits = shared_limits(&with_store, &load, choice.guarantee);
+    let never_enough = never_enough_shared(&with_store, &load, choice.guarantee);
     let not_counted = not_counted(&load, is_whole, &found).into_iter().map(str::to_owned);
     let mut report = Report {
         not_counted: not_counted.chain(uncertain).chain(left_out).collect(),
@@ -156,6 +148,8 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         instance_usd: choice.instance_usd,
         functions: Vec::new(),
         shared: of_stack,
+        limits,
+        never_enough,
         load,
         prices,
     };
@@ -165,6 +159,43 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
     }
     report.functions = functions;
     Ok(report)
+}
+
+/// Sets of a function what is tried instead of what the template says, and notes what is assumed of it.
+///
+/// # Errors
+/// When it would have batches that Lambda does not make.
+fn set(one: &mut Deployed, load: &Load, choice: &Choice) -> Result<(), String> {
+    let most = if one.polled.fifo { BATCH_MAX } else { f64::INFINITY };
+    one.polled.batch = choice.batch.unwrap_or(one.polled.batch).min(most);
+    one.polled.window_s = choice.window_s.filter(|_| !one.polled.fifo).unwrap_or(one.polled.window_s);
+    let is_tried = choice.batch.is_some() || choice.window_s.is_some();
+    if is_tried && one.polled.batch > BATCH_MAX && one.polled.window_s < 1.0 {
+        return Err(format!("batches of more than 10 need a window: {} with --batching-window 1 or more", one.name));
+    }
+    if one.polled.fifo && load.traffic.per_group <= 1.0 {
+        one.assumed.push("each message of a batch is of a group of its own (--per-group)".to_owned());
+    }
+    let most = batches::most(&one.polled, load);
+    if load.filled.is_some_and(|filled| filled > most) {
+        one.assumed.push(format!("batches of {} messages: no more fit", most.floor()));
+    }
+    Ok(())
+}
+
+/// Notes of functions that were asked for which of their tables others write to, which were not: their limits are without these.
+fn note_others(found: &mut [Deployed], choice: &Choice) {
+    let is_chosen = |one: &Deployed| choice.functions.is_empty() || choice.functions.iter().any(|name| one.is(name));
+    let names = |one: &Deployed| if let Records::Tables(of) = &one.records { of.names.clone() } else { Vec::new() };
+    let others: Vec<_> = found.iter().filter(|one| !is_chosen(one)).map(names).collect();
+    for one in found.iter_mut().filter(|one| is_chosen(one)) {
+        let own = names(one);
+        let count = others.iter().filter(|other| other.iter().any(|name| own.contains(name))).count();
+        if count > 0 {
+            let table = own.join(", ");
+            one.assumed.push(format!("the limits of {table}: without the writes of the others that use it ({count})"));
+        }
+    }
 }
 
 /// Takes what several functions have only once off their bills. Returns what their stores have: the database, and of each table the

@@ -190,6 +190,8 @@ fn text_fits_the_terminal() {
             let output = cost(&[&["--per-day", rate][..], more].concat());
             let shown = text(&output.stdout);
             assert!(shown.lines().all(|line| line.chars().count() <= 120), "{shown}");
+            let table = shown.lines().filter(|line| line.starts_with("total ") || line.contains("Function  "));
+            assert!(!more.is_empty() || table.into_iter().all(|line| line.chars().count() <= 100), "{shown}");
             assert!(shown.contains("they may have changed") && shown.contains("Not counted"), "{shown}");
         }
     }

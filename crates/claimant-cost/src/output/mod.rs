@@ -34,6 +34,12 @@ pub fn json(report: &Report) -> Value {
         "free_tier": report.free_tier,
         "functions": report.functions.iter().map(|one| function(report, one)).collect::<Vec<_>>(),
         "shared": lines(&report.shared),
+        "limits": report.limits.iter().map(|shared| {
+            let mut limit = limit(&shared.limit);
+            limit["table"] = shared.table.as_deref().into();
+            limit
+        }).collect::<Vec<_>>(),
+        "never_enough": report.never_enough,
         "usd": to(report.usd(), 4),
         "not_counted": report.not_counted,
         "prices": prices.collect::<serde_json::Map<_, _>>(),
@@ -42,7 +48,6 @@ pub fn json(report: &Report) -> Value {
 
 fn function(report: &Report, detail: &Detail) -> Value {
     let bill = &detail.bill;
-    let limit = |limit: &Limit| json!({"what": limit.what, "needed": to(limit.needed, 3), "limit": limit.limit, "then": limit.then});
     let compared = detail.compared.iter().map(|(guarantee, [on_demand, provisioned, instance])| {
         let usd = |usd: &Option<f64>| usd.map(|usd| to(usd, 4));
         json!({
@@ -71,6 +76,10 @@ fn function(report: &Report, detail: &Detail) -> Value {
         }).collect::<Vec<_>>(),
         "assumed": detail.assumed,
     })
+}
+
+fn limit(limit: &Limit) -> Value {
+    json!({"what": limit.what, "needed": to(limit.needed, 3), "limit": limit.limit, "then": limit.then})
 }
 
 fn lines(lines: &[Line]) -> Vec<Value> {

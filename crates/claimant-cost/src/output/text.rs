@@ -5,6 +5,7 @@ use std::fmt::{Display, Write as _};
 use super::figures::{number, rate, usd};
 use crate::bill::{Line, per_million};
 use crate::deployed::READS;
+use crate::limits::Limit;
 use crate::plan::Store;
 use crate::prices::Prices;
 use crate::report::{Detail, Report};
@@ -67,45 +68,70 @@ fn head(out: &mut Text, report: &Report) {
     out.line("");
 }
 
+/// A row of the table: its name, and a cell for each of the services, the database and the total.
+type Row = (String, [String; SERVICES.len() + 2]);
+
 fn table(out: &mut Text, report: &Report, several: &[Detail]) {
-    let names = several.iter().map(|one| one.bill.name.as_str()).chain(report.shared.iter().map(|line| line.what));
-    let names = names.map(|name| name.chars().count()).max().unwrap_or(0).max(12);
-    let row = |name: &str, cells: &[String]| {
-        cells.iter().fold(format!("{name:<names$}"), |line, cell| format!("{line}{cell:>13}"))
-    };
-    let titles = SERVICES.iter().chain(&["database", "total"]).map(|title| (*title).to_owned());
-    out.line(row("", &titles.collect::<Vec<_>>()));
-    for one in several {
-        let services = one.bill.services();
-        let of = |service: &str| services.get(service).copied().unwrap_or(0.0);
-        let mut cells: Vec<_> = SERVICES.iter().map(|service| usd(of(service))).collect();
-        cells.push(match one.bill.store {
-            // It is there once, below.
-            Store::Instance(Some(_)) => String::new(),
-            Store::Instance(None) => "yours".to_owned(),
-            _ => String::new(),
-        });
-        cells.push(usd(one.bill.usd()));
-        out.line(row(&one.bill.name, &cells));
+    rows(report, several).into_iter().for_each(|line| out.line(line));
+    if let Some(limit) = &report.never_enough {
+        out.line(format!("this rate is not reached, and these bills neither: see {limit} among the limits below"));
     }
-    for line in &report.shared {
-        let mut cells = vec![String::new(); 5];
-        let column = SERVICES.iter().position(|service| *service == line.service);
-        cells[column.unwrap_or(SERVICES.len())] = usd(line.usd);
-        cells.push(usd(line.usd));
-        out.line(row(line.what, &cells));
-    }
-    let mut cells = vec![String::new(); 5];
-    cells.push(usd(report.usd()));
-    out.line(row("total", &cells));
     for one in several {
         never_enough(out, one, &format!("{}: ", one.bill.name));
     }
     out.line("");
+    shared_limits(out, report);
     let each = several.iter().filter(|one| !one.assumed.is_empty());
     assumed(out, each.map(|one| format!("{}: {}", one.bill.name, one.assumed.join("; "))));
-    out.line("--function NAME has the lines of one of them, its limits, and what would lower its bill.");
+    out.line("--function NAME has the lines of one of them, its own limits, and what would lower its bill.");
     out.line("");
+}
+
+/// Returns the lines of the table. Each column is as wide as it must be, and one with nothing in it is left out.
+fn rows(report: &Report, several: &[Detail]) -> Vec<String> {
+    let empty = || [const { String::new() }; SERVICES.len() + 2];
+    let (database, total) = (SERVICES.len(), SERVICES.len() + 1);
+    let mut titles = empty();
+    for (cell, title) in titles.iter_mut().zip(SERVICES.iter().chain(&["database", "total"])) {
+        (*title).clone_into(cell);
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for one in several {
+        let services = one.bill.services();
+        let mut cells = empty();
+        for (cell, service) in cells.iter_mut().zip(SERVICES) {
+            *cell = usd(services.get(service).copied().unwrap_or(0.0));
+        }
+        // One with a price is there once, below.
+        if matches!(one.bill.store, Store::Instance(None)) {
+            "yours".clone_into(&mut cells[database]);
+        }
+        cells[total] = usd(one.bill.usd());
+        rows.push((one.bill.name.clone(), cells));
+    }
+    for line in &report.shared {
+        let mut cells = empty();
+        let column = SERVICES.iter().position(|service| *service == line.service);
+        cells[column.unwrap_or(database)] = usd(line.usd);
+        cells[total] = usd(line.usd);
+        rows.push((line.what.to_owned(), cells));
+    }
+    let mut cells = empty();
+    cells[total] = usd(report.usd());
+    rows.push(("total".to_owned(), cells));
+    let widths: Vec<_> = (0..=total)
+        .map(|column| {
+            let longest = rows.iter().map(|(_, cells)| cells[column].len()).max().unwrap_or(0);
+            if longest == 0 { 0 } else { longest.max(titles[column].len()) + 2 }
+        })
+        .collect();
+    rows.insert(0, (String::new(), titles));
+    let names = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let line = |(name, cells): Row| {
+        let cells = cells.iter().zip(&widths).filter(|(_, width)| **width > 0);
+        cells.fold(format!("{name:<names$}"), |line, (cell, width)| format!("{line}{cell:>width$}"))
+    };
+    rows.into_iter().map(line).collect()
 }
 
 fn whole(out: &mut Text, report: &Report, detail: &Detail) {
@@ -182,19 +208,30 @@ fn most(out: &mut Text, report: &Report, detail: &Detail) {
     out.line("");
 }
 
+/// Writes a limit; of which table, where that is to be said.
+fn limit(out: &mut Text, limit: &Limit, of: &str) {
+    let mark = if limit.share() > 1.0 { "over" } else { "" };
+    let (needed, most) = (number(limit.needed, 1), number(limit.limit, 0));
+    out.line(format!("  {:<38}{needed:>12} of {most:>8}  {mark:<6}{of}", limit.what));
+    if limit.share() > 0.5 {
+        out.line(format!("    beyond it {}", limit.then));
+    }
+}
+
+/// Writes the limits of what several functions share.
+fn shared_limits(out: &mut Text, report: &Report) {
+    let peak = number(report.load.traffic.peak, 1);
+    out.line(format!("Limits of what they share, at {peak} times the mean rate of all, the nearest first"));
+    for one in &report.limits {
+        limit(out, &one.limit, one.table.as_deref().unwrap_or_default());
+    }
+    out.line("");
+}
+
 fn limits(out: &mut Text, report: &Report, detail: &Detail) {
     out.line(format!("Limits, at {} times the mean rate, the nearest first", number(report.load.traffic.peak, 1)));
-    for limit in &detail.limits {
-        let mark = if limit.share() > 1.0 { "over" } else { "" };
-        out.line(format!(
-            "  {:<38}{:>12} of {:>8}  {mark:<6}",
-            limit.what,
-            number(limit.needed, 1),
-            number(limit.limit, 0)
-        ));
-        if limit.share() > 0.5 {
-            out.line(format!("    beyond it {}", limit.then));
-        }
+    for one in &detail.limits {
+        limit(out, one, "");
     }
     if detail.scaling_s >= 60.0 {
         out.line(format!(

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::templates::ONE;
+use super::templates::{ONE, TWO};
 use super::{cost, file, json, lines, text};
 
 /// What watches a function.
@@ -100,4 +100,40 @@ fn a_function_that_reads_two_queues_has_a_bill_for_each() {
     assert!(lines(&json(&fast)).iter().any(|line| line.0 == "Metrics"), "{shown}");
     let output = cost(&of(&["--function", "A/In"]));
     assert!(text(&output.stderr).contains("those that do: A/A"), "{}", text(&output.stderr));
+}
+
+/// Each function has its rate: what they share has the sum of all.
+#[test]
+fn the_limits_of_a_table_are_those_of_all_that_write_to_it() {
+    let template = file("shared.yaml", TWO);
+    let of = |more: &[&'static str]| {
+        let all = ["--template", &*template, "--per-day", "1200000000", "--parameter", "Env=prod"];
+        [&all[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let as_json = |more: &[&'static str]| json(&of(more).iter().map(String::as_str).collect::<Vec<_>>());
+    let (both, one) = (as_json(&[]), as_json(&["--function", "A"]));
+    let needed = |limits: &Value, what: &str| {
+        let limit = limits.as_array().unwrap().iter().find(|limit| limit["what"] == what);
+        limit.unwrap_or_else(|| panic!("no {what} in {limits}"))["needed"].as_f64().unwrap()
+    };
+    for what in
+        ["write units a second, of a table", "write units a second, new table", "invocations at once, of the account"]
+    {
+        let (all, own) = (needed(&both["limits"], what), needed(&one["functions"][0]["limits"], what));
+        assert!((all - 2.0 * own).abs() < 0.01 && own > 0.0, "{what}: {all}, and {own} of one");
+    }
+    let tables: Vec<_> = both["limits"].as_array().unwrap().iter().map(|limit| limit["table"].as_str()).collect();
+    assert!(tables.contains(&Some("x")) && tables.contains(&None), "{both}");
+    let shown = text(&cost(&of(&[]).iter().map(String::as_str).collect::<Vec<_>>()).stdout);
+    let line = shown.lines().find(|line| line.trim_start().starts_with("write units a second, of a table")).unwrap();
+    assert!(line.ends_with("of   40,000  over  x"), "{shown}");
+    // Each alone is far from it.
+    assert_eq!(both["never_enough"], "write units a second, of a table", "{both}");
+    assert!(shown.contains("this rate is not reached, and these bills neither: see write units a second"), "{shown}");
+    assert_eq!(one["never_enough"], Value::Null, "{one}");
+    // Of one, others are left out, which is said.
+    assert_eq!(one["limits"], serde_json::json!([]));
+    let note = "the limits of x: without the writes of the others that use it (1)";
+    assert!(one["functions"][0]["assumed"].to_string().contains(note), "{one}");
+    assert!(!both.to_string().contains("without the writes of the others"), "{both}");
 }
