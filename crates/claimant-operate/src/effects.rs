@@ -18,9 +18,9 @@ pub struct Effects {
 pub struct Kind {
     /// What they are, in the plural: `mails`.
     pub name: String,
-    /// The function that has them, where it is known.
+    /// The functions that have them: which of these did one is not known. None where no function that is known has them.
     #[serde(default)]
-    pub function: Option<String>,
+    pub functions: Vec<String>,
     /// How many there are.
     #[serde(default)]
     pub total: u64,
@@ -64,6 +64,18 @@ pub struct Effect {
     pub what: String,
 }
 
+impl Kind {
+    /// Returns whose they are, in words: the function, or how many functions it may be; nothing where none is known.
+    #[must_use]
+    pub fn of_in_words(&self) -> Option<String> {
+        match self.functions.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(format!("{} functions", several.len())),
+        }
+    }
+}
+
 impl Effects {
     /// Asks a local cloud what its functions have done.
     ///
@@ -85,5 +97,20 @@ impl Effects {
     #[must_use]
     pub fn repeated(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.repeated_keys).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_function_is_named_where_it_may_be_another() {
+        let of = |names: &[&str]| {
+            let functions = names.iter().map(|name| (*name).to_owned()).collect();
+            Kind { functions, ..Kind::default() }.of_in_words()
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!((of(&["a"]).as_deref(), of(&["a", "b"]).as_deref()), (Some("a"), Some("2 functions")));
     }
 }

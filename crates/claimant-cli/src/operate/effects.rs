@@ -54,7 +54,7 @@ fn print(effects: &Effects) {
     for kind in effects.kinds.iter().filter(|kind| kind.problem.is_none()) {
         table.row([
             kind.name.clone(),
-            kind.function.clone().unwrap_or_default(),
+            kind.of_in_words().unwrap_or_default(),
             kind.total.to_string(),
             kind.keys.to_string(),
             kind.tries.to_string(),

@@ -110,7 +110,7 @@ fn alarm(effects: &Effects) -> Markup {
 fn row(kind: &Kind) -> Vec<Markup> {
     let of = |number: u64| html! { @if kind.problem.is_none() { (text::count(number)) } };
     vec![
-        html! { (kind.name) @if let Some(function) = &kind.function { span .soft.small { " of " (function) } } },
+        html! { (kind.name) @if let Some(of) = kind.of_in_words() { span .soft.small { " of " (of) } } },
         of(kind.total),
         of(kind.keys),
         of(kind.tries),

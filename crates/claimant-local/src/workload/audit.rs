@@ -26,6 +26,9 @@ const EVENT_FORMS: [Form; 4] = [plain, in_sns, in_eventbridge, in_both];
 /// The ways of what a bucket says.
 const OBJECT_FORMS: [Form; 2] = [plain, in_sns];
 
+/// The variable that names where a function keeps them.
+const KEPT_IN: &str = "AUDIT_TABLE";
+
 /// The sample for `audit`.
 pub(super) struct Audit;
 
@@ -36,6 +39,10 @@ impl Sample for Audit {
 
     fn effects(&self) -> &'static str {
         "rows"
+    }
+
+    fn kept_in(&self) -> Option<&'static str> {
+        Some(KEPT_IN)
     }
 
     fn all_well(&self, _: &FunctionSpec) -> &'static str {
@@ -51,7 +58,7 @@ impl Sample for Audit {
     /// Every row, by the type it has.
     fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let rows = services.dynamodb.items(variable_of(function, "AUDIT_TABLE")?)?;
+            let rows = services.dynamodb.items(variable_of(function, KEPT_IN)?)?;
             let row = |row: &crate::dynamodb::Item| {
                 let (key, what) = (row.text("event_id")?.to_owned(), row.text("type")?.to_owned());
                 Some(Effect { key, what })

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::orders::mails;
 use super::payments::charges;
 use super::run::SAMPLES;
-use super::sample::{Effect, Seen};
+use super::sample::{Effect, Sample, Seen};
 use crate::Error;
 use crate::cloud::{Cloud, Services};
 use crate::stack::FunctionSpec;
@@ -39,27 +39,45 @@ pub fn show_effects(cloud: &Cloud) {
 
 /// Returns every kind of effect.
 async fn effects(services: &Services, functions: &[FunctionSpec]) -> Value {
-    let of = |effects: &str| {
-        functions.iter().filter(|function| sample_of(function, effects)).map(|f| f.name.as_str()).next()
+    // Which of its functions has sent a mail, the mailbox does not know.
+    let of = |sample: &dyn Sample| functions.iter().filter(|function| function.binary == sample.function()).collect();
+    let of_all = |effects: &str| -> Vec<_> {
+        let samples = SAMPLES.iter().filter(|sample| sample.effects() == effects);
+        samples.flat_map(|sample| -> Vec<_> { of(*sample) }).collect()
     };
-    let mut kinds = vec![kind(MAILS, of(MAILS), mails(services)), kind(CHARGES, of(CHARGES), Ok(charges(services)))];
+    let mails = kind(MAILS, &of_all(MAILS), mails(services));
+    let mut kinds = vec![mails, kind(CHARGES, &of_all(CHARGES), Ok(charges(services)))];
     for sample in SAMPLES.iter().filter(|sample| ![MAILS, CHARGES].contains(&sample.effects())) {
-        if let Some(function) = functions.iter().find(|function| function.binary == sample.function()) {
-            kinds.push(kind(sample.effects(), Some(&function.name), sample.look(services, function).await));
+        for same in by_place(*sample, of(*sample)) {
+            if let [function, ..] = same[..] {
+                kinds.push(kind(sample.effects(), &same, sample.look(services, function).await));
+            }
         }
     }
     json!({ "kinds": kinds })
 }
 
-fn sample_of(function: &FunctionSpec, effects: &str) -> bool {
-    SAMPLES.iter().any(|sample| sample.function() == function.binary && sample.effects() == effects)
+/// Returns functions of a sample, those together that keep their effects in the same table or database.
+fn by_place<'a>(sample: &dyn Sample, functions: Vec<&'a FunctionSpec>) -> Vec<Vec<&'a FunctionSpec>> {
+    let place =
+        |function: &FunctionSpec| sample.kept_in().and_then(|variable| function.environment.get(variable).cloned());
+    let mut places: Vec<Vec<&FunctionSpec>> = Vec::new();
+    for function in functions {
+        match places.iter_mut().find(|same| same.first().is_some_and(|first| place(first) == place(function))) {
+            Some(same) => same.push(function),
+            None => places.push(vec![function]),
+        }
+    }
+    places
 }
 
-/// Returns what is seen of one kind: how many there are, of how many keys, and which keys have more than one.
-fn kind(name: &str, function: Option<&str>, seen: Result<Seen, Error>) -> Value {
+/// Returns what is seen of one kind, which these functions may have done: how many there are, of how many keys, and which keys have more than
+/// one.
+fn kind(name: &str, functions: &[&FunctionSpec], seen: Result<Seen, Error>) -> Value {
+    let functions: Vec<_> = functions.iter().map(|function| function.name.as_str()).collect();
     let Seen { effects, tries, .. } = match seen {
         Ok(seen) => seen,
-        Err(error) => return json!({ "name": name, "function": function, "problem": format!("{error:?}") }),
+        Err(error) => return json!({ "name": name, "functions": functions, "problem": format!("{error:?}") }),
     };
     let mut by_key: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let keyed = effects.iter().filter(|effect| !effect.key.is_empty());
@@ -78,7 +96,7 @@ fn kind(name: &str, function: Option<&str>, seen: Result<Seen, Error>) -> Value 
         .collect();
     json!({
         "name": name,
-        "function": function,
+        "functions": functions,
         "total": effects.len(),
         "tries": tries,
         "keys": keys,
@@ -94,6 +112,11 @@ fn cut(what: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use super::super::audit::Audit;
+    use super::super::orders::Orders;
     use super::*;
     use crate::dynamodb::DynamoDb;
     use crate::faults::Faults;
@@ -103,6 +126,7 @@ mod tests {
     use crate::s3::S3;
     use crate::scheduler::Scheduler;
     use crate::sqs::Sqs;
+    use crate::stack::CodeSpec;
 
     #[test]
     fn a_mail_is_known_to_be_sent_twice_long_after_it_was_sent() {
@@ -116,7 +140,7 @@ mod tests {
             s3: S3::new(),
             scheduler: Scheduler::new(Sqs::new()),
         };
-        let kind = || kind(MAILS, None, mails(&services));
+        let kind = || kind(MAILS, &[], mails(&services));
         let send = |key: &str| {
             let headers = vec![Field { name: "X-Claimant-Key".to_owned(), value: key.to_owned() }];
             services.mailbox.keep(Mail { headers, to: vec!["ada@example.com".to_owned()], ..Mail::default() });
@@ -138,9 +162,34 @@ mod tests {
         let effects =
             vec![effect("a", "1 EUR"), effect("b", "2 EUR"), effect("a", "1 EUR"), effect("", "x"), effect("", "y")];
         let seen = Seen { effects, tries: 7, ..Seen::default() };
-        let kind = kind("charges", Some("payment"), Ok(seen));
+        let kind = kind("charges", &[], Ok(seen));
         assert_eq!(kind["repeated"], json!([{ "key": "a", "times": 2, "what": ["1 EUR", "1 EUR"] }]));
         assert_eq!((&kind["total"], &kind["keys"], &kind["tries"]), (&json!(5), &json!(2), &json!(7)));
         assert_eq!(kind["latest"][0], json!({ "key": "", "what": "y" }));
+    }
+
+    /// Which of several has sent a mail is not known; and each has a table of its own, or shares one.
+    #[test]
+    fn effects_are_of_all_functions_that_may_have_had_them() {
+        let function = |name: &str, table: &str| FunctionSpec {
+            name: name.to_owned(),
+            environment: [("AUDIT_TABLE".to_owned(), table.to_owned())].into(),
+            logical_id: name.to_owned(),
+            binary: "audit".to_owned(),
+            code: CodeSpec::default(),
+            timeout: Duration::from_secs(3),
+            memory_mb: 128,
+            secrets: BTreeSet::new(),
+            log_level: None,
+            mappings: Vec::new(),
+        };
+        let functions = [function("A", "one"), function("B", "two"), function("C", "one")];
+        let all: Vec<_> = functions.iter().collect();
+        let of = |sample: &dyn Sample| {
+            let places = by_place(sample, all.clone());
+            places.iter().map(|same| same.iter().map(|one| &*one.name).collect::<String>()).collect::<Vec<_>>()
+        };
+        assert_eq!((of(&Audit), of(&Orders)), (vec!["AC".to_owned(), "B".to_owned()], vec!["ABC".to_owned()]));
+        assert_eq!(kind("mails", &all, Ok(Seen::default()))["functions"], json!(["A", "B", "C"]));
     }
 }

@@ -12,6 +12,9 @@ use crate::stack::FunctionSpec;
 /// One order in this many is refused.
 const ORDERS_PER_REFUSED: u32 = 20;
 
+/// The variable that names where a function keeps them.
+const KEPT_IN: &str = "GIFT_CARD_LEDGER_TABLE";
+
 /// The sample for `gift-card`.
 pub(super) struct GiftCards;
 
@@ -22,6 +25,10 @@ impl Sample for GiftCards {
 
     fn effects(&self) -> &'static str {
         "cards"
+    }
+
+    fn kept_in(&self) -> Option<&'static str> {
+        Some(KEPT_IN)
     }
 
     fn all_well(&self, _: &FunctionSpec) -> &'static str {
@@ -36,7 +43,7 @@ impl Sample for GiftCards {
     fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
             let cards = services.dynamodb.items(variable_of(function, "GIFT_CARD_TABLE")?)?;
-            let ledger = services.dynamodb.items(variable_of(function, "GIFT_CARD_LEDGER_TABLE")?)?;
+            let ledger = services.dynamodb.items(variable_of(function, KEPT_IN)?)?;
             let names = |item: &crate::dynamodb::Item| {
                 Some((item.text("order_id")?.to_owned(), item.text("card_id")?.to_owned()))
             };

@@ -22,6 +22,9 @@ const STOCK: i64 = (COUNT_MAX * QUANTITY_MAX) as i64;
 /// What the article that is sold out has for its number.
 const SOLD_OUT: &str = "none";
 
+/// The variable that names where a function keeps them.
+const KEPT_IN: &str = "CLAIMANT_DATABASE_URL";
+
 /// The sample for `inventory`.
 pub(super) struct Inventory;
 
@@ -32,6 +35,10 @@ impl Sample for Inventory {
 
     fn effects(&self) -> &'static str {
         "reservations"
+    }
+
+    fn kept_in(&self) -> Option<&'static str> {
+        Some(KEPT_IN)
     }
 
     fn all_well(&self, _: &FunctionSpec) -> &'static str {
@@ -94,7 +101,7 @@ impl Sample for Inventory {
 }
 
 async fn connect(function: &FunctionSpec) -> Result<PgConnection, Error> {
-    let options = options(variable_of(function, "CLAIMANT_DATABASE_URL")?)?;
+    let options = options(variable_of(function, KEPT_IN)?)?;
     PgConnection::connect_with(&options).await.map_err(unusable)
 }
 

@@ -20,6 +20,9 @@ const CHANGES_PER_REFUSED: u32 = 20;
 const EARNED: i64 = 100;
 const TOO_MANY: i64 = 1_000_000;
 
+/// The variable that names where a function keeps them.
+const KEPT_IN: &str = "LOYALTY_TABLE";
+
 /// The sample for `loyalty`.
 pub(super) struct Loyalty;
 
@@ -30,6 +33,10 @@ impl Sample for Loyalty {
 
     fn effects(&self) -> &'static str {
         "bookings"
+    }
+
+    fn kept_in(&self) -> Option<&'static str> {
+        Some(KEPT_IN)
     }
 
     fn all_well(&self, _: &FunctionSpec) -> &'static str {
@@ -44,7 +51,7 @@ impl Sample for Loyalty {
     /// Every change's entry; and what is wrong with a balance that is not the sum of its entries.
     fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let items = services.dynamodb.items(variable_of(function, "LOYALTY_TABLE")?)?;
+            let items = services.dynamodb.items(variable_of(function, KEPT_IN)?)?;
             let (mut effects, mut missing) = (Vec::new(), BTreeMap::new());
             for item in &items {
                 let (Some(customer), Some(entry)) = (item.text("customer_id"), item.text("entry")) else { continue };

@@ -20,6 +20,11 @@ pub(super) trait Sample: Sync {
     /// What its effects are called, in the plural.
     fn effects(&self) -> &'static str;
 
+    /// The variable of a function that names where its effects are kept; none where those of all functions are in one place.
+    fn kept_in(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What is said when nothing is wrong.
     fn all_well(&self, function: &FunctionSpec) -> &'static str;
 
