@@ -11,7 +11,7 @@ pub(crate) enum Ended {
     WithFaults,
     /// Nothing of what was asked for could be done, and why was said.
     NotDone,
-    /// Ctrl-C ended it, in order.
+    /// Ctrl-C or SIGTERM ended it, in order.
     Interrupted,
     /// The command that ran beside the cloud ended with this code.
     Command(u8),
@@ -20,7 +20,7 @@ pub(crate) enum Ended {
 /// The command was used wrongly, something it needs is missing, or its output could not be written. Clap uses the same code.
 pub(crate) const EXIT_SETUP: u8 = 2;
 
-/// The command was ended by Ctrl-C. Shells use the same code.
+/// The command was ended by Ctrl-C, for which shells use the same code, or by SIGTERM.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 impl From<Ended> for ExitCode {

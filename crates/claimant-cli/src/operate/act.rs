@@ -10,7 +10,7 @@ use claimant_operate::target::Place;
 use claimant_operate::text::{harmless, typed};
 use serde_json::{Value, json};
 
-use super::interrupt::Stop;
+use super::interrupt::{self, Stop};
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
 use super::pauses::{NOT_LOOKED_AT, in_words, note_not_known};
 use super::{confirm, parse};
@@ -35,7 +35,7 @@ An act on a breaker's record (claimant-breaker#NAME) switches no event source ma
 `claimant resume` does.
 
 Exit codes: 0 where all is as asked for, 1 where a key was refused, had gone on since the question, or the question was answered with no, 2 where the store gave no answer \
-for a key, 130 where Ctrl-C ended it.")]
+for a key, 130 where Ctrl-C or SIGTERM ended it.")]
 pub(crate) struct OnKeys {
     /// The records' ids, as lists and dead letters show them, consumer#key also of a hashed key; or with --consumer the keys
     #[arg(value_name = "KEY", required = true, num_args = 1..=KEYS_MAX, value_parser = parse::key())]
@@ -132,7 +132,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
         say_json(&json!({ "act": act.as_str(), "keys": keys, "paused": paused, "not_reached": not_reached }));
     } else if stop.is_asked() && !not_reached.is_empty() {
         let keys: Vec<_> = not_reached.iter().map(|key| typed(key)).collect();
-        say(format!("Ended by Ctrl-C before {}.", keys.join(", ")));
+        say(interrupt::ended_before(&keys));
     }
     asked?;
     if !not_reached.is_empty() {

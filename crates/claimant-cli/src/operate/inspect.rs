@@ -36,7 +36,7 @@ const MAY_WAIT: &str = " Or it waits for a schedule that sends it again: if so, 
 /// KEY` for those that name the record, which letters that SQS moved do not.
 ///
 /// Exit codes: 0 where the key needs no one, as where the record is that of a breaker or a limit, 1 where it is stuck, parked, rejected or
-/// failed, 2 where it could not be looked at, 130 where Ctrl-C ended it.
+/// failed, 2 where it could not be looked at, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     /// The record's id, or with --consumer the key

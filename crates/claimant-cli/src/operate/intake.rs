@@ -27,11 +27,11 @@ type Back = Result<Option<ComesBack>, Error>;
 The event source mappings of SQS queues are switched, those of the queues that --queue names or all of them; messages stay in their queues meanwhile, for as long as these retain them. A \
 deployment that changes a mapping sets it to what the template says. A mapping that an open breaker has paused is switched on by a \
 schedule; `pause` deletes that, and the mapping stays off until `resume`. All mappings are changed before any is waited for, and what \
-fails at one is said beside what was done to the others. Ctrl-C ends the wait, not the change.
+fails at one is said beside what was done to the others. Ctrl-C or SIGTERM ends the wait, not the change.
 
 Exit codes: 0 where all is as asked for, 1 where it is not so within --wait, where another one has changed it back, where it is so of \
 some mappings only, where it is not known whether a schedule switches one that was paused on again, or the question was answered with \
-no, 2 where nothing could be done, 130 where Ctrl-C ended it before all was so.")]
+no, 2 where nothing could be done, 130 where Ctrl-C or SIGTERM ended it before all was so.")]
 pub(crate) struct OnFunction {
     /// The function, by its name, its ARN or its logical id; of a local cloud also by its program's name. Of a stack or a local cloud it
     /// is one of its own

@@ -25,8 +25,8 @@ use crate::output::{note, say, say_json};
 /// functions set it. Where two versions or functions set it differently, name both the rate and how many at once.
 ///
 /// Exit codes: 0 where it is as asked for, 1 where the question was answered with no or another one has set it meanwhile, 2 where it could
-/// not be set, or it is not known whether it was, or, without an option, it or its slots could not be looked at, 130 where Ctrl-C was the
-/// answer.
+/// not be set, or it is not known whether it was, or, without an option, it or its slots could not be looked at, 130 where Ctrl-C or
+/// SIGTERM was the answer.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("change").multiple(true))]
 pub(crate) struct OnLimit {
@@ -114,7 +114,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     }
     // Who has the slots is not what was asked for: it keeps nobody waiting, and its failure says nothing of the limit.
     let used = stop.or(store.keys.limit_use(&options.name)).await;
-    let used = used.map_or_else(|| Err("Ctrl-C came first".to_owned()), known);
+    let used = used.map_or_else(|| Err("it was ended first".to_owned()), known);
     if options.output.json {
         let mut document = document(&options, &state, used);
         document["changed"] = is_changed.into();

@@ -32,7 +32,7 @@ const FREE_MAX_DOLLARS: f64 = 0.01;
 /// costs is told first; above a cent it is asked for.
 ///
 /// Exit codes: 0 where nothing was found, 1 where something was, 2 where the list could not be made whole, since a store gave no answer or
-/// its price was not accepted, or nothing was found beside records that claimant did not write, 130 where Ctrl-C ended it.
+/// its price was not accepted, or nothing was found beside records that claimant did not write, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     /// The states [default: stuck parked rejected failed]

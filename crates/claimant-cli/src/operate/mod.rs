@@ -15,7 +15,7 @@
 //! | `fault` | faults on purpose in a local cloud |
 //! | `tail` | outcomes as they happen |
 //! | `options`, `parse` | the options that all of them have, and the values of options |
-//! | `confirm`, `interrupt` | questions before something is written; Ctrl-C, at which a command ends in order |
+//! | `confirm`, `interrupt` | questions before something is written; Ctrl-C and SIGTERM, at which a command ends in order |
 //! | `table` | tables and ages as text, and text that cannot harm a terminal |
 
 pub(crate) mod act;

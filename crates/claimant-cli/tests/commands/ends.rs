@@ -143,31 +143,34 @@ async fn an_id_that_no_letter_has_is_told() {
     world.cloud.stop().await;
 }
 
+/// SIGTERM is what `timeout` and CI systems send.
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_is_no_success() {
-    let world = World::of(MORE).await;
-    for n in 0..50 {
-        world.letter("no price", "rejected", &n.to_string());
-    }
-    world.claimant(&["pause", "Confirm", "--yes"]).await;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
-    command.args(["dead", "redrive", "--all", "--yes", "--rate", "1", "--limit", "40"]).kill_on_drop(true);
-    command.arg(format!("--local={}", world.cloud.endpoints().control)).stdout(Stdio::piped());
-    let process = command.spawn().unwrap();
-    let sent = async {
-        while depth(&world, "Orders") == 0 {
-            sleep(Duration::from_millis(10)).await;
+async fn ctrl_c_and_sigterm_are_no_success() {
+    for signal in ["INT", "TERM"] {
+        let world = World::of(MORE).await;
+        for n in 0..50 {
+            world.letter("no price", "rejected", &n.to_string());
         }
-    };
-    timeout(PATIENCE, sent).await.unwrap();
-    let id = process.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().await.unwrap().success());
-    let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(130), "{shown}");
-    assert!(shown.contains("There may be more") && shown.contains("Ended by Ctrl-C before Given, Lost."), "{shown}");
-    assert_eq!(depth(&world, "Orders") + depth(&world, "Dead"), 50);
-    world.cloud.stop().await;
+        world.claimant(&["pause", "Confirm", "--yes"]).await;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(["dead", "redrive", "--all", "--yes", "--rate", "1", "--limit", "40"]).kill_on_drop(true);
+        command.arg(format!("--local={}", world.cloud.endpoints().control)).stdout(Stdio::piped());
+        let process = command.spawn().unwrap();
+        let sent = async {
+            while depth(&world, "Orders") == 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, sent).await.unwrap();
+        let id = process.id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().await.unwrap().success());
+        let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(130), "{signal}: {shown}");
+        assert!(shown.contains("There may be more") && shown.contains("Ended before Given, Lost."), "{shown}");
+        assert_eq!(depth(&world, "Orders") + depth(&world, "Dead"), 50, "{signal}");
+        world.cloud.stop().await;
+    }
 }
 
 /// Answers for a queue that never ends.

@@ -13,7 +13,7 @@ use super::seen::failed;
 use super::which::{self, Watch, Which};
 use crate::exit::Ended;
 use crate::operate::confirm;
-use crate::operate::interrupt::Stop;
+use crate::operate::interrupt::{self, Stop};
 use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
 use crate::output::{say, say_json};
 
@@ -292,7 +292,7 @@ impl Acts {
                 say(format!("{}: no dead letter that was read has this id and fits.", harmless(id)));
             }
             if !not_reached.is_empty() {
-                say(format!("Ended by Ctrl-C before {}.", not_reached.join(", ")));
+                say(interrupt::ended_before(not_reached));
             }
         }
         // A limit that was asked for is no reason.

@@ -19,7 +19,7 @@ const LISTED: usize = 100;
 /// Group dead letters by what they have in common: consumer, outcome, and error without numbers and ids.
 ///
 /// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, or none was found and there may be one that
-/// was not shown, 130 where Ctrl-C ended it.
+/// was not shown, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Group {
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct Group {
 /// List dead letters, one a line. Bodies are not shown.
 ///
 /// Exit codes: 0 where there is none, 1 where there is one, 2 where a queue could not be read, or none was found and there may be one that
-/// was not shown, 130 where Ctrl-C ended it.
+/// was not shown, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(crate) struct List {
 
 /// Show dead letters by their ids: where they came from, why, and what was tried.
 ///
-/// Exit codes: 0 where all were found, 1 where one was not, 2 where one was not and a queue could not be read, 130 where Ctrl-C ended it.
+/// Exit codes: 0 where all were found, 1 where one was not, 2 where one was not and a queue could not be read, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
     /// The ids: of the dead letters, or those that their messages had before

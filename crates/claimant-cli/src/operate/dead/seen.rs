@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::which::Opened;
 use crate::exit::Ended;
-use crate::operate::interrupt::Stop;
+use crate::operate::interrupt::{self, Stop};
 use crate::operate::options::OutputOptions;
 use crate::output::{note, say, say_json};
 
@@ -26,7 +26,7 @@ pub(super) struct Seen {
     pub(super) failed: bool,
     /// What is known of each queue, as JSON.
     pub(super) documents: Vec<Value>,
-    /// The queues that Ctrl-C came before.
+    /// The queues that Ctrl-C or SIGTERM came before.
     pub(super) not_reached: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn end(output: OutputOptions, seen: Seen, stop: &Stop) -> Ended {
     if output.json {
         say_json(&json!({ "queues": seen.documents, "not_reached": seen.not_reached }));
     } else if !seen.not_reached.is_empty() {
-        say(format!("Ended by Ctrl-C before {}.", seen.not_reached.join(", ")));
+        say(interrupt::ended_before(&seen.not_reached));
     }
     match (seen.failed, seen.some) {
         _ if stop.is_asked() && is_cut => Ended::Interrupted,

@@ -21,7 +21,7 @@ use crate::operate::body;
 /// release RECORD). Another body under the same key is a conflict, until the key is forgotten (claimant forget RECORD).
 ///
 /// Exit codes: 0 where all that fit were sent back, or as many as --limit says, 1 where none fits, a letter stayed, one that was named was not
-/// found, there may be more within the limit, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
+/// found, there may be more within the limit, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Redrive {
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(crate) struct Redrive {
 /// Delete dead letters, with a copy of them where one is asked for.
 ///
 /// Exit codes: 0 where all that fit were discarded, or as many as --limit says, 1 where none fits, a letter stayed, one that was named was not
-/// found, there may be more within the limit, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C ended it.
+/// found, there may be more within the limit, or the question was answered with no, 2 where nothing could be done, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Discard {
     #[command(flatten)]

@@ -170,7 +170,7 @@ fn check_not_at_work(place: &Place, queue: &DeadLetterQueue) -> Result<(), Error
     }
 }
 
-/// Shows progress on a terminal, and ends the work in order at the first Ctrl-C.
+/// Shows progress on a terminal, and ends the work in order at the first Ctrl-C or SIGTERM.
 pub(crate) struct Watch<'a> {
     display: Display,
     began: Instant,
@@ -180,7 +180,7 @@ pub(crate) struct Watch<'a> {
     stop: &'a Stop,
 }
 
-/// Begins to listen for Ctrl-C, for all queues.
+/// Begins to listen for Ctrl-C and SIGTERM, for all queues.
 pub(crate) fn stop() -> Stop {
     Stop::listen("Ending; what was read is shown to others again. Ctrl-C again ends at once.")
 }

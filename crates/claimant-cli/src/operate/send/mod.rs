@@ -30,7 +30,7 @@ Samples are read below --directory: from samples/*.json and tests/samples/*.json
 (and \"envelope\" and \"group\"), and from the functions' events in events/*.json and tests/events/*.json.
 
 Exit codes: 0 where SQS confirmed every message, 1 where it did not or the question was answered with no, 2 where nothing could be \
-sent, 130 where Ctrl-C ended it.";
+sent, 130 where Ctrl-C or SIGTERM ended it.";
 
 /// Send messages to a queue: a sample, a file or a text, in an envelope, twice, out of order, in bulk.
 ///

@@ -77,7 +77,7 @@ pub(super) fn report(report: &SentReport, queue: &Queue, number: &str) {
         };
         say(format!("{} not confirmed, {} not tried.{unknown}", counted(report.failed), report.left));
     } else if report.left > 0 {
-        say(format!("Ended by Ctrl-C before {}.", counted(report.left)));
+        say(format!("Ended before {}.", counted(report.left)));
     }
 }
 
