@@ -37,8 +37,8 @@ An act on a breaker's record (claimant-breaker#NAME) switches no event source ma
 Exit codes: 0 where all is as asked for, 1 where a key was refused, had gone on since the question, or the question was answered with no, 2 where the store gave no answer \
 for a key, 130 where Ctrl-C or SIGTERM ended it.")]
 pub(crate) struct OnKeys {
-    /// The records' ids, as lists and dead letters show them, consumer#key also of a hashed key; or with --consumer the keys
-    #[arg(value_name = "KEY", required = true, num_args = 1..=KEYS_MAX, value_parser = parse::key())]
+    /// The records' ids, as lists and dead letters show them, consumer#key also of a hashed key; or with --consumer the keys; 1,000 at most
+    #[arg(value_name = "KEY", required = true, value_parser = parse::key())]
     keys: Vec<String>,
 
     /// The consumer of the keys
@@ -88,6 +88,7 @@ enum Came {
 
 /// Acts on each of the keys.
 pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
+    parse::at_most(KEYS_MAX, "keys", &options.keys)?;
     // All of them first: a slip in the last leaves none half done.
     let meant = |key: &String| {
         let ids = if options.exact {

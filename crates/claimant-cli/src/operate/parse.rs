@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use claimant_core::limits::{LIMIT_CALLS_MAX, LIMIT_PER_MAX_MS, LIMIT_PER_MIN_MS};
-use claimant_core::{ConsumerName, State};
+use claimant_core::{ConsumerName, Error, State};
 use claimant_operate::keys::LIST_MAX;
 use claimant_operate::text::from_typed;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
@@ -20,6 +20,19 @@ pub(crate) fn state() -> impl TypedValueParser<Value = State> {
 /// A key or the id of a record, as lists show it to a shell.
 pub(crate) fn key() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().try_map(|key| from_typed(key.into_vec()))
+}
+
+/// Checks that no more keys or ids were given than one command takes.
+///
+/// # Errors
+/// When there are more.
+pub(crate) fn at_most(max: usize, what: &str, given: &[String]) -> Result<(), Error> {
+    match given.len() {
+        given if given <= max => Ok(()),
+        given => {
+            Err(Error::invalid(format!("give {max} {what} at most; {given} were given (xargs -n {max} divides them)")))
+        }
+    }
 }
 
 /// A consumer's name.

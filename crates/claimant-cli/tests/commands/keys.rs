@@ -407,6 +407,25 @@ fn a_list_that_finds_nothing_says_what_it_looked_for() {
     }
 }
 
+#[test]
+fn more_keys_than_one_command_takes_are_counted() {
+    let keys = |count: usize| (0..count).map(|n| format!("order#{n}")).collect::<Vec<_>>();
+    let server = Server::start(shop);
+    for (act, max, what) in [
+        (&["release", "--table", "locks", "--yes"][..], 1_000, "keys"),
+        (&["dead", "redrive", "--queue", "q", "--yes"], 1_000, "ids"),
+        (&["dead", "discard", "--queue", "q", "--yes"], 1_000, "ids"),
+        (&["dead", "show", "--queue", "q"], 100, "ids"),
+    ] {
+        let keys = keys(max + 1);
+        let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+        let (code, out, err) = server.claimant(&[act, &keys].concat());
+        let says = format!("error: give {max} {what} at most; {} were given (xargs -n {max} divides them)", max + 1);
+        assert!(code == Some(2) && err.trim() == says, "{act:?}: {out}{err}");
+    }
+    assert!(server.requests.lock().unwrap().is_empty());
+}
+
 /// Answers as [`shop`] does, of a stack with a second table, of which nothing may be read.
 fn second_refused(request: &str) -> (u16, String) {
     match request.contains("DynamoDB_20120810.") && request.contains("\"more\"") {

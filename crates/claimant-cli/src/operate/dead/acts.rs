@@ -12,10 +12,13 @@ use serde_json::{Value, json};
 use super::seen::failed;
 use super::which::{self, Watch, Which};
 use crate::exit::Ended;
-use crate::operate::confirm;
 use crate::operate::interrupt::{self, Stop};
 use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
+use crate::operate::{confirm, parse};
 use crate::output::{say, say_json};
+
+/// Ids of one command.
+const IDS_MAX: usize = 1_000;
 
 /// Problems that are printed.
 const SHOWN_MAX: usize = 10;
@@ -30,8 +33,8 @@ const NOT_KNOWN: &str = " (nothing says that it is a dead-letter queue)";
 // No doc comments that clap would show as the command's own: the one above is replaced by the command's.
 #[derive(Debug, clap::Args)]
 pub(super) struct What {
-    /// The ids of dead letters, or those that their messages had before
-    #[arg(value_name = "ID", num_args = 0..=1_000)]
+    /// The ids of dead letters, or those that their messages had before; 1,000 at most
+    #[arg(value_name = "ID")]
     ids: Vec<String>,
 
     /// All dead letters of the queues
@@ -62,6 +65,7 @@ pub(super) struct What {
 impl What {
     /// Returns the letters that are meant.
     pub(super) fn selection(&self) -> Result<Selection, Error> {
+        parse::at_most(IDS_MAX, "ids", &self.ids)?;
         let selection = self.which.selection(&self.ids);
         selection.check_act()?;
         if selection.is_everything() != self.all {

@@ -10,11 +10,15 @@ use super::which::{self, Watch, Which, age};
 use crate::exit::Ended;
 use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions};
+use crate::operate::parse;
 use crate::operate::table::{Fit, Table};
 use crate::output::{note, say, say_json};
 
 /// Letters that are listed unless more are asked for.
 const LISTED: usize = 100;
+
+/// Letters that are shown at once.
+const SHOWN_MAX: usize = 100;
 
 /// Group dead letters by what they have in common: consumer, outcome, and error without numbers and ids.
 ///
@@ -61,8 +65,8 @@ pub(crate) struct List {
 /// Exit codes: 0 where all were found, 1 where one was not, 2 where one was not and a queue could not be read, 130 where Ctrl-C or SIGTERM ended it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
-    /// The ids: of the dead letters, or those that their messages had before
-    #[arg(value_name = "ID", required = true, num_args = 1..=100)]
+    /// The ids: of the dead letters, or those that their messages had before; 100 at most
+    #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 
     /// Show bodies, and the values of attributes
@@ -178,6 +182,7 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
 
 /// Shows the letters with these ids.
 pub(super) async fn show(options: Show) -> Result<Ended, Error> {
+    parse::at_most(SHOWN_MAX, "ids", &options.ids)?;
     let selection = Which::default().selection(&options.ids);
     let (mut letters, queues) = (Vec::new(), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
