@@ -1497,3 +1497,18 @@ async fn a_message_is_sent_again_with_its_attributes() {
     assert_eq!(world.bodies("Points.fifo"), ["a", "b", "d"]);
     world.cloud.stop().await;
 }
+
+/// What is left out of a page is not said to be less than what is shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn causes_that_are_not_shown_are_of_so_many_letters_at_most() {
+    let world = World::start().await;
+    for n in 0..104_u8 {
+        let cause: String = [n / 26, n % 26].map(|digit| char::from(b'a' + digit)).iter().collect();
+        for body in ["one", "two"] {
+            world.letter(&format!("no {cause}"), body);
+        }
+    }
+    let page = world.html("/dead").await;
+    assert!(page.contains("… and 4 causes more, of 2 letters at most each."), "{page}");
+    world.cloud.stop().await;
+}

@@ -737,6 +737,28 @@ fn a_message_is_looked_for_in_each_queue_that_can_be_read() {
     console.stop();
 }
 
+/// To receive the letters of one queue hides none of another.
+#[test]
+fn the_letters_of_one_queue_are_read_where_that_was_asked_for() {
+    let server = Server::start(two_dead);
+    let queue = |name: &str| format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+    let (lost, dead) = (queue("lost-dead"), queue("orders-dead"));
+    let console = Running::of(&server, &["--table", "locks", "--queue", &lost, "--queue", &dead]);
+    let page = console.page("/dead");
+    let button = "name=\"queue\" value=\"orders-dead\"";
+    assert!(page.contains(button) && page.contains("Read its letters"), "{page}");
+    let page = console.page("/dead?queue=orders-dead&read=true");
+    assert!(page.contains("order # has no price") && !page.contains(button), "{page}");
+    assert!(page.contains("Read the letters"), "{page}");
+    let received = |request: &&String| request.contains("AmazonSQS.ReceiveMessage") && request.contains("lost-dead");
+    assert_eq!(server.requests.lock().unwrap().iter().filter(received).count(), 0);
+    for wrong in ["/dead?queue=none&read=true", "/dead?queue=&read=true"] {
+        let (status, said) = console.ask("GET", wrong, "application/json", "");
+        assert_eq!(status, 400, "{wrong}: {said}");
+    }
+    console.stop();
+}
+
 /// Answers as [`shop`] does, of a table in which each page of records has one that claimant did not write.
 fn with_foreign(request: &str) -> (u16, String) {
     let (status, answer) = shop(request);

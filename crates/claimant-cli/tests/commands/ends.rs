@@ -522,11 +522,32 @@ async fn ctrl_c_after_all_that_was_asked_for_is_done_ends_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_queues_that_ctrl_c_came_before_are_named() {
     let aws = Server::start(endless);
-    let [a, b] = ["a-dead", "b-dead"].map(|name| format!("{}/1/{name}", aws.url));
-    let list = ["dead", "list", "--json", "--queue", &a, "--queue", &b];
-    let (code, out, err) = aws.interrupted(&list, "AmazonSQS.ReceiveMessage").await;
+    let urls: Vec<_> = (1..10).map(|n| format!("{}/1/dead-{n}", aws.url)).collect();
+    let queues: Vec<_> = urls.iter().flat_map(|url| ["--queue", url]).collect();
+    let (code, out, err) =
+        aws.interrupted(&[&["dead", "list", "--json"], &queues[..]].concat(), "AmazonSQS.ReceiveMessage").await;
     let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
-    assert_eq!((code, &shown["not_reached"]), (Some(130), &json!(["b-dead"])), "{shown}{err}");
+    // Eight are read side by side.
+    assert_eq!((code, &shown["not_reached"]), (Some(130), &json!(["dead-9"])), "{shown}{err}");
+}
+
+/// The end of each queue is waited for: for a second on AWS.
+#[test]
+fn several_queues_are_read_side_by_side() {
+    let aws = Server::start(empty_at_leisure);
+    let urls: Vec<_> = (1..10).map(|n| format!("{}/1/dead-{n}.fifo", aws.url)).collect();
+    let queues: Vec<_> = urls.iter().flat_map(|url| ["--queue", url]).collect();
+    for look in ["group", "list"] {
+        aws.requests.lock().unwrap().clear();
+        let (code, out, err) = aws.claimant(&[&["dead", look], &queues[..]].concat());
+        assert_eq!(code, Some(0), "{out}{err}");
+        let names: Vec<_> = out.lines().filter_map(|line| line.split_once(".fifo: ")).map(|(name, _)| name).collect();
+        assert_eq!(names, (1..10).map(|n| format!("dead-{n}")).collect::<Vec<_>>(), "{out}");
+        let requests = aws.requests.lock().unwrap();
+        let receives = requests.iter().filter(|request| request.contains("AmazonSQS.ReceiveMessage"));
+        let first: Vec<_> = receives.take_while(|request| request.contains("\"WaitTimeSeconds\":0")).collect();
+        assert_eq!(first.len(), 8, "{look}: {first:#?}");
+    }
 }
 
 #[test]

@@ -57,4 +57,4 @@ pub use report::{Bounds, Done, Observer, PROBLEMS_MAX, Problem, Progress, Report
 pub use save::SaveFile;
 pub use selection::{By, Ids, Selection};
 pub(crate) use unsent::{Request, is_no_message, is_request};
-pub use walk::LOOKED_AT_MAX;
+pub use walk::{LOOKED_AT_MAX, QUEUES_AT_ONCE};

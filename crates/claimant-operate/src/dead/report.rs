@@ -1,6 +1,7 @@
 //! What is asked of an act on dead letters, and what it did.
 
 use std::collections::{BTreeSet, HashSet};
+use std::iter::Sum;
 use std::ops::ControlFlow;
 
 use claimant_core::Error;
@@ -33,6 +34,18 @@ pub struct Progress {
     pub done: usize,
     /// Letters that were sent, and of which it is not confirmed that they were deleted: they are there, and may be here, too.
     pub copied: usize,
+}
+
+impl Sum for Progress {
+    /// Returns how far acts on several queues are together.
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            looked_at: sum.looked_at + one.looked_at,
+            selected: sum.selected + one.selected,
+            done: sum.done + one.done,
+            copied: sum.copied + one.copied,
+        })
+    }
 }
 
 /// Is told of progress after each page, and says whether to go on.

@@ -15,6 +15,9 @@ use super::selection::Selection;
 /// The most letters that one walk looks at. SQS lets 120,000 be in flight.
 pub const LOOKED_AT_MAX: usize = 100_000;
 
+/// Queues that are read side by side, where there are several: of each 80 letters are in memory, and its end is waited for.
+pub const QUEUES_AT_ONCE: usize = 8;
+
 /// Letters that are read at once.
 const PAGE_MAX: usize = 80;
 

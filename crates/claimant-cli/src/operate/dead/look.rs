@@ -3,12 +3,12 @@
 use claimant_core::{Error, Timestamp};
 use claimant_operate::dead::{self, DeadLetter, DeadLetterQueue, Groups, Report};
 use claimant_operate::text::{harmless, typed};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::seen::{Seen, end};
-use super::which::{self, Watch, Which, age};
+use super::several::{self, What};
+use super::which::{self, Which, age};
 use crate::exit::Ended;
-use crate::operate::interrupt::Stop;
 use crate::operate::options::{OutputOptions, TargetOptions};
 use crate::operate::parse;
 use crate::operate::table::{Fit, Table};
@@ -16,6 +16,16 @@ use crate::output::{note, say, say_json};
 
 /// Letters that are listed unless more are asked for.
 const LISTED: usize = 100;
+
+/// The columns of a list of letters.
+const LETTERS: [(&str, Fit); 6] = [
+    ("ID", Fit::Whole),
+    ("GROUP", Fit::Whole),
+    ("CONSUMER", Fit::Middle),
+    ("OUTCOME", Fit::Whole),
+    ("AGE", Fit::Number),
+    ("ERROR", Fit::End),
+];
 
 /// Letters that are shown at once.
 const SHOWN_MAX: usize = 100;
@@ -91,93 +101,94 @@ fn limit(text: &str) -> Result<usize, String> {
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
     let (selection, queues) = (options.which.selection(&[]), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "groups"));
-    for (name, queue) in queues {
-        if stop.is_asked() {
-            seen.not_reached.push(name);
-            continue;
-        }
-        let mut groups = Groups::default();
-        let read = read(queue, (&selection, options.limit), &mut |letter| groups.add(&letter), &stop).await;
-        let Some((queue, report)) = seen.add(&name, read)? else { continue };
+    let what = What { selection: &selection, limit: options.limit, add: Groups::add };
+    let shown = |seen: &mut Seen, queue: &DeadLetterQueue, report: &Report, groups: Groups| {
         let groups = groups.into_sorted();
         if options.output.json {
-            let groups: Vec<_> = groups.iter().map(dead::Group::to_json).collect();
-            seen.document(&name, &report, groups);
-            note_more(&queue, &report);
-            continue;
+            seen.document(queue.name(), report, groups.iter().map(dead::Group::to_json).collect());
+            note_more(queue, report);
+        } else {
+            say(headline(queue, report));
+            print_groups(&groups);
         }
-        say(headline(&queue, &report));
-        let columns = [
-            ("GROUP", Fit::Whole),
-            ("LETTERS", Fit::Number),
-            ("CONSUMER", Fit::Middle),
-            ("OUTCOME", Fit::Whole),
-            ("OLDEST", Fit::Number),
-            ("NEWEST", Fit::Number),
-        ];
-        let mut table = Table::new(&columns);
-        for group in &groups {
-            table.row([
-                group.fingerprint.to_string(),
-                group.count.to_string(),
-                group.consumer.clone().unwrap_or_default(),
-                group.outcome.clone().unwrap_or_default(),
-                age(group.sent.map(|(oldest, _)| oldest)),
-                age(group.sent.map(|(_, newest)| newest)),
-            ]);
-        }
-        // A cause has a line of its own: in a column of a narrow terminal nothing would be left of it.
-        let causes = groups.iter().map(|group| format!("          {}", harmless(&group.cause)));
-        let mut lines = table.single_lines().into_iter();
-        lines.next().filter(|_| !groups.is_empty()).iter().for_each(say);
-        lines.zip(causes).for_each(|(line, cause)| say(format!("{line}\n{cause}")));
-    }
+    };
+    several::show(queues, &what, (&mut seen, &stop), shown).await?;
     Ok(end(options.output, seen, &stop))
+}
+
+fn print_groups(groups: &[dead::Group]) {
+    let columns = [
+        ("GROUP", Fit::Whole),
+        ("LETTERS", Fit::Number),
+        ("CONSUMER", Fit::Middle),
+        ("OUTCOME", Fit::Whole),
+        ("OLDEST", Fit::Number),
+        ("NEWEST", Fit::Number),
+    ];
+    let mut table = Table::new(&columns);
+    for group in groups {
+        table.row([
+            group.fingerprint.to_string(),
+            group.count.to_string(),
+            group.consumer.clone().unwrap_or_default(),
+            group.outcome.clone().unwrap_or_default(),
+            age(group.sent.map(|(oldest, _)| oldest)),
+            age(group.sent.map(|(_, newest)| newest)),
+        ]);
+    }
+    // A cause has a line of its own: in a column of a narrow terminal nothing would be left of it.
+    let causes = groups.iter().map(|group| format!("          {}", harmless(&group.cause)));
+    let mut lines = table.single_lines().into_iter();
+    lines.next().filter(|_| !groups.is_empty()).iter().for_each(say);
+    lines.zip(causes).for_each(|(line, cause)| say(format!("{line}\n{cause}")));
+}
+
+/// What is shown of a letter: its row of the table, or its JSON. Its body, which can be a megabyte, is not.
+enum Shown {
+    Row([String; 6]),
+    Json(Value),
 }
 
 /// Lists the letters of each queue.
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
     let (selection, queues) = (options.which.selection(&[]), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
-    for (name, queue) in queues {
-        if stop.is_asked() {
-            seen.not_reached.push(name);
-            continue;
+    let add = |letters: &mut Vec<Shown>, letter: &DeadLetter| {
+        letters.push(if options.output.json { Shown::Json(letter.to_json(false)) } else { Shown::Row(row(letter)) });
+    };
+    let what = What { selection: &selection, limit: options.limit, add };
+    let shown = |seen: &mut Seen, queue: &DeadLetterQueue, report: &Report, letters: Vec<Shown>| {
+        let (mut table, mut documents) = (Table::new(&LETTERS), Vec::new());
+        let is_empty = letters.is_empty();
+        for letter in letters {
+            match letter {
+                Shown::Row(row) => table.row(row),
+                Shown::Json(document) => documents.push(document),
+            }
         }
-        let mut letters = Vec::new();
-        let read = read(queue, (&selection, options.limit), &mut |letter| letters.push(letter), &stop).await;
-        let Some((queue, report)) = seen.add(&name, read)? else { continue };
         if options.output.json {
-            let letters = letters.iter().map(|letter| letter.to_json(false)).collect();
-            seen.document(&name, &report, letters);
-            note_more(&queue, &report);
-            continue;
+            seen.document(queue.name(), report, documents);
+            note_more(queue, report);
+            return;
         }
-        say(headline(&queue, &report));
-        let columns = [
-            ("ID", Fit::Whole),
-            ("GROUP", Fit::Whole),
-            ("CONSUMER", Fit::Middle),
-            ("OUTCOME", Fit::Whole),
-            ("AGE", Fit::Number),
-            ("ERROR", Fit::End),
-        ];
-        let mut table = Table::new(&columns);
-        for letter in &letters {
-            table.row([
-                letter.message_id.clone(),
-                letter.fingerprint.to_string(),
-                letter.source().or(letter.why.consumer.as_deref()).unwrap_or_default().to_owned(),
-                letter.why.outcome.clone().unwrap_or_default(),
-                age(letter.sent_at),
-                letter.why.error.clone().unwrap_or_else(|| letter.cause()),
-            ]);
-        }
-        if !letters.is_empty() {
+        say(headline(queue, report));
+        if !is_empty {
             table.lines().iter().for_each(say);
         }
-    }
+    };
+    several::show(queues, &what, (&mut seen, &stop), shown).await?;
     Ok(end(options.output, seen, &stop))
+}
+
+fn row(letter: &DeadLetter) -> [String; 6] {
+    [
+        letter.message_id.clone(),
+        letter.fingerprint.to_string(),
+        letter.source().or(letter.why.consumer.as_deref()).unwrap_or_default().to_owned(),
+        letter.why.outcome.clone().unwrap_or_default(),
+        age(letter.sent_at),
+        letter.why.error.clone().unwrap_or_else(|| letter.cause()),
+    ]
 }
 
 /// Shows the letters with these ids.
@@ -186,14 +197,18 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     let selection = Which::default().selection(&options.ids);
     let (mut letters, queues) = (Vec::new(), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
+    let add = |letters: &mut Vec<DeadLetter>, letter: &DeadLetter| letters.push(letter.clone());
+    let what = What { selection: &selection, limit: dead::LOOKED_AT_MAX, add };
     for (name, queue) in queues {
         if stop.is_asked() {
             seen.not_reached.push(name);
             continue;
         }
-        let mut each = |letter| letters.push((name.clone(), letter));
-        let read = read(queue, (&selection, dead::LOOKED_AT_MAX), &mut each, &stop).await;
-        seen.add(&name, read)?;
+        // One after the other: what is found in one keeps the next from being received.
+        for (name, found, read) in several::read(vec![(name, queue)], &what, &stop).await {
+            letters.extend(found.into_iter().map(|letter| (name.clone(), letter)));
+            seen.add(&name, read)?;
+        }
         let is_met = |id: &String| letters.iter().any(|(_, letter)| letter.message_id == *id);
         if options.ids.iter().all(is_met) {
             break;
@@ -274,22 +289,6 @@ fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, St
     };
     lines.push(("body", body));
     lines
-}
-
-/// Reads letters, with progress.
-async fn read(
-    queue: Result<DeadLetterQueue, Error>,
-    (selection, limit): (&dead::Selection, usize),
-    each: &mut (dyn FnMut(DeadLetter) + Send),
-    stop: &Stop,
-) -> Result<(DeadLetterQueue, Report), Error> {
-    let queue = queue?;
-    let mut watch = Watch::begin(queue.depth().visible, true, stop);
-    let report = queue.read(selection, limit, each, &mut |progress| watch.step(progress)).await;
-    watch.end();
-    let report = report?;
-    which::note_stay_hidden(queue.name(), &report);
-    Ok((queue, report))
 }
 
 /// Says beside JSON that there may be more: who takes the letters from it does not look at each field.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `which` | the options that say which dead letters, and of which queues |
 //! | `look` | `list`, `group` and `show` |
+//! | `several` | looks at several queues, side by side |
 //! | `seen` | what they have seen of several queues |
 //! | `acts` | an act on several queues: the question before it, and what came of it |
 //! | `send` | `redrive` and `discard` |
@@ -12,6 +13,7 @@ mod acts;
 mod look;
 mod seen;
 mod send;
+mod several;
 pub(crate) mod which;
 
 use claimant_core::Error;

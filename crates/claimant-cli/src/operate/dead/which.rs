@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
-use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, Report, Selection};
+use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, QUEUES_AT_ONCE, Report, Selection};
 use claimant_operate::target::{Place, is_same_queue, sibling};
+use futures_util::future::join_all;
 
 use crate::operate::interrupt::Stop;
 use crate::operate::options::TargetOptions;
@@ -114,9 +115,13 @@ pub(super) async fn open(target: &TargetOptions) -> Result<Vec<Opened>, Error> {
             place.name
         )));
     }
+    let mut asked = Vec::new();
+    for some in urls.chunks(QUEUES_AT_ONCE) {
+        asked.extend(join_all(some.iter().map(|url| open_one(&place, url))).await);
+    }
     let (mut opened, only): (Vec<Opened>, _) = (Vec::new(), urls.len() == 1);
-    for url in urls {
-        match open_one(&place, &url).await {
+    for (url, asked) in urls.into_iter().zip(asked) {
+        match asked {
             Ok(queue) => {
                 if !queue.is_known() {
                     check_not_at_work(&place, &queue)?;

@@ -6,8 +6,9 @@ use axum::extract::State;
 use axum::response::Response;
 use claimant_core::Error;
 use claimant_core::error::Chain;
-use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Groups, Selection};
-use claimant_operate::target::Place;
+use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Groups, QUEUES_AT_ONCE, Selection};
+use claimant_operate::target::{Place, Queue};
+use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -38,16 +39,20 @@ pub(super) async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console, ask: &Ask) -> Result<Dead, Error> {
     let place = console.place();
-    let read = ask.query.flag(letters::READ)? || place.is_local();
+    let (is_asked, dead) = (ask.query.flag(letters::READ)?, place.dead_letter_queues());
+    let only = ask.query.narrowing(letters::QUEUE)?;
+    if let Some(name) = only.filter(|name| !dead.iter().any(|queue| queue.name == *name)) {
+        return Err(letters::unknown(place, name));
+    }
+    let is_read = |queue: &Queue| place.is_local() || (is_asked && only.is_none_or(|name| queue.name == name));
     let mut queues = Vec::new();
-    for queue in place.dead_letter_queues() {
-        let mut shown = Shown { name: queue.name.clone(), ..Shown::default() };
-        // One that gives no answer keeps no other from being seen.
-        shown.problem = shown.look(place, &queue.url, read).await.err().map(|error| Chain(&error).to_string());
-        queues.push(shown);
+    // A look at the end of a queue waits for its answer.
+    for some in dead.chunks(QUEUES_AT_ONCE) {
+        queues.extend(join_all(some.iter().map(|queue| Shown::of(place, queue, is_read(queue)))).await);
     }
     queues.sort_by_key(Shown::is_empty);
     let left_out = place.left_out.iter().map(|one| sentence(one)).collect();
+    let read = queues.iter().all(|queue| queue.read);
     Ok(Dead { queues, left_out, is_local: place.is_local(), read })
 }
 
@@ -58,7 +63,7 @@ struct Dead {
     left_out: Vec<String>,
     #[serde(skip)]
     is_local: bool,
-    /// Whether the letters were read: those of a deployed queue are read only on demand, since SQS counts it as a receive.
+    /// Whether the letters of all queues were read: those of a deployed one are read only on demand, since SQS counts it as a receive.
     read: bool,
 }
 
@@ -69,8 +74,11 @@ struct Shown {
     /// The queues whose dead-letter queue it is.
     of: Vec<String>,
     letters: u64,
+    /// Whether they were read.
+    read: bool,
     causes: Vec<Cause>,
-    more_causes: usize,
+    #[serde(flatten)]
+    more: More,
     looked_at: usize,
     /// After how many receives SQS moves its letters on, where it has a dead-letter queue of its own.
     moves_on_after: Option<u32>,
@@ -80,13 +88,30 @@ struct Shown {
     problem: Option<String>,
 }
 
+/// Causes that are not shown.
+#[derive(Default, Serialize)]
+struct More {
+    #[serde(rename = "more_causes")]
+    causes: usize,
+    /// The letters of the largest.
+    #[serde(skip)]
+    letters: u64,
+}
+
 impl Shown {
-    async fn look(&mut self, place: &Place, url: &str, read: bool) -> Result<(), Error> {
+    async fn of(place: &Place, queue: &Queue, read: bool) -> Self {
+        let mut shown = Self { name: queue.name.clone(), read, ..Self::default() };
+        // One that gives no answer keeps no other from being seen.
+        shown.problem = shown.look(place, &queue.url).await.err().map(|error| Chain(&error).to_string());
+        shown
+    }
+
+    async fn look(&mut self, place: &Place, url: &str) -> Result<(), Error> {
         let dead = DeadLetterQueue::open_in(place, url).await?.with_bodies_of(0);
         self.of = letters::sources(&dead);
         self.letters = dead.depth().total();
         self.moves_on_after = letters::moves_on_after(&dead);
-        if read {
+        if self.read {
             // One by one, and without their bodies: a queue can hold gigabytes, and each change draws this page again.
             let (mut groups, mut looked_at) = (Groups::default(), 0);
             let mut each = |letter: DeadLetter| {
@@ -97,7 +122,8 @@ impl Shown {
             let read = dead.read(&all, LOOKS_MAX, &mut each, &mut |_| ControlFlow::Continue(())).await;
             // What was read before an error is shown, too.
             let causes = groups.into_sorted();
-            self.more_causes = causes.len().saturating_sub(CAUSES_MAX);
+            let largest = causes.get(CAUSES_MAX).map_or(0, |cause| cause.count);
+            self.more = More { causes: causes.len().saturating_sub(CAUSES_MAX), letters: largest };
             self.causes = causes.into_iter().take(CAUSES_MAX).map(Cause::from).collect();
             self.looked_at = looked_at;
             // SQS counts late.
@@ -183,7 +209,7 @@ impl Dead {
                 @if queue.problem.is_none() || queue.looked_at > 0 {
                     p .soft.small {
                     (text::counted(queue.letters, "letter", "letters")) " of " (queue.of.join(", "))
-                    @if (queue.looked_at as u64) < queue.letters && self.read {
+                    @if (queue.looked_at as u64) < queue.letters && queue.read {
                         "; these are the causes of " (text::grouped(queue.looked_at as u64)) " of them"
                     }
                     "."
@@ -191,7 +217,10 @@ impl Dead {
                 }
                 @if !queue.causes.is_empty() {
                     (table(&queue.name, &COLUMNS, queue.causes.iter().map(|cause| row(cause, &queue.name, self.is_local))))
-                    @if queue.more_causes > 0 { p.soft.small { "… and " (text::grouped(queue.more_causes as u64)) " causes more, of fewer letters." } }
+                    @if queue.more.causes > 0 { p.soft.small { "… and " (text::grouped(queue.more.causes as u64)) " causes more, of " (text::counted(queue.more.letters, "letter", "letters")) " at most each." } }
+                }
+                @if !queue.read && queue.problem.is_none() && self.queues.len() > 1 {
+                    (letters::read_button(letters::CAUSES, &[(letters::QUEUE, &queue.name)], "Read its letters"))
                 }
             }
         }

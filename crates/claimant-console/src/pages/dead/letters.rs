@@ -23,6 +23,9 @@ pub(super) const UNTIL: &str = "until";
 /// The field of a query that has a page read the letters of a deployed queue: to SQS that is a receive of each.
 pub(super) const READ: &str = "read";
 
+/// The field of a query, and of a form, that names the queue.
+pub(super) const QUEUE: &str = "queue";
+
 /// The field of a query, and of the form of a letter that is edited, that says behind which letter of its queue the page begins.
 pub(super) const AFTER: &str = "after";
 
@@ -167,8 +170,13 @@ fn cut(mut cause: String) -> String {
 /// When there is none, or it gives no answer.
 pub(super) async fn open(place: &Place, name: &str) -> Result<DeadLetterQueue, Error> {
     let queue = place.dead_letter_queues().into_iter().find(|queue| queue.name == name);
-    let queue = queue.ok_or_else(|| Error::invalid(format!("{} has no dead-letter queue {name}", place.name)))?;
+    let queue = queue.ok_or_else(|| unknown(place, name))?;
     DeadLetterQueue::open_in(place, &queue.url).await
+}
+
+/// Says that there is no dead-letter queue of this name.
+pub(super) fn unknown(place: &Place, name: &str) -> Error {
+    Error::invalid(format!("{} has no dead-letter queue {name}", place.name))
 }
 
 /// Returns the names of the queues that a dead-letter queue serves.
@@ -265,12 +273,19 @@ pub(super) fn careful(moves_on_after: Option<u32>) -> Markup {
 pub(super) fn read_them(path: &str, fields: &[(&str, &str)]) -> Markup {
     html! {
         section {
-            form .act method="get" action=(path) {
-                (form::hidden(fields))
-                (form::hidden(&[(READ, "true")]))
-                button type="submit" { "Read the letters" }
-            }
+            (read_button(path, fields, "Read the letters"))
             p .soft.small { (LOOK_COSTS) }
+        }
+    }
+}
+
+/// Draws the button alone.
+pub(super) fn read_button(path: &str, fields: &[(&str, &str)], says: &str) -> Markup {
+    html! {
+        form .act method="get" action=(path) {
+            (form::hidden(fields))
+            (form::hidden(&[(READ, "true")]))
+            button type="submit" { (says) }
         }
     }
 }
