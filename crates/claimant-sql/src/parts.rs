@@ -7,5 +7,4 @@ pub use crate::migrations::Migrations;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{CLEAR, SESSION, explain, migrate};
 pub use crate::record::{bigint, time};
-#[cfg(feature = "postgres")]
 pub use crate::transactions::fix_of_unread;

@@ -36,8 +36,8 @@
 //! | module | holds | feature |
 //! | --- | --- | --- |
 //! | the root | the consumer, what its handler sees and returns, and [`variables`] for settings of your own | |
-//! | [`lambda`] | AWS Lambda: SQS events in, partial batch responses out | `lambda`, on by default |
-//! | [`dynamodb`] | the lock table, and handlers' writes in its transactions | `dynamodb`, on by default |
+//! | `lambda` | AWS Lambda: SQS events in, partial batch responses out | `lambda`, on by default |
+//! | `dynamodb` | the lock table, and handlers' writes in its transactions | `dynamodb`, on by default |
 //! | `redis` | the store in Redis, Valkey or MemoryDB | `redis` |
 //! | `postgres`, `mysql` | the stores in PostgreSQL, MySQL and MariaDB, and handlers' writes in their transactions | `postgres`, `mysql` |
 //! | `inbox` | messages are stored in PostgreSQL first, then worked off in transactions | `inbox`, which brings `postgres` |
@@ -51,7 +51,7 @@
 //! | [`decode`] | text, bytes and Base64; Protobuf, Avro and gzip | `protobuf`, `avro`, `gzip` |
 //! | [`memory`] | the store in memory, for tests | |
 //! | [`engine`] | one batch at a time, by hand: in tests, or outside Lambda | |
-//! | [`aws`] | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb`, `producer` or `s3` |
+//! | `aws` | the AWS configuration that all of a function's clients share | with `lambda`, `dynamodb`, `producer` or `s3` |
 //! | [`limits`] | bounds and defaults | |
 //! | [`store`] | the contract of a store, for those who write one | |
 //! | [`spans`] | what is reported to a tracing system, for those who write one | |
