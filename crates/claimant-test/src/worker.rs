@@ -37,7 +37,7 @@ pub(crate) struct Worker {
 pub(crate) struct Invocation<'a> {
     life: Arc<Life>,
     batch: Vec<usize>,
-    running: Pin<Box<dyn Future<Output = Report> + 'a>>,
+    running: Pin<Box<dyn Future<Output = Report> + Send + 'a>>,
 }
 
 impl Worker {

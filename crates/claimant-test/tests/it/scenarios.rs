@@ -310,6 +310,17 @@ async fn a_scenario_in_which_nothing_happens_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queue_can_be_worked_off_in_a_task() {
+    let queue = TestQueue::new(mailing(&Effects::new()));
+    queue.send(&[order("a")]);
+    let played = tokio::spawn(async move {
+        queue.drain().await.assert_done();
+        queue.play(&Scenario::as_they_come(), &[order("b")]).await
+    });
+    played.await.unwrap().assert_done();
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_ends_by_the_clock_of_the_queue() {
     let mails = Effects::new();
     let queue = TestQueue::new(mailing(&mails));
