@@ -14,7 +14,8 @@ pub struct Scenario {
     kind: Kind,
     /// How many steps the messages take as they come, once that was played.
     steps: Arc<AtomicUsize>,
-    /// Whether it is one of all: those have answers lost also where a consumer has no use for such calls.
+    /// Whether it is one of all: those have answers lost also where a consumer has no use for such calls, and processes halted also at a step
+    /// that a play does not come to, since its handler did not have to wait.
     one_of_all: bool,
 }
 
@@ -94,7 +95,7 @@ impl Scenario {
     /// before stays done, nothing more of it is. Its messages come back when the queue shows them again. What its handlers hold is
     /// dropped; a process that dies without that is a matter for the built function (feature `cloud`).
     ///
-    /// Asserted is that there are so many steps.
+    /// Asserted is that there are so many steps, unless it is one of [`all`](Self::all).
     #[must_use]
     pub fn killed_at(step: usize) -> Self {
         Self::of(Kind::HaltedAt(step, Halt::Kill))
@@ -103,7 +104,7 @@ impl Scenario {
     /// Returns the one in which a process stands still before its `step`th step, as one that was frozen, and goes on when others have
     /// done its messages: its late writes meet the work of its successors.
     ///
-    /// Asserted is that it reports as done only what is, and that there are so many steps.
+    /// Asserted is that it reports as done only what is, and, unless it is one of [`all`](Self::all), that there are so many steps.
     #[must_use]
     pub fn stopped_at(step: usize) -> Self {
         Self::of(Kind::HaltedAt(step, Halt::Stop))
@@ -111,6 +112,9 @@ impl Scenario {
 
     /// Returns all of them, one after the other, each to be played with a consumer and effects of its own. After the first one is
     /// played, the number of its steps is known, and with it at which steps a process can die or stand still.
+    ///
+    /// A handler that waits for other threads, such as by `spawn_blocking`, does not take the same steps each time: to one that is done before
+    /// the handler asks, it need not wait. A play that does not come to the step of its scenario is then one in which nothing goes wrong.
     pub fn all() -> impl Iterator<Item = Self> {
         let steps = Arc::new(AtomicUsize::new(0));
         let known = Arc::clone(&steps);

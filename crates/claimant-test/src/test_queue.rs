@@ -211,7 +211,7 @@ impl TestQueue {
             Kind::HaltedAt(..) => {
                 let unused = life::take_halt(&self.worker.steps);
                 let steps = life::taken(&self.worker.steps).len() - steps_before;
-                assert!(!unused, "{name}: nothing has happened: there are only {steps} steps");
+                assert!(!unused || scenario.one_of_all(), "{name}: nothing has happened: there are only {steps} steps");
             }
             _ => {}
         }

@@ -309,6 +309,31 @@ async fn a_scenario_in_which_nothing_happens_is_found() {
     }
 }
 
+/// Where a scenario has fewer steps than the first one, since another thread was faster, nothing happens in it.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_does_not_have_to_wait_each_time_is_no_fault() {
+    let (mut plays, mut least) = (0, usize::MAX);
+    for scenario in Scenario::all() {
+        let mails = Effects::new();
+        let (waits, requests) = (plays == 0, mails.clone());
+        let handler = move |order: Order, cx: Context| {
+            let requests = requests.clone();
+            async move {
+                if waits {
+                    tokio::task::yield_now().await;
+                }
+                requests.request(cx.key(), order.id).await
+            }
+        };
+        let queue = TestQueue::new(Consumer::new("mails", MemoryStore::new(), handler).key(|order: &Order| &order.id));
+        let played = queue.play(&scenario, &[order("a"), order("b")]).await;
+        played.assert_done();
+        assert_eq!(mails.once(), ["a: a", "b: b"], "{scenario}");
+        (plays, least) = (plays + 1, least.min(played.steps().len()));
+    }
+    assert_eq!(plays, 7 + 2 * (least + 2));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_queue_can_be_worked_off_in_a_task() {
     let queue = TestQueue::new(mailing(&Effects::new()));
