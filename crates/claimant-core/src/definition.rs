@@ -15,7 +15,7 @@ use crate::limits::WINDOW_DEFAULT_S;
 use crate::options::Options;
 use crate::protocol::Abandoned;
 use crate::reader::Reader;
-use crate::store::{Before, Store};
+use crate::store::Store;
 
 /// What a consumer runs.
 pub(crate) enum Runner {
@@ -48,11 +48,6 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Puts something before the consumer's store, as [`Consumers::behind`](crate::Consumers::behind).
-    pub(crate) fn behind(&mut self, before: Before<'_>) {
-        self.store = before(&self.name, Arc::clone(&self.store));
-    }
-
     /// Checks the consumer, and returns its name.
     ///
     /// # Errors

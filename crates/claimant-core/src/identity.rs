@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use crate::fingerprint::Fingerprint;
-use crate::key::{ConsumerName, Key, RecordId};
+use crate::key::{ConsumerName, Key, MessageId, RecordId};
 use crate::message::Message;
 use crate::payload::Payload;
 use crate::rejection::Rejection;
@@ -15,6 +15,8 @@ pub(crate) type Tenant = Arc<str>;
 
 type TenantRule = Box<dyn Fn(&Payload, &Message) -> Tenant + Send + Sync>;
 type FingerprintRule = Box<dyn Fn(&Payload) -> Fingerprint + Send + Sync>;
+/// Is called with each message, or event in one, whose record is known.
+pub(crate) type Identified = Arc<dyn Fn(&MessageId, &RecordId) + Send + Sync>;
 
 /// What a message's work is.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub(crate) struct IdentityRules {
     fingerprint: Option<(u32, FingerprintRule)>,
     tenant: Option<TenantRule>,
     pub(crate) hashed_keys: bool,
+    /// For tests.
+    pub(crate) identified: Option<Identified>,
     /// What is wrong with the rules, in words.
     pub(crate) faults: Vec<&'static str>,
 }
@@ -98,6 +102,9 @@ impl IdentityRules {
         let key = Key::new(key)?;
         let record_id = if self.hashed_keys { RecordId::hashed(consumer, &key) } else { RecordId::new(consumer, &key) };
         let tenant = self.tenant.as_ref().map(|rule| rule(payload, message));
+        if let Some(identified) = &self.identified {
+            identified(message.id(), &record_id);
+        }
         Ok(Identity { record_id, key, fingerprint, tenant })
     }
 }

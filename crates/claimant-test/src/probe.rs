@@ -1,25 +1,25 @@
-//! What stands between a consumer and its store: each call is a step, and what is claimed and completed is noted.
+//! What stands between a consumer and its store: each call is a step, and what is claimed and completed is noted; and which records messages have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use claimant_core::protocol::{ClaimRequest, Ending, Renewal, Settlement};
 use claimant_core::{
-    BoxFuture, Call as StoreCall, Claim, ClaimAnswer, RecordId, Renewed, Settled, Store, StoreError, Timestamp,
+    BoxFuture, Call as StoreCall, Claim, ClaimAnswer, MessageId, RecordId, Renewed, Settled, Store, StoreError,
+    Timestamp,
 };
 
 use crate::faulty::{Call, FaultyStore};
 use crate::life::{self, Step};
 
-/// What was claimed and completed.
+/// What was claimed and completed, and which records messages have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<Noted>>);
 
 #[derive(Debug, Default)]
 struct Noted {
-    /// The records that each message was claimed for.
-    claimed: BTreeMap<String, BTreeSet<String>>,
-    records: BTreeMap<String, RecordId>,
+    /// The records that each message has.
+    records: BTreeMap<MessageId, BTreeSet<RecordId>>,
     /// How many claims were granted.
     granted: usize,
     /// Who completed each record, and until when that keeps others out.
@@ -35,11 +35,9 @@ impl Seen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_claim(&self, request: &ClaimRequest) {
-        let (record, message) = (request.id.as_str().to_owned(), request.message_id.as_str().to_owned());
-        let mut noted = self.noted();
-        noted.records.insert(record.clone(), request.id.clone());
-        noted.claimed.entry(message).or_default().insert(record);
+    /// Notes that a message has this record, or an event in it.
+    pub(crate) fn note_record(&self, message_id: &MessageId, record: &RecordId) {
+        self.noted().records.entry(message_id.clone()).or_default().insert(record.clone());
     }
 
     /// Returns how many claims were granted: without one, no handler ran.
@@ -47,11 +45,9 @@ impl Seen {
         self.noted().granted
     }
 
-    /// Returns the records that a message was claimed for: none where another one of its batch had its key.
-    pub(crate) fn records_of(&self, message_id: &str) -> Vec<RecordId> {
-        let noted = self.noted();
-        let ids = noted.claimed.get(message_id).into_iter().flatten();
-        ids.map(|id| noted.records[id].clone()).collect()
+    /// Returns the records that a message has: also of a copy in a batch, for which no claim is made.
+    pub(crate) fn records_of(&self, message_id: &MessageId) -> Vec<RecordId> {
+        self.noted().records.get(message_id).into_iter().flatten().cloned().collect()
     }
 
     fn note_completion(&self, record: String, owner: String, settlement: &Settlement) {
@@ -101,7 +97,6 @@ impl Store for Probe {
         call: StoreCall<'a>,
     ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
         Box::pin(async move {
-            self.seen.note_claim(request);
             life::step(Step::Request(Call::Claim)).await;
             let answer = self.faulty.claim(request, call).await;
             if matches!(answer, Ok(ClaimAnswer::Granted(_))) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Call, Meter, Record, RecordId, Status, Store, Timestamp};
+use claimant_core::{Call, MessageId, Meter, Record, RecordId, Status, Store, Timestamp};
 use tokio::time::Instant;
 
 use crate::probe::Seen;
@@ -17,7 +17,7 @@ const AHEAD: Duration = Duration::from_millis(500);
 /// What is wrong then.
 const PAUSED: &str = "; Tokio's time is paused, so time limits for a server are over at once: leave out start_paused";
 
-/// The consumers' own stores, and which records messages were claimed for.
+/// The consumers' own stores, and which records messages have.
 pub(crate) struct Records {
     pub(crate) stores: Vec<Arc<dyn Store>>,
     pub(crate) seen: Seen,
@@ -43,7 +43,7 @@ impl Records {
 
     /// Returns what is wrong where one of a message's records is not completed; `None` where all are, or were for their window: their keys
     /// can be used again then.
-    pub(crate) async fn undone(&self, message_id: &str, now: Timestamp) -> Option<String> {
+    pub(crate) async fn undone(&self, message_id: &MessageId, now: Timestamp) -> Option<String> {
         for id in self.seen.records_of(message_id).into_iter().filter(|id| !self.seen.is_over(id, now)) {
             match self.look(&id).await {
                 Some(record) if record.status == Status::Completed => {
@@ -56,7 +56,7 @@ impl Records {
     }
 
     /// Returns the last error on a message's records.
-    pub(crate) async fn error(&self, message_id: &str) -> Option<String> {
+    pub(crate) async fn error(&self, message_id: &MessageId) -> Option<String> {
         let mut error = None;
         for id in self.seen.records_of(message_id) {
             error = self.look(&id).await.and_then(|record| record.error).or(error);

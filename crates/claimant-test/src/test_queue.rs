@@ -70,8 +70,9 @@ impl TestQueue {
     #[must_use]
     pub fn new(consumers: impl Into<Consumers>) -> Self {
         let (clock, seen) = (MovableClock::start(), Seen::default());
-        let (mut stores, mut faulty) = (Vec::new(), None::<FaultyStore>);
-        let consumers = consumers.into().behind(&mut |_, own| {
+        let (mut stores, mut faulty, noted) = (Vec::new(), None::<FaultyStore>, seen.clone());
+        let consumers = consumers.into().identified(move |message_id, record| noted.note_record(message_id, record));
+        let consumers = consumers.behind(&mut |_, own| {
             stores.push(Arc::clone(&own));
             // One script for all of them.
             let first = faulty.get_or_insert_with(|| FaultyStore::new(Arc::clone(&own)).clock(clock.clone()));
@@ -276,13 +277,13 @@ impl TestQueue {
         let mut stories = Vec::new();
         let all = self.worker.backlog().all.clone();
         for queued in all {
-            let id = queued.message.id().as_str();
+            let id = queued.message.id();
             let mut undone = queued.undone.clone();
             if undone.is_none() && queued.end == Some(End::Done) {
                 undone = self.worker.records.undone(id, self.worker.router.now()).await;
             }
             if let Some(why) = undone {
-                panic!("{scenario}: {id} was reported as done, and {why}");
+                panic!("{scenario}: {} was reported as done, and {why}", id.as_str());
             }
             let error = self.worker.records.error(id).await;
             stories.push(Story { queued, error });
@@ -297,5 +298,25 @@ impl TestQueue {
 impl std::fmt::Debug for TestQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TestQueue").field("consumers", &self.worker.router).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_core::{Consumer, Context, HandlerError, MemoryStore, MessageId};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_copy_in_the_batch_is_done_by_its_record_alone() {
+        let mail = async |_: u64, _: Context| Ok::<_, HandlerError>(());
+        let queue = TestQueue::new(Consumer::new("mails", MemoryStore::new(), mail).key(|order| order));
+        queue.send(&[TestMessage::text("1"), TestMessage::text("1")]);
+        queue.drain().await.assert_done();
+        let (Records { seen, .. }, now) = (&queue.worker.records, queue.worker.router.now());
+        let copy = MessageId::new("m-2").unwrap();
+        assert_eq!(queue.worker.records.undone(&copy, now).await, None);
+        let forgetful = Records { stores: vec![Arc::new(MemoryStore::new())], seen: seen.clone() };
+        assert_eq!(forgetful.undone(&copy, now).await.unwrap(), "its record is not completed: None");
     }
 }

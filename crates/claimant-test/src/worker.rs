@@ -103,7 +103,7 @@ impl Worker {
     async fn check(&self, batch: &[usize]) {
         for index in batch {
             let Some(id) = self.backlog().done(*index) else { continue };
-            if let Some(why) = self.records.undone(id.as_str(), self.router.now()).await {
+            if let Some(why) = self.records.undone(&id, self.router.now()).await {
                 self.backlog().all[*index].undone.get_or_insert(why);
             }
         }

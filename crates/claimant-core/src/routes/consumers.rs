@@ -7,6 +7,8 @@ use super::select::Selector;
 use crate::consumer::Consumer;
 use crate::definition::Definition;
 use crate::envelope::Envelope;
+use crate::identity::Identified;
+use crate::key::{MessageId, RecordId};
 use crate::message::Message;
 use crate::spans::Spans;
 use crate::store::Before;
@@ -36,18 +38,27 @@ impl Consumers {
     #[doc(hidden)]
     #[must_use]
     pub fn behind(mut self, before: Before<'_>) -> Self {
-        self.put_behind(before);
+        self.each(&mut |consumer| consumer.store = before(&consumer.name, Arc::clone(&consumer.store)));
         self
     }
 
-    fn put_behind(&mut self, before: Before<'_>) {
+    /// Calls this with each message whose record is known, or event in one, at each delivery, claimed or not: for tests that look at records.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn identified(mut self, note: impl Fn(&MessageId, &RecordId) + Send + Sync + 'static) -> Self {
+        let note: Identified = Arc::new(note);
+        self.each(&mut |consumer| consumer.reader.identity.identified = Some(Arc::clone(&note)));
+        self
+    }
+
+    fn each(&mut self, change: &mut dyn FnMut(&mut Definition)) {
         match &mut self.node {
-            Node::One(consumer) => consumer.behind(before),
+            Node::One(consumer) => change(consumer),
             Node::Several(routes) => {
-                routes.routes.iter_mut().for_each(|(_, consumers)| consumers.put_behind(before));
+                routes.routes.iter_mut().for_each(|(_, consumers)| consumers.each(change));
                 for other in &mut routes.other {
                     if let Other::Take(consumers) = other {
-                        consumers.put_behind(before);
+                        consumers.each(change);
                     }
                 }
             }

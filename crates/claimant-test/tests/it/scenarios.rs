@@ -334,6 +334,21 @@ async fn a_handler_that_does_not_have_to_wait_each_time_is_no_fault() {
     assert_eq!(plays, 7 + 2 * (least + 2));
 }
 
+/// No claim is made for a copy that comes in the batch of the first one.
+#[tokio::test(start_paused = true)]
+async fn a_copy_in_the_batch_says_why_as_well() {
+    let fails =
+        async |order: Order, _: Context| Err::<(), _>(HandlerError::retry(format!("{} has no stock", order.id)));
+    let consumer = || Consumer::new("mails", MemoryStore::new(), fails).key(|order: &Order| &order.id);
+    for copy in [order("a"), order("a").sent_again()] {
+        let queue = TestQueue::new(consumer());
+        queue.send(&[order("a"), copy]);
+        let played = queue.drain().await;
+        assert_eq!(played.dead_letters(), ["m-1: a has no stock", "m-2: a has no stock"]);
+        played.assert_dead_lettered("no stock");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_queue_can_be_worked_off_in_a_task() {
     let queue = TestQueue::new(mailing(&Effects::new()));
