@@ -116,6 +116,7 @@ pub(super) fn claim(key: &str) -> Claim {
         lease_until: at(NOW_MS + LEASE_MS),
         attempt: 2,
         interruptions: 0,
+        last_error: None,
         transaction: None,
     }
 }

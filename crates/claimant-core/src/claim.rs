@@ -113,6 +113,9 @@ pub struct Claim {
     /// taken over one right after the other, without being set aside, count as one. Where the answer to the claim was lost, as many as are known, and at
     /// least one of a key that was claimed before.
     pub interruptions: u32,
+    /// The error of the last run of the handler that ended, at most [`ERROR_MAX_BYTES`](crate::record::ERROR_MAX_BYTES) bytes, where the record
+    /// has it.
+    pub last_error: Option<Box<str>>,
     /// The transaction that ends with the claim, from a [`Transactional`](crate::Transactional) store.
     pub transaction: Option<AnyTransaction>,
 }

@@ -1,5 +1,6 @@
 //! The record of a key: what a store holds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,8 +9,11 @@ use crate::clock::Timestamp;
 use crate::fingerprint::Fingerprint;
 use crate::key::{InvalidValue, MessageId, RecordId};
 
-/// The longest error text kept on a record, in bytes; a longer one is cut at a character boundary.
+/// The longest error text kept on a record, in bytes; a longer one is [`shortened`].
 pub const ERROR_MAX_BYTES: usize = 256;
+
+/// How a text ends that was cut.
+const CUT: char = '…';
 
 /// The largest result kept on a record, in bytes of JSON. Each KB of it costs a write unit.
 pub const RESULT_MAX_BYTES: usize = 65_536;
@@ -130,9 +134,26 @@ pub fn bounded(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
+/// Returns `text` cut to at most `max` bytes, which are 3 at least, at a character boundary; what was cut ends with `…`.
+#[must_use]
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return text.into();
+    }
+    format!("{}{CUT}", bounded(text, max.saturating_sub(CUT.len_utf8()))).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_cut_says_so() {
+        for (text, wanted) in [("", ""), ("abcdef", "abcdef"), ("abcdefg", "abc…"), ("ééé", "ééé"), ("éééé", "é…")]
+        {
+            assert_eq!(shortened(text, 6), wanted);
+        }
+    }
 
     #[test]
     fn statuses_are_these_words_in_every_store() {

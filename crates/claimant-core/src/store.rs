@@ -118,7 +118,8 @@ impl Settled {
 ///
 /// 1. **One decision.** A claim is granted, refused or parked as [`protocol::decide`](crate::protocol::decide)
 ///    says of the record in the store, and the record written is the one that it gives, exactly: each text byte by byte,
-///    NUL and white space included, and each time up to [`TIME_MAX_MS`](crate::limits::TIME_MAX_MS).
+///    NUL and white space included, and each time up to [`TIME_MAX_MS`](crate::limits::TIME_MAX_MS). The claim granted is what
+///    [`claim_of`](crate::protocol::claim_of) or [`held`](crate::protocol::held) makes of that record.
 /// 2. **Atomic.** Reading a record, deciding and writing it are one step: of any number of claims that overlap,
 ///    at most one is granted.
 /// 3. **Guarded.** [`renew`](Store::renew) and [`settle`](Store::settle) write only while the record shows exactly

@@ -67,8 +67,8 @@ impl<T> Consumer<T> {
         self
     }
 
-    /// Sets how often a key may be claimed for its handler to run, at least once; the message is then rejected. A claim whose
-    /// owner died counts, run or not. The count is the key's, not the message's, so a redrive does not reset it as it does
+    /// Sets how often a key may be claimed for its handler to run, at least once; the message is then rejected, with the error of the last run
+    /// beside that reason. A claim whose owner died counts, run or not. The count is the key's, not the message's, so a redrive does not reset it as it does
     /// the queue's own. Once the key is rejected, a message with another id, such as a redriven one, starts with as many
     /// fresh attempts.
     ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 use claimant_core::backoff;
 use claimant_core::breaker::Health;
 use claimant_core::limits::CANCEL_GRACE_MS;
-use claimant_core::record::{ERROR_MAX_BYTES, bounded};
+use claimant_core::record::{ERROR_MAX_BYTES, shortened};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -268,10 +268,10 @@ impl Worker {
         if kind == FailureKind::Terminal || taken.attempt >= self.attempts_max {
             return self.mark_dead(taken.id, bigint(taken.fence), &why, until).await;
         }
-        let now = self.clock.now();
+        let (error, now) = (shortened(&why, ERROR_MAX_BYTES), self.clock.now());
         let delay = retry_after.unwrap_or_else(|| backoff::delay(taken.attempt, &taken.message_id));
         let delay = delay.min(Duration::from_secs(AFTER_MAX_S));
-        let statement = rows::again(taken, Some(bounded(&why, ERROR_MAX_BYTES)), false, now.plus(delay), now);
+        let statement = rows::again(taken, Some(&error), false, now.plus(delay), now);
         match link::rows(&self.pool, until, "recording a failure", statement).await {
             Ok(rows) if rows.is_empty() => {
                 tracing::warn!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claimant_core::breaker::Health;
-use claimant_core::record::{ERROR_MAX_BYTES, bounded};
+use claimant_core::record::{ERROR_MAX_BYTES, shortened};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -26,8 +26,8 @@ impl Worker {
 
     /// Marks a row dead, for an operator to decide.
     pub(crate) async fn mark_dead(&self, id: i64, fence: i64, why: &str, until: Instant) -> AttemptOutcome {
-        let error = Some(bounded(why, ERROR_MAX_BYTES));
-        let closing = Closing { error, ..self.closing(id, fence, EntryStatus::Dead) };
+        let error = shortened(why, ERROR_MAX_BYTES);
+        let closing = Closing { error: Some(&error), ..self.closing(id, fence, EntryStatus::Dead) };
         match close(&self.pool, closing, until).await {
             Ok(StateChange::Applied) => {
                 tracing::error!(error = why, "message is dead: it is not tried again until an operator retries it");

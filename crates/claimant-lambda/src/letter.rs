@@ -6,6 +6,7 @@ use claimant_aws::sqs::{self, ATTRIBUTES_MAX};
 use claimant_core::own_attributes::{
     ATTEMPT, CONSUMER, EARLIER_IDS, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, is_own,
 };
+use claimant_core::record::shortened;
 use claimant_core::{AttributeValue, Attributes, DeadLetter};
 
 /// How many of claimant's attributes every copy has: without them it is not known for one, nor where it comes from.
@@ -106,16 +107,14 @@ fn copied(attribute: &AttributeValue) -> Option<MessageAttributeValue> {
     value.build().ok()
 }
 
-/// Returns the text in a form that SQS accepts: not empty, without characters that XML 1.0 lacks, and not too long.
+/// Returns the text in a form that SQS accepts: not empty, without characters that XML 1.0 lacks, and not too long; what was cut ends with `…`.
 fn sendable(text: &str) -> String {
-    let mut sendable = String::new();
-    for c in text.chars().map(|c| if sqs::takes(c) { c } else { char::REPLACEMENT_CHARACTER }) {
-        if sendable.len() + c.len_utf8() > ERROR_MAX_BYTES {
-            break;
-        }
-        sendable.push(c);
+    if text.is_empty() {
+        return "none given".to_owned();
     }
-    if sendable.is_empty() { "none given".to_owned() } else { sendable }
+    let taken = |c| if sqs::takes(c) { c } else { char::REPLACEMENT_CHARACTER };
+    let sendable: String = text.chars().map(taken).collect();
+    shortened(&sendable, ERROR_MAX_BYTES).into_owned()
 }
 
 #[cfg(test)]
@@ -128,7 +127,7 @@ mod tests {
             ("no luck\t\u{e9}", "no luck\t\u{e9}".to_owned()),
             ("a\u{0}b\u{ffff}\u{1b}", "a\u{fffd}b\u{fffd}\u{fffd}".to_owned()),
             ("", "none given".to_owned()),
-            (&"\u{20ac}".repeat(400), "\u{20ac}".repeat(341)),
+            (&"\u{20ac}".repeat(400), "\u{20ac}".repeat(340) + "…"),
         ] {
             assert_eq!(sendable(text), wanted);
         }

@@ -294,6 +294,7 @@ pub fn stale_copy(claim: &Claim) -> Claim {
         lease_until: claim.lease_until,
         attempt: claim.attempt,
         interruptions: claim.interruptions,
+        last_error: claim.last_error.clone(),
         transaction: None,
     }
 }

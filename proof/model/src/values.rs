@@ -185,6 +185,7 @@ impl Held {
             lease_until: timestamp(self.lease),
             attempt: self.attempt.into(),
             interruptions: self.taken_over.into(),
+            last_error: None,
             transaction: None,
         }
     }

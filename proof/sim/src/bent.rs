@@ -45,8 +45,18 @@ impl<S: Store + Clone> Bent<S> {
                 if self.mutant == Mutant::SlotsShared && request.id.as_str().starts_with(LIMIT) =>
             {
                 let (owner, fence, lease_until) = (request.owner.clone(), Fence::FIRST, request.lease_until);
-                let (id, attempt, interruptions, transaction) = (request.id.clone(), 1, 0, None);
-                ClaimAnswer::Granted(Claim { id, owner, fence, lease_until, attempt, interruptions, transaction })
+                let (id, attempt, interruptions) = (request.id.clone(), 1, 0);
+                let (last_error, transaction) = (None, None);
+                ClaimAnswer::Granted(Claim {
+                    id,
+                    owner,
+                    fence,
+                    lease_until,
+                    attempt,
+                    interruptions,
+                    last_error,
+                    transaction,
+                })
             }
             answer => answer,
         }

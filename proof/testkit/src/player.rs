@@ -96,6 +96,7 @@ impl<'a> Player<'a> {
                     lease_until,
                     attempt: 1,
                     interruptions: 0,
+                    last_error: None,
                     transaction: None,
                 };
                 self.held.insert(who, claim);
@@ -138,10 +139,12 @@ impl<'a> Player<'a> {
         Ok(match answer {
             ClaimAnswer::Refused(refusal) => format!("refused: {refusal:?}"),
             ClaimAnswer::Granted(claim) => {
-                let Claim { fence, attempt, interruptions, .. } = &claim;
+                let Claim { fence, attempt, interruptions, last_error, .. } = &claim;
                 let until = claim.lease_until.since(self.epoch).as_millis();
-                let text =
-                    format!("granted: fence {fence}, attempt {attempt}, interruptions {interruptions}, until {until}");
+                let last_error = last_error.as_ref().map_or(String::new(), |error| format!(", last error {error:?}"));
+                let text = format!(
+                    "granted: fence {fence}, attempt {attempt}, interruptions {interruptions}{last_error}, until {until}"
+                );
                 if (&claim.id, &claim.owner) != (&self.id, &owner(step.who)) {
                     return Err("the claim granted is another one than was asked for".into());
                 }
@@ -240,6 +243,7 @@ fn company_of(request: &ClaimRequest) -> ClaimRequest {
 fn is_first_of(claim: &Claim, request: &ClaimRequest) -> bool {
     (&claim.id, &claim.owner, claim.lease_until) == (&request.id, &request.owner, request.lease_until)
         && (claim.fence, claim.attempt, claim.interruptions) == (Fence::FIRST, 1, 0)
+        && claim.last_error.is_none()
 }
 
 /// The line of a settlement.

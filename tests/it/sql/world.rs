@@ -292,7 +292,7 @@ pub(crate) async fn granted(store: &AnyStore, key: &str) -> Claim {
 
 /// A copy of a claim, for settling it again.
 pub(crate) fn copy(claim: &Claim) -> Claim {
-    let Claim { id, owner, fence, lease_until, attempt, interruptions, .. } = claim;
+    let Claim { id, owner, fence, lease_until, attempt, interruptions, last_error, .. } = claim;
     Claim {
         id: id.clone(),
         owner: owner.clone(),
@@ -300,6 +300,7 @@ pub(crate) fn copy(claim: &Claim) -> Claim {
         lease_until: *lease_until,
         attempt: *attempt,
         interruptions: *interruptions,
+        last_error: last_error.clone(),
         transaction: None,
     }
 }

@@ -85,7 +85,7 @@ impl Unsettled {
     /// Rejects a claim of a key whose attempts are exhausted; claims whose owners died before they ran it count too.
     pub(crate) fn attempts_exhausted(cx: BatchContext<'_>, claimed: Claimed, max: u32) -> Self {
         let claimed = claimed.without_payload();
-        let error = too_often(max);
+        let error = too_often(max, &claimed.claim);
         let exit = cx.rejected(&claimed.work.delivery, Rejection::new(error.clone()));
         Self { claimed, ending: Ending::Rejected { error }, then: Then::Exit(exit) }
     }

@@ -1,7 +1,7 @@
 //! The decision on a claim.
 
 use super::policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
-use super::settling::interruptions_in;
+use super::settling::{interruptions_in, last_error};
 use crate::Fence;
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::Timestamp;
@@ -192,6 +192,7 @@ pub fn claim_of(id: RecordId, record: &Record, interruptions: u32) -> Claim {
         lease_until: record.lease_until,
         attempt: record.attempts,
         interruptions,
+        last_error: record.error.as_deref().and_then(last_error).map(Box::from),
         transaction: None,
     }
 }

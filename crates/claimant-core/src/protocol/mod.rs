@@ -34,7 +34,7 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId, RecordId};
-    use crate::record::{Record, Status};
+    use crate::record::{ERROR_MAX_BYTES, Record, Status};
 
     fn s(seconds: u64) -> Timestamp {
         Timestamp::from_millis(seconds * 1_000)
@@ -158,6 +158,47 @@ mod tests {
             assert_eq!(granted(Some(&ended), &request("f", "m", 128)).1, 0);
         }
         assert_eq!(end(&its_turn, interruptions, Ending::Completed { result: None }, 127).error, None);
+    }
+
+    #[test]
+    fn a_claim_knows_the_error_of_the_last_run_and_one_too_many_says_it() {
+        let last = |error: &str| {
+            let failed = Record { status: Status::Failed, error: Some(error.into()), ..first() };
+            let (next, interruptions) = granted(Some(&failed), &request("b", "m", 112));
+            claim_of(request("b", "m", 112).id, &next, interruptions)
+        };
+        for (error, wanted) in [
+            ("no luck", "it was claimed 2 times before, which is as often as it may; the last error: no luck"),
+            // Owners that died have left none.
+            (
+                &set_aside(3),
+                "it was claimed 2 times before, which is as often as it may; owners that did not finish it: 3",
+            ),
+        ] {
+            let too_many = too_often(2, &last(error));
+            assert_eq!(too_many, wanted);
+            // Of a key that is redriven and whose owners die, it is still the last.
+            assert_eq!(last(&too_many).last_error, last(error).last_error);
+            for (status, runs_before) in [(Status::Rejected, 2), (Status::Failed, 3)] {
+                let record = Record { status, attempts: 3, error: Some(too_many.clone()), ..first() };
+                assert_eq!(runs(&record), runs_before);
+            }
+        }
+        // An owner that died after it.
+        let failed = Record { error: Some("no luck".into()), ..first() };
+        let (next, interruptions) = granted(Some(&failed), &request("b", "m", 112));
+        let too_many = too_often(1, &claim_of(request("b", "m", 112).id, &next, interruptions));
+        assert!(too_many.ends_with("may; owners that did not finish it: 1; the last error: no luck"), "{too_many}");
+        // As long as a record has room for, and no longer.
+        let too_many = too_often(2, &last(&"x".repeat(ERROR_MAX_BYTES)));
+        let kept = Ending::Rejected { error: too_many.clone() }.error().unwrap().into_owned();
+        assert!(too_many.ends_with('x') && kept.len() == ERROR_MAX_BYTES && kept.ends_with("x…"), "{kept}");
+        let rejected = Record { status: Status::Rejected, attempts: 3, error: Some(kept), ..first() };
+        assert_eq!(runs(&rejected), 2);
+        for other in ["it was claimed", "it was claimed often", "it was claimed 2 times before, which is often"] {
+            let rejected = Record { status: Status::Rejected, error: Some(other.into()), ..first() };
+            assert_eq!((runs(&rejected), last(other).last_error.as_deref()), (1, Some(other)));
+        }
     }
 
     #[test]

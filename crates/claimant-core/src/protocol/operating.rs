@@ -338,7 +338,8 @@ mod tests {
             }
         }
         // The claim that found no attempt left was no run.
-        let spent = Record { error: Some(too_often(2)), ..record(Rejected) };
+        let claim = claim_of(id(), &record(Rejected), 0);
+        let spent = Record { error: Some(too_often(2, &claim)), ..record(Rejected) };
         assert_eq!(is(&spent, &operation(Resolve, 112)), Is::Written(Completed, 2, None));
         let forced = Operation { force: true, ..operation(Forget, 112) };
         assert_eq!(is(&record(Completed), &forced), failed(0, None));

@@ -747,7 +747,16 @@ mod tests {
         fn claim_of(&self, process: usize) -> Option<Claim> {
             let (owner, fence) = self.processes[process].claim.clone()?;
             let lease_until = Timestamp::from_millis(0);
-            Some(Claim { id: id(), owner, fence, lease_until, attempt: 1, interruptions: 0, transaction: None })
+            Some(Claim {
+                id: id(),
+                owner,
+                fence,
+                lease_until,
+                attempt: 1,
+                interruptions: 0,
+                last_error: None,
+                transaction: None,
+            })
         }
 
         /// A process takes its answer, or begins a call, or asks the store.

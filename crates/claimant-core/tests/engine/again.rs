@@ -251,13 +251,18 @@ async fn a_copy_is_the_same_work_without_a_rule_for_keys_too() {
     let queue = Scheduling::default();
     let mut message = Message::new("m0", "x 1 ok\nx 2 259200").unwrap();
     let logs = Logs::record();
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut why) = (Vec::new(), String::new());
     for number in 1..=4 {
-        outcomes.push(words(router.process(std::slice::from_ref(&message), time(), &queue).await.all()));
+        let reports = router.process(std::slice::from_ref(&message), time(), &queue).await;
+        outcomes.push(words(reports.all()));
+        if let Outcome::Rejected { rejection, .. } = &reports.all().entries()[0].outcome {
+            why = rejection.to_string();
+        }
         message = copy(&message, &format!("m{number}"));
     }
     // Its attempts are counted on, and what was done stays done. After the last one no schedule sends it again, only to be rejected.
     assert_eq!(outcomes, ["scheduled", "scheduled", "retry", "rejected"]);
+    assert!(why.ends_with("as often as it may; the last error: not yet"), "{why}");
     assert_eq!(*runs.lock().unwrap(), ["1 ok", "2 259200", "2 259200", "2 259200"]);
     // Each line has the id that the record has.
     let lines = logs.with("message is scheduled");

@@ -7,13 +7,19 @@ use sha2::{Digest as _, Sha256};
 /// Bytes of the digest that are shown: 8 hexadecimal digits. Two of 1,000 causes share one once in 8,000 times.
 const SHOWN_BYTES: usize = 4;
 
+/// How the text of an error ends that was cut, and by how many characters of its pattern its dead letters are grouped: where it was cut depends on how
+/// long the ids in it are.
+const CUT: char = '…';
+const CUT_MAX_CHARS: usize = 160;
+
 /// What stands for a number, an id or a quoted text.
 const ANY: &str = "#";
 
 /// What dead letters of one cause have in common: the consumer, the outcome, and the error, in which every number, id and quoted
 /// text is `#`. Never a part of a body.
 ///
-/// It is the same on every machine and in every run, as long as the words of the error are the same.
+/// It is the same on every machine and in every run, as long as the words of the error are the same: of one that was cut, the first 160
+/// characters of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(String);
 
@@ -22,7 +28,11 @@ impl Fingerprint {
     #[must_use]
     pub fn of(consumer: &str, outcome: &str, error: &str) -> Self {
         let mut hash = Sha256::new();
-        for part in [consumer, outcome, &Self::pattern(error)] {
+        let mut pattern = Self::pattern(error);
+        if let Some((at, _)) = pattern.char_indices().nth(CUT_MAX_CHARS).filter(|_| error.ends_with(CUT)) {
+            pattern.truncate(at);
+        }
+        for part in [consumer, outcome, &pattern] {
             hash.update(part.as_bytes());
             // No part has it: consumers and outcomes have no control characters, and patterns none either.
             hash.update([0]);
@@ -150,6 +160,20 @@ mod tests {
         assert_ne!(of("ord-1: no stock"), of("ord-1: no price"));
         assert_ne!(of("x"), Fingerprint::of("order", "parked", "x"));
         assert_ne!(of("x"), Fingerprint::of("payment", "rejected", "x"));
+        // What failed too often is grouped by why it failed last.
+        let last = |runs: u32, error: &str| {
+            of(&format!("it was claimed {runs} times before, which is as often as it may; the last error: {error}"))
+        };
+        assert_eq!(last(2, "ord-1: no stock"), last(5, "ord-2: no stock"));
+        assert_ne!(last(2, "ord-1: no stock"), last(2, "ord-1: no price"));
+        // What was cut ends elsewhere, by how long its ids are.
+        let cut = |order: &str, why: &str| {
+            let error =
+                format!("order {order} of {order} was not shipped, since {}: {why}", "the carrier is away ".repeat(20));
+            of(&claimant_core::record::shortened(&error, 256))
+        };
+        assert_eq!(cut("7", "no luck"), cut("ord-1000000", "no luck"));
+        assert_ne!(cut("7", "no luck"), of("order 7 of 7 was not shipped, since the carrier is away"));
         assert_eq!(of("x").as_str().len(), 2 * SHOWN_BYTES);
         assert_eq!(format!("{:>10}|", of("x")), format!("  {}|", of("x").as_str()));
     }

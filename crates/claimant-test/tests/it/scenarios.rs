@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant_core::{
-    Conflicts, Consumer, Context, Fingerprint, HandlerError, Lease, MemoryStore, Status, Store, StoreErrorKind,
-    TransactionGuard,
+    Conflicts, Consumer, Context, Fingerprint, HandlerError, Item, Items, Lease, MemoryStore, Status, Store,
+    StoreErrorKind, TransactionGuard,
 };
 use claimant_test::{Call, Effects, Fault, MemoryTransactions, Scenario, TestMessage, TestQueue};
 use futures_util::FutureExt as _;
@@ -345,6 +345,30 @@ async fn a_copy_in_the_batch_says_why_as_well() {
         queue.send(&[order("a"), copy]);
         let played = queue.drain().await;
         assert_eq!(played.dead_letters(), ["m-1: a has no stock", "m-2: a has no stock"]);
+        played.assert_dead_lettered("no stock");
+    }
+}
+
+/// With why its runs failed, in the dead letter and on the record.
+#[tokio::test(start_paused = true)]
+async fn what_has_no_attempt_left_says_why() {
+    let fails =
+        async |_: Order, cx: Context| Err::<(), _>(HandlerError::retry(format!("no stock at run {}", cx.attempt())));
+    let each = Consumer::new("mails", MemoryStore::new(), fails).key(|order: &Order| &order.id).attempts_max(2);
+    let together = async |orders: Items<Order>| {
+        let fails =
+            |item: &Item<Order>| Err::<(), _>(HandlerError::retry(format!("no stock at run {}", item.cx.attempt())));
+        Ok(orders.iter().map(fails).collect::<Vec<_>>())
+    };
+    let batch = Consumer::batch("mails", MemoryStore::new(), together).key(|order: &Order| &order.id).attempts_max(2);
+    for consumer in [each, batch] {
+        let queue = TestQueue::new(consumer);
+        queue.send(&[order("a")]);
+        let played = queue.drain().await;
+        let why = "it was claimed 2 times before, which is as often as it may; the last error: no stock at run 2";
+        assert_eq!(played.outcomes(), ["m-1: retry, retry, rejected"]);
+        assert_eq!(played.dead_letters(), [format!("m-1: {why}")]);
+        assert_eq!(queue.record("a").await.unwrap().error.as_deref(), Some(why));
         played.assert_dead_lettered("no stock");
     }
 }

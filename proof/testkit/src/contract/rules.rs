@@ -77,7 +77,7 @@ pub(super) fn rules() -> Vec<Rule> {
                 "done",
                 "granted: fence 5, attempt 3, interruptions 2",
                 "done",
-                "granted: fence 6, attempt 4, interruptions 0",
+                "granted: fence 6, attempt 4, interruptions 0, last error \"it failed\"",
             ],
         ),
         rule(
@@ -128,7 +128,12 @@ pub(super) fn rules() -> Vec<Rule> {
             1,
             "a rejected message stays rejected until it comes with a new id",
             vec![a(), settle("a", rejected(), 5), claim("b", 6).step(), claim("c", 7).message("M1").step()],
-            vec!["granted", "done", "refused: Rejected", "granted: fence 2, attempt 1"],
+            vec![
+                "granted",
+                "done",
+                "refused: Rejected",
+                "granted: fence 2, attempt 1, interruptions 0, last error \"never\"",
+            ],
         ),
         rule(
             1,

@@ -109,6 +109,7 @@ fn claim_of(request: &ClaimRequest) -> Claim {
         lease_until: request.lease_until,
         attempt: 1,
         interruptions: 0,
+        last_error: None,
         transaction: None,
     }
 }

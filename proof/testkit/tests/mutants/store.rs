@@ -257,6 +257,7 @@ impl Mutant {
             lease_until: claim.lease_until,
             attempt: claim.attempt,
             interruptions: claim.interruptions,
+            last_error: claim.last_error.clone(),
             transaction: None,
         };
         let mut shown = seen.clone();
