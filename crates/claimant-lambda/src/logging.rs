@@ -1,6 +1,7 @@
 //! Log level and format from Lambda's variables; panics logged without payload data.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::panic::PanicHookInfo;
 
 use tracing::{Event, Subscriber};
@@ -26,13 +27,14 @@ const NOTICES: &str = "sqlx::postgres::notice";
 /// prints panics in full.
 ///
 /// Logs go to standard output: as JSON where `AWS_LAMBDA_LOG_FORMAT` is `JSON`, from the level that `AWS_LAMBDA_LOG_LEVEL`, else
-/// `RUST_LOG`, else `info` says. A `tracing` subscriber that is set already stays. Panics are logged without their data in any case: a
+/// `RUST_LOG`, else `info` says. A line that cannot be written is lost. A `tracing` subscriber that is set already stays; it must not
+/// panic where nothing can be written (`log_internal_errors(false)` in `tracing-subscriber`), since that ends the process. Panics are logged without their data in any case: a
 /// panic's message can quote a payload.
 pub fn init() {
     let var = |name: &str| std::env::var(name).ok().filter(|v| !v.trim().is_empty());
     let Filter { targets, ignored } = filter(var("AWS_LAMBDA_LOG_LEVEL").as_deref(), var("RUST_LOG").as_deref());
     let json = var("AWS_LAMBDA_LOG_FORMAT").is_some_and(|f| f.eq_ignore_ascii_case("json"));
-    let logs = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_target(false);
+    let logs = tracing_subscriber::fmt().with_writer(|| Output).with_max_level(LevelFilter::TRACE).with_target(false);
     let set = if json {
         // With a time: Lambda takes a JSON line without one for `INFO`, and its level filter then drops errors.
         logs.json().flatten_event(true).with_span_list(false).finish().with(targets).try_init()
@@ -45,6 +47,23 @@ pub fn init() {
         tracing::warn!(?ignored, "log filters other than level and target=level are ignored");
     }
     std::panic::set_hook(Box::new(log_panic));
+}
+
+/// Standard output, where a line that cannot be written is lost, and no error to who logs it: `tracing-subscriber` would print that by
+/// `eprintln!`, which panics where standard error cannot be written either, and a panic that is logged while another one is ends the process.
+struct Output;
+
+impl Write for Output {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(error) = io::stdout().write_all(line) {
+            let _ = writeln!(io::stderr(), "a log line could not be written to standard output: {error}");
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What is logged.

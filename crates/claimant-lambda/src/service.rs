@@ -368,4 +368,27 @@ mod tests {
         let deadline = SystemClock.now().plus(Duration::from_secs(3)).as_millis();
         let _ = service.invoke(serde_json::from_value(event).unwrap(), deadline, "").await.unwrap();
     }
+
+    /// An end of the process would take all messages of its batches along, again and again.
+    #[tokio::test]
+    async fn where_nothing_can_be_written_only_the_lines_are_lost() {
+        const WELL: i32 = 7;
+        let test = "service::tests::where_nothing_can_be_written_only_the_lines_are_lost";
+        if let Some(status) = child::ended_unheard(test) {
+            return assert_eq!(status.code(), Some(WELL), "{status:?}");
+        }
+        let handler = |n: u64, _: Context| async move {
+            tracing::warn!("a line of the handler's own");
+            if n == 1 { panic!("and a panic") } else { Ok::<_, HandlerError>(()) }
+        };
+        let settings = [("CLAIMANT_VISIBILITY", "off"), ("CLAIMANT_MAPPING_CHECK", "off")];
+        let settings = Settings::from_variables(Variables::new(settings)).unwrap();
+        let service = Service::new(&settings, Consumer::new("c", MemoryStore::new(), handler)).await.unwrap();
+        let records = ["1", "2"].map(|n| serde_json::json!({ "messageId": n, "body": n }));
+        let event = serde_json::from_value(serde_json::json!({ "Records": records })).unwrap();
+        let deadline = SystemClock.now().plus(Duration::from_secs(10)).as_millis();
+        let response = service.invoke(event, deadline, "").await.unwrap();
+        let failed: Vec<_> = response.0.batch_item_failures.iter().map(|one| one.item_identifier.as_str()).collect();
+        std::process::exit(if failed == ["1"] { WELL } else { 1 });
+    }
 }
