@@ -26,6 +26,8 @@ pub struct InvocationTime {
     pub(crate) return_by: Instant,
     /// Until when claims of this invocation are honoured.
     pub(crate) lease_end: Instant,
+    /// How long ago its deadline was when it began; zero where that was still to come.
+    pub(crate) late: Duration,
 }
 
 impl InvocationTime {
@@ -43,6 +45,7 @@ impl InvocationTime {
             cancel_at: start + (usable - reserve),
             return_by: start + usable,
             lease_end: start + deadline.since(now).min(LONGEST) + Duration::from_millis(LEASE_MARGIN_MS),
+            late: now.since(deadline),
         }
     }
 

@@ -391,4 +391,27 @@ mod tests {
         let failed: Vec<_> = response.0.batch_item_failures.iter().map(|one| one.item_identifier.as_str()).collect();
         std::process::exit(if failed == ["1"] { WELL } else { 1 });
     }
+
+    /// Whatever the advice otherwise is, it would not help.
+    #[tokio::test]
+    async fn where_the_deadline_was_over_before_the_messages_came_a_clock_is_named() {
+        let test = "service::tests::where_the_deadline_was_over_before_the_messages_came_a_clock_is_named";
+        if let Some(ended) = child::ended(test) {
+            let said = String::from_utf8_lossy(&ended.stdout);
+            let lines = |of: &str| said.lines().filter(|line| line.contains(of)).count();
+            let wanted =
+                [("clock may be ahead", 1), ("late_ms=4", 1), ("had no turn, since its invocation had no time", 1)];
+            assert!(wanted.iter().all(|(of, count)| lines(of) == *count), "{said}");
+            return assert_eq!((lines("longer timeout"), lines("timeout must exceed")), (0, 0), "{said}");
+        }
+        let handler = |_: u64, _: Context| async { Ok::<_, HandlerError>(()) };
+        let settings = [("CLAIMANT_VISIBILITY", "off"), ("CLAIMANT_MAPPING_CHECK", "off")];
+        let settings = Settings::from_variables(Variables::new(settings)).unwrap();
+        let service = Service::new(&settings, Consumer::new("c", MemoryStore::new(), handler)).await.unwrap();
+        let receives = serde_json::json!({ "ApproximateReceiveCount": "4" });
+        let record = serde_json::json!({ "messageId": "m-1", "body": "1", "attributes": receives });
+        let event = serde_json::from_value(serde_json::json!({ "Records": [record] })).unwrap();
+        let deadline = SystemClock.now().minus(Duration::from_secs(4)).as_millis();
+        let _ = service.invoke(event, deadline, "").await.unwrap();
+    }
 }

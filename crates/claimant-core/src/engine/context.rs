@@ -158,8 +158,14 @@ impl<'a> BatchContext<'a> {
 
     /// Logs it where nothing can be started at all.
     pub(crate) fn warn_if_no_time(&self) {
-        if self.time.total().is_zero() && self.events > 0 {
-            tracing::error!(consumer = %self.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and its deadline must not have passed");
+        if !self.time.total().is_zero() || self.events == 0 {
+            return;
+        }
+        let late_ms = self.time.late.as_millis();
+        if late_ms == 0 {
+            tracing::error!(consumer = %self.name(), "there is no time to start anything: the function's timeout must exceed CLAIMANT_MARGIN_MS by far, and this machine's clock must not be ahead");
+        } else {
+            tracing::error!(consumer = %self.name(), late_ms, "there is no time to start anything: the deadline was over when the messages came, so this machine's clock may be ahead");
         }
     }
 
@@ -203,6 +209,9 @@ impl<'a> BatchContext<'a> {
             }
             Outcome::RateLimited => {
                 "message waited for its limit, and one receive is left at most before it is dead-lettered: fewer invocations at once, or smaller batches, receive no more than the limit lets run"
+            }
+            Outcome::NotStarted if self.time.total().is_zero() => {
+                "message had no turn, since its invocation had no time for any, and one receive is left at most before it is dead-lettered"
             }
             Outcome::NotStarted => {
                 "message had no turn, and one receive is left at most before it is dead-lettered: smaller batches, a longer timeout or more concurrency give it one"
