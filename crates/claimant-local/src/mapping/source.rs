@@ -161,8 +161,14 @@ impl Source {
             let (queue, message_id) = (&self.spec.queue, &message.message_id);
             match self.sqs.delete(queue, &message.receipt_handle) {
                 Ok(Deletion::Deleted) => deleted += 1,
+                // By its function, as what is done before a suspect runs.
+                Ok(Deletion::Gone) => {}
                 Ok(Deletion::Stale) => {
-                    tracing::warn!(queue, message_id, "a message could not be deleted: its receipt handle is stale");
+                    tracing::warn!(
+                        queue,
+                        message_id,
+                        "a message could not be deleted, and comes again: its receipt handle is stale"
+                    );
                 }
                 Err(error) => tracing::warn!(queue, message_id, %error, "a message could not be deleted"),
             }
@@ -176,15 +182,43 @@ mod tests {
     use super::*;
     use crate::sqs::{NewMessage, QueueSettings};
 
-    #[tokio::test(start_paused = true)]
-    async fn a_queue_that_is_gone_is_logged_once_and_when_it_is_there_again() {
-        let logs = tempfile::NamedTempFile::new().unwrap();
-        let writer = Arc::new(logs.reopen().unwrap());
-        let _guard = tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(writer).finish());
+    fn source() -> Source {
         let spec = MappingSpec::new("ConfirmOrders", "orders");
         let (sqs, journal) = (Sqs::new(), Journal::off());
         let (counters, held, failed) = Default::default();
-        let source = Source { spec, sqs, counters, held, journal, failed };
+        Source { spec, sqs, counters, held, journal, failed }
+    }
+
+    /// Returns the file to which this thread logs until the guard is dropped.
+    fn logs() -> (tempfile::NamedTempFile, tracing::subscriber::DefaultGuard) {
+        let logs = tempfile::NamedTempFile::new().unwrap();
+        let writer = Arc::new(logs.reopen().unwrap());
+        let guard = tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(writer).finish());
+        (logs, guard)
+    }
+
+    #[tokio::test]
+    async fn only_a_message_that_comes_again_is_said_not_to_be_deleted() {
+        let (source, (logs, _guard)) = (source(), logs());
+        let visibility_timeout = Duration::from_millis(1);
+        source.sqs.create_queue("orders", QueueSettings { visibility_timeout, ..QueueSettings::default() }).unwrap();
+        let receive = async || source.sqs.receive("orders", 10, Duration::ZERO).await.unwrap();
+        for body in ["a", "b", "c"] {
+            source.sqs.send("orders", NewMessage::new(body)).unwrap();
+        }
+        let mut received = receive().await;
+        // By its function.
+        source.sqs.delete("orders", &received[1].receipt_handle).unwrap();
+        sleep(visibility_timeout * 10).await;
+        received[0] = receive().await.swap_remove(0);
+        assert_eq!((received[0].body.as_str(), source.delete(&received)), ("a", 1));
+        let text = std::fs::read_to_string(logs.path()).unwrap();
+        assert!(text.lines().count() == 1 && text.contains(&received[2].message_id), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_that_is_gone_is_logged_once_and_when_it_is_there_again() {
+        let (source, (logs, _guard)) = (source(), logs());
         let (_switch, mut wanted) = watch::channel(Wanted::Polling);
         let mut receive = async || source.receive(1, Duration::ZERO, &mut wanted).await.unwrap().len();
         for _ in 0..3 {

@@ -92,7 +92,9 @@ pub struct Sent {
 pub enum Deletion {
     /// The message is deleted.
     Deleted,
-    /// Nothing was deleted: the message is gone, or the receipt handle has expired on a FIFO queue.
+    /// Nothing was deleted: the message is gone already.
+    Gone,
+    /// Nothing was deleted: the message was received again since, or the receipt handle has expired on a FIFO queue.
     Stale,
 }
 

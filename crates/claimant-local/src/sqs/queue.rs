@@ -157,11 +157,10 @@ impl Queue {
         self.advance(now_ms);
         let (key, receipt) = receipt::parse(&self.id, receipt_handle)?;
         let fifo = self.attributes.settings.fifo;
-        let found = self.backlog.get(key).filter(|(message, _)| fifo || receipt == message.receives.here);
-        let Some((message, standing)) = found else { return Ok(Deletion::Stale) };
-        let current = receipt == message.receives.here && matches!(standing, Standing::InFlight { .. });
-        if fifo && !current {
-            return Err(handle_expired());
+        let Some((message, standing)) = self.backlog.get(key) else { return Ok(Deletion::Gone) };
+        let current = receipt == message.receives.here && (!fifo || matches!(standing, Standing::InFlight { .. }));
+        if !current {
+            return if fifo { Err(handle_expired()) } else { Ok(Deletion::Stale) };
         }
         self.notes.write(now_ms, &message.id, || What::Deleted);
         self.backlog.remove(key);

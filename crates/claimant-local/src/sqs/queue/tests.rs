@@ -47,7 +47,7 @@ fn standard_queues() {
             Delete("a", 1, Ok(Deletion::Deleted)), Hide("a", 1, 10, Err(Code::InvalidParameterValue)),
         ]),
         ("a deletion is for good, and harmless when repeated", &[
-            Send("a"), Receive(1, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)), Delete("a", 0, Ok(Deletion::Stale)), At(30_000),
+            Send("a"), Receive(1, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)), Delete("a", 0, Ok(Deletion::Gone)), At(30_000),
             Receive(1, &[]), Depth(0, 0, 0),
         ]),
         ("an old receipt deletes nothing once a newer one was given", &[
@@ -64,7 +64,7 @@ fn standard_queues() {
         ]),
         ("messages go at the end of the retention, hidden or not", &[
             Send("a"), At(500_000), Send("b"), At(999_999), Receive(1, &["a"]), At(1_000_000), Depth(1, 0, 0),
-            Expired(1), Delete("a", 0, Ok(Deletion::Stale)), At(1_500_000), Depth(0, 0, 0), Expired(2),
+            Expired(1), Delete("a", 0, Ok(Deletion::Gone)), At(1_500_000), Depth(0, 0, 0), Expired(2),
         ]),
         ("groups order nothing on a standard queue", &[
             SendTo("a", "g", ""), SendTo("b", "g", ""), Receive(1, &["a"]), Receive(1, &["b"]),
@@ -129,7 +129,7 @@ fn fifo_queues() {
             SendTo("a", "g", "1"), Receive(1, &["a"]), At(30_000), Delete("a", 0, STALE),
             Hide("a", 0, 10, EXPIRED), Receive(1, &["a"]), Delete("a", 0, STALE),
             Hide("a", 0, 10, EXPIRED), Delete("a", 1, Ok(Deletion::Deleted)),
-            Delete("a", 1, Ok(Deletion::Stale)),
+            Delete("a", 1, Ok(Deletion::Gone)),
         ]),
         ("a repeat within five minutes of the first send is swallowed, even after deletion", &[
             SendTo("a", "g", "1"), Repeat("a2", "g", "1", "a"), Receive(10, &["a"]), Delete("a", 0, Ok(Deletion::Deleted)),
@@ -173,7 +173,7 @@ fn redrive() {
     #[rustfmt::skip]
     check("the receive after the last allowed one moves the message", STANDARD, Some(2), &[
         Send("a"), Receive(1, &["a"]), At(30_000), Receive(1, &["a"]), At(60_000), Depth(1, 0, 0),
-        Receive(1, &[]), Dead(&["a"]), Depth(0, 0, 0), Delete("a", 1, Ok(Deletion::Stale)),
+        Receive(1, &[]), Dead(&["a"]), Depth(0, 0, 0), Delete("a", 1, Ok(Deletion::Gone)),
     ]);
     #[rustfmt::skip]
     check("a receive goes on past the dead", STANDARD, Some(1), &[
