@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::options::{OutputOptions, TargetOptions};
 use super::parse;
-use super::table::{Fit, Table, age};
+use super::table::{Fit, Table, ago};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
 
@@ -200,7 +200,7 @@ impl Shared {
         ];
         let mut table = Table::new(&columns);
         for fault in faults {
-            let began = format!("{} ago", age(Timestamp::from_millis(fault.began_ms)));
+            let began = ago(Timestamp::from_millis(fault.began_ms));
             table.row([fault.id.to_string(), fault.does.clone(), state(fault), fault.acted.to_string(), began]);
         }
         table.lines().iter().for_each(say);

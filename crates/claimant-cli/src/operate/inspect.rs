@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::dead::which::{self, Watch};
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions};
-use super::table::age;
+use super::table::ago;
 use super::{needs_a_person, parse};
 use crate::exit::Ended;
 use crate::output::{note, say, say_json};
@@ -151,7 +151,7 @@ impl Found {
         let Self { queue, letter, record } = self;
         let of = record.as_ref().map_or_else(String::new, |id| format!(", of {}", typed(id)));
         let error = letter.why.error.as_deref().unwrap_or("no error given");
-        let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {} ago", age(at)));
+        let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {}", ago(at)));
         format!("In {queue}: {}{of}{sent}: {}", letter.message_id, harmless(error))
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd;
 
 use claimant_core::{Clock as _, SystemClock, Timestamp};
-use claimant_operate::keys::span;
+use claimant_operate::keys::{span, when};
 use claimant_operate::text::harmless;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -14,13 +14,18 @@ const GAP: &str = "  ";
 const CUT_TO_MIN: usize = 10;
 const ELLIPSIS: char = '…';
 
-/// Returns how long ago this was, or how far a clock was ahead of this machine's when it was written.
+/// Returns how long ago this was, for a column, or how far a clock was ahead of this machine's when it was written.
 pub(crate) fn age(time: Timestamp) -> String {
     let now = SystemClock.now();
     match time.since(now).as_secs() {
         0 | 1 => span(now.since(time).as_secs()),
         ahead => format!("{} ahead", span(ahead)),
     }
+}
+
+/// Returns the same in a sentence.
+pub(crate) fn ago(time: Timestamp) -> String {
+    when(time, SystemClock.now())
 }
 
 /// How a column is set.
@@ -187,6 +192,15 @@ mod tests {
         ]);
         table.row(["a#b".into(), "in progress".into(), "12 h".into(), String::new()]);
         table
+    }
+
+    #[test]
+    fn what_is_ahead_of_this_clock_was_not_so_long_ago() {
+        let (now, second) = (SystemClock.now(), std::time::Duration::from_secs(1));
+        let of = |time: Timestamp| (age(time), ago(time));
+        assert_eq!(of(now.minus(second * 600)), ("10 min".into(), "10 min ago".into()));
+        let (age, ago) = of(now.plus(second * 3_600));
+        assert!(age.ends_with(" ahead") && ago.ends_with(" ahead of this machine's clock"), "{age} {ago}");
     }
 
     #[test]

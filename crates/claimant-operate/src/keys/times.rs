@@ -6,7 +6,8 @@ use claimant_core::Timestamp;
 use claimant_core::limits::SKEW_DEFAULT_MS;
 
 /// Returns how long ago this was; or how far it is ahead, where whoever wrote it has a clock that is ahead by more than the usual margin.
-pub(super) fn when(time: Timestamp, now: Timestamp) -> String {
+#[must_use]
+pub fn when(time: Timestamp, now: Timestamp) -> String {
     match ahead(time, now) {
         Some(ahead) => format!("{ahead} ahead of this machine's clock"),
         None => format!("{} ago", span(now.since(time).as_secs())),

@@ -11,7 +11,7 @@ use super::which::{self, Which, age};
 use crate::exit::Ended;
 use crate::operate::options::{OutputOptions, TargetOptions};
 use crate::operate::parse;
-use crate::operate::table::{Fit, Table};
+use crate::operate::table::{Fit, Table, ago};
 use crate::output::{note, say, say_json};
 
 /// Letters that are listed unless more are asked for.
@@ -255,7 +255,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
 
 /// A letter as lines: a word and what it is.
 fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, String)> {
-    let sent = |at: Timestamp| format!("{}, {} ago", at.to_utc(), age(Some(at)));
+    let sent = |at: Timestamp| format!("{}, {}", at.to_utc(), ago(at));
     let came = match &letter.origin {
         dead::Origin::Copied => "copied here by its function".to_owned(),
         dead::Origin::Moved { .. } => letter.cause(),
