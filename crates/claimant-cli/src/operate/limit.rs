@@ -35,11 +35,11 @@ pub(crate) struct OnLimit {
     name: String,
 
     /// How many messages are started: 20/s, 6/min, or 100/30s
-    #[arg(long, value_name = "RATE", value_parser = parse::rate, group = "change")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = parse::rate, group = "change")]
     rate: Option<(u32, u64)>,
 
     /// How many messages run at once
-    #[arg(long, value_name = "NUMBER", value_parser = parse::at_once, group = "change")]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = parse::at_once, group = "change")]
     at_once: Option<u32>,
 
     /// As the functions set it, whatever was set before
@@ -189,14 +189,8 @@ fn known(used: Result<LimitUse, Error>) -> Used {
 fn show(options: &OnLimit, used: LimitUse) {
     let now = SystemClock.now();
     let too_long = too_long(options, &used, now);
-    if let Some((plan, until)) = used.plan {
-        let (allowed, left) = (in_words(Some(plan.allowed)), span(until.since(now).as_secs()));
-        let slots = match (plan.used(), plan.slots) {
-            (1, 1) => "1 slot".to_owned(),
-            (used, slots) if used == slots => format!("{slots} slots"),
-            (used, slots) => format!("{used} of {slots} slots"),
-        };
-        say(format!("All processes go by {allowed}, in {slots}; the lease of this plan ends in {left}."));
+    if let Some(line) = plan_line(&used, now) {
+        say(line);
     }
     if used.slots.is_empty() {
         say(
@@ -223,6 +217,24 @@ fn show(options: &OnLimit, used: LimitUse) {
     }
 }
 
+/// Returns what all processes go by, where there is a plan; and whether some may not.
+fn plan_line(used: &LimitUse, now: Timestamp) -> Option<String> {
+    let (plan, until) = used.plan?;
+    let (allowed, left) = (in_words(Some(plan.allowed)), span(until.since(now).as_secs()));
+    let slots = match (plan.used(), plan.slots) {
+        (1, 1) => "1 slot".to_owned(),
+        (used, slots) if used == slots => format!("{slots} slots"),
+        (used, slots) => format!("{used} of {slots} slots"),
+    };
+    Some(match used.is_beyond_plan() {
+        false => format!("All processes go by {allowed}, in {slots}; the lease of this plan ends in {left}."),
+        true => format!(
+            "The plan is {allowed}, in {slots}; its lease ends in {left}. Slots beyond it are held, so some processes may not go by it: those of the \
+             plan before end with their leases, and one that is renewed is of a process that knows no plan, as of another version of claimant."
+        ),
+    })
+}
+
 /// Returns what is known as JSON.
 fn document(options: &OnLimit, state: &LimitState, used: Used) -> Value {
     let slot = |slot: SlotState| json!({ "slot": slot.number, "consumer": slot.consumer, "lease_until": Timestamp::to_utc(slot.until) });
@@ -237,4 +249,42 @@ fn document(options: &OnLimit, state: &LimitState, used: Used) -> Value {
         Err(why) => document["slots_not_known"] = why.into(),
     }
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        limit: OnLimit,
+    }
+
+    #[test]
+    fn less_than_nothing_is_answered_as_any_other_value() {
+        for (option, says) in [("--rate=-1/s", "such as 20/s"), ("--at-once=-1", "from 1 to 100000")] {
+            let (name, value) = option.split_once('=').unwrap();
+            let error = Typed::try_parse_from(["limit", "ses", name, value]).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains("-- -1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn not_all_may_go_by_a_plan_beyond_which_slots_are_held() {
+        let now = Timestamp::from_millis(1_000_000);
+        let until = now.plus(Duration::from_secs(20));
+        let plan = Plan { allowed: Allowed { calls: Some(5), ..Allowed::default() }, slots: 10 };
+        for (number, begins) in [
+            (4, "All processes go by 5 a second, in 5 of 10 slots; "),
+            (5, "The plan is 5 a second, in 5 of 10 slots; "),
+        ] {
+            let slots = vec![SlotState { number, consumer: "c".into(), until }];
+            let line = plan_line(&LimitUse { plan: Some((plan, until)), slots }, now).unwrap();
+            assert!(line.starts_with(begins) && line.contains(" ends in 20 s."), "{line}");
+            assert_eq!(line.contains("some processes may not go by it"), number == 5, "{line}");
+        }
+    }
 }

@@ -78,20 +78,39 @@ pub(crate) fn rate(text: &str) -> Result<(u32, u64), String> {
     let parts = text.split_once('/').and_then(|(calls, per)| {
         let per = per.trim();
         let per = if per.starts_with(|c: char| c.is_ascii_digit()) { per.to_owned() } else { format!("1{per}") };
-        Some((calls.trim().parse().ok()?, u64::try_from(time(&per).ok()?.as_millis()).ok()?))
+        Some((calls.trim(), u64::try_from(time(&per).ok()?.as_millis()).ok()?))
     });
-    match parts {
+    if let Some(whole) = parts.and_then(|(calls, per_ms)| in_a_minute(calls, per_ms)) {
+        return Err(whole);
+    }
+    match parts.and_then(|(calls, per_ms)| Some((calls.parse().ok()?, per_ms))) {
         Some((0, _)) => Err(TO_START_NOTHING.to_owned()),
         Some((calls, per_ms)) if per_ms > LIMIT_PER_MAX_MS => {
             Err(match u64::from(calls).saturating_mul(60_000) / per_ms {
                 // Another rate than the one asked for.
-                0 => format!("a rate is for a minute at most, and 1/min is the slowest; {TO_START_NOTHING}"),
+                0 => slowest(),
                 in_a_minute => format!("a rate is for a minute at most: {in_a_minute}/min"),
             })
         }
         Some((calls, per_ms)) if calls <= LIMIT_CALLS_MAX && per_ms >= LIMIT_PER_MIN_MS => Ok((calls, per_ms)),
         Some(_) => Err(format!("give {LIMIT_CALLS_MAX} at most, for a second or more")),
         None => Err("give a whole number and a time, such as 20/s, 6/min or 100/30s".to_owned()),
+    }
+}
+
+fn slowest() -> String {
+    format!("a rate is for a minute at most, and 1/min is the slowest; {TO_START_NOTHING}")
+}
+
+/// Returns what to give instead of a part of a call in that time.
+fn in_a_minute(calls: &str, per_ms: u64) -> Option<String> {
+    let calls = calls.parse::<f64>().ok().filter(|calls| calls.fract() != 0.0)?;
+    // Such as 0.7 is kept as a little less.
+    let a_minute = (calls * 60_000.0 / per_ms as f64 + 1e-6).floor();
+    match a_minute {
+        0.0 if calls > 0.0 => Some(slowest()),
+        1.0.. if a_minute <= LIMIT_CALLS_MAX.into() => Some(format!("give a whole number and a time: {a_minute}/min")),
+        _ => None,
     }
 }
 
@@ -133,6 +152,8 @@ mod tests {
             ("20", None),
             ("/s", None),
             ("2.5/s", None),
+            ("-1/s", None),
+            ("5e-1/s", None),
             ("20/", None),
             ("20/x", None),
         ] {
@@ -146,6 +167,13 @@ mod tests {
             (rate("60/h").err(), "at most: 1/min"),
             (rate("59/h").err(), "1/min is the slowest; to start nothing: claimant pause FUNCTION"),
             (rate("5/0s").err(), "for a second or more"),
+            (rate("0.1/s").err(), "and a time: 6/min"),
+            (rate("2.5 / 10s").err(), "and a time: 15/min"),
+            (rate(".01/s").err(), "1/min is the slowest; to start nothing: claimant pause FUNCTION"),
+            (rate("-0.5/s").err(), "such as 20/s, 6/min"),
+            (rate("0.5/0s").err(), "such as 20/s, 6/min"),
+            (rate("9999.5/s").err(), "such as 20/s, 6/min"),
+            (rate("nan/s").err(), "such as 20/s, 6/min"),
             (rate("100001/s").err(), "100000 at most"),
             (at_once("100001").err(), "from 1 to 100000"),
         ] {

@@ -49,6 +49,13 @@ pub struct LimitUse {
 }
 
 impl LimitUse {
+    /// Returns whether a slot is held that the plan does not have: by a process that goes by another one, or by none. Those of the plan before it
+    /// are, too, until their leases end.
+    #[must_use]
+    pub fn is_beyond_plan(&self) -> bool {
+        self.plan.is_some_and(|(plan, _)| self.slots.iter().any(|slot| slot.number >= plan.used()))
+    }
+
     /// Returns the keys that are held for longer than any lease lasts: a clock is far off, that of who holds it or this one.
     #[must_use]
     pub fn held_too_long(&self, name: &str, clock: (Timestamp, Duration)) -> Vec<String> {
