@@ -17,7 +17,7 @@ pub struct LogLine {
     pub function: String,
     /// The log stream: one for each process; empty in a local cloud, which does not say whose line it is.
     pub stream: String,
-    /// When it was written; of a local cloud, when it came.
+    /// When it was written; of a local cloud, when it came there, by the clock of that machine.
     pub at: Timestamp,
     /// The line, as the function wrote it.
     pub text: String,
@@ -71,7 +71,7 @@ impl LogLines {
         Ok(Some(LogLine {
             function: text("function"),
             stream: String::new(),
-            at: SystemClock.now(),
+            at: line["at_ms"].as_u64().map_or_else(|| SystemClock.now(), Timestamp::from_millis),
             text: text("line"),
             missed: line["missed"].as_u64().unwrap_or_default(),
         }))

@@ -128,7 +128,9 @@ impl Reader {
         let value = tokio::select! {
             biased;
             received = self.lines.recv() => match received {
-                Ok(LogLine { function, line }) => json!({ "function": &*function, "line": &*line }),
+                Ok(LogLine { at_ms, function, line }) => {
+                    json!({ "at_ms": at_ms, "function": &*function, "line": &*line })
+                }
                 Err(RecvError::Lagged(missed)) => json!({ "missed": missed }),
                 Err(RecvError::Closed) => return None,
             },

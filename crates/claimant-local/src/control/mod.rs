@@ -8,7 +8,7 @@
 //! | `GET /_claimant/faults`, `POST /_claimant/faults`, `DELETE /_claimant/faults`, `DELETE /_claimant/faults/ID` | faults listed, switched on, ended: all or one |
 //! | `GET /_claimant/messages/ID` | JSON: the queue, the group, the body and the attributes of a message, as it was sent, while its body is kept |
 //! | `GET /_claimant/effects` | JSON: mails, charges, and what the sample functions keep in tables, each with the keys that have more than one |
-//! | `GET /_claimant/logs` | a JSON object `{"function", "line"}` in a line of its own for each log line, until the cloud stops; `{"missed": n}` where the reader is too slow |
+//! | `GET /_claimant/logs` | a JSON object `{"at_ms", "function", "line"}` in a line of its own for each log line, until the cloud stops; `{"missed": n}` where the reader is too slow |
 
 mod describe;
 mod http;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
 use super::management::{Functions, Managed};
+use crate::clock::wall_clock_ms;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::lambda::LogSink;
@@ -17,6 +18,8 @@ pub const KEPT_LINES_MAX: usize = 4_096;
 /// A function's log line.
 #[derive(Debug, Clone)]
 pub(super) struct LogLine {
+    /// When it came, in milliseconds since the epoch.
+    pub(super) at_ms: u64,
     pub(super) function: Arc<str>,
     pub(super) line: Arc<str>,
 }
@@ -82,8 +85,9 @@ impl Control {
         Arc::new(move |function, line| {
             // Without a reader there is nothing to keep.
             if lines.receiver_count() > 0 {
+                let at_ms = wall_clock_ms();
                 // OK to fail: the last reader may have left since.
-                let _ = lines.send(LogLine { function: function.into(), line: line.into() });
+                let _ = lines.send(LogLine { at_ms, function: function.into(), line: line.into() });
             }
             sink(function, line);
         })
