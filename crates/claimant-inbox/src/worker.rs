@@ -184,8 +184,8 @@ impl Worker {
     /// all the same, and none of their attempts is spent.
     ///
     /// All that name the same system in this store share the limit, also consumers of queues; its slots are free again when the worker ends.
-    /// The store's own table has to be there, and a connection for it, as for a [`breaker`](Self::breaker): a worker that cannot renew its
-    /// slots for 15 s has lost them, though their messages run.
+    /// The store's own table has to be there, and a connection for it, as for a [`breaker`](Self::breaker): a worker has lost its
+    /// slots 15 s after it last renewed them, as it does each 7.5 s, though their messages run.
     #[must_use]
     pub fn limit(self, limit: Limit, store: impl Store + 'static) -> Self {
         self.with(|downstream| downstream.limit = Some((limit, Arc::new(store))))
