@@ -364,6 +364,23 @@ async fn the_return_is_the_probe_and_if_it_fails_the_next_pause_is_longer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_person_has_switched_on_is_not_paused_before_the_pause_would_have_ended() {
+    let world = World::new();
+    let process = world.process();
+    world.open(&process).await;
+    world.mapping.on.store(true, Ordering::SeqCst);
+    let _ = world.mapping.log();
+    let runs = || world.runs.lock().unwrap().len();
+    let before = runs();
+    for (prefix, asked) in [("b", ""), ("c", ""), ("d", "is_on plan off")] {
+        world.pass(150);
+        let report = world.deliver(&process, prefix, 2, 5).await;
+        assert_eq!((world.mapping.log().as_str(), super::support::count(&report, "breaker_open")), (asked, 9));
+    }
+    assert_eq!(runs(), before + 3, "a probe each time");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_person_has_switched_off_is_left_alone() {
     let world = World::new();
     let process = world.process();
