@@ -1,6 +1,5 @@
 //! A duplicate of finished work, as a consumer's hook sees it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -8,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::decode::read_json;
 use crate::key::{InvalidValue, Key, MessageId};
+use crate::panics::caught;
 
 /// The results of duplicates that an invocation keeps for its end, at most.
 const KEPT_MAX_BYTES: usize = 4 << 20;
@@ -55,7 +55,7 @@ impl SeenDuplicate {
     pub(crate) fn show(&self) {
         let duplicate = Duplicate::new(self.key.as_str(), self.message_id.as_str(), self.result.as_deref());
         // The panic hook has logged it.
-        let _ = catch_unwind(AssertUnwindSafe(|| (self.hook)(&duplicate)));
+        let _ = caught(|| (self.hook)(&duplicate));
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a consumer runs for each message: a function, a closure, or a type with state.
 
 use std::future::{Future, ready};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -10,6 +9,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::failure::{Failure, HandlerError};
 use crate::message::Message;
+use crate::panics::caught;
 use crate::payload::Payload;
 use crate::record::RESULT_MAX_BYTES;
 use crate::transaction::{TransactionGuard, TransactionSlot};
@@ -252,7 +252,7 @@ pub(crate) fn to_keep<R: Serialize>(
 /// Returns a handler's result as it is kept: nothing for `()` and `None`. Else why it cannot be kept.
 fn kept<R: Serialize>(result: R) -> Result<Option<String>, String> {
     // Serialising and dropping the result are the user's code.
-    let json = catch_unwind(AssertUnwindSafe(move || serde_json::to_string(&result).ok()));
+    let json = caught(move || serde_json::to_string(&result).ok());
     match json {
         Err(_) => Err("writing it as JSON panicked".to_owned()),
         Ok(None) => Err("it cannot be written as JSON".to_owned()),

@@ -17,7 +17,7 @@
 //! | [`backoff`], `budget` | when failed calls and messages are tried again |
 //! | [`mod@breaker`] | when messages are held back, since a system that their handlers call is away |
 //! | [`limit`] | how many messages all processes start a second, or at once |
-//! | `threads` | the threads that handlers run on and can block |
+//! | `threads`, `panics` | the threads that handlers run on and can block; panics of code that is not claimant's own |
 //! | `queue`, [`intake`], `meter` | what the engine asks of the queue, and of what lets its messages in; what it asked of the store |
 //! | [`spans`] | what is reported to a tracing system of messages and their steps |
 //! | [`settings`], `secret`, [`limits`], [`error`] | settings, their bounds and their errors |
@@ -57,6 +57,8 @@ pub mod message;
 mod meter;
 mod options;
 pub mod own_attributes;
+#[doc(hidden)]
+pub mod panics;
 mod payload;
 pub mod payloads;
 pub mod protocol;

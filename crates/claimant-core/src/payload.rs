@@ -1,7 +1,8 @@
 //! A payload, whatever its type: the engine is compiled once, and not for each consumer.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::panics::let_go;
 
 /// What a body was decoded to, once, by the reader of a consumer, for its rules and its handler. Its drop is the user's code: a panic in it ends
 /// nothing else.
@@ -29,8 +30,7 @@ impl Payload {
 impl Drop for Payload {
     fn drop(&mut self) {
         if let Some(payload) = self.0.take() {
-            // The panic hook has logged it.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+            let_go(payload);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! How a consumer reads a message: its envelopes, its payload, its identity.
 
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::decode::Decoder;
 use crate::envelope::{self, Envelope};
@@ -10,6 +9,7 @@ use crate::identity::{Identity, IdentityRules};
 use crate::key::ConsumerName;
 use crate::limits::UNPACKED_BATCH_MAX_BYTES;
 use crate::message::Message;
+use crate::panics::caught;
 use crate::payload::Payload;
 use crate::payloads::{PayloadSource, Pointer};
 use crate::rejection::Rejection;
@@ -74,7 +74,7 @@ impl Reader {
         let Some((source, outside)) = &self.payloads else { return Ok(Located::Here(vec![message.clone()])) };
         let events = open(&self.envelopes[..*outside], vec![message.clone()])?;
         let [event] = &events[..] else { return Ok(Located::Here(events)) };
-        let pointer = catch_unwind(AssertUnwindSafe(|| source.pointer(event)))
+        let pointer = caught(|| source.pointer(event))
             .unwrap_or_else(|_| Err(Rejection::new("finding where the payload is panicked")))?;
         Ok(match pointer {
             Some(pointer) => Located::Elsewhere(event.clone(), pointer),
@@ -91,12 +91,12 @@ impl Reader {
 
     /// Decodes a message that was opened, and identifies its work.
     pub(crate) fn read(&self, consumer: &ConsumerName, message: &Message) -> Result<(Identity, Payload), Rejection> {
-        catch_unwind(AssertUnwindSafe(|| {
+        caught(|| {
             let content = message.content();
             let payload = self.decoder.decode(content, message)?;
             let fingerprint = || self.decoder.fingerprint(content);
             Ok((self.identity.of(consumer, message, &payload, fingerprint)?, payload))
-        }))
+        })
         .unwrap_or_else(|_| {
             Err(Rejection::new("decoding the body, or finding its key, its fingerprint or its tenant, panicked"))
         })
@@ -108,7 +108,7 @@ pub(crate) fn open(envelopes: &[Box<dyn Envelope>], mut events: Vec<Message>) ->
     for one in envelopes {
         let (mut opened, mut bytes) = (Vec::with_capacity(events.len()), 0);
         for event in events {
-            let inside = catch_unwind(AssertUnwindSafe(|| one.open(event.clone())))
+            let inside = caught(|| one.open(event.clone()))
                 .unwrap_or_else(|_| Err(Rejection::new("opening the envelope panicked")))?;
             let count = opened.len() + inside.len();
             bytes += inside.iter().map(|event| event.content().len()).sum::<usize>();

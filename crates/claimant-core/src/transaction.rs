@@ -12,6 +12,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::panics::let_go;
+
 /// Why a run failed whose handler returned and did not give its transaction back.
 pub(crate) const TRANSACTION_KEPT: &str =
     "the handler returned and kept its transaction: drop it, and whatever holds it, before returning";
@@ -19,19 +21,33 @@ pub(crate) const TRANSACTION_KEPT: &str =
 /// A store's transaction that a claim carries, of a type that only the store and the handler know.
 ///
 /// Behind a lock that is never contended, so that a claim can be looked at from several threads whatever it carries.
-pub struct AnyTransaction(Mutex<Box<dyn Any + Send>>);
+pub struct AnyTransaction(Mutex<Option<Box<dyn Any + Send>>>);
 
 impl AnyTransaction {
     /// Packs a transaction.
     pub fn new<X: Send + 'static>(transaction: X) -> Self {
-        Self(Mutex::new(Box::new(transaction)))
+        Self(Mutex::new(Some(Box::new(transaction))))
     }
 
     /// Returns the transaction, if it is of this type.
     #[must_use]
-    pub fn unpack<X: 'static>(self) -> Option<X> {
-        let transaction = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        transaction.downcast().ok().map(|transaction| *transaction)
+    pub fn unpack<X: 'static>(mut self) -> Option<X> {
+        let packed = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take()?;
+        match packed.downcast() {
+            Ok(transaction) => Some(*transaction),
+            Err(other) => {
+                let_go(other);
+                None
+            }
+        }
+    }
+}
+
+impl Drop for AnyTransaction {
+    fn drop(&mut self) {
+        if let Some(packed) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            let_go(packed);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use claimant_core::backoff;
 use claimant_core::breaker::Health;
 use claimant_core::limits::CANCEL_GRACE_MS;
+use claimant_core::panics::Caught;
 use claimant_core::record::{ERROR_MAX_BYTES, shortened};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
 use tokio::task::{JoinError, JoinHandle};
@@ -200,6 +201,7 @@ impl Worker {
             Ok(run) => run,
             Err(failure) => return HandlerRun::Returned(Err(failure)),
         };
+        let run = Caught::new(|| run, || Err(Failure::retry("the handler panicked")));
         let run = async move {
             let _slot = slot;
             run.await
@@ -310,14 +312,9 @@ pub(crate) fn outcome_not_written(error: &StoreError) -> AttemptOutcome {
     AttemptOutcome::Unknown
 }
 
+/// Returns how the handler ended. Its panic was caught in its task.
 fn ended(joined: Result<Result<(), Failure>, JoinError>) -> Result<(), Failure> {
-    joined.unwrap_or_else(|end| {
-        Err(Failure::retry(if end.is_panic() {
-            "the handler panicked"
-        } else {
-            "the handler was cancelled at its timeout"
-        }))
-    })
+    joined.unwrap_or_else(|_| Err(Failure::retry("the handler was cancelled at its timeout")))
 }
 
 /// A handler's task, cancelled when this is dropped.

@@ -1,9 +1,9 @@
 //! The numbers of a batch: one line for each, a CloudWatch Embedded Metric Format record or a line of the log.
 
 use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use claimant_core::panics::caught;
 use claimant_core::report::{Entry, Report};
 use claimant_core::{Outcome, Timestamp};
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
@@ -51,7 +51,7 @@ impl Observer {
         let is_recorded = sink.is_some_and(|sink| {
             let record = numbers.record(now, consumer, &self.function);
             // A sink can be the function's own: what it does decides nothing over the batch.
-            catch_unwind(AssertUnwindSafe(|| sink(&record))).is_ok()
+            caught(|| sink(&record)).is_ok()
         });
         if !is_recorded {
             numbers.log(consumer);

@@ -1,10 +1,9 @@
 //! Payloads that messages only point to: fetched before they are read.
 
 use std::cmp::Reverse;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
 use super::unpacking::{Unpacking, content_bytes};
@@ -12,6 +11,7 @@ use crate::invocation_time::{InvocationTime, time_until};
 use crate::key::ConsumerName;
 use crate::limits::{FETCH_PART, ROOM_TURN_MAX_MS, ROOM_TURN_PART};
 use crate::message::Message;
+use crate::panics::Caught;
 use crate::payloads::{FetchError, PayloadSource, Pointer, Room};
 use crate::reader::{Located, Reader};
 use crate::rejection::Rejection;
@@ -114,14 +114,8 @@ impl Fetching<'_> {
             return Err(Unread::NotStarted);
         }
         let unavailable = |why: &str| Err(FetchError::Unavailable(why.to_owned()));
-        // In a future of its own, since the call can panic before it returns one.
-        let fetch = async { self.source.fetch(pointer, room, within).await };
-        let content = match timeout(within, AssertUnwindSafe(fetch).catch_unwind()).await {
-            Ok(Ok(content)) => content,
-            Ok(Err(_)) => unavailable("fetching it panicked"),
-            Err(_) => unavailable("there was no answer in time"),
-        };
-        match content {
+        let fetch = Caught::new(|| self.source.fetch(pointer, room, within), || unavailable("fetching it panicked"));
+        match timeout(within, fetch).await.unwrap_or_else(|_| unavailable("there was no answer in time")) {
             Ok(content) => Ok(content),
             Err(FetchError::Rejected(rejection)) => Err(Unread::Rejected(rejection)),
             Err(FetchError::NoRoom) => {

@@ -1,16 +1,17 @@
 //! Payloads that messages only point to, at the end of a batch: removed when their messages are done.
 
 use std::collections::HashSet;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
 use super::fetching::Fetched;
 use super::invocation::Part;
 use crate::invocation_time::time_until;
 use crate::limits::{DELETIONS_TOGETHER, REMOVALS_MAX};
+use crate::panics::Caught;
 use crate::payloads::{PayloadSource, Pointer};
 use crate::queue::{Confirmation, Queue};
 use crate::reader::Reader;
@@ -99,8 +100,11 @@ async fn remove(
 
 /// Calls, unless no time is left, and returns whether that was confirmed in time. Calls wait for each other: the time that is left is
 /// that of each when it begins. A panic confirms nothing: the work is done, and its report is due.
-async fn confirmed<F: Future<Output = Confirmation>>(return_by: Instant, call: impl FnOnce(Duration) -> F) -> bool {
+async fn confirmed<'a>(return_by: Instant, call: impl FnOnce(Duration) -> BoxFuture<'a, Confirmation>) -> bool {
     let within = time_until(return_by);
-    let called = AssertUnwindSafe(async { call(within).await }).catch_unwind();
-    !within.is_zero() && matches!(timeout(within, called).await, Ok(Ok(Confirmation::Confirmed)))
+    if within.is_zero() {
+        return false;
+    }
+    let called = Caught::new(|| call(within), || Confirmation::Unconfirmed);
+    matches!(timeout(within, called).await, Ok(Confirmation::Confirmed))
 }

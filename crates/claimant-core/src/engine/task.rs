@@ -5,7 +5,6 @@
 
 use std::future::Future;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -16,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::error::Chain;
 use crate::handler::RunFuture;
+use crate::panics::{caught, let_go};
 use crate::threads::{Generation, HandlerThreads, LeftBehind};
 
 /// How a task ended.
@@ -39,6 +39,7 @@ enum Slot<R> {
     /// It waits for something.
     Idle(RunFuture<R>),
     Returned(R),
+    Panicked,
     /// It was taken out: it is not polled any more.
     Stopped,
 }
@@ -102,7 +103,12 @@ impl<R: Send + 'static> Task<R> {
                 let_go(run);
                 End::NeverStarted
             }
-            (_, Err(end)) if end.is_panic() => End::Panicked,
+            (Slot::Panicked, _) => End::Panicked,
+            // Of what a runtime of the user's has put around the task.
+            (_, Err(end)) if end.is_panic() => {
+                let_go(end);
+                End::Panicked
+            }
             _ => End::Stopped,
         }
     }
@@ -157,6 +163,7 @@ impl<R: Send + 'static> Task<R> {
         let mut shared = lock(&self.slot);
         match take(&mut shared) {
             Slot::Returned(returned) => End::Returned(returned),
+            Slot::Panicked => End::Panicked,
             // Its own threads have had their time to drop it, and all of them are blocked. What was `Waiting` was withdrawn before.
             Slot::Idle(run) | Slot::Waiting(run) => {
                 drop(shared);
@@ -189,11 +196,6 @@ impl<R: Send + 'static> Drop for Task<R> {
     }
 }
 
-/// Drops a run that no thread of its own drops. What it holds is the user's: a panic in its drop ends nothing else.
-fn let_go<R>(run: RunFuture<R>) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(run)));
-}
-
 fn spawn<R: Send + 'static>(run: RunFuture<R>, on: Option<&Generation>) -> (SharedSlot<R>, JoinHandle<()>) {
     let slot = waiting(run);
     let task = Box::pin(Shell { slot: Arc::clone(&slot) });
@@ -221,14 +223,18 @@ impl<R> Future for Shell<R> {
         let (Slot::Waiting(mut run) | Slot::Idle(mut run)) = take(&mut shared) else { return Poll::Ready(()) };
         shared.slot = Slot::Polled;
         drop(shared);
-        if let Poll::Ready(returned) = run.as_mut().poll(cx) {
-            // Before anybody learns that it has ended: what it holds, such as a transaction, goes back first.
-            drop(run);
-            lock(&self.slot).slot = Slot::Returned(returned);
-            return Poll::Ready(());
+        let polled = caught(|| run.as_mut().poll(cx));
+        if let Ok(Poll::Pending) = polled {
+            lock(&self.slot).slot = Slot::Idle(run);
+            return Poll::Pending;
         }
-        lock(&self.slot).slot = Slot::Idle(run);
-        Poll::Pending
+        // Before anybody learns that it has ended: what it holds, such as a transaction, goes back first.
+        let dropped = caught(|| drop(run));
+        lock(&self.slot).slot = match (polled, dropped) {
+            (Ok(Poll::Ready(returned)), Ok(())) => Slot::Returned(returned),
+            _ => Slot::Panicked,
+        };
+        Poll::Ready(())
     }
 }
 
@@ -239,10 +245,10 @@ impl<R> Drop for Shell<R> {
         drop(shared.left_behind.take());
         match slot {
             // A runtime that ends drops tasks which no thread has polled: the engine is to see that.
-            kept @ (Slot::Returned(_) | Slot::Waiting(_)) => shared.slot = kept,
+            kept @ (Slot::Returned(_) | Slot::Panicked | Slot::Waiting(_)) => shared.slot = kept,
             left => {
                 drop(shared);
-                drop(left);
+                let_go(left);
             }
         }
     }

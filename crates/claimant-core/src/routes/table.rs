@@ -1,7 +1,6 @@
 //! Finds the consumer of each message: pure, but for the user's own rules and envelopes.
 
 use std::collections::{HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::consumers::{Consumers, Node, Other, Routes};
 use super::field::Unreadable;
@@ -10,6 +9,7 @@ use crate::engine::Engine;
 use crate::envelope::Envelope;
 use crate::error::Error;
 use crate::message::Message;
+use crate::panics::caught;
 use crate::reader;
 use crate::rejection::Rejection;
 use crate::report::Outcome;
@@ -124,7 +124,7 @@ impl Fork {
     /// that no route takes: it may be for one of the routes.
     fn choose(&self, event: &Message) -> Result<Option<&Table>, Rejection> {
         let no_route = |why: Rejection| Rejection::new(format!("it has no route: {why}"));
-        let value = match catch_unwind(AssertUnwindSafe(|| self.by.value(event))) {
+        let value = match caught(|| self.by.value(event)) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(Unreadable::NoValue(why))) => Err(why),
             Ok(Err(Unreadable::Ambiguous(why))) => return Err(no_route(why)),
