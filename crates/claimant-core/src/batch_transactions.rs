@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use crate::claim::Claim;
+use crate::panics::Caught;
 use crate::protocol::Settlement;
 use crate::store::{Call, Settled, Store, StoreError};
 use crate::transaction::AnyTransaction;
@@ -102,7 +103,8 @@ pub(crate) trait AnyBatchTransactions: Send + Sync {
 
 impl<S: BatchTransactional> AnyBatchTransactions for S {
     fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<AnyTransaction, StoreError>> {
-        Box::pin(async move { BatchTransactional::begin(self, lasts, call).await.map(AnyTransaction::new) })
+        let begun = Caught::new(|| BatchTransactional::begin(self, lasts, call), || Err(StoreError::panicked()));
+        Box::pin(async move { begun.await.map(AnyTransaction::new) })
     }
 
     fn commit<'a>(
@@ -112,19 +114,27 @@ impl<S: BatchTransactional> AnyBatchTransactions for S {
         call: Call<'a>,
     ) -> BoxFuture<'a, Vec<Settled>> {
         match transaction.unpack() {
-            Some(transaction) => BatchTransactional::commit(self, transaction, completions, call),
+            Some(transaction) => {
+                let count = completions.len();
+                let commit = || BatchTransactional::commit(self, transaction, completions, call);
+                Box::pin(Caught::new(commit, move || Settled::all_panicked(count)))
+            }
             // Of another store: nothing of this one is in it.
             None => Box::pin(async move { completions.iter().map(|_| Settled::Lost).collect() }),
         }
     }
 
     fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
-        BatchTransactional::resolve(self, completions, call)
+        let count = completions.len();
+        let resolve = || BatchTransactional::resolve(self, completions, call);
+        Box::pin(Caught::new(resolve, move || Settled::all_panicked(count)))
     }
 
     fn roll_back<'a>(&'a self, transaction: AnyTransaction, call: Call<'a>) -> BoxFuture<'a, ()> {
         match transaction.unpack() {
-            Some(transaction) => BatchTransactional::roll_back(self, transaction, call),
+            Some(transaction) => {
+                Box::pin(Caught::new(|| BatchTransactional::roll_back(self, transaction, call), || ()))
+            }
             None => Box::pin(async {}),
         }
     }

@@ -45,7 +45,7 @@ pub struct SendAgain {
 /// The queue that a batch came from, by the messages' indexes in the batch.
 ///
 /// The engine drops the future when the time is over. All are cancel safe: a call that is dropped either took effect or did
-/// not.
+/// not. One that panics confirms nothing, and ends nothing else.
 pub trait Queue: Send + Sync {
     /// Hides a message from other receivers for this long from now. [`HideAnswer::Lost`] where the queue says that it is no
     /// longer this delivery's to hide: its handler is then cancelled. Not every queue can say so of a message that is visible

@@ -3,16 +3,19 @@
 //! Without one, nothing here is called and nothing is allocated.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
 use crate::key::ConsumerName;
 use crate::message::Message;
+use crate::panics::caught;
 use crate::report::Entry;
 
 /// A tracing system, for [`Consumers::spans`](crate::Consumers::spans): `OtelSpans` (feature `otel` of `claimant`) is one.
 ///
-/// What it is called for is never waited for, but for [`flush`](Self::flush). It must not block and must not panic. It is given no
-/// keys, and nothing of bodies and attributes may leave it.
+/// What it is called for is never waited for, but for [`flush`](Self::flush). It must not block. A panic in it, or in its spans, costs what was
+/// to be said of that span, and nothing of the message's work; that is logged once. It is given no keys, and nothing of bodies and attributes
+/// may leave it.
 pub trait Spans: Send + Sync + 'static {
     /// Opens the span of a message that was delivered.
     fn message(&self, message: &Message) -> Box<dyn MessageSpan>;
@@ -112,26 +115,84 @@ pub struct SpanIdentity {
     pub sampled: bool,
 }
 
+/// A span of a tracing system; none where there is no system, and where it panicked. It can be told what panics the system: that is all that
+/// comes of it.
+#[derive(Clone)]
+pub(crate) struct Span<S>(Option<S>);
+
+impl<S> Span<S> {
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Opens a span.
+    pub(crate) fn open(open: impl FnOnce() -> S) -> Self {
+        Self(told(open))
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Tells the span something, and returns what it says. `None` where there is none.
+    pub(crate) fn tell<R>(&self, tell: impl FnOnce(&S) -> R) -> Option<R> {
+        let span = self.0.as_ref()?;
+        told(|| tell(span))
+    }
+}
+
+impl Span<Box<dyn MessageSpan>> {
+    /// Opens the span of a step.
+    pub(crate) fn step(&self, consumer: &ConsumerName, step: Step) -> Span<Arc<dyn StepSpan>> {
+        Span(self.tell(|span| span.step(consumer, step)))
+    }
+}
+
+impl<S> Drop for Span<S> {
+    fn drop(&mut self) {
+        if let Some(span) = self.0.take() {
+            told(|| drop(span));
+        }
+    }
+}
+
+/// Calls a tracing system.
+fn told<R>(tell: impl FnOnce() -> R) -> Option<R> {
+    static IS_LOGGED: AtomicBool = AtomicBool::new(false);
+    let told = caught(tell).ok();
+    if told.is_none() && !IS_LOGGED.swap(true, Ordering::Relaxed) {
+        tracing::error!(
+            "the tracing system panicked: spans are missing or incomplete, and no message is held up; this is not logged again"
+        );
+    }
+    told
+}
+
 /// The spans of an invocation's messages, by their indexes.
 pub(crate) struct MessageSpans {
-    pub(crate) system: Arc<dyn Spans>,
-    messages: Vec<Box<dyn MessageSpan>>,
+    system: Arc<dyn Spans>,
+    messages: Vec<Span<Box<dyn MessageSpan>>>,
 }
 
 impl MessageSpans {
     /// Opens the spans of these messages, if there is a system for them.
     pub(crate) fn of(system: Option<&Arc<dyn Spans>>, batch: &[Message]) -> Option<Self> {
         let system = Arc::clone(system?);
-        let messages = batch.iter().map(|message| system.message(message)).collect();
+        let messages = batch.iter().map(|message| Span::open(|| system.message(message))).collect();
         Some(Self { system, messages })
     }
 
-    pub(crate) fn get(&self, message: usize) -> Option<&dyn MessageSpan> {
-        self.messages.get(message).map(Box::as_ref)
+    pub(crate) fn get(&self, message: usize) -> Option<&Span<Box<dyn MessageSpan>>> {
+        self.messages.get(message)
+    }
+
+    /// Opens the span of one call for several messages.
+    pub(crate) fn call(&self, consumer: &ConsumerName, steps: &[SpanIdentity]) -> Span<Arc<dyn StepSpan>> {
+        Span::open(|| self.system.call(consumer, steps))
     }
 
     /// Ends all spans: what became of each message.
     pub(crate) fn end(&self, entries: &[Entry]) {
-        self.messages.iter().zip(entries).for_each(|(span, entry)| span.end(entry));
+        for (span, entry) in self.messages.iter().zip(entries) {
+            span.tell(|span| span.end(entry));
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::key::RecordId;
 use crate::limits::STORE_GUARD_MS;
 use crate::meter::Meter;
+use crate::panics::Caught;
 use crate::protocol::{ClaimRequest, Refusal, Renewal, Settlement};
 use crate::record::Record;
 pub use crate::store_error::{StoreError, StoreErrorKind};
@@ -108,6 +109,16 @@ impl Settled {
     pub fn given_up(within: Duration) -> Self {
         Self::Unknown { claim: None, error: StoreError::no_answer(within) }
     }
+
+    /// Returns `Unknown` without the claim, which was lost with a call that panicked.
+    pub(crate) fn panicked() -> Self {
+        Self::Unknown { claim: None, error: StoreError::panicked() }
+    }
+
+    /// Returns that for each of so many.
+    pub(crate) fn all_panicked(count: usize) -> Vec<Self> {
+        std::iter::repeat_with(Self::panicked).take(count).collect()
+    }
 }
 
 /// Where records live.
@@ -135,10 +146,16 @@ impl Settled {
 /// 10. **Keys are bytes.** Two record ids are the same only if their bytes are.
 /// 11. **Bounded.** Each call returns within about the time it is given; an answer that did not come is an
 ///     [`Unreachable`](StoreErrorKind::Unreachable) or [`Unknown`](Settled::Unknown), never a guess. `Unknown` gives the
-///     claim back, and the same settlement can be tried again with it. So can a claim, with the same owner.
+///     claim back, and the same settlement can be tried again with it. So can a claim, with the same owner. No call panics, whatever
+///     is in the record.
 /// 12. **Cancel safe.** A call that is dropped either applied or did not; it leaves nothing that a later call
 ///     or the end of the lease does not fix.
 /// 13. **Silent.** Errors hold no key, payload or credential.
+///
+/// A call that panics all the same has no answer, and is not tried again: a claim is [`StoreFailed`](crate::Outcome::StoreFailed) and ends with its
+/// lease, a settlement is [`SettleUnknown`](crate::Outcome::SettleUnknown). It costs its own message alone, but for
+/// [`settle_all`](Self::settle_all), which costs the settlements of that call. After [`claim_all`](Self::claim_all), each key is claimed by itself. What
+/// [`claims_max`](Self::claims_max) and the like return is fixed, and they must not panic.
 pub trait Store: Send + Sync + 'static {
     /// Claims a key, within this time.
     ///
@@ -167,7 +184,8 @@ pub trait Store: Send + Sync + 'static {
         call: Call<'a>,
     ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         Box::pin(join_all(requests.iter().map(move |request| async move {
-            let answer = timeout(call.within, self.claim(request, call)).await;
+            let claim = Caught::new(|| self.claim(request, call), || Err(StoreError::panicked()));
+            let answer = timeout(call.within, claim).await;
             answer.unwrap_or_else(|_| Err(StoreError::no_answer(call.within))).map(BatchedClaim::Answered)
         })))
     }
@@ -178,7 +196,8 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(join_all(settlements.into_iter().map(move |(claim, settlement)| async move {
             // A little longer than each call has, so that a store which keeps to its time gives the claim back.
             let longest = call.within.saturating_add(Duration::from_millis(STORE_GUARD_MS / 2));
-            let settled = timeout(longest, self.settle(claim, &settlement, call)).await;
+            let settle = Caught::new(|| self.settle(claim, &settlement, call), Settled::panicked);
+            let settled = timeout(longest, settle).await;
             settled.unwrap_or_else(|_| Settled::given_up(call.within))
         })))
     }

@@ -76,6 +76,11 @@ impl StoreError {
         Self::new(StoreErrorKind::Unreachable, message)
     }
 
+    /// Creates the error of a call that panicked. It is not tried again: it most likely panics again.
+    pub(crate) fn panicked() -> Self {
+        Self::new(StoreErrorKind::Other, "the store panicked")
+    }
+
     /// Returns the kind of the error.
     #[must_use]
     pub const fn kind(&self) -> StoreErrorKind {

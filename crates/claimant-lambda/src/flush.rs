@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use claimant_core::Spans;
 use claimant_core::error::Chain;
+use claimant_core::panics::caught;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -38,9 +39,7 @@ impl Flusher {
             return;
         }
         match timeout(within.min(WAIT_MAX), flushing).await {
-            Ok(Ok(())) => {}
-            // The panic hook has logged it.
-            Ok(Err(_)) => {}
+            Ok(_) => {}
             Err(_) => {
                 self.unawaited.store(UNAWAITED, Ordering::SeqCst);
                 tracing::warn!(
@@ -64,7 +63,8 @@ struct Running(Arc<Exporter>);
 impl Running {
     /// Exports, and logs an error that is another one than the last: nothing else knows of it, in time or not.
     fn export(self, spans: &dyn Spans) {
-        let Err(error) = spans.flush() else { return };
+        // The panic hook has logged a panic.
+        let Ok(Err(error)) = caught(|| spans.flush()) else { return };
         let error = Chain(&error).to_string();
         let mut logged = self.0.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.as_ref() != Some(&error) {

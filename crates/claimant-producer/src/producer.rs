@@ -14,6 +14,7 @@ use aws_sdk_sqs::types::{
     SendMessageBatchRequestEntry as Entry,
 };
 use claimant_aws::sqs::{MESSAGE_MAX_BYTES, whole_seconds};
+use claimant_core::panics::caught;
 use claimant_core::{AttributeValue, Error, PayloadSink, SendSpan, Spans, Variables};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
@@ -128,17 +129,20 @@ impl Producer {
         });
         let results = self.send_planned(Plan::new(messages, self.is_fifo())).await;
         for (span, result) in opened.into_iter().zip(&results) {
-            span.end(result.as_ref().map(|sent| sent.message_id.as_str()).map_err(|error| error.kind().word()));
+            let end = result.as_ref().map(|sent| sent.message_id.as_str()).map_err(|error| error.kind().word());
+            // What is sent does not hang on its span. The panic hook has logged a panic.
+            let _ = caught(move || span.map(|span| span.end(end)));
         }
         results
     }
 
     /// Opens the span of a message, if there is a system for it, and returns the message as sent in it.
-    fn in_span(&self, message: Outgoing, opened: &mut Vec<Box<dyn SendSpan>>) -> Outgoing {
+    fn in_span(&self, message: Outgoing, opened: &mut Vec<Option<Box<dyn SendSpan>>>) -> Outgoing {
         let Some(spans) = &self.spans else { return message };
-        let span = spans.send(&self.queue_url, message.trace.as_deref());
-        let trace = span.header().or_else(|| message.trace.clone());
-        opened.push(span);
+        let opening = caught(|| spans.send(&self.queue_url, message.trace.as_deref()));
+        let header = opening.as_ref().ok().and_then(|span| caught(|| span.header()).ok().flatten());
+        let trace = header.or_else(|| message.trace.clone());
+        opened.push(opening.ok());
         Outgoing { trace, ..message }
     }
 

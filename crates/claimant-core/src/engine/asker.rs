@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
+use super::guarded::GuardedStore;
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::{Clock, Timestamp};
 use crate::error::Error;
@@ -22,7 +23,7 @@ use crate::store::{Call, ClaimAnswer, Renewed, Settled, Store, StoreError, Store
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub(crate) consumer: &'a ConsumerName,
-    pub(crate) store: &'a dyn Store,
+    pub(crate) store: GuardedStore<'a>,
     /// What lets messages in, where that is to be paused.
     pub(crate) intake: Option<&'a dyn Intake>,
     pub(crate) clock: &'a dyn Clock,
@@ -127,7 +128,8 @@ impl Worker {
     /// Returns it as one that asks, with its answers within this time.
     pub(crate) fn asker(&self, within: Duration) -> Asker<'_> {
         let Self { name, store, clock, meter, longest } = self;
-        let (store, clock, by) = (store.as_ref(), clock.as_ref(), Instant::now() + within);
+        let (store, clock) = (GuardedStore::new(store.as_ref()), clock.as_ref());
+        let by = Instant::now() + within;
         let expected = Expected { turn: Duration::ZERO, run: *longest };
         Asker { consumer: name, store, intake: None, clock, meter, by, expected }
     }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::context::BatchContext;
 use super::learned::DeliveryKind;
 use super::slots::Permits;
-use super::spans::{self, Within};
+use super::spans::{self, AnyStep, Within};
 use super::tenants::TenantQueue;
 use super::work::{Claimed, Work, add};
 use crate::backoff;
@@ -292,7 +292,8 @@ async fn ask(cx: BatchContext<'_>, pending: Vec<Pending>, tries: u32) -> CallEnd
     let steps = spans::open_all(cx, pending.iter().map(|pending| (&pending.work.delivery, Step::Claim)));
     let answers = match &requests[..] {
         [one] => {
-            let claim = Within { span: steps.first().cloned(), run: cx.store().claim(one, call) };
+            let span = steps.first().cloned().unwrap_or(AnyStep::NONE);
+            let claim = Within { span, run: cx.store().claim(one, call) };
             timeout(within, claim).await.map(|answer| vec![answer.map(BatchedClaim::Answered)])
         }
         many => timeout(within, cx.store().claim_all(many, call)).await,

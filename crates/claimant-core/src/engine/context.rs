@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::admission;
 use super::asker::Asker;
 use super::breaker::shared::SharedBreaker;
+use super::guarded::GuardedStore;
 use super::invocation::Part;
 use super::learned::Learned;
 use super::limit::shared::SharedLimit;
@@ -28,7 +29,7 @@ use crate::protocol::breaker::Expected;
 use crate::protocol::{Abandoned, ClaimPolicy};
 use crate::queue::Queue;
 use crate::report::Outcome;
-use crate::store::{Call, Store};
+use crate::store::Call;
 use crate::threads::HandlerThreads;
 
 /// What all batches of an engine share.
@@ -130,8 +131,8 @@ impl<'a> BatchContext<'a> {
         self.options().policy
     }
 
-    pub(crate) fn store(&self) -> &'a dyn Store {
-        self.shared.consumer.store.as_ref()
+    pub(crate) fn store(&self) -> GuardedStore<'a> {
+        GuardedStore::new(self.shared.consumer.store.as_ref())
     }
 
     /// Returns how long a call of the store may take until then, and the call, which has a little less.

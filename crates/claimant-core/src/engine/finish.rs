@@ -23,7 +23,7 @@ impl Engine {
         of_each: &mut [(ConsumerName, Report)],
         by: Instant,
     ) {
-        let again = SentAgain::of(all.entries(), batch, invocation.queue, self.now(), by).await;
+        let again = SentAgain::of(all.entries(), batch, &invocation.queue, self.now(), by).await;
         for report in std::iter::once(&mut *all).chain(of_each.iter_mut().map(|(_, report)| report)) {
             again.note(&mut report.entries);
             self.show_last_at_once(&mut report.entries);

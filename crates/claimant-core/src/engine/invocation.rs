@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout};
 
+use super::guarded::GuardedQueue;
 use super::turns::{Entrant, SuspectTurns};
 use crate::duplicate::{SeenDuplicate, SeenDuplicates};
 use crate::intake::Intake;
@@ -17,11 +18,11 @@ use crate::key::ConsumerName;
 use crate::message::Message;
 use crate::queue::{Confirmation, HideAnswer, Queue};
 use crate::report::{DeadLetter, Entry};
-use crate::spans::{MessageSpan, MessageSpans, Spans};
+use crate::spans::{MessageSpan, MessageSpans, Span, Spans};
 
 /// One invocation: its queue, and what of its messages is done.
 pub(crate) struct Invocation<'a> {
-    pub(crate) queue: &'a dyn Queue,
+    pub(crate) queue: GuardedQueue<'a>,
     /// How many events its messages hold, as far as routes have opened them, whichever consumer they are for.
     pub(crate) events: usize,
     turns: SuspectTurns,
@@ -40,6 +41,7 @@ impl<'a> Invocation<'a> {
     pub(crate) fn new(queue: &'a dyn Queue, events: usize) -> Self {
         let (turns, undone, done, duplicates) =
             (SuspectTurns::new(), Mutex::default(), Mutex::default(), Mutex::default());
+        let queue = GuardedQueue::new(queue);
         Self { queue, events, turns, undone, done, duplicates, kept: AtomicBool::new(false), spans: None }
     }
 
@@ -177,21 +179,21 @@ impl<'a> Part<'a> {
     }
 
     /// Returns the span of a message of the batch, if there is one.
-    pub(crate) fn span(&self, index: usize) -> Option<&dyn MessageSpan> {
+    pub(crate) fn span(&self, index: usize) -> Option<&Span<Box<dyn MessageSpan>>> {
         self.spans()?.get(self.origin(index).message)
     }
 
     /// Notes in a message's span that this consumer works on this event in it.
     pub(crate) fn arrived(&self, index: usize, consumer: &ConsumerName, event: &Message) {
         if let Some(span) = self.span(index) {
-            span.arrived(consumer, event);
+            span.tell(|span| span.arrived(consumer, event));
         }
     }
 
     /// Notes in a message's span that all is done for it, as far as this batch knows.
     pub(crate) fn stop_span(&self, index: usize) {
         if let Some(span) = self.span(index) {
-            span.stop();
+            span.tell(|span| span.stop());
         }
     }
 

@@ -29,6 +29,7 @@
 //! | `finish`, `again` | the end of an invocation; messages that come back later than a queue can hide them are sent again by a schedule |
 //! | `breaker`, `limit` | folders: nothing is claimed while a breaker is open, and nothing beyond a limit |
 //! | `asker` | who asks the store for the record of either |
+//! | `guarded` | the store and the queue as the engine asks them, which may panic |
 //! | `tenants` | which tenant is next, where messages wait |
 //! | `suspects`, `turns` | what an earlier owner may have died of, run last and alone; when it has its turn |
 //! | `admission`, `learned`, `slots` | how much at once (pure); what an engine has learned of its handlers and messages; what invocations share |
@@ -51,6 +52,7 @@ mod delays;
 mod exit;
 mod fetching;
 mod finish;
+mod guarded;
 pub(crate) mod invocation;
 pub(crate) mod lanes;
 pub(crate) mod learned;

@@ -1,7 +1,5 @@
 //! One round of a batch handler: it is called once for its items, cancelled in time, all their leases renewed meanwhile.
 
-use std::sync::Arc;
-
 use futures_util::future::join_all;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -14,7 +12,7 @@ use super::work::Claimed;
 use crate::batch::{AnyBatchHandler, CallResult, Item, Items};
 use crate::options::Lease;
 use crate::payload::Payload;
-use crate::spans::{Step, StepSpan};
+use crate::spans::Step;
 use crate::transaction::TransactionSlot;
 
 /// How a round ended.
@@ -66,7 +64,7 @@ pub(crate) async fn round(
     let logs = spans::within(&span, || tracing::error_span!("call", consumer = %cx.name(), items = items.len()));
     let run = spans::run_within(&span, Box::pin(handler.start(items, home).instrument(logs)));
     let end = supervise(cx, run, (cancel_at, cut), renewal::until_any_lost(&cx, members, &mut lost)).await;
-    end_spans(&steps, span, &end);
+    end_spans(&steps, &span, &end);
     if let Lease::Renewed(lease) = cx.options().lease {
         join_all(members.iter().map(|member| renewal::stay_hidden(&cx, &member.work.delivery, began, lease))).await;
     }
@@ -74,25 +72,25 @@ pub(crate) async fn round(
 }
 
 /// Opens the span of each item, and that of the call: of an only item the same.
-fn open_spans(cx: BatchContext<'_>, members: &[Claimed<()>]) -> (Vec<Arc<dyn StepSpan>>, AnyStep) {
+fn open_spans(cx: BatchContext<'_>, members: &[Claimed<()>]) -> (Vec<AnyStep>, AnyStep) {
     let step = |member: &Claimed<()>| Step::Handle { attempt: member.claim.attempt };
     let steps = spans::open_all(cx, members.iter().map(|member| (&member.work.delivery, step(member))));
     let call = match (&steps[..], cx.part.spans()) {
-        ([], _) | (_, None) => None,
-        ([only], _) => Some(Arc::clone(only)),
+        ([], _) | (_, None) => AnyStep::NONE,
+        ([only], _) => only.clone(),
         (several, Some(spans)) => {
-            let identities: Vec<_> = several.iter().map(|step| step.identity()).collect();
-            Some(spans.system.call(cx.name(), &identities))
+            let identities: Vec<_> = several.iter().filter_map(|step| step.tell(|step| step.identity())).collect();
+            spans.call(cx.name(), &identities)
         }
     };
     (steps, call)
 }
 
-fn end_spans(steps: &[Arc<dyn StepSpan>], call: AnyStep, end: &RunEnd<CallResult>) {
+fn end_spans(steps: &[AnyStep], call: &AnyStep, end: &RunEnd<CallResult>) {
     let of_call = end.word(spans::returned);
     if let RunEnd::Returned(Ok(results)) = end {
         spans::end_all(steps, results, spans::returned);
     }
     // Those that have ended already stay as they are.
-    steps.iter().chain(&call).for_each(|span| span.end(of_call.0, of_call.1));
+    steps.iter().chain([call]).for_each(|span| spans::end(span, of_call));
 }

@@ -199,10 +199,7 @@ async fn run_under(
     let logs = spans::within(&step, || span(*cx, &work.delivery.message, attempt));
     let run = start(context(*cx, work, (fence, attempt), cancel_at)).instrument(logs);
     let end = supervise(*cx, spans::run_within(&step, Box::pin(run)), (cancel_at, cut), lost).await;
-    if let Some(step) = step {
-        let (word, failed) = end.word(spans::returned);
-        step.end(word, failed);
-    }
+    spans::end(&step, end.word(spans::returned));
     end
 }
 

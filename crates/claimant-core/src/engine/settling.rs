@@ -1,6 +1,5 @@
 //! Settling: claims end in requests for many; where it is not known whether one did, again until the report is due.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::admission;
 use super::context::BatchContext;
 use super::slots::Permits;
-use super::spans::{self, Within};
+use super::spans::{self, AnyStep, Within};
 use super::unsettled::{Then, Unsettled};
 use super::work::{Claimed, Work, add};
 use crate::backoff;
@@ -21,7 +20,7 @@ use crate::invocation_time::time_until;
 use crate::key::MessageId;
 use crate::limits::{REFUSED_RETRY_MAX_MS, SETTLE_LINGER_MS, STORE_BATCH_MAX};
 use crate::protocol::{Abandoned, Settlement};
-use crate::spans::{Step, StepSpan};
+use crate::spans::Step;
 use crate::store::{Settled, StoreError};
 
 /// How long what must not stay unwritten is tried again that the store refuses.
@@ -261,7 +260,7 @@ async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, tries: u32) 
     let steps = open_spans(cx, &chunk);
     let run = cx.store().settle_all(claims, call);
     let alone = steps.first().filter(|_| chunk.len() == 1).cloned();
-    let settled = timeout(within, Within { span: alone, run }).await;
+    let settled = timeout(within, Within { span: alone.unwrap_or(AnyStep::NONE), run }).await;
     // As for claims: what is not answered is not known.
     let none = std::iter::repeat_with(|| Settled::given_up(within));
     let (settled, took) = (settled.unwrap_or_default().into_iter().chain(none), start.elapsed());
@@ -271,7 +270,7 @@ async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, tries: u32) 
 }
 
 /// Opens the spans of these settlements.
-pub(crate) fn open_spans(cx: BatchContext<'_>, all_pending: &[Pending]) -> Vec<Arc<dyn StepSpan>> {
+pub(crate) fn open_spans(cx: BatchContext<'_>, all_pending: &[Pending]) -> Vec<AnyStep> {
     let step = |pending: &Pending| Step::Settle { wanted: pending.then.word() };
     spans::open_all(cx, all_pending.iter().map(|pending| (&pending.work.delivery, step(pending))))
 }

@@ -1,6 +1,7 @@
 //! The spans of the steps that messages take. Where there are none, nothing is allocated.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,24 +11,24 @@ use super::work::Delivery;
 use crate::failure::{Failure, FailureKind};
 use crate::handler::RunFuture;
 use crate::protocol::Refusal;
-use crate::spans::{Step, StepSpan};
+use crate::spans::{Span, Step, StepSpan};
 use crate::store::{BatchedClaim, ClaimAnswer, Settled, StoreError};
 
 /// The span of a step, if there is one.
-pub(crate) type AnyStep = Option<Arc<dyn StepSpan>>;
+pub(crate) type AnyStep = Span<Arc<dyn StepSpan>>;
 
 /// Opens the span of a step.
 pub(crate) fn open(cx: BatchContext<'_>, delivery: &Delivery, step: Step) -> AnyStep {
-    cx.part.span(delivery.index).map(|span| span.step(cx.name(), step))
+    match cx.part.span(delivery.index) {
+        Some(span) => span.step(cx.name(), step),
+        None => AnyStep::NONE,
+    }
 }
 
 /// Opens the spans of a step that several messages take together; none where there are none.
-pub(crate) fn open_all<'b>(
-    cx: BatchContext<'_>,
-    steps: impl Iterator<Item = (&'b Delivery, Step)>,
-) -> Vec<Arc<dyn StepSpan>> {
+pub(crate) fn open_all<'b>(cx: BatchContext<'_>, steps: impl Iterator<Item = (&'b Delivery, Step)>) -> Vec<AnyStep> {
     if cx.part.spans().is_some() {
-        steps.filter_map(|(delivery, step)| open(cx, delivery, step)).collect()
+        steps.map(|(delivery, step)| open(cx, delivery, step)).collect()
     } else {
         Vec::new()
     }
@@ -35,14 +36,18 @@ pub(crate) fn open_all<'b>(
 
 /// Ends spans, each with what came of its step.
 pub(crate) fn end_all<'b, R: 'b>(
-    spans: &[Arc<dyn StepSpan>],
+    spans: &[AnyStep],
     results: impl IntoIterator<Item = &'b R>,
     say: impl Fn(&R) -> (&'static str, bool),
 ) {
     for (span, result) in spans.iter().zip(results) {
-        let (word, failed) = say(result);
-        span.end(word, failed);
+        end(span, say(result));
     }
+}
+
+/// Ends a span with what came of its step, in a word, and whether that failed.
+pub(crate) fn end(span: &AnyStep, (word, failed): (&'static str, bool)) {
+    span.tell(|span| span.end(word, failed));
 }
 
 /// Returns what came of a claim, and whether it failed.
@@ -84,22 +89,28 @@ pub(crate) fn returned<R>(result: &Result<R, Failure>) -> (&'static str, bool) {
 
 /// Runs this within a span, if there is one.
 pub(crate) fn within<R>(span: &AnyStep, work: impl FnOnce() -> R) -> R {
-    let Some(span) = span else { return work() };
+    if span.is_none() {
+        return work();
+    }
     let (mut work, mut result) = (Some(work), None);
-    span.within(&mut || {
-        if let Some(work) = work.take() {
-            result = Some(work());
-        }
+    span.tell(|span| {
+        span.within(&mut || {
+            if let Some(work) = work.take() {
+                // What the work panics is not the system's.
+                result = Some(catch_unwind(AssertUnwindSafe(work)));
+            }
+        });
     });
-    // A system that runs nothing loses no more than its span.
-    result.or_else(|| work.map(|work| work())).expect("it ran within the span, or else here")
+    // A system that runs nothing, or panics, loses no more than its span.
+    let result = result.or_else(|| work.map(|work| Ok(work()))).expect("it ran within the span, or else here");
+    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Returns a handler's run that is polled within a span, if there is one.
 pub(crate) fn run_within<R: 'static>(span: &AnyStep, run: RunFuture<R>) -> RunFuture<R> {
-    match span {
-        Some(_) => Box::pin(Within { span: span.clone(), run }),
-        None => run,
+    match span.is_none() {
+        false => Box::pin(Within { span: span.clone(), run }),
+        true => run,
     }
 }
 

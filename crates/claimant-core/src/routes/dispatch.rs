@@ -191,7 +191,7 @@ impl Dispatch<'_> {
             let details = Details { events: total, ..details };
             ended.insert(message, Entry { visible_after, details, ..Entry::new(id, outcome) });
         }
-        let confirmed = self.send(self.invocation.queue, &letters).await;
+        let confirmed = self.send(&self.invocation.queue, &letters).await;
         for (letter, _) in letters.iter().zip(confirmed).filter(|(_, confirmed)| *confirmed) {
             self.invocation.done(letter.index);
             ended.entry(letter.index).and_modify(Entry::dead_lettered);

@@ -12,6 +12,7 @@ mod last_receive;
 mod limit;
 mod many;
 mod outages;
+mod panics;
 mod pause;
 mod payloads;
 mod poison;

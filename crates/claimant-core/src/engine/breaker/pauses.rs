@@ -12,6 +12,7 @@ use crate::error::{Chain, Error, ErrorKind};
 use crate::intake::{self, Paused};
 use crate::invocation_time::time_until;
 use crate::limits::{INTAKE_AGAIN_MS, INTAKE_CALLS_MAX_MS, INTAKE_RESUME_MAX_MS};
+use crate::panics::Caught;
 use crate::protocol::breaker::pause_for;
 
 /// What a process knows of the pause of its intake.
@@ -100,7 +101,8 @@ async fn asked<T, F: Future<Output = Result<T, Error>>>(
     let most = (time_until(asker.by) / 2).min(Duration::from_millis(most_ms));
     let (by, again) = (Instant::now() + most, Duration::from_millis(INTAKE_AGAIN_MS));
     while is_wanted() {
-        match timeout_at(by, ask()).await {
+        let asked = Caught::new(|| Box::pin(ask()), || Err(Error::new("what lets messages in panicked")));
+        match timeout_at(by, asked).await {
             Ok(Err(error)) if error.kind() == ErrorKind::Unavailable && time_until(by) > again => sleep(again).await,
             Ok(answer) => return answer.map(Some),
             Err(_) => {

@@ -6,6 +6,7 @@ use super::shared::{SharedLimit, now};
 use crate::claim::Claim;
 use crate::clock::Timestamp;
 use crate::engine::asker::Asker;
+use crate::engine::guarded::GuardedStore;
 use crate::error::Chain;
 use crate::limit::ends_too_late;
 use crate::limits::{LIMIT_ASK_MS, LIMIT_LEASE_MS, LIMIT_PLAN_MS, LIMIT_WANTED_MS};
@@ -41,7 +42,7 @@ impl SharedLimit {
         // From now on, and not from the first poll, which what is dropped may never see.
         let is_guarded = !matches!(request, SlotRequest::Renew(_) | SlotRequest::Release(_));
         let asking = Asking(is_guarded.then_some(self));
-        let asker = Asker { store: self.store.as_ref(), ..asker };
+        let asker = Asker { store: GuardedStore::new(self.store.as_ref()), ..asker };
         async move {
             match request {
                 SlotRequest::Look => {
