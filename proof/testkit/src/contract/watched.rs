@@ -1,13 +1,15 @@
-//! What stands before the store under test: no call of it is waited for without end.
+//! What stands before the store under test: no call of it is waited for without end, and none that panics ends the suite.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use claimant_core::panics::Caught;
 use claimant_core::protocol::{ClaimRequest, Renewal, Settlement};
 use claimant_core::{
     BatchTransactional, BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, Cursor, Filter, Page, Record, RecordId,
     Records, Renewed, Replaced, Settled, Size, Store, StoreError, Transactional,
 };
+use futures_util::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::script::WITHIN;
@@ -35,7 +37,7 @@ pub(super) fn patience(within: Duration) -> Duration {
     within.min(WITHIN) + PATIENCE
 }
 
-/// What was seen of a call that did not end in time, for the check that made it. It is kept beside the call's answer, as some checks take
+/// What was seen of a call that did not end in time, or panicked, for the check that made it. It is kept beside the call's answer, as some checks take
 /// a call without an answer for a right one.
 #[derive(Clone, Default)]
 pub(super) struct Late(Arc<Mutex<Noted>>);
@@ -71,7 +73,7 @@ impl Late {
     }
 }
 
-/// The store under test, whose calls are given up when they take far longer than they may.
+/// The store under test, whose calls are given up when they panic, or take far longer than they may.
 pub(super) struct Watched<S: ?Sized> {
     store: Arc<S>,
     late: Late,
@@ -85,12 +87,13 @@ impl<S: Send + Sync + ?Sized> Watched<S> {
     fn wait<'a, T: 'a>(
         &'a self,
         within: Duration,
-        answer: BoxFuture<'a, T>,
+        call: impl FnOnce() -> BoxFuture<'a, T>,
         given_up: impl FnOnce() -> T + Send + 'a,
     ) -> BoxFuture<'a, T> {
         let note = self.late.call();
+        let answer = Caught::new(|| call().map(Ok), || Err("it panicked".to_owned()));
         Box::pin(async move {
-            in_time(patience(within), answer).await.unwrap_or_else(|seen| {
+            in_time(patience(within), answer).await.flatten().unwrap_or_else(|seen| {
                 note(format!("of a call that was given {within:?}: {seen}"));
                 given_up()
             })
@@ -100,18 +103,18 @@ impl<S: Send + Sync + ?Sized> Watched<S> {
     fn wait_or_fail<'a, T: 'a>(
         &'a self,
         within: Duration,
-        answer: BoxFuture<'a, Result<T, StoreError>>,
+        call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
-        self.wait(within, answer, move || Err(StoreError::no_answer(within)))
+        self.wait(within, call, move || Err(StoreError::no_answer(within)))
     }
 
     fn wait_for_all<'a>(
         &'a self,
         within: Duration,
         count: usize,
-        answers: BoxFuture<'a, Vec<Settled>>,
+        call: impl FnOnce() -> BoxFuture<'a, Vec<Settled>>,
     ) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait(within, answers, move || (0..count).map(|_| Settled::given_up(within)).collect())
+        self.wait(within, call, move || (0..count).map(|_| Settled::given_up(within)).collect())
     }
 }
 
@@ -123,7 +126,7 @@ impl<S: Store + ?Sized> Store for Watched<S> {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
-        self.wait_or_fail(call.within, self.store.claim(request, call))
+        self.wait_or_fail(call.within, || self.store.claim(request, call))
     }
 
     fn renew<'a>(
@@ -132,7 +135,7 @@ impl<S: Store + ?Sized> Store for Watched<S> {
         renewal: Renewal,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
-        self.wait_or_fail(call.within, self.store.renew(claim, renewal, call))
+        self.wait_or_fail(call.within, || self.store.renew(claim, renewal, call))
     }
 
     fn claim_all<'a>(
@@ -140,21 +143,23 @@ impl<S: Store + ?Sized> Store for Watched<S> {
         requests: &'a [ClaimRequest],
         call: Call<'a>,
     ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
-        self.wait(call.within, self.store.claim_all(requests, call), move || {
-            requests.iter().map(|_| Err(StoreError::no_answer(call.within))).collect()
-        })
+        self.wait(
+            call.within,
+            || self.store.claim_all(requests, call),
+            move || requests.iter().map(|_| Err(StoreError::no_answer(call.within))).collect(),
+        )
     }
 
     fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait_for_all(call.within, settlements.len(), self.store.settle_all(settlements, call))
+        self.wait_for_all(call.within, settlements.len(), || self.store.settle_all(settlements, call))
     }
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
-        self.wait(call.within, self.store.settle(claim, settlement, call), move || Settled::given_up(call.within))
+        self.wait(call.within, || self.store.settle(claim, settlement, call), move || Settled::given_up(call.within))
     }
 
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
-        self.wait_or_fail(call.within, self.store.get(id, call))
+        self.wait_or_fail(call.within, || self.store.get(id, call))
     }
 }
 
@@ -166,11 +171,11 @@ impl<S: Records + ?Sized> Records for Watched<S> {
         next: &'a Record,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
-        self.wait_or_fail(call.within, self.store.replace(id, seen, next, call))
+        self.wait_or_fail(call.within, || self.store.replace(id, seen, next, call))
     }
 
     fn cursors(&self, parts: usize, call: Call<'_>) -> BoxFuture<'_, Result<Vec<Cursor>, StoreError>> {
-        self.wait_or_fail(call.within, self.store.cursors(parts, call))
+        self.wait_or_fail(call.within, || self.store.cursors(parts, call))
     }
 
     fn list<'a>(
@@ -179,11 +184,11 @@ impl<S: Records + ?Sized> Records for Watched<S> {
         from: &'a Cursor,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.wait_or_fail(call.within, self.store.list(filter, from, call))
+        self.wait_or_fail(call.within, || self.store.list(filter, from, call))
     }
 
     fn size<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Size, StoreError>> {
-        self.wait_or_fail(call.within, self.store.size(call))
+        self.wait_or_fail(call.within, || self.store.size(call))
     }
 }
 
@@ -191,7 +196,7 @@ impl<S: BatchTransactional> BatchTransactional for Watched<S> {
     type Transaction = S::Transaction;
 
     fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<Self::Transaction, StoreError>> {
-        self.wait_or_fail(call.within, self.store.begin(lasts, call))
+        self.wait_or_fail(call.within, || self.store.begin(lasts, call))
     }
 
     fn commit<'a>(
@@ -200,15 +205,15 @@ impl<S: BatchTransactional> BatchTransactional for Watched<S> {
         completions: Vec<(Claim, Settlement)>,
         call: Call<'a>,
     ) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait_for_all(call.within, completions.len(), self.store.commit(transaction, completions, call))
+        self.wait_for_all(call.within, completions.len(), || self.store.commit(transaction, completions, call))
     }
 
     fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait_for_all(call.within, completions.len(), self.store.resolve(completions, call))
+        self.wait_for_all(call.within, completions.len(), || self.store.resolve(completions, call))
     }
 
     fn roll_back<'a>(&'a self, transaction: Self::Transaction, call: Call<'a>) -> BoxFuture<'a, ()> {
-        self.wait(call.within, self.store.roll_back(transaction, call), || ())
+        self.wait(call.within, || self.store.roll_back(transaction, call), || ())
     }
 }
 

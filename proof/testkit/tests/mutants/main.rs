@@ -106,6 +106,14 @@ async fn and_a_call_that_never_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+#[should_panic(
+    expected = "clause 11 (Bounded) of the store contract is broken: calls with all the time there is: of a call that was given"
+)]
+async fn and_a_call_that_panics() {
+    contract::check(Arc::new(Mutant::new(Bug::OverflowsTime))).await;
+}
+
+#[tokio::test(start_paused = true)]
 #[should_panic(expected = "clause 4 (Own writes)")]
 async fn an_own_ending_that_is_lost_is_told_as_such() {
     contract::check(Arc::new(Mutant::new(Bug::LosesOwnEnding))).await;
