@@ -62,7 +62,8 @@
 //! break; a new method of [`store::Store`] with a default is none. Types of other crates that appear here, such as the AWS SDK's clients and
 //! `sqlx`'s pools, are part of it. The crates beneath this one (`claimant-core`, `claimant-dynamodb` and so on) are internal: depend on `claimant` alone,
 //! and in tests on `claimant-test`. Enums and
-//! structs that can grow are `#[non_exhaustive]`. Nothing here panics, whatever it is given: what is wrong with a consumer is said in one error when it starts.
+//! structs that can grow are `#[non_exhaustive]`. Nothing here panics, whatever it is given, on a Tokio runtime with its timers
+//! (`enable_time`): what is wrong with a consumer is said in one error when it starts.
 
 #[doc(inline)]
 pub use claimant_core::attributes::{AttributeValue, Attributes};

@@ -245,7 +245,7 @@ impl Engine {
 
     /// Works on a batch and returns within its time, with one outcome for each message, in the batch's order.
     ///
-    /// Handlers run as tasks of their own, so this needs a Tokio runtime. Handlers that block as many threads as it has
+    /// Handlers run as tasks of their own, so this needs a Tokio runtime with timers. Handlers that block as many threads as it has
     /// hold up the engine too, unless they have [threads of their own](Self::handlers_on).
     ///
     /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
