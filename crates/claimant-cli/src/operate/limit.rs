@@ -230,7 +230,8 @@ fn plan_line(used: &LimitUse, now: Timestamp) -> Option<String> {
         false => format!("All processes go by {allowed}, in {slots}; the lease of this plan ends in {left}."),
         true => format!(
             "The plan is {allowed}, in {slots}; its lease ends in {left}. Slots beyond it are held, so some processes may not go by it: those of the \
-             plan before end with their leases, and one that is renewed is of a process that knows no plan, as of another version of claimant."
+             plan before are held until their leases end or, where that limited how many run at once, until what runs in them has ended. One that is \
+             renewed for longer than a handler runs may be of a process that knows no plan, as of another version of claimant."
         ),
     })
 }
@@ -284,7 +285,9 @@ mod tests {
             let slots = vec![SlotState { number, consumer: "c".into(), until }];
             let line = plan_line(&LimitUse { plan: Some((plan, until)), slots }, now).unwrap();
             assert!(line.starts_with(begins) && line.contains(" ends in 20 s."), "{line}");
-            assert_eq!(line.contains("some processes may not go by it"), number == 5, "{line}");
+            for says in ["some processes may not go by it", "or, where that limited how many run at once, until"] {
+                assert_eq!(line.contains(says), number == 5, "{line}");
+            }
         }
     }
 }

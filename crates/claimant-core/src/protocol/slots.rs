@@ -604,6 +604,20 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_that_there_is_no_more_is_renewed_until_what_runs_in_it_has_ended() {
+        let (start, allowed) = (Instant::now(), Allowed { at_once: Some(20), ..RATE });
+        let mut known = holding(allowed, 10, &[7], (start, 0));
+        assert_eq!(known.begin(at(start, 1_000)), Some(7));
+        let since = known.counted_since(7).unwrap();
+        goes_by(&mut known, Plan { allowed, slots: 2 }, at(start, 1_010));
+        let due = at(start, LIMIT_LEASE_MS / 2);
+        assert_eq!(known.next(due, 0, 0), Ok(SlotRequest::Renew(7)));
+        goes_on(&mut known, 7, due);
+        known.end(7, since);
+        assert_eq!(known.next(due, 0, 0), Ok(SlotRequest::Release(7)));
+    }
+
+    #[test]
     fn how_long_one_waits_for_another_slot_does_not_begin_anew_with_each_invocation() {
         let start = Instant::now();
         let mut known = holding(RATE, 2, &[0], (start, 0));

@@ -50,7 +50,8 @@ pub struct LimitUse {
 
 impl LimitUse {
     /// Returns whether a slot is held that the plan does not have: by a process that goes by another one, or by none. Those of the plan before it
-    /// are, too, until their leases end.
+    /// are, too, until their leases end; or, where that limited how many run at once, until what runs in them has ended, since they are
+    /// renewed so long.
     #[must_use]
     pub fn is_beyond_plan(&self) -> bool {
         self.plan.is_some_and(|(plan, _)| self.slots.iter().any(|slot| slot.number >= plan.used()))
