@@ -67,13 +67,46 @@ impl LogLines {
         let Some(line) = lines.next().await? else { return Ok(None) };
         let line: Value = serde_json::from_slice(&line)
             .map_err(|e| Error::new("the control endpoint sent what is no log line").caused_by(e))?;
+        Ok(Some(LogLine::of_local(&line, SystemClock.now())))
+    }
+}
+
+impl LogLine {
+    /// Returns the line that a local cloud passes on so. Where lines are missing, it does not say when they came: then it is this time.
+    fn of_local(line: &Value, now: Timestamp) -> Self {
         let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-        Ok(Some(LogLine {
+        Self {
             function: text("function"),
             stream: String::new(),
-            at: line["at_ms"].as_u64().map_or_else(|| SystemClock.now(), Timestamp::from_millis),
+            at: line["at_ms"].as_u64().map_or(now, Timestamp::from_millis),
             text: text("line"),
             missed: line["missed"].as_u64().unwrap_or_default(),
-        }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Its functions stamp what they do by that clock, too.
+    #[test]
+    fn a_line_of_a_local_cloud_came_when_its_clock_says() {
+        let (at, now) = (Timestamp::from_millis(1_000), Timestamp::from_millis(9_000));
+        let line = |at, function: &str, text: &str, missed| LogLine {
+            function: function.into(),
+            stream: String::new(),
+            at,
+            text: text.into(),
+            missed,
+        };
+        for (passed_on, wanted) in [
+            (json!({ "at_ms": 1_000, "function": "F", "line": "a" }), line(at, "F", "a", 0)),
+            (json!({ "missed": 3 }), line(now, "", "", 3)),
+        ] {
+            assert_eq!(LogLine::of_local(&passed_on, now), wanted);
+        }
     }
 }
