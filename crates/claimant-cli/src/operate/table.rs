@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd;
 
 use claimant_core::{Clock as _, SystemClock, Timestamp};
-use claimant_operate::keys::{span, when};
+use claimant_operate::keys;
 use claimant_operate::text::harmless;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -16,16 +16,12 @@ const ELLIPSIS: char = '…';
 
 /// Returns how long ago this was, for a column, or how far a clock was ahead of this machine's when it was written.
 pub(crate) fn age(time: Timestamp) -> String {
-    let now = SystemClock.now();
-    match time.since(now).as_secs() {
-        0 | 1 => span(now.since(time).as_secs()),
-        ahead => format!("{} ahead", span(ahead)),
-    }
+    keys::age(time, SystemClock.now())
 }
 
 /// Returns the same in a sentence.
 pub(crate) fn ago(time: Timestamp) -> String {
-    when(time, SystemClock.now())
+    keys::when(time, SystemClock.now())
 }
 
 /// How a column is set.

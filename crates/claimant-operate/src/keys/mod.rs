@@ -27,4 +27,4 @@ pub use inspect::{Forecast, Inspection, Possible};
 pub use limit::{LimitOrder, LimitSet, LimitState, LimitUse, SlotState};
 pub use list::{Cost, Found, LIST_MAX, Listed, Progress, Query, ReadOn};
 pub use shown::{record_json, record_lines};
-pub use times::{span, when};
+pub use times::{age, span, when};

@@ -14,6 +14,15 @@ pub fn when(time: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// Returns the same for a column, where there is little room.
+#[must_use]
+pub fn age(time: Timestamp, now: Timestamp) -> String {
+    match ahead(time, now) {
+        Some(ahead) => format!("{ahead} ahead"),
+        None => span(now.since(time).as_secs()),
+    }
+}
+
 /// Returns by how much this is ahead, where that is more than the usual margin.
 pub(super) fn ahead(time: Timestamp, now: Timestamp) -> Option<String> {
     let ahead = time.since(now);
@@ -29,5 +38,24 @@ pub fn span(seconds: u64) -> String {
     match rest {
         Some((n, smaller)) => format!("{} {unit} {n} {smaller}", seconds / size),
         None => format!("{} {unit}", seconds / size),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ahead_by_more_than_the_usual_margin_was_not_so_long_ago() {
+        let now = Timestamp::from_millis(10_000_000);
+        for (at_ms, told, in_column) in [
+            (9_400_000, "10 min ago", "10 min"),
+            (10_001_000, "0 s ago", "0 s"),
+            (10_001_001, "1 s ahead of this machine's clock", "1 s ahead"),
+            (13_600_000, "1 h ahead of this machine's clock", "1 h ahead"),
+        ] {
+            let at = Timestamp::from_millis(at_ms);
+            assert_eq!((when(at, now).as_str(), age(at, now).as_str()), (told, in_column), "{at_ms}");
+        }
     }
 }
