@@ -80,7 +80,7 @@ pub(crate) fn rate(text: &str) -> Result<(u32, u64), String> {
         let per = if per.starts_with(|c: char| c.is_ascii_digit()) { per.to_owned() } else { format!("1{per}") };
         Some((calls.trim(), u64::try_from(time(&per).ok()?.as_millis()).ok()?))
     });
-    if let Some(whole) = parts.and_then(|(calls, per_ms)| in_a_minute(calls, per_ms)) {
+    if let Some(whole) = parts.and_then(|(calls, per_ms)| instead_of_part(calls, per_ms)) {
         return Err(whole);
     }
     match parts.and_then(|(calls, per_ms)| Some((calls.parse().ok()?, per_ms))) {
@@ -103,7 +103,7 @@ fn slowest() -> String {
 }
 
 /// Returns what to give instead of a part of a call in that time.
-fn in_a_minute(calls: &str, per_ms: u64) -> Option<String> {
+fn instead_of_part(calls: &str, per_ms: u64) -> Option<String> {
     let calls = calls.parse::<f64>().ok().filter(|calls| calls.fract() != 0.0)?;
     // Such as 0.7 is kept as a little less.
     let a_minute = (calls * 60_000.0 / per_ms as f64 + 1e-6).floor();
