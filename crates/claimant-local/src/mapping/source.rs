@@ -161,8 +161,7 @@ impl Source {
             let (queue, message_id) = (&self.spec.queue, &message.message_id);
             match self.sqs.delete(queue, &message.receipt_handle) {
                 Ok(Deletion::Deleted) => deleted += 1,
-                // By its function, as what is done before a suspect runs.
-                Ok(Deletion::Gone) => {}
+                Ok(Deletion::Gone) => self.warn_if_dead(message_id),
                 Ok(Deletion::Stale) => {
                     tracing::warn!(
                         queue,
@@ -175,12 +174,26 @@ impl Source {
         }
         deleted
     }
+
+    /// Warns of a message that was gone when it was to be deleted where it is a dead letter. Most others were deleted by their function,
+    /// as what is done before a suspect runs.
+    fn warn_if_dead(&self, message_id: &str) {
+        let queue = &self.spec.queue;
+        if let Ok(Some(dead_letter_queue)) = self.sqs.dead_letter_queue_with(queue, message_id) {
+            tracing::warn!(
+                queue,
+                message_id,
+                dead_letter_queue,
+                "a message could not be deleted, since it was moved to the dead-letter queue while its function ran, which reported success: the queue's visibility timeout must exceed the function's timeout"
+            );
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqs::{NewMessage, QueueSettings};
+    use crate::sqs::{NewMessage, QueueSettings, Redrive};
 
     fn source() -> Source {
         let spec = MappingSpec::new("ConfirmOrders", "orders");
@@ -214,6 +227,31 @@ mod tests {
         assert_eq!((received[0].body.as_str(), source.delete(&received)), ("a", 1));
         let text = std::fs::read_to_string(logs.path()).unwrap();
         assert!(text.lines().count() == 1 && text.contains(&received[2].message_id), "{text}");
+    }
+
+    #[tokio::test]
+    async fn what_was_dead_lettered_while_its_function_ran_is_said_not_to_be_deleted() {
+        let (source, (logs, _guard)) = (source(), logs());
+        let visibility_timeout = Duration::from_millis(1);
+        let redrive = Some(Redrive { dead_letter_queue: "dead".to_owned(), max_receive_count: 1 });
+        source.sqs.create_queue("dead", QueueSettings::default()).unwrap();
+        let settings = QueueSettings { visibility_timeout, redrive, ..QueueSettings::default() };
+        source.sqs.create_queue("orders", settings).unwrap();
+        let receive = async || source.sqs.receive("orders", 10, Duration::ZERO).await.unwrap();
+        for body in ["a", "b"] {
+            source.sqs.send("orders", NewMessage::new(body)).unwrap();
+        }
+        let received = receive().await;
+        // By its function.
+        source.sqs.delete("orders", &received[1].receipt_handle).unwrap();
+        sleep(visibility_timeout * 10).await;
+        assert_eq!((receive().await.len(), source.delete(&received)), (0, 0));
+        let text = std::fs::read_to_string(logs.path()).unwrap();
+        assert!(text.lines().count() == 1 && text.contains(&received[0].message_id), "{text}");
+        assert!(
+            text.contains("moved to the dead-letter queue") && text.contains("dead_letter_queue=\"dead\""),
+            "{text}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -149,6 +149,21 @@ impl Account {
         Ok(deleted)
     }
 
+    /// Returns the dead-letter queue of a queue, if it holds this message.
+    pub(super) fn dead_letter_queue_with(
+        &mut self,
+        now_ms: u64,
+        name: &str,
+        message_id: &str,
+    ) -> Result<Option<String>, Fault> {
+        let redrive = self.queue(name)?.attributes.settings.redrive.clone();
+        let Some(dead) = redrive.map(|redrive| redrive.dead_letter_queue) else { return Ok(None) };
+        let mut held = self.queue(&dead)?.look(now_ms, None);
+        let is_there = held.any(|(_, message)| message.id == message_id);
+        drop(held);
+        Ok(is_there.then_some(dead))
+    }
+
     pub(super) fn change_visibility(
         &mut self,
         now_ms: u64,

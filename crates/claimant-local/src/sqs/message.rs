@@ -92,7 +92,7 @@ pub struct Sent {
 pub enum Deletion {
     /// The message is deleted.
     Deleted,
-    /// Nothing was deleted: the message is gone already.
+    /// Nothing was deleted: the message is gone already, as one that was deleted before, or moved to the dead-letter queue.
     Gone,
     /// Nothing was deleted: the message was received again since, or the receipt handle has expired on a FIFO queue.
     Stale,

@@ -130,6 +130,12 @@ impl Sqs {
         }
     }
 
+    /// Returns the dead-letter queue of a queue, if it holds this message.
+    pub(crate) fn dead_letter_queue_with(&self, queue: &str, message_id: &str) -> Result<Option<String>, Error> {
+        let (mut account, now_ms) = (self.account(), self.now_ms());
+        Ok(account.dead_letter_queue_with(now_ms, queue, message_id)?)
+    }
+
     /// Sends a message.
     ///
     /// # Errors
