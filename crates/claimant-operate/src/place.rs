@@ -284,7 +284,7 @@ impl Place {
         let own = queue.dead_letter_queue.as_deref();
         let others: BTreeSet<_> =
             self.readers(queue).filter_map(|function| function.dead_letter_queue.as_deref()).collect();
-        let others = &others | &queue.unsent.iter().map(String::as_str).collect();
+        let others = &others | &queue.unsent.iter().map(|url| name_of_arn(url)).collect();
         own.into_iter().chain(others.into_iter().filter(|name| Some(*name) != own)).collect()
     }
 
@@ -297,7 +297,7 @@ impl Place {
             function.dead_letter_queue_url.clone().or_else(|| function.dead_letter_queue.as_ref().map(here))
         });
         let mut urls: Vec<String> = Vec::new();
-        let unsent = queue.unsent.iter().filter_map(|name| Some(self.queue(name)?.url.clone()));
+        let unsent = queue.unsent.iter().filter_map(|url| Some(self.queue(url)?.url.clone()));
         for url in queue.dead_letter_queue.as_ref().map(here).into_iter().chain(of_functions).chain(unsent) {
             if !urls.iter().any(|known| is_same_queue(known, &url)) {
                 urls.push(url);
@@ -357,5 +357,16 @@ mod tests {
             let is_copied_to = [&own, &copies].map(|dead| place.functions[0].copies_to(dead));
             assert_eq!(is_copied_to, [&own, &copies].map(|dead| url.is_none_or(|url| url == dead)));
         }
+    }
+
+    #[tokio::test]
+    async fn what_schedules_could_not_send_is_in_the_queue_of_that_account() {
+        let [orders, others, unsent] = ["2/orders", "1/unsent", "2/unsent"]
+            .map(|path| Queue::at(format!("https://sqs.eu-west-1.amazonaws.com/{path}")));
+        let mut place = Place::in_account("what was named".to_owned(), &Account::default()).await.unwrap();
+        let orders = Queue { unsent: vec![unsent.url.clone()], ..orders };
+        place.queues = vec![others, unsent.clone(), orders.clone()];
+        assert_eq!(place.dead_letter_queue_urls_of(&orders), [unsent.url]);
+        assert_eq!(place.dead_letter_queues_of(&orders), ["unsent"]);
     }
 }

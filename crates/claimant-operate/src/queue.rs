@@ -23,7 +23,7 @@ pub struct Queue {
     /// Whether it is a dead-letter queue, whatever else names it as theirs.
     #[serde(default)]
     pub is_dead_letter_queue: bool,
-    /// The names of the queues for what schedules could not send to it again, which functions that read it have made.
+    /// The URLs of the queues for what schedules could not send to it again, which functions that read it have made.
     #[serde(default)]
     pub unsent: Vec<String>,
 }

@@ -11,7 +11,7 @@ use claimant_doctor::account::{Aws, Refused, StackParts, StackResource, parts_of
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::aws::{answered, failed, is_refusal, name_of_arn, no_answer, queue_path, queue_url};
+use crate::aws::{answered, failed, is_refusal, is_same_queue, name_of_arn, no_answer, queue_path, queue_url};
 use crate::intake::is_of;
 use crate::lambda::{Function as Found, Lambda, sign_in};
 use crate::place::{Account, Function, Origin, Place, StoreAddress};
@@ -54,18 +54,18 @@ pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error>
     for (StackResource { logical_id, id: name }, function) in functions {
         let named = |variable| function.variable(variable).map(str::to_owned);
         let (table, table_before) = (named(TABLE_VARIABLE), named(BEFORE_VARIABLE));
-        let mut reads = Vec::new();
+        let (mut reads, mut read_urls) = (Vec::new(), Vec::new());
         let own = sources.iter().filter(|(of, _)| is_of(of, &name)).map(|(_, queue)| queue);
         for arn in own.collect::<BTreeSet<_>>() {
             reads.push(name_of_arn(arn).to_owned());
-            queues.add(arn, &name).await?;
+            read_urls.extend(queues.add(arn, &name).await?);
         }
         if let Some(arn) = named(UNSENT_VARIABLE).filter(|arn| !arn.is_empty()) {
             let of = format!("{UNSENT_VARIABLE} of {name} names {}", name_of_arn(&arn));
             let region = place.aws().region().map(AsRef::as_ref);
             match why_not_unsent(&arn, region, &sources) {
                 Some(why) => queues.left_out.push(format!("{of}, which is left out: {why}")),
-                None => queues.add_unsent(&arn, &of, &reads).await?,
+                None => queues.add_unsent(&arn, &of, &read_urls).await?,
             }
         }
         let copies_to = named(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
@@ -108,16 +108,17 @@ impl Queues {
         self.found.entry(path).or_insert(queue)
     }
 
-    /// Adds the queue that a mapping of the function names, and its dead-letter queue.
-    async fn add(&mut self, arn: &str, function: &str) -> Result<(), Error> {
+    /// Adds the queue that a mapping of the function names, and its dead-letter queue; returns the URL of the first, unless it is left out.
+    async fn add(&mut self, arn: &str, function: &str) -> Result<Option<String>, Error> {
         let of = format!("an event source mapping of {function} names {}", name_of_arn(arn));
         let found = queue(&self.sqs, arn).await;
-        let Some(queue) = self.known(found, &of)? else { return Ok(()) };
+        let Some(queue) = self.known(found, &of)? else { return Ok(None) };
+        let url = queue.url.clone();
         let dead_arn = dead_letter_arn(&self.sqs, &queue).await;
         let dead_arn = self.known(dead_arn, &format!("the dead-letter queue of {}", queue.name))?.flatten();
         let Some(dead_arn) = dead_arn else {
             self.keep(queue);
-            return Ok(());
+            return Ok(Some(url));
         };
         let name = name_of_arn(&dead_arn).to_owned();
         let found = self::queue(&self.sqs, &dead_arn).await;
@@ -125,21 +126,28 @@ impl Queues {
             self.keep(dead);
         }
         self.keep(queue).dead_letter_queue = Some(name);
+        Ok(Some(url))
+    }
+
+    /// Adds the queue for what schedules of a function, which reads the queues at these URLs, could not send.
+    async fn add_unsent(&mut self, arn: &str, of: &str, reads: &[String]) -> Result<(), Error> {
+        let found = queue(&self.sqs, arn).await;
+        if let Some(unsent) = self.known(found, of)? {
+            self.keep_unsent(unsent, reads);
+        }
         Ok(())
     }
 
-    /// Adds the queue for what schedules of a function, which reads these queues, could not send.
-    async fn add_unsent(&mut self, arn: &str, of: &str, reads: &[String]) -> Result<(), Error> {
-        let name = name_of_arn(arn);
-        let found = queue(&self.sqs, arn).await;
-        let Some(unsent) = self.known(found, of)? else { return Ok(()) };
-        self.keep(unsent).is_dead_letter_queue = true;
-        for read in self.found.values_mut().filter(|queue| reads.contains(&queue.name)) {
-            if !read.unsent.iter().any(|known| known == name) {
-                read.unsent.push(name.to_owned());
+    fn keep_unsent(&mut self, unsent: Queue, reads: &[String]) {
+        let unsent = self.keep(unsent);
+        unsent.is_dead_letter_queue = true;
+        let url = unsent.url.clone();
+        let is_read = |queue: &&mut Queue| reads.iter().any(|read| is_same_queue(read, &queue.url));
+        for read in self.found.values_mut().filter(is_read) {
+            if !read.unsent.contains(&url) {
+                read.unsent.push(url.clone());
             }
         }
-        Ok(())
     }
 
     /// Returns what was found. What is not there, or may not be asked, is left out, with a word of it; where no answer comes, nothing is
@@ -238,4 +246,27 @@ async fn dead_letter_arn(sqs: &aws_sdk_sqs::Client, queue: &Queue) -> Result<Opt
     let policy = answer.attributes().and_then(|attributes| attributes.get(&QueueAttributeName::RedrivePolicy));
     let policy = policy.and_then(|policy| serde_json::from_str::<Value>(policy).ok());
     Ok(policy.and_then(|policy| policy["deadLetterTargetArn"].as_str().map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those of another account can have the same names.
+    #[test]
+    fn what_schedules_could_not_send_is_of_the_queues_that_their_function_reads() {
+        let config = aws_sdk_sqs::Config::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
+        let sqs = aws_sdk_sqs::Client::from_conf(config);
+        let mut queues = Queues { sqs, found: BTreeMap::new(), left_out: Vec::new() };
+        let at = |path: &str| format!("https://sqs.eu-west-1.amazonaws.com/{path}");
+        for path in ["1/orders", "2/orders"] {
+            queues.keep(Queue::at(at(path)));
+        }
+        for account in ["1", "2", "1"] {
+            queues.keep_unsent(Queue::at(at(&format!("{account}/unsent"))), &[at("1/orders")]);
+        }
+        assert_eq!(queues.found["1/orders"].unsent, ["1/unsent", "2/unsent"].map(at));
+        assert!(queues.found["2/orders"].unsent.is_empty());
+        assert!(["1/unsent", "2/unsent"].iter().all(|path| queues.found[*path].is_dead_letter_queue));
+    }
 }

@@ -107,13 +107,13 @@ impl TargetOptions {
         if self.queues.is_empty() {
             return Ok(place);
         }
-        let dead: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.clone()).collect();
+        let dead: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.url.clone()).collect();
         let named = place.queues.iter().filter(|queue| self.is_named(queue));
         let of_named = named.flat_map(|queue| place.dead_letter_queues_of(queue)).map(str::to_owned);
         let of_named: Vec<String> = of_named.collect();
         place.queues.retain(|queue| self.is_named(queue) || of_named.contains(&queue.name));
         for queue in &mut place.queues {
-            queue.is_dead_letter_queue = dead.contains(&queue.name);
+            queue.is_dead_letter_queue = dead.contains(&queue.url);
         }
         Ok(place)
     }

@@ -40,7 +40,8 @@ pub fn describe(
             "url": sqs.queue_url(&queue.name),
             "dead_letter_queue": queue.settings.redrive.as_ref().map(|redrive| &redrive.dead_letter_queue),
             "is_dead_letter_queue": stack.functions.iter().filter_map(unsent).any(|name| name == queue.name),
-            "unsent": stack.functions.iter().filter(|f| reads(f, &queue.name)).filter_map(unsent).collect::<Vec<_>>(),
+            "unsent": stack.functions.iter().filter(|f| reads(f, &queue.name)).filter_map(unsent)
+                .map(|name| sqs.queue_url(&name)).collect::<Vec<_>>(),
         })
     };
     let function = |function: &FunctionSpec| {
