@@ -110,10 +110,14 @@ impl World {
 
     /// Writes the record of a key that was completed two seconds ago.
     async fn completed(&self, id: &str) {
+        self.completed_by("o", id).await;
+    }
+
+    async fn completed_by(&self, owner: &str, id: &str) {
         let now_ms = SystemClock.now().as_millis();
         let number = |ms: u64| json!({ "N": ms.to_string() });
         let item = json!({
-            "id": { "S": id }, "status": { "S": "COMPLETED" }, "owner": { "S": "o" }, "fence": number(1),
+            "id": { "S": id }, "status": { "S": "COMPLETED" }, "owner": { "S": owner }, "fence": number(1),
             "lease_until": number(now_ms), "attempts": number(1), "message_id": { "S": "m" },
             "fingerprint": { "B": format!("{}=", "A".repeat(43)) }, "created_at": number(now_ms - 2_000),
             "updated_at": number(now_ms - 2_000), "completed_at": number(now_ms - 2_000),
@@ -121,6 +125,12 @@ impl World {
         });
         let url = &self.cloud.endpoints().dynamodb;
         aws(url, "DynamoDB_20120810.PutItem", &json!({ "TableName": "Locks", "Item": item })).await;
+    }
+
+    async fn gone(&self, id: &str) {
+        let url = &self.cloud.endpoints().dynamodb;
+        let delete = json!({ "TableName": "Locks", "Key": { "id": { "S": id } } });
+        aws(url, "DynamoDB_20120810.DeleteItem", &delete).await;
     }
 
     fn bodies(&self, queue: &str) -> Vec<String> {
@@ -1264,7 +1274,6 @@ async fn a_second_click_has_the_answer_of_the_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_is_drawn_again_means_what_it_was_opened_with_and_says_so() {
     let world = World::start().await;
-    let again = |page: &str| hidden(page, r#"hx-get=""#).replace("&amp;", "&");
     // A key that goes on.
     world.completed("order#1").await;
     let (path, gone_on) = ("/keys/order%231", "The key has gone on since this page was opened");
@@ -1298,6 +1307,11 @@ async fn a_page_that_is_drawn_again_means_what_it_was_opened_with_and_says_so() 
     assert_eq!(world.bodies("Dead"), ["second"]);
     std::fs::remove_file(said.split_once("saved in ").unwrap().1.trim_end_matches('.')).unwrap();
     world.cloud.stop().await;
+}
+
+/// Returns where the live part of a page is asked for again.
+fn again(page: &str) -> String {
+    hidden(page, r#"hx-get=""#).replace("&amp;", "&")
 }
 
 /// Returns what follows this in a page, up to the next quotation mark.
@@ -1349,7 +1363,7 @@ async fn an_act_on_a_key_means_the_record_that_its_page_showed() {
     world.cloud.stop().await;
 }
 
-/// As 15 days after `.hashed_keys()` was added, or removed.
+/// As within 15 days after `.hashed_keys()` was added, or removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_key_says_that_it_has_a_hashed_record_too_and_means_its_own() {
     let world = World::start().await;
@@ -1364,7 +1378,7 @@ async fn a_page_of_a_key_says_that_it_has_a_hashed_record_too_and_means_its_own(
     let link = format!(r#"<a class="id" href="/keys/{}">"#, hashed.as_str().replace('~', "%7E"));
     let page = world.html(path).await;
     assert!(page.contains("The key has another record, which is hashed: ") && page.contains(&link), "{page}");
-    assert_eq!(world.json(path).await["other"], json!({ "record": hashed.as_str(), "status": "COMPLETED" }));
+    assert_eq!(world.json(path).await["other"], json!({ "record": hashed.as_str(), "state": "completed" }));
     let of_hashed = world.html(&format!("/keys/{}", hashed.as_str())).await;
     assert!(!of_hashed.contains("another record") && !of_hashed.contains(r#"name="exact""#), "{of_hashed}");
     let list = world.html("/keys?text=order%231").await;
@@ -1375,8 +1389,9 @@ async fn a_page_of_a_key_says_that_it_has_a_hashed_record_too_and_means_its_own(
         let version = hidden(page, r#"name="version" value=""#);
         format!("act=forget&force=true&version={version}&form={}{more}", form_of(page))
     };
-    let (said, is_red) = world.notice(path, &form(&before, "")).await;
-    assert!(is_red && said.contains("refused: the key has two records, order#1 (COMPLETED) and"), "{said}");
+    let refused = world.html(&world.form(path, &form(&before, "&why=ticket+7")).await).await;
+    let says = "order#1: refused: the key has two records, order#1 (completed) and";
+    assert!(refused.contains(says) && refused.contains(r#" value="ticket 7">"#), "{refused}");
     let (status, refused) = world.post(path, &json!({ "act": "forget", "force": true })).await;
     assert_eq!(
         (status, &refused["result"]["outcome"], &refused["notice"]["done"]),
@@ -1387,8 +1402,39 @@ async fn a_page_of_a_key_says_that_it_has_a_hashed_record_too_and_means_its_own(
     let (said, is_red) = world.notice(path, &form(&page, &format!("&exact={exact}"))).await;
     assert!(!is_red && said.starts_with("order#1: was COMPLETED; forgotten"), "{said}");
     let status = |read: &Value| read["key"]["found"]["status"].clone();
-    let (own, other) = (world.json(path).await, world.json(&format!("/keys/{}", hashed.as_str())).await);
+    let exact = format!("{path}?exact=true");
+    let (own, other) = (world.json(&exact).await, world.json(&format!("/keys/{}", hashed.as_str())).await);
     assert_eq!((status(&own), status(&other)), (json!("FAILED"), json!("COMPLETED")));
+    // It is over: the text means the other one, and what was opened of it stays of it.
+    assert_eq!(world.json(path).await["key"]["record"], json!(hashed.as_str()));
+    let is_hashed = "The record of the key is hashed: ";
+    let (_, live) = world.redrawn(&again(&page)).await;
+    assert!(live.contains(">over<") && live.contains(is_hashed) && !live.contains("another record"), "{live}");
+    world.cloud.stop().await;
+}
+
+/// One click would act on a record that no one has looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_typed_for_a_record_that_is_gone_is_not_filled_in_for_the_hashed_one() {
+    let world = World::start().await;
+    let hashed = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new("1").unwrap());
+    for is_exact in [true, false] {
+        world.completed("order#1").await;
+        let alone = world.html("/keys/order%231").await;
+        world.completed_by("98765432", hashed.as_str()).await;
+        let page = if is_exact { world.html("/keys/order%231").await } else { alone };
+        world.gone("order#1").await;
+        let (_, live) = world.redrawn(&again(&page)).await;
+        assert!(live.contains(">absent<") && live.contains("The record of the key is hashed: "), "{live}");
+        let version = hidden(&page, r#"name="version" value=""#);
+        let exact = if is_exact { "&exact=true" } else { "" };
+        assert_eq!(page.contains(r#"name="exact""#), is_exact);
+        let form = format!("act=forget&force=true&why=ticket+7&version={version}&form={}{exact}", form_of(&page));
+        let seen = world.html(&world.form("/keys/order%231", &form).await).await;
+        assert!(seen.contains("notice refused") && seen.contains("order#1: left as it is"), "{seen}");
+        assert!(seen.contains("<h1>order#1</h1>") && !seen.contains("Act on it"), "{seen}");
+        world.gone(hashed.as_str()).await;
+    }
     world.cloud.stop().await;
 }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claimant_core::{Error, Record, RecordId, Records};
+use claimant_core::{Error, Record, RecordId, Records, State};
 use claimant_dynamodb::{LockTable, Tables, outranks};
 use claimant_redis::{PREFIX_DEFAULT, RedisStore};
 use claimant_sql::{MySqlStore, PostgresStore};
@@ -152,14 +152,28 @@ impl Located<'_> {
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.store.keys.explain(&self.id, self.record.clone())
     }
+
+    /// Returns what the record means now; `None` where there is none.
+    #[must_use]
+    pub fn state(&self) -> Option<State> {
+        let (now, skew) = self.store.keys.now();
+        self.record.as_ref().map(|record| State::of(record, now, skew))
+    }
+
+    /// Returns whether there is a record within its window: one that is over counts as absent.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.state().is_some_and(|state| state != State::Over)
+    }
 }
 
 /// The records that an operator's text means: two where a key has one in the clear and one that is hashed, since `.hashed_keys()` was added
-/// to its consumer or removed. Which of them its functions go by is not known here.
+/// to its consumer or removed, and neither is over. Which of them its functions go by is not known here.
 pub struct Meant<'a> {
-    /// The one in the clear where it is there; else the hashed one, or none, by the first of the ids.
+    /// The one in the clear where it counts; else the hashed one, where that counts; else what is there of them and is over, the one in the
+    /// clear first, or none, by the first of the ids.
     pub first: Located<'a>,
-    /// The hashed one, beside one in the clear.
+    /// The hashed one, beside one in the clear, where both count.
     pub other: Option<Located<'a>>,
 }
 
@@ -169,12 +183,12 @@ impl<'a> Meant<'a> {
         std::iter::once(&self.first).chain(&self.other)
     }
 
-    /// Returns the ids of both with their status, in words; `None` where there is one or none.
+    /// Returns the ids of both with their states, in words; `None` where there is one or none.
     #[must_use]
     pub fn two(&self) -> Option<String> {
         let named = |one: &Located<'_>| {
-            let status = one.record.as_ref().map_or("absent", |record| record.status.as_str());
-            format!("{} ({status})", typed(one.id.as_str()))
+            let state = one.state().map_or("absent", State::as_str);
+            format!("{} ({state})", typed(one.id.as_str()))
         };
         let other = self.other.as_ref()?;
         Some(format!("{} and {}", named(&self.first), named(other)))
@@ -198,15 +212,16 @@ pub async fn find<'a>(stores: &'a [OpenStore], id: &RecordId) -> Result<Located<
     Ok(found)
 }
 
-/// Finds the records of these ids, one or two, as [`Keys::ids`] returns them. All are read, at the same time.
+/// Finds the records of these ids, one or two, as [`Keys::ids`] returns them. All are read, at the same time. A record that is over counts as
+/// absent, and is meant only where no other one counts.
 ///
 /// # Errors
 /// As for [`find`], or when there is no id.
 pub async fn find_meant<'a>(stores: &'a [OpenStore], ids: &[RecordId]) -> Result<Meant<'a>, Error> {
-    let mut found = try_join_all(ids.iter().map(|id| find(stores, id))).await?.into_iter();
-    let first = found.next().ok_or_else(|| Error::invalid("there is no id of a record"))?;
-    Ok(match found.find(|other| other.record.is_some()) {
-        Some(hashed) if first.record.is_none() => Meant { first: hashed, other: None },
-        other => Meant { first, other },
-    })
+    let found = try_join_all(ids.iter().map(|id| find(stores, id))).await?;
+    let ranks: Vec<_> = found.iter().map(|one| (one.counts(), one.record.is_some())).collect();
+    let best = ranks.iter().max();
+    let mut meant = found.into_iter().zip(&ranks).filter(|(_, rank)| Some(*rank) == best).map(|(one, _)| one);
+    let first = meant.next().ok_or_else(|| Error::invalid("there is no id of a record"))?;
+    Ok(Meant { first, other: meant.next().filter(Located::counts) })
 }

@@ -32,8 +32,8 @@ const MAY_WAIT: &str = " Or it waits for a schedule that sends it again: if so, 
 /// two records, one in the clear and one that is hashed, both are shown. What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues that are known:
 /// those of a local cloud, of a stack, or of a queue that --queue names; the queues themselves are not read, since to look at a message
 /// is to receive it, and that counts towards maxReceiveCount. Of a dead-letter queue of an account 2,000 letters are received, which hides
-/// them from others meanwhile. `claimant dead show` looks at 100,000 for the id of the record's message, and `claimant dead list --record
-/// KEY` for those that name the record, which letters that SQS moved do not.
+/// them from others meanwhile. `claimant dead show` looks at 100,000 for the id of the record's message, and `claimant dead list --record`
+/// with each id that is shown for those that name the record, which letters that SQS moved do not.
 ///
 /// Exit codes: 0 where the key needs no one, as where the record is that of a breaker or a limit, 1 where it is stuck, parked, rejected or
 /// failed, 2 where it could not be looked at, 130 where Ctrl-C or SIGTERM ended it.
@@ -82,7 +82,8 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     if options.output.json {
         say_json(&document(&inspections, &letters));
     } else {
-        letters.lines().iter().for_each(say);
+        let only = if let [(only, _)] = inspections.as_slice() { Some(only.id.as_str()) } else { None };
+        letters.lines(only).iter().for_each(say);
     }
     if stop.is_asked() && letters.looked == Looked::InPart {
         return Ok(Ended::Interrupted);
@@ -95,7 +96,7 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
 struct Found {
     queue: String,
     letter: DeadLetter,
-    /// The record that it is of, where that is not the only one that is shown.
+    /// The record that it is of, where that is known.
     record: Option<String>,
 }
 
@@ -125,9 +126,9 @@ impl DeadLetters {
         Self { found: Vec::new(), looked: Looked::NotWanted }
     }
 
-    /// Says what was found, or why nothing was.
-    fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<_> = self.found.iter().map(Found::line).collect();
+    /// Says what was found, or why nothing was, beside the only record that is shown, if it is one.
+    fn lines(&self, only: Option<&str>) -> Vec<String> {
+        let mut lines: Vec<_> = self.found.iter().map(|found| found.line(only)).collect();
         let none = lines.is_empty();
         let nothing = match (self.looked, none) {
             (Looked::NotWanted, _) => "Its dead letters were not looked for (--no-dead-letters).",
@@ -147,9 +148,10 @@ impl DeadLetters {
 }
 
 impl Found {
-    fn line(&self) -> String {
+    fn line(&self, only: Option<&str>) -> String {
         let Self { queue, letter, record } = self;
-        let of = record.as_ref().map_or_else(String::new, |id| format!(", of {}", typed(id)));
+        let another = record.as_deref().filter(|id| Some(*id) != only);
+        let of = another.map_or_else(String::new, |id| format!(", of {}", typed(id)));
         let error = letter.why.error.as_deref().unwrap_or("no error given");
         let sent = letter.sent_at.map_or_else(String::new, |at| format!(", sent {}", ago(at)));
         format!("In {queue}: {}{of}{sent}: {}", letter.message_id, harmless(error))
@@ -159,21 +161,15 @@ impl Found {
 /// One record as it is shown, with its store.
 type Shown<'a> = (Inspection, &'a OpenStore);
 
-/// Returns the record that a letter is of, where that is not the only one of these. One that names none, as SQS moves it, is of that of its
-/// message.
+/// Returns the record that a letter is of, where that is known. One that names none, as SQS moves it, is of that of its message.
 fn record_of(letter: &DeadLetter, shown: &[Shown<'_>]) -> Option<String> {
-    let named = letter.why.record.as_deref();
-    match (named, shown) {
-        (Some(named), [(only, _)]) if named == only.id.as_str() => None,
-        (Some(named), _) => Some(named.to_owned()),
-        (None, [_]) => None,
-        (None, _) => {
-            let mut of_message = shown.iter().filter(|(one, _)| message_of(one).is_some_and(|id| letter.has_id(id)));
-            // Both can be of one message, which was worked on before the change and after it.
-            let (one, other) = (of_message.next(), of_message.next());
-            one.filter(|_| other.is_none()).map(|(one, _)| one.id.as_str().to_owned())
-        }
+    if letter.why.record.is_some() {
+        return letter.why.record.clone();
     }
+    let mut of_message = shown.iter().filter(|(one, _)| message_of(one).is_some_and(|id| letter.has_id(id)));
+    // Both can be of one message, which was worked on before the change and after it.
+    let (one, other) = (of_message.next(), of_message.next());
+    one.filter(|_| other.is_none()).map(|(one, _)| one.id.as_str().to_owned())
 }
 
 fn message_of(inspection: &Inspection) -> Option<&str> {
@@ -221,7 +217,7 @@ async fn dead_letters(
             Ok((true, _)) => {}
             Ok((false, is_limit)) => {
                 is_whole = false;
-                let more = if is_limit { looks_at_more(&messages) } else { String::new() };
+                let more = if is_limit { looks_at_more(&messages, ids) } else { String::new() };
                 note(format!("{}: not every dead letter was looked at{more}.", queue.name));
             }
             Err(error) => {
@@ -248,15 +244,17 @@ async fn dead_letters(
     DeadLetters { found, looked }
 }
 
-/// Says which commands look at more letters than were received, for the records of these messages.
-fn looks_at_more(messages: &BTreeSet<&str>) -> String {
-    let ids: Vec<_> = messages.iter().map(|id| harmless(id)).collect();
-    let by_id = if ids.is_empty() {
+/// Says which commands look at more letters than were received, for these messages and records.
+fn looks_at_more(messages: &BTreeSet<&str>, records: &[RecordId]) -> String {
+    let messages: Vec<_> = messages.iter().map(|id| harmless(id)).collect();
+    let by_message = if messages.is_empty() {
         String::new()
     } else {
-        format!("claimant dead show {} looks at more, and ", ids.join(" "))
+        format!("claimant dead show {} looks at more, and ", messages.join(" "))
     };
-    format!("; {by_id}claimant dead list --record KEY at more of those that name the record")
+    let lists: Vec<_> =
+        records.iter().map(|id| format!("claimant dead list --record {}", typed(id.as_str()))).collect();
+    format!("; {by_message}{} at more of those that name the record", lists.join(" and "))
 }
 
 /// Says that the key has two records, where it has.
@@ -297,6 +295,7 @@ fn document(shown: &[Shown<'_>], letters: &DeadLetters) -> Value {
     let letter = |found: &Found| {
         let mut letter = found.letter.to_json(false);
         letter["queue"] = found.queue.as_str().into();
+        letter["record"] = found.record.as_deref().into();
         letter
     };
     let mut records = shown.iter().map(|(inspection, store)| {

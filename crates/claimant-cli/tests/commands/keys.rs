@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use claimant_core::{Clock as _, ConsumerName, Key, RecordId, SystemClock};
+use claimant_local::sqs::NewMessage;
 use serde_json::{Value, json};
 
 use crate::aws::Server;
@@ -75,7 +76,7 @@ fn put(world: &World, id: &str, status: &str, message: &str) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// As 15 days after `.hashed_keys()` was added, or removed. An act on the one that no function goes by would change nothing, and say so.
+/// As within 15 days after `.hashed_keys()` was added, or removed. An act on the one that no function goes by would change nothing, and say so.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_records_of_a_key_both_are_shown_and_none_is_acted_on_unless_it_is_named() {
     let world = World::of(TABLE).await;
@@ -91,7 +92,7 @@ async fn of_two_records_of_a_key_both_are_shown_and_none_is_acted_on_unless_it_i
 
     put(&world, hashed, "PARKED", "m-2");
     world.letter_of(hashed, "Dead", ("new", "parked"), "b");
-    let names = format!("order#7 (REJECTED) and {hashed} (PARKED)");
+    let names = format!("order#7 (rejected) and {hashed} (parked)");
     for key in [&["order#7"][..], &["7", "--consumer", "order"]] {
         let (code, out, err) = world.claimant(&[&["inspect", "--table", "Locks"], key].concat()).await;
         assert!(code == 1 && out.starts_with(&format!("The key has two records, {names}: ")), "{out}{err}");
@@ -122,11 +123,28 @@ async fn of_two_records_of_a_key_both_are_shown_and_none_is_acted_on_unless_it_i
         assert_eq!(came["records"], json!(["order#7", hashed]), "{refused}");
     }
 
+    // What SQS moved names no record: it is of that of its message, where one alone is.
+    let moved = world.cloud.sqs().send("Dead", NewMessage::new("moved")).unwrap().message_id;
+    let of_moved = async |of_hashed: &str| {
+        put(&world, "order#7", "REJECTED", &moved);
+        put(&world, hashed, "PARKED", of_hashed);
+        let (_, shown) = world.json(&["inspect", "order#7", "--table", "Locks"]).await;
+        let mut letters = shown["dead_letters"].as_array().unwrap().iter();
+        letters.find(|one| one["message_id"] == json!(moved)).unwrap()["record"].clone()
+    };
+    assert_eq!((of_moved("m-2").await, of_moved(&moved).await), (json!("order#7"), Value::Null));
+    put(&world, hashed, "PARKED", "m-2");
+
     let (code, out, err) = world.claimant(&["resolve", hashed, "--yes", "--table", "Locks"]).await;
     assert!(code == 0 && out.starts_with(&format!("{hashed}: was PARKED; counts as done")), "{out}{err}");
     let (code, out, err) = world.claimant(&["forget", "order#7", hashed, "--exact", "--yes", "--table", "Locks"]).await;
     assert!(code == 1 && out.starts_with("order#7: was REJECTED; forgotten"), "{out}{err}");
     assert!(out.contains(&format!("\n{hashed}: refused: it is done.")), "{out}");
+    // The forgotten one is over, and stands in the way of no act on the other.
+    let (_, alone) = world.json(&["inspect", "order#7", "--table", "Locks"]).await;
+    assert_eq!((&alone["record"], &alone["other"]), (&json!(hashed), &Value::Null), "{alone}");
+    let (_, out, err) = world.claimant(&["release", "order#7", "--yes", "--table", "Locks"]).await;
+    assert!(out.starts_with(&format!("{hashed}: refused: it is done.")), "{out}{err}");
     let (code, _, err) = world.claimant(&["forget", "7", "--exact", "--consumer", "order", "--table", "Locks"]).await;
     assert!(code == 2 && err.contains("--consumer"), "{err}");
     world.cloud.stop().await;

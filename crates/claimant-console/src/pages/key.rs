@@ -13,8 +13,8 @@ use claimant_operate::text::typed;
 use maud::{Markup, html};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
-use serde_json::json;
 
+use super::two::{self, EXACT, Other, exactly};
 use crate::act::Act;
 use crate::answer::Page;
 use crate::ask::{Ask, Reader};
@@ -29,9 +29,6 @@ use crate::ui::{form, text};
 
 const NEXT: [Column; 3] = [table::text("What comes"), table::text("Outcome"), table::text("What becomes of it")];
 const ACTS: [Column; 2] = [table::text("Act"), table::text("What it would do now")];
-
-/// The field that says that the record of this very id is meant, though the key has a hashed one, too.
-const EXACT: &str = "exact";
 
 /// The latest messages that are shown.
 const MESSAGES_MAX: usize = 100;
@@ -49,8 +46,8 @@ async fn show(State(console): State<Console>, Path(key): Path<String>, ask: Ask)
 /// One key.
 struct Key {
     inspection: Inspection,
-    /// The key's hashed record, beside this one in the clear: its id and its status.
-    other: Option<(String, &'static str)>,
+    /// The key's hashed record, where this one is in the clear, or would be.
+    other: Option<Other>,
     /// The version of its record when the page was opened: what its form means.
     opened_at: Version,
     /// The name of the store that has it, or would have it.
@@ -67,14 +64,14 @@ struct Key {
 }
 
 async fn page(console: &Console, key: &str, ask: &Ask) -> Result<Key, Error> {
-    let Meant { first, other } = find_meant(console.stores().await?, &Keys::ids(key, None)?).await?;
+    let (first, other) = two::shown(console.stores().await?, key, ask.query.flag(EXACT)?).await?;
     let inspection = first.inspect()?;
     let (messages, all) = console.source().messages_of_key(first.id.as_str(), MESSAGES_MAX).await?;
     let opened_at = ask.query.get(VERSION).filter(|_| ask.reader == Reader::OpenPage).map(Version::from);
     Ok(Key {
         opened_at: opened_at.unwrap_or_else(|| Version::of(inspection.record.as_ref())),
         inspection,
-        other: other.and_then(|other| Some((other.id.as_str().to_owned(), other.record?.status.as_str()))),
+        other: other.as_ref().and_then(Other::of),
         store: first.store.name.clone(),
         left_out: all.saturating_sub(messages.len()),
         messages,
@@ -82,6 +79,12 @@ async fn page(console: &Console, key: &str, ask: &Ask) -> Result<Key, Error> {
         form: console.new_form(),
         typed: console.draft(&ask.query),
     })
+}
+
+/// Returns it with what was typed into the form of an act that did nothing.
+fn with_typed(console: &Console, key: &str, act: &Act) -> String {
+    let see = exactly(key);
+    if act.is_typed { format!("{see}&{DRAFT}={}", console.keep_draft(act.fields.clone())) } else { see }
 }
 
 async fn act(State(console): State<Console>, Path(key): Path<String>, act: Act) -> Response {
@@ -99,7 +102,7 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     let ids = if act.fields.flag(EXACT)? { vec![RecordId::from_stored(key)?] } else { Keys::ids(key, None)? };
     let meant = find_meant(console.stores().await?, &ids).await?;
     if let Some(two) = meant.two() {
-        return Ok(refused_of_two(key, &meant, &two));
+        return Ok(two::refused(key, &meant, &two, with_typed(console, key, act)));
     }
     let Meant { first: Located { id, store, .. }, .. } = meant;
     let order = Order {
@@ -111,11 +114,9 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         dry_run: act.fields.flag("dry_run")?,
     };
     let acted = store.keys.act_on(&order, shown.as_ref()).await?;
-    let (mut says, mut see) = (format!("{}: {}", typed(key), acted.in_words(on_key, &id)), text::path("/keys/", key));
-    if matches!(acted, Acted::Changed(_)) && act.is_typed {
-        // A key may go on faster than a person types.
-        see = format!("{see}?{DRAFT}={}", console.keep_draft(act.fields.clone()));
-    }
+    let mut says = format!("{}: {}", typed(key), acted.in_words(on_key, &id));
+    // A key may go on faster than a person types.
+    let see = if matches!(acted, Acted::Changed(_)) { with_typed(console, key, act) } else { exactly(key) };
     let mut value = acted.to_json(&id);
     if let Some(breaker) = breaker(id.as_str()) {
         let (paused, not_known) = paused_by(console.place(), &[breaker]).await;
@@ -126,20 +127,6 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
         value["paused"] = paused.iter().map(Pause::to_json).collect();
     }
     Ok(Done::of(acted.is_done(), says, see, value))
-}
-
-/// Returns that an act is refused, since the key has two records, of these names.
-fn refused_of_two(key: &str, meant: &Meant<'_>, named: &str) -> Done {
-    let records: Vec<_> = meant.all().map(|one| one.id.as_str()).collect();
-    let value = json!({
-        "record": key, "outcome": "refused", "why": "two_records", "before": null, "after": null, "records": records,
-    });
-    let says = format!(
-        "{}: refused: the key has two records, {named}. Look at both, and act on the page of the one that is meant; a program does so with \
-         {EXACT}=true.",
-        typed(key)
-    );
-    Done::refused(says, text::path("/keys/", key), value)
 }
 
 impl Key {
@@ -154,7 +141,7 @@ impl Key {
 
     /// Says beside the form that the record is another one by now than what it means.
     fn gone_on(&self) -> Markup {
-        let see = text::path("/keys/", self.inspection.id.as_str());
+        let see = exactly(self.inspection.id.as_str());
         html! {
             // There from the first, so that what comes into it is spoken.
             div role="status" {
@@ -166,22 +153,6 @@ impl Key {
                             @if self.has_form() { " before you act on it: this form means the record as it was then, and would do nothing" }
                             "."
                         }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Says that the key has a hashed record, too.
-    fn has_other(&self) -> Markup {
-        html! {
-            @if let Some((id, status)) = &self.other {
-                p .notice {
-                    (shape(Tone::Warn))
-                    span {
-                        "The key has another record, which is hashed: " (text::key(id)) ", " (status)
-                        ". .hashed_keys() was added to its consumer or removed: functions go by the one that they write now, and not by the \
-                         other, which is left from before. What is said and done here is of this one alone."
                     }
                 }
             }
@@ -206,10 +177,7 @@ impl Serialize for Key {
         map.serialize_entry("messages", &self.messages)?;
         map.serialize_entry("left_out", &self.left_out)?;
         map.serialize_entry("key", &self.inspection.to_json())?;
-        map.serialize_entry(
-            "other",
-            &self.other.as_ref().map(|(id, status)| json!({ "record": id, "status": status })),
-        )?;
+        map.serialize_entry("other", &self.other)?;
         map.end()
     }
 }
@@ -218,8 +186,9 @@ impl Page for Key {
     const TAB: Tab = Tab::Keys;
 
     fn again(&self) -> Option<String> {
-        let path = text::path("/keys/", self.inspection.id.as_str());
-        Some(format!("{path}?{VERSION}={}", text::encoded(self.opened_at.as_str())))
+        // The record of the title, also where another one would be meant by now.
+        let path = exactly(self.inspection.id.as_str());
+        Some(format!("{path}&{VERSION}={}", text::encoded(self.opened_at.as_str())))
     }
 
     fn title(&self) -> String {
@@ -242,7 +211,7 @@ impl Page for Key {
                 }
                 p .says { (self.inspection.headline()) }
             }
-            (self.has_other())
+            (self.other.as_ref().map(|other| other.notice(self.inspection.state)).unwrap_or_default())
             @if let Some(record) = record {
                 section .card {
                     h2 { "Record" }

@@ -17,6 +17,7 @@ mod overview;
 mod send;
 mod sending;
 mod trace;
+mod two;
 
 use axum::Router;
 

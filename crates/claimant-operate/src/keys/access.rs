@@ -77,7 +77,9 @@ impl Keys {
         let mut ids = RecordId::both(consumer, &key).to_vec();
         ids.dedup();
         // Those of breakers and limits are never hashed.
-        ids.truncate(if Beside::of(&ids[0]).is_some() { 1 } else { 2 });
+        if Beside::of(&ids[0]).is_some() {
+            ids.truncate(1);
+        }
         Ok(ids)
     }
 
@@ -108,7 +110,7 @@ impl Keys {
     }
 
     /// Returns the time and the margin.
-    pub(super) fn now(&self) -> (Timestamp, Duration) {
+    pub(crate) fn now(&self) -> (Timestamp, Duration) {
         (self.clock.now(), self.skew)
     }
 }

@@ -432,7 +432,7 @@ async fn both_records_of_a_key_are_found_whichever_store_has_them() {
         let meant = find_meant(&stores, &Keys::ids("orders#a", None).unwrap()).await.unwrap();
         let found: Vec<_> = meant.all().map(|one| (one.id.as_str(), one.store.name.as_str())).collect();
         assert_eq!(found, wanted);
-        let both = (wanted.len() == 2).then(|| format!("orders#a (PARKED) and {} (PARKED)", hashed.as_str()));
+        let both = (wanted.len() == 2).then(|| format!("orders#a (parked) and {} (parked)", hashed.as_str()));
         assert_eq!(meant.two(), both);
         // The explanation is of what was read.
         let before = meant.first.store.keys.usage();
@@ -440,6 +440,34 @@ async fn both_records_of_a_key_are_found_whichever_store_has_them() {
         assert_eq!(meant.first.store.keys.usage(), before);
         let one = find_meant(&stores, std::slice::from_ref(&hashed)).await.unwrap();
         assert!(one.other.is_none() && one.first.id == hashed);
+    }
+}
+
+/// As of one that was forgotten: else it would stand in the way of acts on the other one until its store deletes it.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_over_is_meant_only_where_no_other_one_counts() {
+    let consumer = ConsumerName::new("orders").unwrap();
+    let hashed = RecordId::hashed(&consumer, &Key::new("a").unwrap());
+    let both = ["orders#a", hashed.as_str()];
+    for (there, over, wanted) in [
+        (&both[..], &["orders#a"][..], hashed.as_str()),
+        (&both, &[hashed.as_str()], "orders#a"),
+        (&both, &both, "orders#a"),
+        (&["orders#a"], &["orders#a"], "orders#a"),
+        (&[hashed.as_str()], &[hashed.as_str()], hashed.as_str()),
+    ] {
+        let desk = desk();
+        for key in there {
+            desk.ended(key, Ending::Parked { error: error() }).await;
+        }
+        for key in over {
+            assert!(matches!(desk.keys.act(&order(key, Act::Forget)).await.unwrap(), Acted::Done { .. }));
+        }
+        let stores = [OpenStore { name: "all".to_owned(), prefix: None, is_table: false, keys: desk.keys }];
+        let meant = find_meant(&stores, &Keys::ids("orders#a", None).unwrap()).await.unwrap();
+        assert_eq!((meant.first.id.as_str(), meant.two()), (wanted, None), "{over:?} of {there:?}");
+        let state = if over.contains(&wanted) { State::Over } else { State::Parked };
+        assert_eq!(meant.first.state(), Some(state));
     }
 }
 
