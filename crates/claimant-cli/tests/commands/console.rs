@@ -537,6 +537,30 @@ fn a_key_is_not_said_to_have_no_dead_letters_where_none_was_looked_for() {
     assert_eq!((letters.len(), &letters[0]["queue"], is_complete), (1, &json!("orders-dead"), &json!(true)), "{shown}");
 }
 
+/// Answers as [`shop`] does, but the message that is done is its own key, which has a record in the clear and a hashed one.
+fn done_by_two(request: &str) -> (u16, String) {
+    let hashed = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new(DONE).unwrap());
+    let clear = format!("order#{DONE}");
+    let id = [clear.as_str(), hashed.as_str()].into_iter().find(|id| request.contains(&format!("\"{id}\"")));
+    match id.filter(|_| request.contains("DynamoDB_20120810.GetItem")) {
+        Some(id) => {
+            let (status, answer) = shop("DynamoDB_20120810.GetItem order#o-7");
+            (status, answer.replace("order#o-7", id))
+        }
+        None => shop(request),
+    }
+}
+
+#[test]
+fn a_message_whose_key_has_two_records_says_so() {
+    let server = Server::start(done_by_two);
+    let console = Running::start(&server, &["--logs"]);
+    let page = console.page(&format!("/messages/{DONE}"));
+    let says = format!("A key of it has two records, order#{DONE} (completed) and order~");
+    assert!(page.contains(&says) && page.matches("Its key ").count() == 2, "{page}");
+    console.stop();
+}
+
 /// Answers as [`shop`] does, of a key that is hashed; there is no record of it.
 fn hashed_and_gone(request: &str) -> (u16, String) {
     let id = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new("o-8").unwrap());

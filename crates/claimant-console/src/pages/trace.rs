@@ -92,8 +92,11 @@ pub(super) async fn page(console: &Console, ask: &Ask, id: String) -> Result<Tra
     }
     let outcome = outcome.map(|(_, outcome)| outcome.to_owned());
     let mut records: Vec<_> = letter.iter().filter_map(|letter| letter.record.clone()).collect();
-    if let Err(error) = add_records(&mut records, console, &known.facts, &id).await {
-        says.push(timeline::words::sentence(&format!("whether its id is a key is not known: {}", Chain(&error))));
+    match add_records(&mut records, console, &known.facts, &id).await {
+        Ok(of_two) => says.extend(of_two),
+        Err(error) => {
+            says.push(timeline::words::sentence(&format!("whether its id is a key is not known: {}", Chain(&error))));
+        }
     }
     let keys = key_now::of(console, records.iter().map(String::as_str), &id, outcome.as_deref()).await;
     let told = tell(known.facts, &id, SystemClock.now());
@@ -205,12 +208,25 @@ impl Looked {
     }
 }
 
-/// Adds the records of the message's own id, which is the key of consumers that name no other, as far as they are known.
-async fn add_records(records: &mut Vec<String>, console: &Console, facts: &[Fact], id: &str) -> Result<(), Error> {
+/// Adds the records of the message's own id, which is the key of consumers that name no other, as far as they are known. Returns a sentence
+/// for each key that has two.
+async fn add_records(
+    records: &mut Vec<String>,
+    console: &Console,
+    facts: &[Fact],
+    id: &str,
+) -> Result<Vec<String>, Error> {
+    let mut of_two = Vec::new();
     for consumer in consumers(facts) {
         let Ok(consumer) = ConsumerName::new(consumer) else { continue };
         let Ok(ids) = Keys::ids(id, Some(&consumer)) else { continue };
         let meant = find_meant(console.stores().await?, &ids).await?;
+        of_two.extend(meant.two().map(|two| {
+            format!(
+                "A key of it has two records, {two}: functions go by the one that they write now, and not by the other, which is left from \
+                 before .hashed_keys() was added to its consumer or removed."
+            )
+        }));
         for one in meant.all().filter(|one| one.record.is_some()) {
             let record_id = one.id.as_str().to_owned();
             if !records.contains(&record_id) {
@@ -218,7 +234,7 @@ async fn add_records(records: &mut Vec<String>, console: &Console, facts: &[Fact
             }
         }
     }
-    Ok(())
+    Ok(of_two)
 }
 
 /// The consumers that claimed for it, however often it was received.
