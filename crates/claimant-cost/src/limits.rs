@@ -13,6 +13,9 @@ use crate::units::Units;
 const ACCOUNT_CONCURRENCY: f64 = 1_000.0;
 const MAPPING_CONCURRENCY: f64 = 1_250.0;
 
+/// Invocations at once that cannot be reserved: where more of an account are, it has a higher quota.
+const UNRESERVED: f64 = 100.0;
+
 /// Invocations at once that a mapping begins with, and that it adds in a minute.
 const AT_FIRST: f64 = 5.0;
 const ADDED_PER_MINUTE: f64 = 300.0;
@@ -33,11 +36,13 @@ const PROVISION: [&str; 2] = [
     "the queue grows, on the mean, too, and deletes unread what gets too old: provisioned pollers",
 ];
 
-/// Of which the bill can be beyond: the lease of an invocation, a time in which nothing succeeds, and the first minutes of a table.
-const NOT_OF_THE_RATE: [&str; 3] = [TIMEOUT, ALL_HIDDEN, NEW_TABLE];
+/// Of which the bill can be beyond: the lease of an invocation, a time in which nothing succeeds, the first minutes of a table, and what is
+/// reserved, used or not.
+const NOT_OF_THE_RATE: [&str; 4] = [TIMEOUT, ALL_HIDDEN, NEW_TABLE, RESERVATIONS];
 const TIMEOUT: &str = "seconds of an invocation, Timeout";
 const ALL_HIDDEN: &str = "in flight while nothing succeeds";
 const NEW_TABLE: &str = "write units a second, new table";
+const RESERVATIONS: &str = "reserved, of the account's invocations";
 
 /// Requests a second of each kind to a FIFO queue without high throughput.
 const FIFO_A_SECOND: f64 = 300.0;
@@ -86,19 +91,19 @@ pub(crate) fn limits(deployed: &Deployed, load: &Load, guarantee: Guarantee, sto
         add("requests a second of a kind, FIFO", most, FIFO_A_SECOND, "throttled: high throughput mode, by group");
     }
     if let Records::Tables(tables) = &deployed.records {
-        limits.extend(of_table(tables, store, units(load, guarantee, batches.fill)));
+        limits.extend(of_table(tables, store, units(tables, load, guarantee, batches.fill)));
     }
     limits.sort_by(|a, b| b.share().total_cmp(&a.share()));
     limits
 }
 
-/// Returns what the busiest second asks of a table, in batches of `fill`.
-fn units(load: &Load, guarantee: Guarantee, fill: f64) -> Units {
-    let (Units { writes, reads }, peak) = (Units::a_second(guarantee, load, fill), load.traffic.peak);
-    Units { writes: writes * peak, reads: reads * peak }
+/// Returns what the busiest second asks of each of these tables, in batches of `fill`.
+fn units(tables: &Tables, load: &Load, guarantee: Guarantee, fill: f64) -> Units {
+    let (Units { writes, reads }, share) = (Units::a_second(guarantee, load, fill), load.traffic.peak / tables.count());
+    Units { writes: writes * share, reads: reads * share }
 }
 
-/// Returns the limits of a table of which so many units a second are needed.
+/// Returns the limits of each of these tables, of which so many units a second are needed.
 fn of_table(tables: &Tables, store: Store, Units { writes, reads }: Units) -> Vec<Limit> {
     let mut limits = Vec::new();
     let mut add = |what, needed, limit, then| limits.push(Limit { what, needed, limit, then });
@@ -111,7 +116,7 @@ fn of_table(tables: &Tables, store: Store, Units { writes, reads }: Units) -> Ve
                     add(
                         "write units a second, as set",
                         writes,
-                        most,
+                        most / tables.count(),
                         "throttled: a higher MaxWriteRequestUnits, or none",
                     );
                 }
@@ -120,8 +125,8 @@ fn of_table(tables: &Tables, store: Store, Units { writes, reads }: Units) -> Ve
         }
         Store::Fixed { writes: fixed_writes, reads: fixed_reads } => {
             let then = "throttled once five minutes of unused units are gone: more, or auto scaling";
-            add("write units a second, provisioned", writes, fixed_writes, then);
-            add("read units a second, provisioned", reads, fixed_reads, then);
+            add("write units a second, provisioned", writes, fixed_writes / tables.count(), then);
+            add("read units a second, provisioned", reads, fixed_reads / tables.count(), then);
         }
         Store::Instance(_) => {}
     }
@@ -131,7 +136,7 @@ fn of_table(tables: &Tables, store: Store, Units { writes, reads }: Units) -> Ve
 /// A limit of what several functions share, and how much of it all of them need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedLimit {
-    /// The table, or the several that are one; `None` of the account.
+    /// The table, or those to each of which it applies; `None` of the account.
     pub table: Option<String>,
     /// The limit.
     pub limit: Limit,
@@ -143,33 +148,60 @@ pub(crate) fn shared_limits(functions: &[(&Deployed, Store)], load: &Load, guara
     if functions.len() < 2 {
         return Vec::new();
     }
-    let mut tables: Vec<(&Tables, Store, Vec<Units>)> = Vec::new();
-    let (mut at_once, mut reserved) = (0.0, BTreeMap::new());
-    for (deployed, store) in functions {
-        let batches = Batches::of(deployed, load, guarantee, load.traffic.peak);
-        match deployed.function.reserved {
-            // All of it is taken from the account, used or not.
-            Some(all) => _ = reserved.insert(deployed.function_id(), all),
-            None => at_once += through_mapping(&of_mapping(deployed, load, guarantee), batches.at_once()),
-        }
-        let Records::Tables(of) = &deployed.records else { continue };
-        let units = units(load, guarantee, batches.fill);
-        // Tables whose names are not known are others.
-        match tables.iter_mut().find(|(known, ..)| !of.names.is_empty() && known.names == of.names) {
-            Some((.., all)) => all.push(units),
-            None => tables.push((of, *store, vec![units])),
-        }
-    }
-    let needed = at_once + reserved.values().sum::<f64>();
-    let mut limits = vec![SharedLimit { table: None, limit: of_account(needed) }];
-    for (of, store, all) in tables.into_iter().filter(|(.., all)| all.len() > 1) {
-        let sum = |one: fn(&Units) -> f64| all.iter().map(one).sum();
-        let units = Units { writes: sum(|one| one.writes), reads: sum(|one| one.reads) };
-        let table = Some(of.names.join(", "));
-        limits.extend(of_table(of, store, units).into_iter().map(|limit| SharedLimit { table: table.clone(), limit }));
-    }
+    let of_account = of_account_shared(functions, load, guarantee).into_iter();
+    let mut limits: Vec<_> = of_account.map(|limit| SharedLimit { table: None, limit }).collect();
+    limits.extend(of_shared_tables(functions, load, guarantee));
     limits.sort_by(|a, b| b.limit.share().total_cmp(&a.limit.share()));
     limits
+}
+
+/// Returns what limits all invocations at once of these functions: what they reserve of the account, used or not, and what is left to the
+/// others.
+fn of_account_shared(functions: &[(&Deployed, Store)], load: &Load, guarantee: Guarantee) -> Vec<Limit> {
+    let (mut others, mut reserved) = (None, BTreeMap::new());
+    for (deployed, _) in functions {
+        if let Some(all) = deployed.function.reserved {
+            reserved.insert(deployed.function_id(), all);
+            continue;
+        }
+        let at_once = Batches::of(deployed, load, guarantee, load.traffic.peak).at_once();
+        *others.get_or_insert(0.0) += through_mapping(&of_mapping(deployed, load, guarantee), at_once);
+    }
+    let reserved: f64 = reserved.values().sum();
+    let mut limits = Vec::new();
+    if reserved > 0.0 {
+        let then = "a deployment fails: raise the quota";
+        let limit = ACCOUNT_CONCURRENCY - UNRESERVED;
+        limits.push(Limit { what: RESERVATIONS, needed: reserved, limit, then });
+    }
+    limits.extend(others.map(|needed| of_account(needed, reserved)));
+    limits
+}
+
+/// Returns the limits of the tables that several of these functions write to; of tables that have the same ones, once.
+fn of_shared_tables(functions: &[(&Deployed, Store)], load: &Load, guarantee: Guarantee) -> Vec<SharedLimit> {
+    // Tables whose names are not known are others.
+    let mut by_name: BTreeMap<&str, (&Tables, Store, Vec<Units>)> = BTreeMap::new();
+    for (deployed, store) in functions {
+        let Records::Tables(of) = &deployed.records else { continue };
+        let fill = Batches::of(deployed, load, guarantee, load.traffic.peak).fill;
+        for name in &of.names {
+            let (.., all) = by_name.entry(name).or_insert_with(|| (of, *store, Vec::new()));
+            all.push(units(of, load, guarantee, fill));
+        }
+    }
+    let mut limits: Vec<(Vec<&str>, Limit)> = Vec::new();
+    for (name, (of, store, all)) in by_name.into_iter().filter(|(_, (.., all))| all.len() > 1) {
+        let sum = |one: fn(&Units) -> f64| all.iter().map(one).sum();
+        let units = Units { writes: sum(|one| one.writes), reads: sum(|one| one.reads) };
+        for limit in of_table(of, store, units) {
+            match limits.iter_mut().find(|(_, known)| *known == limit) {
+                Some((names, _)) => names.push(name),
+                None => limits.push((vec![name], limit)),
+            }
+        }
+    }
+    limits.into_iter().map(|(names, limit)| SharedLimit { table: Some(names.join(", ")), limit }).collect()
 }
 
 /// Returns the first of the limits of what functions share that lets through fewer messages than come, as [`never_enough`] does.
@@ -215,7 +247,7 @@ fn of_invocations(deployed: &Deployed, load: &Load, guarantee: Guarantee, at_onc
             limit,
             then: "throttled, receives are spent: reserve more, or set MaximumConcurrency to it",
         },
-        None => of_account(needed),
+        None => of_account(needed, 0.0),
     });
     limits
 }
@@ -246,9 +278,11 @@ fn through_mapping(limits: &[Limit], at_once: f64) -> f64 {
     limits.iter().fold(at_once, |needed, of| needed.min(of.limit))
 }
 
-const fn of_account(needed: f64) -> Limit {
-    let then = "throttled, receives are spent: raise the quota";
-    Limit { what: "invocations at once, of the account", needed, limit: ACCOUNT_CONCURRENCY, then }
+/// Returns the limit of the account, of which so many invocations at once are reserved, for functions that reserve none.
+fn of_account(needed: f64, reserved: f64) -> Limit {
+    let what = if reserved > 0.0 { "invocations at once, unreserved" } else { "invocations at once, of the account" };
+    let limit = (ACCOUNT_CONCURRENCY - reserved).max(UNRESERVED);
+    Limit { what, needed, limit, then: "throttled, receives are spent: raise the quota" }
 }
 
 /// Returns how long Lambda takes until enough invocations run at once, in seconds; 0 where provisioned pollers add them, and where

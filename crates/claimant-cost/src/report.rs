@@ -1,5 +1,7 @@
 //! All that is computed of one deployment.
 
+use std::collections::BTreeSet;
+
 use claimant_doctor::model::System;
 
 use crate::advice::{Advice, METRICS_OFF, advice};
@@ -186,11 +188,16 @@ fn set(one: &mut Deployed, load: &Load, choice: &Choice) -> Result<(), String> {
 /// Notes of functions that were asked for which of their tables others write to, which were not: their limits are without these.
 fn note_others(found: &mut [Deployed], choice: &Choice) {
     let is_chosen = |one: &Deployed| choice.functions.is_empty() || choice.functions.iter().any(|name| one.is(name));
-    let names = |one: &Deployed| if let Records::Tables(of) = &one.records { of.names.clone() } else { Vec::new() };
-    let others: Vec<_> = found.iter().filter(|one| !is_chosen(one)).map(names).collect();
+    let names = |one: &Deployed| match &one.records {
+        Records::Tables(of) if !matches!(choice.store_of(one), Store::Instance(_)) => of.names.clone(),
+        _ => Vec::new(),
+    };
+    let others = found.iter().filter(|one| !is_chosen(one));
+    let others: Vec<_> = others.map(|one| (one.function_id().to_owned(), names(one))).collect();
     for one in found.iter_mut().filter(|one| is_chosen(one)) {
         let own = names(one);
-        let count = others.iter().filter(|other| other.iter().any(|name| own.contains(name))).count();
+        let sharing = others.iter().filter(|(_, other)| other.iter().any(|name| own.contains(name)));
+        let count = sharing.map(|(function, _)| function).collect::<BTreeSet<_>>().len();
         if count > 0 {
             let table = own.join(", ");
             one.assumed.push(format!("the limits of {table}: without the writes of the others that use it ({count})"));

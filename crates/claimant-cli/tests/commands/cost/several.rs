@@ -136,4 +136,74 @@ fn the_limits_of_a_table_are_those_of_all_that_write_to_it() {
     let note = "the limits of x: without the writes of the others that use it (1)";
     assert!(one["functions"][0]["assumed"].to_string().contains(note), "{one}");
     assert!(!both.to_string().contains("without the writes of the others"), "{both}");
+    // In an instance the functions share no table.
+    let instance = as_json(&["--function", "A", "--store", "database"]);
+    assert!(!instance.to_string().contains("without the writes"), "{instance}");
+    // What reads two queues is one function.
+    let event = "In: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn, BatchSize: 1}}";
+    let (a, b) = TWO.split_once("  B:").unwrap();
+    let queues = format!("{a}  B:{}", b.replace(event, &format!("{event}, Other: {}", &event["In: ".len()..])));
+    let template = file("queues-of-one.yaml", &queues);
+    let one = json(&["--template", &template, "--per-day", "1000", "--parameter", "Env=prod", "--function", "A"]);
+    assert!(one["functions"][0]["assumed"].to_string().contains(note), "{one}");
+}
+
+/// Each table has its share of the keys, whatever the order of the names.
+#[test]
+fn a_table_of_several_has_the_writes_of_all_that_name_it() {
+    let of = |a: &str, b: &str| {
+        let (first, second) = TWO.split_once("  B:").unwrap();
+        let named =
+            |part: &str, tables: &str| part.replace("CLAIMANT_TABLE: x", &format!("CLAIMANT_TABLE: '{tables}'"));
+        let template = file("overlap.yaml", &format!("{}  B:{}", named(first, a), named(second, b)));
+        let bill = json(&["--template", &template, "--per-day", "1200000000", "--parameter", "Env=prod"]);
+        let limits = bill["limits"].as_array().unwrap().clone().into_iter();
+        let limits = limits.filter(|limit| limit["what"] == "write units a second, of a table");
+        let limits =
+            limits.map(|limit| (limit["table"].as_str().unwrap().to_owned(), limit["needed"].as_f64().unwrap()));
+        (limits.collect::<Vec<_>>(), bill["never_enough"].clone())
+    };
+    let (one, over) = of("x", "x");
+    assert_eq!((one.len(), over), (1, "write units a second, of a table".into()));
+    let (all, about) = (one[0].1, |one: f64, other: f64| (one / other - 1.0).abs() < 1e-6);
+    let (two, over) = of("x,y", "y,x");
+    assert!(two.len() == 1 && two[0].0 == "x, y" && about(two[0].1, all / 2.0), "{two:?} of {all}");
+    assert_ne!(over, "write units a second, of a table", "two tables take it");
+    let (overlapping, _) = of("x,y", "y,z");
+    assert!(overlapping.len() == 1 && overlapping[0].0 == "y" && about(overlapping[0].1, all / 2.0), "{overlapping:?}");
+    let (unequal, _) = of("x", "x,y");
+    assert!(unequal.len() == 1 && unequal[0].0 == "x" && about(unequal[0].1, all * 0.75), "{unequal:?}");
+}
+
+/// What is reserved is taken from the account, used or not: no message needs it.
+#[test]
+fn reservations_are_no_limit_of_the_rate() {
+    let of = |a: Option<u32>, b: Option<u32>, more: &[&str]| {
+        let (first, second) = TWO.split_once("  B:").unwrap();
+        let reserved = |part: &str, reserved: Option<u32>| {
+            let setting = reserved.map_or(String::new(), |all| format!("\n      ReservedConcurrentExecutions: {all}"));
+            part.replace("Timeout: 30", &format!("Timeout: 30{setting}"))
+        };
+        let template = file("reserved.yaml", &format!("{}  B:{}", reserved(first, a), reserved(second, b)));
+        let bill = json(&[&["--template", &template, "--parameter", "Env=prod"], more].concat());
+        let limits = bill["limits"].as_array().unwrap().clone().into_iter();
+        let limits = limits.filter(|limit| limit["table"].is_null());
+        let of = |limit: &Value, name: &str| limit[name].as_f64().unwrap();
+        let limits =
+            limits.map(|one| (one["what"].as_str().unwrap().to_owned(), of(&one, "needed"), of(&one, "limit")));
+        (limits.collect::<Vec<_>>(), bill["never_enough"].clone())
+    };
+    let (limits, over) = of(Some(600), Some(600), &["--per-day", "1"]);
+    assert_eq!(limits, [("reserved, of the account's invocations".to_owned(), 1_200.0, 900.0)]);
+    assert_eq!(over, Value::Null, "one message a day");
+    // The other one has what is left of the account.
+    let busy = ["--per-second", "300", "--handler-ms", "1000"];
+    let (limits, over) = of(Some(800), None, &busy);
+    let unreserved = limits.iter().find(|limit| limit.0 == "invocations at once, unreserved").unwrap();
+    assert!(unreserved.1 > 200.0 && (unreserved.2 - 200.0).abs() < 1e-9, "{limits:?}");
+    assert_eq!(over, "invocations at once, unreserved");
+    // Where more than all of it is reserved, the account has more.
+    let (limits, over) = of(Some(1_100), None, &["--per-day", "1"]);
+    assert!(limits.iter().any(|limit| limit.0.ends_with("unreserved") && (limit.2 - 100.0).abs() < 1e-9), "{limits:?}");
+    assert_eq!((over, of(None, None, &busy).1), (Value::Null, Value::Null));
 }
