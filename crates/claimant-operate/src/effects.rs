@@ -64,15 +64,27 @@ pub struct Effect {
     pub what: String,
 }
 
+/// Of more functions, the others are counted.
+const NAMED_MAX: usize = 3;
+
 impl Kind {
-    /// Returns whose they are, in words: the function, or how many functions it may be; nothing where none is known.
+    /// Returns whose they are, in words: the function, or those of which it may be one, up to three by name; nothing where none is known.
     #[must_use]
     pub fn of_in_words(&self) -> Option<String> {
-        match self.functions.as_slice() {
-            [] => None,
-            [one] => Some(one.clone()),
-            several => Some(format!("{} functions", several.len())),
+        let (named, others) = self.functions.split_at(self.functions.len().min(NAMED_MAX));
+        match (named, others.len()) {
+            ([], _) => None,
+            ([one], _) => Some(one.clone()),
+            ([first @ .., last], 0) => Some(format!("{} or {last}", first.join(", "))),
+            (named, 1) => Some(format!("{} or 1 other", named.join(", "))),
+            (named, others) => Some(format!("{} or {others} others", named.join(", "))),
         }
+    }
+
+    /// Returns what they are and whose, in words, which no other kind has: `rows of audit`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        self.of_in_words().map_or_else(|| self.name.clone(), |of| format!("{} of {of}", self.name))
     }
 }
 
@@ -105,12 +117,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_function_is_named_where_it_may_be_another() {
+    fn the_functions_are_named_that_it_may_be() {
         let of = |names: &[&str]| {
             let functions = names.iter().map(|name| (*name).to_owned()).collect();
             Kind { functions, ..Kind::default() }.of_in_words()
         };
         assert_eq!(of(&[]), None);
-        assert_eq!((of(&["a"]).as_deref(), of(&["a", "b"]).as_deref()), (Some("a"), Some("2 functions")));
+        for (names, words) in [
+            (&["a"][..], "a"),
+            (&["a", "b"], "a or b"),
+            (&["a", "b", "c"], "a, b or c"),
+            (&["a", "b", "c", "d"], "a, b, c or 1 other"),
+            (&["a", "b", "c", "d", "e"], "a, b, c or 2 others"),
+        ] {
+            assert_eq!(of(names).as_deref(), Some(words));
+        }
+        let rows = |functions| Kind { name: "rows".to_owned(), functions, ..Kind::default() }.in_words();
+        assert_eq!((rows(vec![]), rows(vec!["a".to_owned()])), ("rows".to_owned(), "rows of a".to_owned()));
     }
 }

@@ -1,7 +1,7 @@
 //! `claimant effects`: what the functions of a local cloud have done.
 
 use claimant_core::Error;
-use claimant_operate::effects::Effects;
+use claimant_operate::effects::{Effects, Kind};
 use claimant_operate::text::{harmless, typed};
 use serde_json::json;
 
@@ -37,7 +37,9 @@ fn ended(effects: &Effects) -> Result<Ended, Error> {
     let unknown = effects.kinds.iter().find(|kind| kind.problem.is_some());
     match unknown {
         _ if effects.repeated() > 0 => Ok(Ended::WithFaults),
-        Some(kind) => Err(Error::new(format!("it is not known whether there are {} that were done twice", kind.name))),
+        Some(kind) => {
+            Err(Error::new(format!("it is not known whether there are {} that were done twice", kind.in_words())))
+        }
         None => Ok(Ended::Well),
     }
 }
@@ -62,22 +64,37 @@ fn print(effects: &Effects) {
         ]);
     }
     table.lines().iter().for_each(say);
-    for kind in &effects.kinds {
-        for repeated in &kind.repeated {
-            let what = harmless(&repeated.what.join("; "));
-            say(format!("{} of {}: {} times: {what}", kind.name, typed(&repeated.key), repeated.times));
-        }
-        if let Some(problem) = &kind.problem {
-            say(format!("{}: not known: {}", kind.name, harmless(problem)));
-        }
-    }
+    effects.kinds.iter().flat_map(below).for_each(say);
+}
+
+/// Returns what is said of a kind below the table: what was done more than once, or why that is not known.
+fn below(kind: &Kind) -> Vec<String> {
+    let of = harmless(&kind.in_words());
+    let repeated = kind.repeated.iter().map(|repeated| {
+        let (key, times, what) = (typed(&repeated.key), repeated.times, harmless(&repeated.what.join("; ")));
+        format!("{of}, key {key}: {times} times: {what}")
+    });
+    repeated.chain(kind.problem.iter().map(|problem| format!("{of}: not known: {}", harmless(problem)))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use claimant_operate::effects::Kind;
+    use claimant_operate::effects::Repeated;
 
     use super::*;
+
+    /// Functions with tables of their own have effects of one name.
+    #[test]
+    fn whose_effects_are_meant_is_said() {
+        let repeated = vec![Repeated { key: "k".to_owned(), times: 2, what: vec!["x".to_owned(), "y".to_owned()] }];
+        let kind = Kind { name: "rows".to_owned(), functions: vec!["A".to_owned(), "B".to_owned()], ..Kind::default() };
+        let twice = Kind { repeated, ..kind.clone() };
+        assert_eq!(below(&twice), ["rows of A or B, key k: 2 times: x; y"]);
+        let unknown = Kind { problem: Some("no table".to_owned()), ..kind };
+        assert_eq!(below(&unknown), ["rows of A or B: not known: no table"]);
+        let error = ended(&Effects { kinds: vec![unknown] }).unwrap_err().to_string();
+        assert!(error.contains("whether there are rows of A or B that"), "{error}");
+    }
 
     #[test]
     fn what_is_not_known_is_not_well() {

@@ -97,7 +97,7 @@ fn alarm(effects: &Effects) -> Markup {
                 @for kind in &effects.kinds {
                     @for repeated in &kind.repeated {
                         li {
-                            strong { (text::grouped(repeated.times)) " " (kind.name) } " of " (key(&repeated.key)) ": "
+                            strong { (text::grouped(repeated.times)) " " (kind.in_words()) } ", key " (key(&repeated.key)) ": "
                             (repeated.what.join("; "))
                         }
                     }
@@ -131,8 +131,8 @@ fn latest(kind: &Kind) -> Markup {
     let some = if kind.total > LATEST as u64 { "The latest " } else { "All " };
     html! {
         section {
-            h2 { (some) (kind.name) }
-            (table(&kind.name, &columns, kind.latest.iter().take(LATEST).map(row)))
+            h2 { (some) (kind.in_words()) }
+            (table(&kind.in_words(), &columns, kind.latest.iter().take(LATEST).map(row)))
         }
     }
 }
@@ -143,4 +143,30 @@ fn key(key: &str) -> Markup {
         return html! { span .soft.small { "no key" } };
     }
     html! { a .id href={ "/messages?text=" (text::encoded(key)) } { (typed(key)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use claimant_operate::effects::Repeated;
+
+    use super::*;
+
+    /// Functions with tables of their own have effects of one name.
+    #[test]
+    fn whose_effects_are_meant_is_said() {
+        let repeated = vec![Repeated { key: "k".to_owned(), times: 2, what: vec!["x".to_owned(), "y".to_owned()] }];
+        let kind = |functions: &[&str]| Kind {
+            name: "rows".to_owned(),
+            functions: functions.iter().map(|name| (*name).to_owned()).collect(),
+            total: 2,
+            repeated_keys: 1,
+            repeated: repeated.clone(),
+            ..Kind::default()
+        };
+        let page = Done(Effects { kinds: vec![kind(&["A", "B"]), kind(&["C"])] }).live().into_string();
+        for of in ["A or B", "C"] {
+            let shown = [format!("<strong>2 rows of {of}</strong>, key "), format!("<h2>All rows of {of}</h2>")];
+            shown.iter().for_each(|shown| assert!(page.contains(shown), "{shown} is not in {page}"));
+        }
+    }
 }

@@ -41,8 +41,8 @@ impl Sample for Audit {
         "rows"
     }
 
-    fn kept_in(&self) -> Option<&'static str> {
-        Some(KEPT_IN)
+    fn kept_in(&self) -> &'static [&'static str] {
+        &[KEPT_IN]
     }
 
     fn all_well(&self, _: &FunctionSpec) -> &'static str {

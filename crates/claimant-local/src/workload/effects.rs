@@ -57,10 +57,11 @@ async fn effects(services: &Services, functions: &[FunctionSpec]) -> Value {
     json!({ "kinds": kinds })
 }
 
-/// Returns functions of a sample, those together that keep their effects in the same table or database.
+/// Returns functions of a sample, those together that keep their effects in the same tables or database.
 fn by_place<'a>(sample: &dyn Sample, functions: Vec<&'a FunctionSpec>) -> Vec<Vec<&'a FunctionSpec>> {
-    let place =
-        |function: &FunctionSpec| sample.kept_in().and_then(|variable| function.environment.get(variable).cloned());
+    let place = |function: &FunctionSpec| -> Vec<_> {
+        sample.kept_in().iter().map(|variable| function.environment.get(*variable).cloned()).collect()
+    };
     let mut places: Vec<Vec<&FunctionSpec>> = Vec::new();
     for function in functions {
         match places.iter_mut().find(|same| same.first().is_some_and(|first| place(first) == place(function))) {
@@ -116,6 +117,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::audit::Audit;
+    use super::super::gift_cards::GiftCards;
     use super::super::orders::Orders;
     use super::*;
     use crate::dynamodb::DynamoDb;
@@ -173,7 +175,9 @@ mod tests {
     fn effects_are_of_all_functions_that_may_have_had_them() {
         let function = |name: &str, table: &str| FunctionSpec {
             name: name.to_owned(),
-            environment: [("AUDIT_TABLE".to_owned(), table.to_owned())].into(),
+            environment: [("AUDIT_TABLE", table), ("GIFT_CARD_TABLE", table), ("GIFT_CARD_LEDGER_TABLE", "one")]
+                .map(|(variable, table)| (variable.to_owned(), table.to_owned()))
+                .into(),
             logical_id: name.to_owned(),
             binary: "audit".to_owned(),
             code: CodeSpec::default(),
@@ -190,6 +194,7 @@ mod tests {
             places.iter().map(|same| same.iter().map(|one| &*one.name).collect::<String>()).collect::<Vec<_>>()
         };
         assert_eq!((of(&Audit), of(&Orders)), (vec!["AC".to_owned(), "B".to_owned()], vec!["ABC".to_owned()]));
+        assert_eq!(of(&GiftCards), of(&Audit), "of one ledger, but of other cards");
         assert_eq!(kind("mails", &all, Ok(Seen::default()))["functions"], json!(["A", "B", "C"]));
     }
 }

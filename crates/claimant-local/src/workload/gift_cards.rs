@@ -12,8 +12,9 @@ use crate::stack::FunctionSpec;
 /// One order in this many is refused.
 const ORDERS_PER_REFUSED: u32 = 20;
 
-/// The variable that names where a function keeps them.
-const KEPT_IN: &str = "GIFT_CARD_LEDGER_TABLE";
+/// The variables that name where a function keeps them.
+const CARDS: &str = "GIFT_CARD_TABLE";
+const LEDGER: &str = "GIFT_CARD_LEDGER_TABLE";
 
 /// The sample for `gift-card`.
 pub(super) struct GiftCards;
@@ -27,8 +28,8 @@ impl Sample for GiftCards {
         "cards"
     }
 
-    fn kept_in(&self) -> Option<&'static str> {
-        Some(KEPT_IN)
+    fn kept_in(&self) -> &'static [&'static str] {
+        &[CARDS, LEDGER]
     }
 
     fn all_well(&self, _: &FunctionSpec) -> &'static str {
@@ -42,8 +43,8 @@ impl Sample for GiftCards {
     /// Every card, with the amount that the ledger says of its order; and every entry without a card.
     fn look<'a>(&'a self, services: &'a Services, function: &'a FunctionSpec) -> Look<'a> {
         Box::pin(async move {
-            let cards = services.dynamodb.items(variable_of(function, "GIFT_CARD_TABLE")?)?;
-            let ledger = services.dynamodb.items(variable_of(function, KEPT_IN)?)?;
+            let cards = services.dynamodb.items(variable_of(function, CARDS)?)?;
+            let ledger = services.dynamodb.items(variable_of(function, LEDGER)?)?;
             let names = |item: &crate::dynamodb::Item| {
                 Some((item.text("order_id")?.to_owned(), item.text("card_id")?.to_owned()))
             };

@@ -20,9 +20,9 @@ pub(super) trait Sample: Sync {
     /// What its effects are called, in the plural.
     fn effects(&self) -> &'static str;
 
-    /// The variable of a function that names where its effects are kept; none where those of all functions are in one place.
-    fn kept_in(&self) -> Option<&'static str> {
-        None
+    /// The variables of a function that name where its effects are kept; none where those of all functions are in one place.
+    fn kept_in(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// What is said when nothing is wrong.
