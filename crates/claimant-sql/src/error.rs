@@ -63,7 +63,7 @@ impl Table {
     /// Returns the rights that a refused user needs.
     pub(crate) fn rights(&self) -> String {
         if self.is_migrated {
-            return "Who migrates has to be allowed to create tables (in PostgreSQL CREATE on the first schema of search_path), and to \
+            return "Who migrates has to be allowed to create tables (in PostgreSQL USAGE and CREATE on the first schema of search_path), and to \
                     change those that are there (in PostgreSQL to own them)"
                 .to_owned();
         }

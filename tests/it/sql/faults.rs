@@ -329,8 +329,8 @@ async fn who_may_not_migrate_or_does_not_find_the_table_is_told_so() {
         let (mut party, name) = (database.party().await, database.name());
         let make = match &database {
             Database::Postgres(_) => {
-                "CREATE ROLE only_connects LOGIN PASSWORD 'claimant'; CREATE SCHEMA elsewhere; \
-                 GRANT USAGE, CREATE ON SCHEMA elsewhere TO only_connects"
+                "CREATE ROLE only_connects LOGIN PASSWORD 'claimant'; CREATE SCHEMA elsewhere; CREATE SCHEMA closed; \
+                 GRANT USAGE, CREATE ON SCHEMA elsewhere TO only_connects; GRANT CREATE ON SCHEMA closed TO only_connects"
             }
             Database::MariaDb(_) => {
                 "CREATE USER only_connects@'%' IDENTIFIED BY 'claimant'; CREATE TABLE open (id int); \
@@ -345,6 +345,12 @@ async fn who_may_not_migrate_or_does_not_find_the_table_is_told_so() {
         let text = error.to_string();
         assert!(text.contains("has to be allowed to create tables") && !text.contains("INSERT"), "{name}: {text}");
         if let Database::Postgres(_) = database {
+            let store = database.store_at(&format!("{url}?options[search_path]=closed"), 1).await;
+            let error = store.migrate().await.unwrap_err();
+            assert!(
+                error.kind() == StoreErrorKind::Denied && error.to_string().contains("USAGE and CREATE"),
+                "{error}"
+            );
             let store = database.store_at(&format!("{url}?options[search_path]=elsewhere"), 1).await;
             let call = Call { within: WITHIN, meter: &Meter::default() };
             let error = store.records().size(call).await.unwrap_err();

@@ -34,6 +34,10 @@ fn meaning(code: &str, message: &str, table: &Table) -> Meaning {
         }
         "25P03" => Meaning::of(Unreachable, ": the transaction was idle for too long"),
         "25P04" => Meaning::of(Unreachable, ": the connection has a transaction_timeout, which has to be 0"),
+        // Of a search_path, the schemas that the user may not use count as missing.
+        "3F000" if table.is_migrated => {
+            Meaning::of(Denied, format!(": search_path names none that is there and may be used. {}", table.rights()))
+        }
         "3D000" | "3F000" => Meaning::of(Misconfigured, ". Create it, or name the one that exists"),
         "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
         // One that another client has prepared, with other parameters.

@@ -118,7 +118,8 @@ impl PostgresStore {
     }
 
     /// Creates a store on the caller's pool. Make that with [`pool_options`](Self::pool_options), or set its connections up
-    /// as they do: with a `lock_timeout` of about a second, a `statement_timeout` of a few, no `transaction_timeout`, and READ COMMITTED.
+    /// as they do: with a `lock_timeout` of about a second, a `statement_timeout` of a few, no `transaction_timeout`, READ COMMITTED, a
+    /// `synchronous_commit` other than `off`, and a `plan_cache_mode` other than `force_generic_plan`.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self { pool }
