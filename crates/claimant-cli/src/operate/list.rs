@@ -47,7 +47,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     older_than: Option<Duration>,
 
-    /// Only records with this text in their key, error or note
+    /// Only records with this text in their key, error or note, or in the id of the message that claimed them last
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 
@@ -142,7 +142,7 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
     Ok(Ended::Well)
 }
 
-/// One store's list, as far as it was read before Ctrl-C; `None` where its price was not accepted.
+/// One store's list, as far as it was read before Ctrl-C or SIGTERM; `None` where its price was not accepted.
 async fn list(store: &OpenStore, query: &Query, (options, stop): (&List, &Stop)) -> Result<Option<Listed>, Error> {
     let cost = store.keys.cost().await?;
     let told = format!("{}: this {}.", store.name, cost.in_words());

@@ -414,10 +414,13 @@ fn a_list_that_finds_nothing_says_what_it_looked_for() {
     for (filter, says) in [
         (&["failed", "running"][..], "No key is failed or running. Records read: "),
         (&["failed", "--consumer", "oder"], "No key of oder is failed. Records read: "),
-        (&["failed", "--text", "a\u{7}b"], "No key with a\\u{7}b in its id, error or note is failed. Records read: "),
+        (
+            &["failed", "--text", "a\u{7}b"],
+            "No key with a\\u{7}b in its id, error, note or message id is failed. Records read: ",
+        ),
         (
             &["completed", "--consumer", "oder", "--text", "x"],
-            "No key of oder with x in its id, error or note is completed. Records read: ",
+            "No key of oder with x in its id, error, note or message id is completed. Records read: ",
         ),
     ] {
         let (code, out, err) = server.claimant(&[&["list", "--table", "locks"], filter].concat());

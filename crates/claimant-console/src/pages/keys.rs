@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use claimant_core::protocol::runs;
 use claimant_core::{ConsumerName, Error, State as KeyState};
-use claimant_operate::keys::{Found, Inspection, Keys, Query, ReadOn, record_json};
+use claimant_operate::keys::{Found, Inspection, Keys, Listed, Query, ReadOn, record_json};
 use claimant_operate::open::find_meant;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
@@ -131,21 +131,31 @@ struct Onward {
     looked_at: u64,
     /// Of each store; `None` where all of it was read.
     stores: Vec<Option<ReadOn>>,
+    /// How many records of each store claimant did not write, until then.
+    foreign: Vec<u64>,
 }
 
 async fn read(console: &Console, query: &Query, from: Option<&str>, list: &mut KeyList) -> Result<(), Error> {
     let stores = console.stores().await?;
-    let begin = || Onward { looked_at: 0, stores: vec![Some(ReadOn::default()); stores.len()] };
-    let given = from.map(|text| serde_json::from_str(text).ok().filter(|on: &Onward| on.stores.len() == stores.len()));
+    let count = stores.len();
+    let begin = || Onward { looked_at: 0, stores: vec![Some(ReadOn::default()); count], foreign: vec![0; count] };
+    let is_of_these = |on: &Onward| on.stores.len() == count && on.foreign.len() == count;
+    let given = from.map(|text| serde_json::from_str(text).ok().filter(is_of_these));
     let unknown = || Error::invalid("from is none that a page of this list has given: leave it out");
     let mut onward = given.unwrap_or_else(|| Some(begin())).ok_or_else(unknown)?;
-    for (store, on) in stores.iter().zip(&mut onward.stores) {
-        let Some(from) = on.take() else { continue };
+    for ((store, on), foreign) in stores.iter().zip(&mut onward.stores).zip(&mut onward.foreign) {
+        let left_out = |listed: &Listed| Some(format!("{}: {}", store.name, listed.left_out_in_words()?));
+        let Some(from) = on.take() else {
+            list.unknown.extend(left_out(&Listed { foreign: *foreign, ..Listed::default() }));
+            continue;
+        };
         let query = Query { limit: SHOWN_MAX - list.found.len(), ..query.clone() };
-        let (listed, next) = store.keys.list_some(&query, LOOKED_AT_MAX, from).await?;
+        let (mut listed, next) = store.keys.list_some(&query, LOOKED_AT_MAX, from).await?;
         onward.looked_at = onward.looked_at.saturating_add(listed.looked_at);
+        *foreign = foreign.saturating_add(listed.foreign);
+        listed.foreign = *foreign;
         if !listed.found.is_empty() {
-            list.unknown.extend(listed.left_out_in_words().map(|left_out| format!("{}: {left_out}", store.name)));
+            list.unknown.extend(left_out(&listed));
         } else if let Err(why) = store.check_known(&listed).await {
             list.unknown.push(sentence(&why.to_string()));
         }

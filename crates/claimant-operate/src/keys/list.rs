@@ -65,7 +65,7 @@ pub struct Progress {
 }
 
 /// A list.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// The records, those first that were not written for the longest time.
     pub found: Vec<Found>,
@@ -105,7 +105,7 @@ impl Query {
     pub fn none_in_words(&self) -> String {
         let of = self.consumer.as_ref().map_or_else(String::new, |consumer| format!(" of {consumer}"));
         let with = self.text.as_ref();
-        let with = with.map_or_else(String::new, |text| format!(" with {text} in its id, error or note"));
+        let with = with.map_or_else(String::new, |text| format!(" with {text} in its id, error, note or message id"));
         let states: Vec<_> = self.states.iter().map(|state| state.as_str()).collect();
         let (last, others) = states.split_last().unwrap_or((&"there", &[]));
         let states = if others.is_empty() { (*last).to_owned() } else { format!("{} or {last}", others.join(", ")) };
@@ -222,7 +222,7 @@ impl Keys {
     }
 
     /// Lists among some records only: reads one page after the other, until so many records were read or the limit is reached. Returns
-    /// where the list goes on, too; `None` at its end.
+    /// where the list goes on, too; `None` at its end. A list that goes on counts no record that was counted before.
     ///
     /// # Errors
     /// When the store did not give an answer, also after a few tries, or the list does not go on there.
@@ -241,8 +241,11 @@ impl Keys {
         while looked_at < records && found.len() < query.limit {
             let Some(cursor) = from.cursors.first() else { break };
             let page = self.page(&filter, &Cursor::new(cursor)).await?;
-            looked_at += page.looked_at;
-            foreign += page.foreign;
+            // What is read again, for those that were not listed yet, was counted.
+            if from.listed == 0 {
+                looked_at += page.looked_at;
+                foreign += page.foreign;
+            }
             let mut meant = page.records.into_iter().filter(|(id, record)| query.wants(id, record)).skip(from.listed);
             let room = query.limit - found.len();
             found.extend(meant.by_ref().take(room));
