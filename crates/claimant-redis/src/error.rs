@@ -3,7 +3,7 @@
 use claimant_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 
-const LOGIN_REFUSED: &str = "user and password were refused. Are those in the URL right?";
+const LOGIN_REFUSED: &str = "user and password were not accepted. Are those in the URL right?";
 
 /// How the client begins an error of its first `SELECT`, whose code it drops.
 const NO_DATABASE: &str = "Redis server refused to switch database";
@@ -13,8 +13,7 @@ const NO_DATABASE: &str = "Redis server refused to switch database";
 /// Of the server's error only the code is shown: its text can quote the arguments of a command.
 pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
     let (kind, what) = match error.kind() {
-        ErrorKind::Io if is_login_refused(error) => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
-        ErrorKind::AuthenticationFailed => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
+        _ if is_login_refused(error) => (StoreErrorKind::Denied, LOGIN_REFUSED.into()),
         ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => (
             StoreErrorKind::Unreachable,
             // A server with as many clients as it takes closes the connection before the client reads why.
@@ -33,7 +32,7 @@ pub(crate) fn store_error(error: &RedisError, in_cluster: bool) -> StoreError {
         ),
         _ => (StoreErrorKind::Other, error.category().to_owned()),
     };
-    let begin = if is_answer(error) { "Redis refused it" } else { "Redis gave no answer" };
+    let begin = if is_answer(error) || is_login_refused(error) { "Redis refused it" } else { "Redis gave no answer" };
     StoreError::new(kind, format!("{begin}: {what}"))
 }
 
@@ -54,9 +53,14 @@ pub(crate) fn ends_connection(error: &RedisError) -> bool {
     code(error) == "READONLY" || error.is_io_error() || error.is_unrecoverable_error()
 }
 
-/// Returns whether a cluster's nodes refused the password, which its client reports as a failure to connect.
+/// Returns whether the server refused the user or the password. The client of a cluster reports that as a failure to connect.
 fn is_login_refused(error: &RedisError) -> bool {
-    error.detail().is_some_and(|text| text.contains("AuthenticationFailed") || text.contains("NOAUTH"))
+    let says = |text: &str| text.contains("AuthenticationFailed") || text.contains("NOAUTH");
+    match error.kind() {
+        ErrorKind::AuthenticationFailed => true,
+        ErrorKind::Io => error.detail().is_some_and(says),
+        _ => false,
+    }
 }
 
 fn refused(error: &RedisError, in_cluster: bool) -> (StoreErrorKind, String) {
@@ -179,6 +183,20 @@ mod tests {
         ] {
             let error = answered(line);
             assert_eq!(ends_connection(&error) || is_cut_off(&error), ends, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_refused_login_is_the_servers_answer() {
+        let of_cluster =
+            "Failed to create initial connections: node: Password authentication failed - AuthenticationFailed";
+        for error in [
+            RedisError::from((ErrorKind::AuthenticationFailed, "Password authentication failed")),
+            RedisError::from((ErrorKind::Io, "Failed to create initial connections", of_cluster.to_owned())),
+        ] {
+            let error = store_error(&error, false);
+            assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
+            assert!(error.to_string().contains("Redis refused it: user and password were not accepted"), "{error}");
         }
     }
 

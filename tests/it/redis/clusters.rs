@@ -20,6 +20,7 @@ async fn clusters_have_their_troubles_too() {
         let store = RedisStore::open_cluster(&url(&one, who)).unwrap();
         let error = store.claim(&request("secret-key", 0), call()).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Denied, "{who}: {error}");
+        assert!(error.to_string().contains("Redis refused it"), "{who}: {error}");
         assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
     }
     // A client that does not know of clusters is told so for half of the keys.
