@@ -150,7 +150,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
 }
 
 /// Returns the mappings that the breakers among these keys have paused: an act on a breaker's record switches none of them on. After
-/// Ctrl-C, what came of the keys does not wait for that.
+/// Ctrl-C or SIGTERM, what came of the keys does not wait for that.
 async fn still_paused(place: &Place, outcomes: &[Outcome], stop: &Stop) -> Vec<Pause> {
     let breakers: Vec<_> = outcomes.iter().filter_map(|outcome| pauses::breaker(outcome.id.as_str())).collect();
     if breakers.is_empty() {
@@ -164,7 +164,7 @@ async fn still_paused(place: &Place, outcomes: &[Outcome], stop: &Stop) -> Vec<P
     paused
 }
 
-/// Acts on the key that has one of these ids; nothing where Ctrl-C is the answer to whether to do it.
+/// Acts on the key that has one of these ids; nothing where Ctrl-C or SIGTERM is the answer to whether to do it.
 ///
 /// # Errors
 /// When it cannot be asked whether to do it.

@@ -8,7 +8,7 @@ use super::interrupt::Stop;
 use super::options::WriteOptions;
 use crate::output::lines;
 
-/// Whether to go on: `--yes`, or the answer y or yes on the terminal; `None` where Ctrl-C was the answer.
+/// Whether to go on: `--yes`, or the answer y or yes on the terminal; `None` where Ctrl-C or SIGTERM was the answer.
 ///
 /// # Errors
 /// When neither is to be had.

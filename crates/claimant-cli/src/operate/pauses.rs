@@ -5,7 +5,7 @@ use claimant_operate::text::harmless;
 
 use crate::output::note;
 
-/// What is said where Ctrl-C came before it was looked at.
+/// What is said where Ctrl-C or SIGTERM came before it was looked at.
 pub(super) const NOT_LOOKED_AT: &str = "Whether a breaker has paused the intake was not looked at";
 
 /// Returns a pause in words, with the command that ends it.

@@ -93,7 +93,7 @@ pub(super) struct Acts {
     /// What is done to each letter on the way, for the question.
     with: String,
     done: Vec<Acted>,
-    /// Whether a question was answered with no, or with Ctrl-C.
+    /// Whether a question was answered with no, or with Ctrl-C or SIGTERM.
     declined: bool,
 }
 
@@ -211,7 +211,8 @@ impl Acts {
         format!("{verb} {letters} of {}{not_known}{to}{with}{parked}{behind}?", queue.name())
     }
 
-    /// Acts on one queue: asks first, unless that is not wanted. Returns whether the queue was reached: Ctrl-C did not come first.
+    /// Acts on one queue: asks first, unless that is not wanted. Returns whether the queue was reached: neither Ctrl-C nor
+    /// SIGTERM came first.
     async fn one(
         &mut self,
         queue: &DeadLetterQueue,

@@ -20,7 +20,7 @@ pub(super) struct What<'a, A> {
 /// What was read of a queue: its name, what is kept of its letters, and how the look ended.
 pub(super) type Read<T> = (String, T, Result<(DeadLetterQueue, Report), Error>);
 
-/// Reads queues, several at a time, and shows each in their order. Those that Ctrl-C came before are noted.
+/// Reads queues, several at a time, and shows each in their order. Those that Ctrl-C or SIGTERM came before are noted.
 ///
 /// # Errors
 /// When the only one cannot be read.
