@@ -43,8 +43,8 @@ pub(super) struct Resource<'s> {
 /// All resources that may be there.
 pub(super) struct Resources<'s> {
     pub(super) all: Vec<Resource<'s>>,
-    /// By type and name, as far as that is known.
-    names: BTreeMap<(&'static str, String), Arc<str>>,
+    /// By the property that names it and the name, as far as that is known; where several have one name, conditions leave one of them.
+    names: BTreeMap<(&'static str, String), Vec<Arc<str>>>,
     kinds: BTreeMap<Arc<str>, String>,
 }
 
@@ -116,11 +116,11 @@ impl<'s> Resources<'s> {
     }
 
     fn note_name(&mut self, resource: &Resource<'_>) {
-        let Some((kind, property)) = NAMED.iter().find(|(kind, _)| *kind == resource.kind) else { return };
+        let Some(property) = named_by(&resource.kind) else { return };
         if let Fact::Known(Some(name)) = resource.properties().at(property).text()
             && !name.contains("${?}")
         {
-            self.names.insert((kind, name), Arc::clone(&resource.id));
+            self.names.entry((property, name)).or_default().push(Arc::clone(&resource.id));
         }
     }
 
@@ -188,17 +188,19 @@ impl<'s> Resources<'s> {
         }
         // A literal Region or account can be another than the stack's.
         let may_be_here = text == last || self.is_own(text);
-        let named = kinds.iter().find_map(|kind| {
-            let key = NAMED.iter().find(|(named, _)| named == kind)?.0;
-            self.names.get(&(key, last.to_owned()))
-        });
-        match named {
-            Some(id) if may_be_here => Fact::Known(Link::Here(id.to_string())),
+        let named = kinds.iter().find_map(|kind| self.names.get(&(named_by(kind)?, last.to_owned())));
+        match named.map(Vec::as_slice) {
+            Some([id]) if may_be_here => Fact::Known(Link::Here(id.to_string())),
             Some(_) => Fact::Unknown,
             None if last.contains("${") => Fact::Unknown,
             None => Fact::Known(Link::Elsewhere(text.to_owned())),
         }
     }
+}
+
+/// The property that names what is of a type.
+fn named_by(kind: &str) -> Option<&'static str> {
+    NAMED.iter().find(|(named, _)| *named == kind).map(|(_, property)| *property)
 }
 
 /// The Region of an ARN, which is empty where it has none; of a URL the parts of its host, one of which it is.

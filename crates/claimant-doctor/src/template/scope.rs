@@ -1,7 +1,8 @@
 //! CloudFormation's functions, evaluated as far as the template alone says what they come to.
 //!
 //! What only AWS knows stays in texts as a hole: `${Orders.Arn}` for an attribute of a resource, `${@Region}` for a pseudo
-//! parameter, `${?}` for anything else. What has a value that cannot be known at all is [`Fact::Unknown`].
+//! parameter, `${@Nested>StackName}` for one that each stack has of its own, `${?}` for anything else. What has a value that cannot be
+//! known at all is [`Fact::Unknown`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -125,6 +126,7 @@ impl Scope {
             return match name {
                 "NoValue" => Fact::Known(Node { line, kind: Kind::Null }),
                 "NotificationARNs" => Fact::Unknown,
+                "StackName" | "StackId" => text(line, format!("${{@{}{name}}}", self.prefix)),
                 name => text(line, self.pseudo.get(name).cloned().unwrap_or_else(|| format!("${{@{name}}}"))),
             };
         }

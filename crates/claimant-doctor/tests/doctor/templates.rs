@@ -1746,6 +1746,43 @@ fn two_mappings_of_a_queue_and_a_function_are_told_apart_by_version_and_alias() 
     }
 }
 
+/// Each nested stack has a name of its own, and what is passed down has that of the stack that passes it.
+#[test]
+fn what_is_named_by_its_stack_is_told_from_that_of_another_stack() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    let arn = |name: &str| format!("!Sub 'arn:aws:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{name}'");
+    let stack = |id: &str, dead: &str| {
+        format!(
+            "  {id}: {{Type: AWS::CloudFormation::Stack, Properties: {{TemplateURL: inner.yaml, Parameters: {{Dead: {dead}}}}}}}\n"
+        )
+    };
+    for own in ["${AWS::StackName}-orders", "${AWS::StackId}-orders"] {
+        let orders = arn(own);
+        write("inner.yaml", &format!("Parameters: {{Dead: {{Type: String}}}}
+Resources:
+  Letters: {{Type: AWS::SQS::Queue, Properties: {{RedriveAllowPolicy: {{redrivePermission: byQueue, sourceQueueArns: [{orders}]}}}}}}
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties: {{QueueName: !Sub '{own}', RedrivePolicy: {{deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}}}}
+  Others:
+    Type: AWS::SQS::Queue
+    Properties: {{QueueName: !Sub '{own}s', RedrivePolicy: {{deadLetterTargetArn: !Ref Dead, maxReceiveCount: 5}}}}
+  Work: {{Type: AWS::Lambda::Function}}
+  Mapping: {{Type: AWS::Lambda::EventSourceMapping, Properties: {{EventSourceArn: {orders}, FunctionName: !Ref Work}}}}
+"));
+        let passed = arn(&format!("{own}s"));
+        write("t.yaml", &format!("Resources:\n{}{}", stack("A", &passed), stack("B", &passed)));
+        let (system, not_looked_at) = read(&directory.path().join("t.yaml"), &Options::default()).unwrap();
+        assert_eq!(not_looked_at, [""; 0]);
+        let report = run(&system);
+        for (check, expected) in [(7, (2, 0, 2)), (8, (2, 0, 2)), (16, (2, 0, 0))] {
+            let tally = report.tallies[&check];
+            assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{check}: {report:#?}");
+        }
+    }
+}
+
 /// By names alone, which CloudFormation does not follow; what comes back is no dead letter, however long it is kept.
 #[test]
 fn dead_letters_that_come_back_are_found() {

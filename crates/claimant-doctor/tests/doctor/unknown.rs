@@ -400,6 +400,28 @@ fn what_may_not_be_there_is_looked_at_with_what_is_there_then() {
     }
 }
 
+/// Only one of them is there, which is not known; by its name, both are meant.
+#[test]
+fn of_two_queues_of_one_name_neither_is_known_to_be_meant() {
+    let queues = "  Letters:
+    Type: AWS::SQS::Queue
+    Properties:
+      RedriveAllowPolicy:
+        redrivePermission: byQueue
+        sourceQueueArns: [!Sub 'arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:orders']
+  Orders: {Type: AWS::SQS::Queue, Condition: IsAny, Properties: {QueueName: orders, RedrivePolicy: &to {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}}}
+  Late: {Type: AWS::SQS::Queue, Condition: Other, Properties: {QueueName: orders, RedrivePolicy: *to}}
+  Unused:";
+    let other = ("{IsAny:", "{Other: !Not [Condition: IsAny], IsAny:");
+    let report = read(&[other, ("  Orders:", queues)]);
+    assert_eq!(tally(&report, 8), (0, 0, 2), "{report:#?}");
+    // As one that is known to be there.
+    for condition in ["Condition: IsAny, ", "Condition: Other, "] {
+        let report = read(&[other, ("  Orders:", &queues.replace(condition, ""))]);
+        assert_eq!(tally(&report, 8), (0, 0, 2), "{condition}: {report:#?}");
+    }
+}
+
 #[test]
 fn loops_are_written_out_where_their_lists_are_known() {
     let with = |list: &str| {
