@@ -175,7 +175,8 @@ fn second(pair: &Pair<'_>) -> Answer {
 }
 
 /// What is done about two mappings of one queue and function.
-const ONE_MAPPING: &str = "remove one of the two mappings, and give the other one the filters of both";
+const ONE_MAPPING: &str =
+    "remove one of the two mappings, and give the other one the filters of both, or none if one has none";
 
 /// Whether the other one is certain to be there with the mapping, and has the same version or alias of the same function.
 fn is_second(mapping: &Mapping, other: &Mapping) -> bool {

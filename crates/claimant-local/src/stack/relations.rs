@@ -101,7 +101,7 @@ fn check_second(function: &FunctionSpec, mapping: &MappingSpec, other: &str, tem
         mapping.line,
         format!(
             "{}: {reads}: Lambda allows one event source mapping of a queue and a function; \
-             give one of them the filters of both, since a message needs to fit one filter",
+             remove one, and give the other the filters of both (a message needs to fit one filter), or none if one has none",
             mapping.logical_id
         ),
     );

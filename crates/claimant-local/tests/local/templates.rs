@@ -507,6 +507,7 @@ MORE
         let error = Stack::parse(&template.replace("MORE", more), &BTreeMap::new()).expect_err(second).to_string();
         let fault = format!(":10: {second}: reads Q, as FA does: Lambda allows one event source mapping");
         assert!(error.contains(&fault) && error.matches("\n  - ").count() == 1, "{error}");
+        assert!(error.contains("or none if one has none"), "{error}");
     }
     // It may be of an alias, which counts as another function.
     let more = "
