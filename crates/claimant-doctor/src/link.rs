@@ -1,6 +1,6 @@
 //! What a value leads to.
 
-use crate::fact::Fact;
+use crate::fact::{Fact, all};
 
 /// What something refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,13 @@ pub struct Invoked {
 }
 
 impl Invoked {
+    /// Returns whether Lambda counts both as one function: each version or alias of one is another.
+    pub(crate) fn is(&self, other: &Self) -> Fact<bool> {
+        let function = || is_same(self.function.known()?, other.function.known()?);
+        let qualifier = || Some(self.qualifier.known()? == other.qualifier.known()?);
+        all([function(), qualifier()]).into()
+    }
+
     /// Returns the function as Lambda writes it, with the alias or version as far as that is known.
     pub fn text(&self) -> String {
         let function = self.function.known().map_or("?", Link::text);
@@ -57,4 +64,10 @@ impl Invoked {
             _ => function.to_owned(),
         }
     }
+}
+
+/// Whether two links lead to one function; of a name and an ARN that has it that cannot be known.
+fn is_same(one: &Link, other: &Link) -> Option<bool> {
+    let name = |link: &Link| link.text().rsplit(':').next().map(str::to_owned);
+    if one == other { Some(true) } else { (name(one) != name(other)).then_some(false) }
 }

@@ -2,7 +2,7 @@
 
 use super::fix;
 use super::pair::Pair;
-use crate::fact::Fact;
+use crate::fact::{Fact, all};
 use crate::finding::{Answer, FINE, Level, found, together};
 use crate::model::{Function, Link, Mapping, Place, System};
 
@@ -159,15 +159,17 @@ pub(super) fn one_reader(pair: &Pair<'_>) -> Option<Answer> {
 /// Whether Lambda takes the mapping: of a queue and a function it takes one, enabled or not.
 fn second(pair: &Pair<'_>) -> Answer {
     let mapping = pair.mapping;
-    let others: Vec<_> =
-        pair.system.readers(mapping.queue.known()?).filter(|other| is_second(mapping, other)).collect();
-    let Some(other) = others.first() else { return FINE };
+    let queue = mapping.queue.known()?;
+    let is_second = |other: &&Mapping| is_second(mapping, other);
+    let Some(other) = pair.system.readers(queue).find(|other| is_second(other) == Some(true)) else {
+        return pair.system.readers(queue).all(|other| is_second(&other).is_some()).then_some(None);
+    };
     found(
         Level::Error,
         format!(
             "{} has the same queue and function, {} and {}: Lambda refuses the second mapping",
             other.place.id,
-            mapping.queue.known()?.text(),
+            queue.text(),
             mapping.invokes.text()
         ),
         ONE_MAPPING,
@@ -178,10 +180,11 @@ fn second(pair: &Pair<'_>) -> Answer {
 const ONE_MAPPING: &str =
     "remove one of the two mappings, and give the other one the filters of both, or none if one has none";
 
-/// Whether the other one is certain to be there with the mapping, and has the same version or alias of the same function.
-fn is_second(mapping: &Mapping, other: &Mapping) -> bool {
-    let is_known = other.invokes.function.known().is_some() && other.invokes.qualifier.known().is_some();
-    other.place.id != mapping.place.id && is_known && other.invokes == mapping.invokes && are_together(mapping, other)
+/// Whether the other one is there with the mapping, and invokes what it does; nothing where either cannot be known.
+fn is_second(mapping: &Mapping, other: &Mapping) -> Option<bool> {
+    let invokes_same = mapping.invokes.is(&other.invokes).known().copied();
+    let are_there = are_together(mapping, other).then_some(true);
+    all([Some(other.place.id != mapping.place.id), invokes_same, are_there])
 }
 
 fn are_together(one: &Mapping, other: &Mapping) -> bool {
@@ -205,7 +208,7 @@ fn alone(pair: &Pair<'_>) -> Answer {
     let others = pair.system.readers(queue).chain(elsewhere);
     // One that is disabled takes nothing, whether it is there or not.
     let others = others.filter(|other| other.place.id != mapping.place.id && other.enabled.known() != Some(&false));
-    let others: Vec<_> = others.filter(|other| !is_second(mapping, other)).collect();
+    let others: Vec<_> = others.filter(|other| is_second(mapping, other) != Some(true)).collect();
     let takes = |other: &&&Mapping| are_together(mapping, other) && other.enabled.known().is_some();
     let enabled: Vec<_> = others.iter().filter(takes).collect();
     if enabled.is_empty() {

@@ -6,6 +6,7 @@ use super::globals;
 use super::part::Part;
 use super::queues::QUEUE;
 use super::resources::{Resource, Resources, hole, last_part, reference};
+use super::scope::HOLE;
 use crate::fact::Fact;
 use crate::model::{Batch, Invoked, Link, Mapping, POLLERS_DEFAULT, Place, Scaling};
 
@@ -131,10 +132,12 @@ fn qualifier_of(resources: &Resources<'_>, part: &Part<'_>) -> Fact<Option<Strin
         return Fact::Known(qualifier.map(str::to_owned));
     }
     let last = last_part(function);
-    if qualifier.is_none() && !last.contains("${") {
+    let referred = reference(last);
+    // What is not known may bring one with it, and so may what is referred to.
+    if qualifier.is_none() && referred.is_none() && !last.contains(HOLE) {
         return Fact::Known(None);
     }
-    let Some((resource, attribute)) = reference(last).and_then(|(id, of)| Some((resources.get(id)?, of))) else {
+    let Some((resource, attribute)) = referred.and_then(|(id, of)| Some((resources.get(id)?, of))) else {
         return Fact::Unknown;
     };
     let is_function = FUNCTION.contains(&&*resource.kind);

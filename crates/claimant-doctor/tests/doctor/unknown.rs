@@ -422,6 +422,65 @@ fn of_two_queues_of_one_name_neither_is_known_to_be_meant() {
     }
 }
 
+/// Check 16, of a mapping and a second one: `fine` only where the second is certain not to be one of the same queue and function.
+#[test]
+fn a_second_mapping_of_a_function_is_refused_or_is_another_or_is_not_known() {
+    let second = |condition: &str, function: &str, enabled: &str| {
+        format!(
+            "  Second:
+    Type: AWS::Lambda::EventSourceMapping
+    {condition}
+    Properties: {{EventSourceArn: !GetAtt Orders.Arn, FunctionName: {function}, Enabled: {enabled}}}
+  Orders:"
+        )
+    };
+    let under = |condition: &'static str| ("  Mapping:\n", condition);
+    let (always, is_any) = (under("  Mapping:\n"), under("  Mapping:\n    Condition: IsAny\n"));
+    for (mapping, condition, function, enabled, expected) in [
+        (always, "", "!Ref Work", "true", (0, 2, 0)),
+        (always, "", "!Ref Work", "false", (0, 2, 0)),
+        (is_any, "Condition: IsAny", "!Ref Work", "true", (0, 2, 0)),
+        // They exclude each other, which is not known here.
+        (is_any, "Condition: Other", "!Ref Work", "true", (0, 0, 2)),
+        (always, "Condition: IsAny", "!Ref Work", "true", (0, 0, 2)),
+        // What is disabled is a warning of its own.
+        (is_any, "Condition: Other", "!Ref Work", "false", (0, 1, 1)),
+        (always, "Condition: IsAny", "!Ref Work", "false", (0, 1, 1)),
+        (always, "", "!Sub '${Work}:${Any}'", "false", (0, 1, 1)),
+        (always, "", "!Ref Any", "false", (0, 1, 1)),
+        // Another function, version or alias is none, whatever else is not known.
+        (always, "Condition: IsAny", "!Sub '${Work}:live'", "false", (1, 1, 0)),
+        (always, "Condition: IsAny", "other", "false", (1, 1, 0)),
+        (always, "", "!Sub '${Any}:live'", "false", (1, 1, 0)),
+        (always, "Condition: Never", "!Ref Work", "true", (1, 0, 0)),
+    ] {
+        let conditions = "{Other: !Not [Condition: IsAny], Never: !Equals [a, b], IsAny:";
+        let second = second(condition, function, enabled);
+        let report = read(&[("  Orders:", &second), ("{IsAny:", conditions), mapping]);
+        assert_eq!(tally(&report, 16), expected, "{} {second}: {report:#?}", mapping.1);
+    }
+    // A function by its ARN may be the same one as by its name.
+    let arn = "arn:aws:lambda:eu-west-1:123456789012:function:other";
+    let second = second("", arn, "false");
+    let report = read(&[("!Ref Work", "other"), ("  Orders:", &second)]);
+    assert_eq!(tally(&report, 16), (0, 1, 1), "{report:#?}");
+}
+
+/// A name without a colon has neither.
+#[test]
+fn a_function_that_is_named_by_its_stack_has_no_version_and_no_alias() {
+    for name in ["${AWS::StackName}-worker", "worker-${AWS::StackName}-1", "${AWS::StackName}"] {
+        let second = format!(
+            "  Second: {{Type: AWS::Lambda::EventSourceMapping, Properties: {{EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Sub '{name}'}}}}
+  Orders:"
+        );
+        let named = format!("{{FunctionName: !Sub '{name}', Timeout: 60");
+        let report = read(&[("  Orders:", &second), ("{Timeout: 60", &named)]);
+        let of_both: Vec<_> = report.findings.iter().filter(|finding| finding.check.number == 16).collect();
+        assert!(of_both.len() == 2 && of_both.iter().all(|one| one.level == Level::Error), "{name}: {report:#?}");
+    }
+}
+
 #[test]
 fn loops_are_written_out_where_their_lists_are_known() {
     let with = |list: &str| {
