@@ -41,7 +41,7 @@ use resources::Resources;
 ///
 /// # Errors
 /// The file cannot be read, is too long, is neither YAML nor JSON, or has no resources; or it has no parameter of a name that a value is
-/// given for, or forbids the value of one.
+/// given for, or forbids the value of one; or it, or one that is certain to be included, has resources of AWS SAM and no macro for them.
 pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Error> {
     let read = nested::scopes(path, options)?;
     nested::known(std::slice::from_ref(&read), options)?;

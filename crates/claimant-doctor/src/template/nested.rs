@@ -72,8 +72,8 @@ fn give_out(scope: &Scope) -> bool {
     is_new
 }
 
-/// Refuses values for parameters that none of these templates has, and those that `CloudFormation` refuses, given or defaults: with them
-/// there is no stack to look at.
+/// Refuses values for parameters that none of these templates has, and what `CloudFormation` refuses as a whole: values of parameters,
+/// given or defaults, and resources of AWS SAM without its macro. With them there is no stack to look at.
 pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
     let templates: Vec<_> = read.iter().filter_map(|read| read.scopes.first()).collect();
     let has = |scope: &&Scope, name: &str| scope.root.get("Parameters").is_some_and(|all| all.get(name).is_some());
@@ -85,7 +85,11 @@ pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
         }
     }
     // A stack that may not be there refuses nothing.
-    read.iter().flat_map(|read| &read.scopes).filter(|scope| scope.certain).try_for_each(allowed)
+    let mut certain = read.iter().flat_map(|read| &read.scopes).filter(|scope| scope.certain);
+    certain.try_for_each(|scope| {
+        refused(scope).map_or(Ok(()), |why| Err(Error(why)))?;
+        allowed(scope)
+    })
 }
 
 /// A parameter, the value that it has here, and whose that is.
@@ -177,7 +181,7 @@ fn macros(scope: &Scope) -> Vec<String> {
     others.map(line).collect()
 }
 
-/// Resources of AWS SAM without the macro for them: the checks read them as if it was there.
+/// Resources of AWS SAM without the macro for them. In a stack that may not be there, the checks read them as if the macro was.
 pub(super) fn refused(scope: &Scope) -> Option<String> {
     let (id, kind, node) = claimant_template::refused(&scope.root)?;
     Some(format!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use claimant_doctor::{CATALOG, Level, Options, Report, json, read, run, sarif, text};
 
 /// One error, one warning, one note and one accepted finding; a resource whose name would steer a terminal.
-const TEMPLATE: &str = "
+const TEMPLATE: &str = "Transform: AWS::Serverless-2016-10-31
 Resources:
   \"Or\\eders\":
     Type: AWS::SQS::Queue

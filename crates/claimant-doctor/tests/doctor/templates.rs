@@ -1571,7 +1571,8 @@ fn what_a_nested_stack_is_given_counts_as_the_types_say() {
     );
     write(
         "inner.yaml",
-        "Parameters: {Seconds: {Type: Number, Default: 360}, Queues: {Type: CommaDelimitedList}}
+        "Transform: AWS::Serverless-2016-10-31
+Parameters: {Seconds: {Type: Number, Default: 360}, Queues: {Type: CommaDelimitedList}}
 Resources:
   Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: !Ref Seconds}}
   Work:
@@ -1633,7 +1634,7 @@ fn what_a_nested_stack_gives_out_is_known_beside_it() {
             assert_eq!(place, Some("Queues>Q"), "{resources}: {report:#?}");
         }
     }
-    write("t.yaml", &format!("Resources:\n{queues}  F: {{{}}}\n", work("!GetAtt Queues.Outputs.Known")));
+    write("t.yaml", &format!("{sam}Resources:\n{queues}  F: {{{}}}\n", work("!GetAtt Queues.Outputs.Known")));
     let (system, _) = read(&directory.path().join("t.yaml"), &Options::default()).unwrap();
     assert_eq!(run(&system).tallies[&1].unknown, 1, "another stack's export");
 }
@@ -1644,7 +1645,8 @@ fn what_a_stack_gives_out_decides_which_others_are_there() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
     let stack = |id: &str, rest: &str| format!("  {id}: {{Type: AWS::CloudFormation::Stack, {rest}}}\n");
-    write("inner.yaml", "Resources:
+    write("inner.yaml", "Transform: AWS::Serverless-2016-10-31
+Resources:
   Q: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 30}}
   F: {Type: AWS::Serverless::Function, Properties: {Timeout: 60, Events: {E: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}}}
 ");
@@ -1885,15 +1887,34 @@ fn a_nested_stack_of_cdk_is_read_where_it_is_synthesized() {
     }
 }
 
-/// `CloudFormation` refuses the whole template; the checks read it as it is meant.
+/// `CloudFormation` refuses the whole template, and a stack that it is certain to be nested in fails with it.
 #[test]
-fn resources_of_sam_without_its_macro_are_said() {
+fn resources_of_sam_are_refused_without_its_macro() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
     let sam = "Transform: AWS::Serverless-2016-10-31\n";
-    let report = examine(&changed(GOOD, &[(sam, "")]), &in_region("eu-west-1"));
-    let [line] = &*report.not_looked_at else { panic!("{report:#?}") };
-    let says = ":55: Worker: CloudFormation refuses AWS::Serverless::Function in a template without `Transform: AWS::Serverless-2016-10-31`";
-    assert!(line.contains(says), "{line}");
-    assert!(report.findings.is_empty() && report.tallies.values().all(|tally| tally.unknown == 0), "{report:#?}");
+    let bare = write("bare.yaml", &changed(GOOD, &[(sam, "")]));
+    write("alarms.yaml", ALARMS);
+    let says = "bare.yaml:55: Worker: CloudFormation refuses AWS::Serverless::Function in a template without \
+                `Transform: AWS::Serverless-2016-10-31`: add it";
+    let error = read(&bare, &in_region("eu-west-1")).unwrap_err().to_string();
+    assert!(error.ends_with(says), "{error}");
+    let outer = |stack: &str| {
+        let head = "Parameters: {Any: {Type: String}}\nConditions: {IsAny: !Equals [!Ref Any, x]}\n";
+        write("outer.yaml", &format!("{head}Resources: {{Inner: {{Type: AWS::CloudFormation::Stack, {stack}}}}}\n"))
+    };
+    let nested = "Properties: {TemplateURL: bare.yaml}";
+    let error = read(&outer(nested), &Options::default()).unwrap_err().to_string();
+    assert!(error.ends_with(says), "{error}");
+    // Of one that may not be there, all is looked at.
+    let path = outer(&format!("Condition: IsAny, {nested}"));
+    let (system, not_looked_at) = read(&path, &Options::default()).unwrap();
+    let [line] = &*not_looked_at else { panic!("{not_looked_at:#?}") };
+    assert!(line.ends_with(says) && system.functions.len() == 1, "{line}");
 }
 
 /// `012` is 10 without quotes, 12 with them, and tools take quotes away.
