@@ -79,7 +79,7 @@ fn variables<'s>(properties: &Part<'s>) -> Variables<'s> {
 
 fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environment {
     let kinds: Vec<&str> = QUEUE.iter().chain(TABLE).copied().collect();
-    let value = |name: &str, part: &Part<'_>| match (part.text(), name) {
+    let value = |name: &str, part: &Part<'_>| match (part.variable(), name) {
         (Fact::Known(Some(text)), "CLAIMANT_TABLE" | "CLAIMANT_TABLE_BEFORE") if text.contains(',') => {
             let links = text.split(',').map(|one| resources.led_to(one.trim(), &kinds).known().cloned());
             links.collect::<Option<_>>().map(|links| Link::Several { text: text.clone(), links }).into()
@@ -106,7 +106,7 @@ const ACCOUNT: &str = "000000000000";
 
 /// The value as the function is given it; of a queue, a role or a table one of its kind: a URL, an ARN or a name.
 fn as_given(resources: &Resources<'_>, part: &Part<'_>) -> Fact<String> {
-    let Fact::Known(Some(text)) = part.text() else { return Fact::Unknown };
+    let Fact::Known(Some(text)) = part.variable() else { return Fact::Unknown };
     let Some((id, attribute)) = reference(&text) else {
         return if text.contains("${") { Fact::Unknown } else { Fact::Known(text) };
     };

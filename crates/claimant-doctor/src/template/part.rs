@@ -15,6 +15,11 @@ fn has_unknown_entries(node: &Node) -> bool {
     node.entries().iter().any(|(key, _)| &**key == MACRO || key.starts_with(LOOP))
 }
 
+/// Whether a text is a number with a zero in front, which is octal where it has no quotes, or where a tool took them away.
+fn may_be_octal(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// A value of a template.
 #[derive(Clone)]
 pub(super) struct Part<'s> {
@@ -97,9 +102,17 @@ impl<'s> Part<'s> {
         }
     }
 
-    /// The number; one with a zero in front is unknown, as it is octal where it has no quotes, or where a tool took them away.
+    /// The number; one with a zero in front is unknown.
     pub(super) fn number(&self) -> Fact<Option<u64>> {
-        self.parsed(|text| text.parse().ok().filter(|_| text == "0" || !text.starts_with('0')))
+        self.parsed(|text| text.parse().ok().filter(|_| !may_be_octal(text)))
+    }
+
+    /// The text that a function is given as a variable, as [`text`](Self::text); a number with a zero in front is unknown.
+    pub(super) fn variable(&self) -> Fact<Option<String>> {
+        match self.text() {
+            Fact::Known(Some(text)) if may_be_octal(&text) => Fact::Unknown,
+            text => text,
+        }
     }
 
     pub(super) fn number_or(&self, default: u64) -> Fact<u64> {

@@ -1926,6 +1926,13 @@ fn a_number_with_a_zero_in_front_is_not_known() {
         let tally = report.tallies[&10];
         assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{size}: {report:#?}");
     }
+    // A variable's value, too: a function reads the text as a decimal number, if that is what it is given.
+    for (count, expected) in [("06", (0, 0, 1)), ("'06'", (0, 0, 1)), ("6", (0, 1, 0)), ("5", (1, 0, 0))] {
+        let count = format!("CLAIMANT_MAX_RECEIVE_COUNT: {count}\n          CLAIMANT_TABLE:");
+        let report = examine(&changed(GOOD, &[("CLAIMANT_TABLE:", &count)]), &in_region("eu-west-1"));
+        let tally = report.tallies[&35];
+        assert_eq!((tally.fine, tally.found, tally.unknown), expected, "{count}: {report:#?}");
+    }
 }
 
 /// Only one of two mappings can be there, or the first one alone.
