@@ -8,6 +8,8 @@ mod lock;
 mod look;
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,6 +37,10 @@ pub const FILE_NAME: &str = "dynamodb.sqlite";
 pub const ITEMS_MAX: usize = 100_000;
 /// SQLite's codes `SQLITE_CORRUPT` and `SQLITE_NOTADB`.
 const DAMAGED: [i32; 2] = [11, 26];
+/// SQLite's codes `SQLITE_READONLY` and `SQLITE_CANTOPEN`.
+const CLOSED: [i32; 2] = [8, 14];
+/// How each of SQLite's files begins that is not empty.
+const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Items of a page. Without a limit, the database reads all that is left of a table for each page.
 const PAGE_MAX: usize = 1_000;
 
@@ -106,11 +112,7 @@ impl DynamoDb {
         let path =
             file.to_str().ok_or_else(|| Error::new(format!("the data directory's name must be UTF-8: {place}")))?;
         let database = Database::new(path).map_err(|e| {
-            let fix = match is_damaged(&e) {
-                true => "remove that file to start afresh, or use another data directory",
-                false => "use another data directory: one that can be written, and has a path of less than 500 bytes",
-            };
-            Error::new(format!("the embedded DynamoDB could not be opened in {place}: {fix}")).caused_by(e)
+            Error::new(format!("the embedded DynamoDB could not be opened in {place}{}", fix(&file, &e))).caused_by(e)
         })?;
         Ok(Self { database, place, _lock: Some(Arc::new(lock)) })
     }
@@ -264,14 +266,26 @@ impl DynamoDb {
     }
 }
 
-/// Whether the file was opened, and holds no database.
-fn is_damaged(error: &DynoxideError) -> bool {
-    match error {
-        // What the engine says of a file that never was one.
-        DynoxideError::InternalServerError(_) => true,
-        DynoxideError::SqliteError(e) => e.sqlite_error().is_some_and(|e| DAMAGED.contains(&(e.extended_code & 0xff))),
-        _ => false,
+/// Returns what helps where the file could not be opened; nothing where only the cause can say that, as of a database that a newer version wrote.
+fn fix(file: &Path, error: &DynoxideError) -> &'static str {
+    let code = match error {
+        DynoxideError::SqliteError(e) => e.sqlite_error().map(|e| e.extended_code & 0xff),
+        _ => None,
+    };
+    if code.is_some_and(|code| DAMAGED.contains(&code)) || is_no_database(file) {
+        ": remove that file to start afresh, or use another data directory"
+    } else if code.is_some_and(|code| CLOSED.contains(&code)) {
+        ": use another data directory: one that can be written, and has a path of less than 500 bytes"
+    } else {
+        ""
     }
+}
+
+/// Returns whether something else than a database is in the file.
+fn is_no_database(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut start));
+    read.is_ok() && !start.is_empty() && start != MAGIC
 }
 
 impl fmt::Debug for DynamoDb {
