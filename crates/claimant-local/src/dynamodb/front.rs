@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -122,9 +122,13 @@ async fn forward(engine: &Engine, mut request: Request) -> Response {
     *request.uri_mut() = uri.expect("an address and a path that was one make a URI");
     let operation = operation(request.headers()).to_owned();
     match engine.client.request(request).await {
-        Ok(response) if response.status() == StatusCode::BAD_REQUEST => {
+        // Others are passed on as they come: one that cancels a transaction can hold a hundred items.
+        Ok(response)
+            if response.status() == StatusCode::BAD_REQUEST
+                && response.body().size_hint().exact() == Some(UNKNOWN.len() as u64) =>
+        {
             let (head, body) = response.into_parts();
-            match to_bytes(Body::new(body), REQUEST_MAX_BYTES).await {
+            match to_bytes(Body::new(body), UNKNOWN.len()).await {
                 // AWS, which has the operation, would say more.
                 Ok(body) if body == UNKNOWN && !operation.is_empty() => {
                     let why = format!("the local DynamoDB has no {operation}");

@@ -5,9 +5,13 @@ use std::path::Path;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, ConditionCheck, ReturnValuesOnConditionCheckFailure, TimeToLiveStatus,
+    TransactWriteItem,
+};
 use aws_sdk_dynamodb::{Client, Config};
 use claimant_local::Error;
 use claimant_local::dynamodb::{Creation, DynamoDb, FILE_NAME, Item};
@@ -174,6 +178,21 @@ fn only_a_file_that_is_no_database_is_to_be_removed() {
     let long = (0..3).fold(directory.path().to_owned(), |path, _| path.join("x".repeat(200)));
     let fault = DynamoDb::in_directory(&long).unwrap_err().to_string();
     assert!(!fault.contains("remove") && fault.contains("less than 500 bytes"), "{fault}");
+    // Of a newer version: the file records its version behind the name of that.
+    let newer = tempfile::tempdir().unwrap();
+    drop(DynamoDb::in_directory(newer.path()).unwrap());
+    let file = newer.path().join(FILE_NAME);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let name = b"schema_version";
+    for at in name.len()..bytes.len() {
+        if bytes[..at].ends_with(name) {
+            bytes[at..].iter_mut().take_while(|byte| byte.is_ascii_digit()).for_each(|byte| *byte = b'9');
+        }
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let fault = DynamoDb::in_directory(newer.path()).unwrap_err();
+    let (says, cause) = (fault.to_string(), std::error::Error::source(&fault).unwrap().to_string());
+    assert!(says.ends_with(FILE_NAME) && cause.contains("newer version"), "{says}: {cause}");
 }
 
 /// The engine lets every page in a browser ask and read.
@@ -200,6 +219,29 @@ async fn an_operation_that_it_lacks_is_named() {
     let error = client.describe_limits().send().await.unwrap_err();
     assert_eq!(error.code(), Some("UnknownOperationException"));
     assert_eq!(error.message(), Some("the local DynamoDB has no DescribeLimits"));
+}
+
+/// A hundred items of 390 kB: more than is held here of a request.
+#[tokio::test]
+async fn an_answer_that_is_large_comes_whole_also_where_it_refuses() {
+    let dynamodb = DynamoDb::in_memory().unwrap();
+    dynamodb.create_table(&locks()).unwrap();
+    let client = client(&dynamodb).await;
+    let put = client.put_item().table_name("locks").item("id", AttributeValue::S("k".to_owned()));
+    put.item("pad", AttributeValue::S("x".repeat(390_000))).send().await.unwrap();
+    let ids = (1..100).map(|i| format!("k{i}"));
+    dynamodb.copy_items("locks", &dynamodb.items("locks").unwrap()[0], "id", ids.clone()).unwrap();
+    let checks = ids.map(|id| {
+        let check = ConditionCheck::builder().table_name("locks").key("id", AttributeValue::S(id));
+        let check = check.condition_expression("attribute_not_exists(id)");
+        let check = check.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        TransactWriteItem::builder().condition_check(check.build().unwrap()).build()
+    });
+    let refused = client.transact_write_items().set_transact_items(Some(checks.collect())).send().await.unwrap_err();
+    let refused = refused.into_service_error();
+    let TransactWriteItemsError::TransactionCanceledException(refused) = refused else { panic!("{refused}") };
+    let of = |reason: &CancellationReason| reason.item().map_or(0, |item| item["pad"].as_s().unwrap().len());
+    assert_eq!(refused.cancellation_reasons().iter().map(of).sum::<usize>(), 99 * 390_000);
 }
 
 #[tokio::test]
