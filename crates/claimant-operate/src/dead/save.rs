@@ -6,13 +6,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A new file that letters are saved in before they are discarded. What was [flushed](Write::flush) is on the disk; after an error, nothing
-/// else is in the file. Its errors name it.
+/// else is in the file, or where that could not be removed, nothing is written to it any more. Its errors name it.
 #[derive(Debug)]
 pub struct SaveFile {
     file: File,
     path: PathBuf,
     written_bytes: u64,
     flushed_bytes: u64,
+    /// It may end with a part of a letter: the next one would be joined to that.
+    is_torn: bool,
 }
 
 impl SaveFile {
@@ -29,7 +31,7 @@ impl SaveFile {
     }
 
     fn of(file: File, path: &Path) -> Self {
-        Self { file, path: path.to_owned(), written_bytes: 0, flushed_bytes: 0 }
+        Self { file, path: path.to_owned(), written_bytes: 0, flushed_bytes: 0, is_torn: false }
     }
 
     /// Returns whether nothing was written to it, as far as that is known.
@@ -37,20 +39,26 @@ impl SaveFile {
     pub fn is_empty(&self) -> bool {
         self.file.metadata().is_ok_and(|file| file.len() == 0)
     }
-}
 
-impl SaveFile {
     /// Removes what was not flushed, such as the first half of a letter on a disk that is full.
     fn undone(&mut self, error: &io::Error) -> io::Error {
-        // OK to fail: its letters are not discarded.
-        let _ = self.file.set_len(self.flushed_bytes);
+        self.is_torn = self.file.set_len(self.flushed_bytes).is_err();
         self.written_bytes = self.flushed_bytes;
         io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+    }
+
+    fn check_whole(&self) -> io::Result<()> {
+        let place = self.path.display();
+        match self.is_torn {
+            true => Err(io::Error::other(format!("{place}: an earlier failure may have left half a line at its end"))),
+            false => Ok(()),
+        }
     }
 }
 
 impl Write for SaveFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check_whole()?;
         match self.file.write(bytes) {
             Ok(written) => {
                 self.written_bytes += written as u64;
@@ -64,6 +72,7 @@ impl Write for SaveFile {
 
     /// Waits until all is on the disk. Some file systems say only then that they are full.
     fn flush(&mut self) -> io::Result<()> {
+        self.check_whole()?;
         self.file.sync_data().map_err(|error| self.undone(&error))?;
         self.flushed_bytes = self.written_bytes;
         Ok(())
@@ -81,6 +90,10 @@ mod tests {
         let mut null = opened("/dev/null");
         assert!(null.write_all(b"x").is_ok());
         assert!(null.flush().unwrap_err().to_string().starts_with("/dev/null: "));
+        // Nor can it be cut: what comes now would be joined to what failed.
+        let torn = null.write_all(b"y").unwrap_err().to_string();
+        assert!(torn.starts_with("/dev/null: ") && torn.contains("half a line"), "{torn}");
+        assert!(null.flush().is_err());
         let full = opened("/dev/full").write_all(b"x").unwrap_err();
         assert!(full.to_string().starts_with("/dev/full: "), "{full}");
 
