@@ -252,7 +252,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 fn not_here(method: &Method, what: &str) -> Response {
     let why = format!(
-        "the local S3 does not support {method} with {what}: it has PutObject, GetObject, HeadObject and DeleteObject of whole objects, by path"
+        "the local S3 does not support {method} with {what}: it has PutObject, GetObject, HeadObject and DeleteObject of single objects, by path"
     );
     refusal(StatusCode::NOT_IMPLEMENTED, "NotImplemented", &why)
 }
