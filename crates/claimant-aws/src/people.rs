@@ -29,7 +29,7 @@ const SIGN_IN_MAX: Duration = Duration::from_secs(120);
 /// After so long without credentials, a person is told what is waited for.
 const TOLD_AFTER: Duration = Duration::from_secs(6);
 
-/// The longest that is shown of what the AWS CLI said.
+/// The longest that is shown of what the SDK, a program or the AWS CLI said.
 const SAID_MAX_CHARS: usize = 300;
 
 /// For how long the AWS CLI is not asked again after it gave none.
@@ -183,19 +183,27 @@ fn exports(profile: &str) -> String {
 fn none_of_either(alone: &CredentialsError, command: &str, cli: &CredentialsError) -> String {
     let alone = told(alone);
     // The SDK names the features that it was built without.
-    let alone = if alone.contains("cargo feature") { "only the AWS CLI can sign in as it does" } else { &alone };
-    let said = told(cli);
-    let said = said.split_once("Stderr:").map_or(said.as_str(), |(_, by_cli)| by_cli);
-    // It may write its usage, too.
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_error = |line: &&str| line.to_ascii_lowercase().contains("error");
-    let said = lines.clone().find(is_error).or_else(|| lines.next_back()).unwrap_or("nothing");
-    let said: String = said.chars().take(SAID_MAX_CHARS).collect();
+    let alone = match alone.contains("cargo feature") {
+        true => "only the AWS CLI can sign in as it does".to_owned(),
+        false => {
+            said(&alone).unwrap_or_else(|| "the program that gives its credentials failed, and said nothing".to_owned())
+        }
+    };
+    let said = said(&told(cli)).unwrap_or_else(|| "nothing".to_owned());
     format!(
         "the profile has none: {alone}. The AWS CLI (version 2), which is asked where one signs in with IAM Identity Center (SSO), `aws login` or \
          MFA, gave none either (`{command}`: {said}). If the profile is of that kind, sign in with `aws sso login` or `aws login`; or set \
          AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
     )
+}
+
+/// Returns the line that says why, at most so long: where a program failed, of what that wrote. It may write its usage, too, or nothing.
+fn said(told: &str) -> Option<String> {
+    let said = told.split_once("Stderr:").map_or(told, |(_, by_program)| by_program);
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| line.to_ascii_lowercase().contains("error");
+    let line = lines.clone().find(is_error).or_else(|| lines.next_back())?;
+    Some(line.trim_end_matches('.').chars().take(SAID_MAX_CHARS).collect())
 }
 
 /// Returns what the error was made of, without what its kind says.
@@ -296,6 +304,20 @@ mod tests {
         ] {
             let said = none_of_either(&alone, "command", &CredentialsError::provider_error(cli));
             assert!(said.starts_with(begins) && said.contains(holds), "{said}");
+        }
+        // A program of the profile can write as much as it wants.
+        let long = format!("x. Stderr: {}", "é".repeat(5_000));
+        for (alone, begins) in [
+            (usage, "the profile has none: aws: error: no such subcommand:. The AWS CLI"),
+            (
+                "x. Stderr: ",
+                "the profile has none: the program that gives its credentials failed, and said nothing. The",
+            ),
+            (&long, "the profile has none: éé"),
+        ] {
+            let alone = CredentialsError::provider_error(alone.to_owned());
+            let said = none_of_either(&alone, "command", &CredentialsError::provider_error("x"));
+            assert!(said.starts_with(begins) && said.lines().count() == 1 && said.len() < 1_500, "{said}");
         }
     }
 
