@@ -53,11 +53,14 @@ fn main() -> ExitCode {
     let code = match run(command) {
         Ok(ended) => ended.into(),
         Err(e) => {
-            output::note(format_args!("error: {}", Chain(&*e)));
+            output::note_last(format_args!("error: {}", Chain(&*e)));
             ExitCode::from(EXIT_SETUP)
         }
     };
-    output::finish();
+    if !output::is_finished() {
+        // OK to fail: there is nowhere left to say so.
+        let _ = block_on(output::finish());
+    }
     code
 }
 

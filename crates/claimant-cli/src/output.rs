@@ -7,7 +7,7 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::sync::OnceLock;
@@ -18,7 +18,8 @@ use claimant_operate::text::{harmless, harms};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::writer::Writer;
+use crate::stop::StopSignals;
+use crate::writer::{Writer, write_whole};
 
 /// The first failure to write. What runs goes on, so that it is stopped in order; [`check`] reports it at the end.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
@@ -26,7 +27,7 @@ static FAILED: OnceLock<io::Error> = OnceLock::new();
 /// What writes to standard output and standard error, where that is to keep no one waiting.
 static WRITERS: OnceLock<Writers> = OnceLock::new();
 
-/// How long a reader may take at the end of the command, and where what was printed must be there before something else.
+/// How long a reader may take nothing at the end of the command, and what was printed may take where it must be there before something else.
 const READ_MAX: Duration = Duration::from_secs(1);
 
 struct Writers {
@@ -51,22 +52,27 @@ pub(crate) fn on_threads() -> Result<(), Error> {
 /// longer than a second. Cancel safe.
 pub(crate) async fn notes_read() {
     if let Some(Writers { err, .. }) = WRITERS.get() {
-        read(err, READ_MAX).await;
+        // OK to be over: it comes later then.
+        let _ = tokio::time::timeout(READ_MAX, read(err, READ_MAX)).await;
     }
 }
 
-/// Waits until standard output has taken what was printed, or `stop` resolves; for a reader who may leave no longer than a second. Where it must be
-/// read whole and is not, [`check`] says so. Cancel safe.
+/// Waits until standard output has taken what was printed, or `stop` resolves; for a reader who may leave as long as each second brings some
+/// of it. Where it must be read whole and is not, [`check`] says so. Cancel safe.
 pub(crate) async fn all_read(reader: Reader, stop: impl Future<Output = ()>) {
     let Some(Writers { out, .. }) = WRITERS.get() else { return };
     let limit = if reader == Reader::MayLeave { READ_MAX } else { Duration::MAX };
-    let is_read = tokio::select! {
-        is_read = read(out, limit) => is_read,
-        () = stop => false,
-    };
-    if !is_read && reader == Reader::MustStay {
+    if !is_read(out, limit, stop).await && reader == Reader::MustStay {
         // OK to be set already: as above.
         let _ = FAILED.set(io::Error::new(ErrorKind::TimedOut, "it is not read"));
+    }
+}
+
+/// Waits for it; returns whether all was read, also where `stop` resolved: a signal that came meanwhile takes back nothing.
+async fn is_read(writer: &Writer, limit: Duration, stop: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        is_read = read(writer, limit) => is_read,
+        () = stop => writer.is_done(),
     }
 }
 
@@ -76,11 +82,23 @@ async fn read(writer: &Writer, limit: Duration) -> bool {
     tokio::task::spawn_blocking(move || writer.wait(limit)).await.unwrap_or_default()
 }
 
-/// Waits at the end of the command until what was printed is read, no longer than two seconds. Blocks.
-pub(crate) fn finish() {
-    if let Some(Writers { out, err }) = WRITERS.get() {
-        err.wait(READ_MAX);
-        out.wait(READ_MAX);
+/// Returns whether all that was printed is written: nothing is left to [`finish`].
+pub(crate) fn is_finished() -> bool {
+    WRITERS.get().is_none_or(|Writers { out, err }| out.is_done() && err.is_done())
+}
+
+/// Waits at the end of the command until what was printed is read, as long as each second brings some of it; until a signal comes.
+pub(crate) async fn finish() {
+    let Some(Writers { out, err }) = WRITERS.get() else { return };
+    let stop = async {
+        match StopSignals::listen() {
+            Ok(mut stop) => stop.received().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = stop => {}
+        () = async { _ = (read(err, READ_MAX).await, read(out, READ_MAX).await) } => {}
     }
 }
 
@@ -108,7 +126,16 @@ pub(crate) fn note(line: impl Display) {
 pub(crate) fn note_as_it_is(text: &str) {
     match WRITERS.get() {
         Some(Writers { err, .. }) => err.push(text.as_bytes()),
-        None => write_err(text.as_bytes()),
+        None => _ = write_err(text.as_bytes()),
+    }
+}
+
+/// Prints why the command ends to standard error, which takes it whatever waits there.
+pub(crate) fn note_last(line: impl Display) {
+    let text = format!("{}\n", lines(&line.to_string()));
+    match WRITERS.get() {
+        Some(Writers { err, .. }) => err.push_last(text.as_bytes()),
+        None => _ = write_err(text.as_bytes()),
     }
 }
 
@@ -135,21 +162,19 @@ fn print(text: &str) {
     let line = format!("{text}\n");
     match WRITERS.get() {
         Some(Writers { out, .. }) => out.push(line.as_bytes()),
-        None => write_out(line.as_bytes()),
+        None => _ = write_out(line.as_bytes()),
     }
 }
 
-fn write_out(text: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    if let Err(failure) = stdout.write_all(text).and_then(|()| stdout.flush()) {
-        // OK to be set already: the first failure is reported.
-        let _ = FAILED.set(failure);
-    }
+/// Returns whether all was written.
+fn write_out(text: &[u8]) -> bool {
+    // OK to be set already: the first failure is reported.
+    write_whole(&mut io::stdout().lock(), text).map_err(|failure| drop(FAILED.set(failure))).is_ok()
 }
 
-fn write_err(text: &[u8]) {
-    // OK to ignore: nothing depends on its being read.
-    let _ = io::stderr().lock().write_all(text);
+/// Returns whether all was written: nothing depends on its being read.
+fn write_err(text: &[u8]) -> bool {
+    write_whole(&mut io::stderr().lock(), text).is_ok()
 }
 
 /// Returns text in its lines, each with everything escaped that a terminal does not print as it is.
@@ -213,7 +238,25 @@ fn has_left(failure: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
     use super::*;
+
+    /// Ctrl-C while the local cloud stops: the report was printed before.
+    #[tokio::test]
+    async fn a_signal_after_the_last_line_leaves_the_report_read() {
+        let writer = Writer::start("read", |_| true).unwrap();
+        writer.push(b"report\n");
+        assert!(writer.wait(Duration::from_secs(60)));
+        // Of the two that may come first, neither is preferred.
+        for _ in 0..50 {
+            assert!(is_read(&writer, Duration::MAX, ready(())).await);
+        }
+        let (_unread, reader) = std::sync::mpsc::channel::<()>();
+        let unread = Writer::start("unread", move |_| reader.recv().is_ok()).unwrap();
+        unread.push(b"report\n");
+        assert!(!is_read(&unread, Duration::MAX, ready(())).await);
+    }
 
     #[test]
     fn what_is_printed_steers_no_terminal() {
