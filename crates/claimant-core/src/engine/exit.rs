@@ -13,7 +13,7 @@ use crate::error::Chain;
 use crate::invocation_time::time_until;
 use crate::key::Key;
 use crate::message::Message;
-use crate::protocol::Refusal;
+use crate::protocol::{Refusal, rejected_before};
 use crate::rejection::Rejection;
 use crate::report::{DeadLetterReason, Outcome};
 use crate::store::StoreError;
@@ -58,10 +58,6 @@ impl Why {
         }
     }
 }
-
-/// How a message that a schedule has sent again is run once more.
-const AFTER_A_SCHEDULE: &str =
-    " (a schedule had sent it again: to run it once more, use `claimant dead redrive` or `claimant reset`)";
 
 impl BatchContext<'_> {
     /// Returns the exit of a message in which there is no work to be read.
@@ -185,11 +181,9 @@ impl BatchContext<'_> {
             Refusal::Conflict => self.rejected(delivery, Rejection::conflict()),
             Refusal::Parked => self.parked_before(delivery),
             Refusal::Rejected { error } => {
-                let why = error.map(|error| format!(": {error}")).unwrap_or_default();
                 // It keeps its first id for as long as its queues alone move it to and fro.
                 let sent_again = delivery.message.first_id() != *delivery.message.id();
-                let how = if sent_again { AFTER_A_SCHEDULE } else { "" };
-                self.rejected(delivery, Rejection::new(format!("it was rejected on an earlier delivery{how}{why}")))
+                self.rejected(delivery, Rejection::new(rejected_before(error.as_deref(), sent_again)))
             }
         }
     }

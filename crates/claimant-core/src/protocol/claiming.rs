@@ -1,7 +1,7 @@
 //! The decision on a claim.
 
+use super::errors::{interruptions_in, last_error};
 use super::policy::{ABANDONED, Abandoned, ClaimPolicy, Conflicts, expiry, window_end};
-use super::settling::{interruptions_in, last_error};
 use crate::Fence;
 use crate::claim::{Claim, OwnerToken};
 use crate::clock::Timestamp;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::claiming::interruptions_of;
-use super::settling::{runs, set_aside};
+use super::errors::{runs, set_aside};
 use crate::claim::OwnerToken;
 use crate::clock::Timestamp;
 use crate::key::{InvalidValue, RecordId};
@@ -215,7 +215,7 @@ mod tests {
     use crate::fingerprint::Fingerprint;
     use crate::key::{ConsumerName, Key, MessageId};
     use crate::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Decision, Ending, SettleDecision, Settlement};
-    use crate::protocol::{Likely, claim_of, decide, renew, settle, settling::too_often};
+    use crate::protocol::{Likely, claim_of, decide, renew, settle, too_often};
 
     fn s(seconds: u64) -> Timestamp {
         Timestamp::from_millis(seconds * 1_000)

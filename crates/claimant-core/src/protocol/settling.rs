@@ -2,69 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::errors::set_aside;
 use super::policy::{ClaimPolicy, expiry, window_end};
 use crate::claim::{Claim, Fence};
 use crate::clock::Timestamp;
 use crate::record::{ERROR_MAX_BYTES, Record, Status, shortened};
-
-/// The error of a record whose work was taken over, and given back without a run, before how often.
-const UNFINISHED: &str = "owners that did not finish it: ";
-
-/// Returns the error of a record whose work so many owners left in progress, and which was given back without a run.
-#[must_use]
-pub fn set_aside(interruptions: u32) -> String {
-    format!("{UNFINISHED}{interruptions}")
-}
-
-/// Returns how many owners left the work of a record with this error in progress before it was set aside.
-#[must_use]
-pub fn interruptions_in(error: Option<&str>) -> u32 {
-    let count = error.and_then(|error| error.strip_prefix(UNFINISHED));
-    count.and_then(|count| count.parse().ok()).unwrap_or(0)
-}
-
-/// What is around the number in the error of a record whose key was rejected without a run, since it had been claimed as often as it may.
-const TOO_OFTEN: (&str, &str) = ("it was claimed ", " times before, which is as often as it may");
-
-/// What comes after that, before the error of the last run.
-const LAST_ERROR: &str = "; the last error: ";
-
-/// Returns the error of a record with this claim, which is one more than the `max` that it may have: with what is known of why, how many owners did
-/// not finish the work and the error of the last run.
-pub(crate) fn too_often(max: u32, claim: &Claim) -> String {
-    let mut error = format!("{}{max}{}", TOO_OFTEN.0, TOO_OFTEN.1);
-    if claim.is_taken_over() {
-        error.push_str("; ");
-        error.push_str(&set_aside(claim.interruptions));
-    }
-    if let Some(last) = &claim.last_error {
-        error.push_str(LAST_ERROR);
-        error.push_str(last);
-    }
-    error
-}
-
-/// Returns what follows the number in an error of [`too_often`]; `None` for any other.
-fn after_too_often(error: &str) -> Option<&str> {
-    let count = error.strip_prefix(TOO_OFTEN.0)?;
-    count.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(TOO_OFTEN.1)
-}
-
-/// Returns the error of the last run of the handler that the error of a record has: that itself, unless the record got it without a run.
-pub(super) fn last_error(error: &str) -> Option<&str> {
-    match after_too_often(error) {
-        Some(after) => after.split_once(LAST_ERROR).map(|(_, last)| last),
-        None => Some(error).filter(|_| interruptions_in(Some(error)) == 0),
-    }
-}
-
-/// Returns how many of a record's [attempts](Record::attempts) were to run the handler: all but the one that rejected the key, since it had
-/// been claimed as often as it may.
-#[must_use]
-pub fn runs(record: &Record) -> u32 {
-    let is_too_often = record.error.as_deref().and_then(after_too_often).is_some();
-    record.attempts.saturating_sub((is_too_often && record.status == Status::Rejected).into())
-}
 
 /// How a claim ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
