@@ -20,7 +20,7 @@ pub struct Group {
     pub consumer: Option<String>,
     /// Their outcome.
     pub outcome: Option<String>,
-    /// Their error, with `#` for numbers, ids and quoted texts.
+    /// What their errors have in common: [`Fingerprint::cause`].
     pub cause: String,
     /// How many there are.
     pub count: u64,

@@ -201,7 +201,7 @@ impl DeadLetter {
     pub fn cause(&self) -> String {
         match (&self.origin, &self.why.error) {
             (Origin::Moved { source }, _) => moved(source),
-            (_, Some(error)) => Fingerprint::pattern(error),
+            (_, Some(error)) => Fingerprint::cause(error),
             (_, None) => "sent here without a reason".to_owned(),
         }
     }
