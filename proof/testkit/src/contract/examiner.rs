@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use claimant_core::Store;
 
-use super::watched::{Late, Watched};
+use super::watched::{Unanswered, Watched};
 
 /// The clauses of the contracts of [`Store`], from 14 of [`Records`](claimant_core::Records), and from 18 of
 /// [`BatchTransactional`](claimant_core::BatchTransactional), and the one of [`Transactional`](claimant_core::Transactional), by their names:
@@ -102,8 +102,8 @@ pub(super) struct Examiner {
     pub(super) store: Arc<dyn Store>,
     /// Whether the first check that does not hold ends it all.
     strict: bool,
-    /// Of a call of the check under way that did not end in time.
-    late: Late,
+    /// Of a call of the check under way that did not end in time, or panicked.
+    unanswered: Unanswered,
     pub(super) findings: Findings,
 }
 
@@ -113,14 +113,14 @@ impl Examiner {
     where
         Watched<S>: Store,
     {
-        let late = Late::default();
-        let store = Arc::new(Watched::new(store, late.clone()));
-        (Self { store: store.clone(), strict, late, findings: Findings::default() }, store)
+        let unanswered = Unanswered::default();
+        let store = Arc::new(Watched::new(store, unanswered.clone()));
+        (Self { store: store.clone(), strict, unanswered, findings: Findings::default() }, store)
     }
 
     /// Takes in what one check came to.
     pub(super) fn hold(&mut self, clause: usize, check: impl Into<String>, finding: Finding) {
-        let Err(seen) = self.late.take().map_or(finding, Err) else {
+        let Err(seen) = self.unanswered.take().map_or(finding, Err) else {
             self.findings.held[clause - 1] += 1;
             return;
         };

@@ -195,12 +195,20 @@ fn own_writes() -> Vec<Rule> {
             vec!["granted: fence 1, attempt 1", "granted: fence 1, attempt 1"],
         ),
         rule(
-            "and is still known to have taken the key over",
-            vec![a(), claim("b", LEASE_MS + SKEW_MS + 1).step(), claim("b", LEASE_MS + SKEW_MS + 2).step()],
+            "and is still known to have taken the key over, with the error of the last run",
+            vec![
+                a(),
+                settle("a", failed(), 5),
+                claim("b", 6).step(),
+                claim("c", 6 + LEASE_MS + SKEW_MS + 1).step(),
+                claim("c", 6 + LEASE_MS + SKEW_MS + 2).step(),
+            ],
             vec![
                 "granted: fence 1",
-                "granted: fence 2, attempt 2, interruptions 1",
-                "granted: fence 2, attempt 2, interruptions 1",
+                "done",
+                "granted: fence 2, attempt 2, interruptions 0, last error \"it failed\"",
+                "granted: fence 3, attempt 3, interruptions 1, last error \"it failed\"",
+                "granted: fence 3, attempt 3, interruptions 1, last error \"it failed\"",
             ],
         ),
         rule(

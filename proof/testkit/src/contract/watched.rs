@@ -37,10 +37,10 @@ pub(super) fn patience(within: Duration) -> Duration {
     within.min(WITHIN) + PATIENCE
 }
 
-/// What was seen of a call that did not end in time, or panicked, for the check that made it. It is kept beside the call's answer, as some checks take
-/// a call without an answer for a right one.
+/// What was seen of a call that gave no answer, since it did not end in time or panicked, for the check that made it. It is kept beside the call's
+/// answer, as some checks take a call without an answer for a right one.
 #[derive(Clone, Default)]
-pub(super) struct Late(Arc<Mutex<Noted>>);
+pub(super) struct Unanswered(Arc<Mutex<Noted>>);
 
 #[derive(Default)]
 struct Noted {
@@ -49,7 +49,7 @@ struct Noted {
     seen: Option<String>,
 }
 
-impl Late {
+impl Unanswered {
     /// Ends a check: what its calls come to from now on is of no other.
     pub(super) fn take(&self) -> Option<String> {
         let mut noted = self.noted();
@@ -59,9 +59,9 @@ impl Late {
 
     /// Returns what notes something of a call that the check under way makes now.
     fn call(&self) -> impl FnOnce(String) + Send + use<> {
-        let (late, check) = (self.clone(), self.noted().checks);
+        let (unanswered, check) = (self.clone(), self.noted().checks);
         move |seen| {
-            let mut noted = late.noted();
+            let mut noted = unanswered.noted();
             if noted.checks == check {
                 noted.seen = Some(seen);
             }
@@ -76,12 +76,12 @@ impl Late {
 /// The store under test, whose calls are given up when they panic, or take far longer than they may.
 pub(super) struct Watched<S: ?Sized> {
     store: Arc<S>,
-    late: Late,
+    unanswered: Unanswered,
 }
 
 impl<S: Send + Sync + ?Sized> Watched<S> {
-    pub(super) const fn new(store: Arc<S>, late: Late) -> Self {
-        Self { store, late }
+    pub(super) const fn new(store: Arc<S>, unanswered: Unanswered) -> Self {
+        Self { store, unanswered }
     }
 
     fn wait<'a, T: 'a>(
@@ -90,7 +90,7 @@ impl<S: Send + Sync + ?Sized> Watched<S> {
         call: impl FnOnce() -> BoxFuture<'a, T>,
         given_up: impl FnOnce() -> T + Send + 'a,
     ) -> BoxFuture<'a, T> {
-        let note = self.late.call();
+        let note = self.unanswered.call();
         let answer = Caught::new(|| call().map(Ok), || Err("it panicked".to_owned()));
         Box::pin(async move {
             in_time(patience(within), answer).await.flatten().unwrap_or_else(|seen| {

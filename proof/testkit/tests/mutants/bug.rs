@@ -4,6 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bug {
     None,
+    /// Every call panics.
+    Panics,
     /// Every call fails.
     Unreachable,
     UnreachableAndTells,
@@ -25,6 +27,7 @@ pub(crate) enum Bug {
     KeepsSeconds,
     KeepsDoubles,
     ForgetsInterruptions,
+    ForgetsLastErrors,
     FailedInCompanyIsRejected,
     AnswersInReverse,
     AnswersAHundred,
@@ -54,6 +57,7 @@ pub(crate) enum Bug {
     RefusesOwnClaim,
     RefusesOwnClaimAfterLease,
     ForgetsTakeovers,
+    ForgetsLastErrorOfOwnClaim,
     LosesOwnEnding,
     ReleasesTwice,
     RefreshesOwnEnding,
@@ -125,6 +129,7 @@ impl Bug {
         (1, Self::KeepsSeconds),
         (1, Self::KeepsDoubles),
         (1, Self::ForgetsInterruptions),
+        (1, Self::ForgetsLastErrors),
         (1, Self::FailedInCompanyIsRejected),
         (1, Self::AnswersInReverse),
         (1, Self::AnswersAHundred),
@@ -147,6 +152,7 @@ impl Bug {
         (4, Self::RefusesOwnClaim),
         (4, Self::RefusesOwnClaimAfterLease),
         (4, Self::ForgetsTakeovers),
+        (4, Self::ForgetsLastErrorOfOwnClaim),
         (4, Self::LosesOwnEnding),
         (4, Self::ReleasesTwice),
         (4, Self::RefreshesOwnEnding),

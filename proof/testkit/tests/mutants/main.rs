@@ -107,10 +107,17 @@ async fn and_a_call_that_never_ends() {
 
 #[tokio::test(start_paused = true)]
 #[should_panic(
-    expected = "clause 11 (Bounded) of the store contract is broken: calls with all the time there is: of a call that was given"
+    expected = "clause 11 (Bounded) of the store contract is broken: calls with all the time there is: of a call that was given \
+                18446744073709551615.999999999s: it panicked"
 )]
 async fn and_a_call_that_panics() {
     contract::check(Arc::new(Mutant::new(Bug::OverflowsTime))).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "of a call that was given 20s: it panicked")]
+async fn and_one_whose_requests_are_counted() {
+    contract::trips(Arc::new(Mutant::new(Bug::Panics))).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,6 +91,7 @@ impl Mutant {
         call.meter.request();
         let unreachable = |message: String| StoreError::new(StoreErrorKind::Unreachable, message);
         match self.bug {
+            Bug::Panics => panic!("out of bounds"),
             Bug::Unreachable => return Err(unreachable("no server answers".into())),
             Bug::UnreachableAndTells => return Err(unreachable(format!("no server answers about {}", id.as_str()))),
             Bug::UnreachableAndTellsPassword => return Err(unreachable("no answer of user:pa55-w0rd@server".into())),
@@ -154,6 +155,7 @@ impl Mutant {
         let grant = |record: &Record, over| {
             let mut claim = protocol::claim_of(request.id.clone(), record, over);
             claim.owner = request.owner.clone();
+            claim.last_error = claim.last_error.filter(|_| !self.is(Bug::ForgetsLastErrors));
             ClaimAnswer::Granted(claim)
         };
         let busy = || ClaimAnswer::Refused(Refusal::Busy { until: request.lease_until, same_message: false });
@@ -168,10 +170,14 @@ impl Mutant {
             {
                 busy()
             }
-            (Decision::Held, seen) if self.is(Bug::ForgetsTakeovers) => grant(seen.unwrap(), 0),
             (Decision::Held, seen) => {
-                let held = protocol::held(request.id.clone(), seen.unwrap(), None);
-                grant(seen.unwrap(), held.interruptions)
+                let mut held = protocol::held(request.id.clone(), seen.unwrap(), None);
+                match self.bug {
+                    Bug::ForgetsTakeovers => held.interruptions = 0,
+                    Bug::ForgetsLastErrorOfOwnClaim => held.last_error = None,
+                    _ => {}
+                }
+                ClaimAnswer::Granted(held)
             }
             (Decision::Refuse(refusal), _) => ClaimAnswer::Refused(refusal),
             (Decision::Park { next }, _) => {
