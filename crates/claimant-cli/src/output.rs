@@ -102,6 +102,13 @@ pub(crate) async fn finish() {
     }
 }
 
+/// Waits as [`finish`] does, also where a signal comes. Blocks.
+pub(crate) fn finish_unheard() {
+    if let Some(Writers { out, err }) = WRITERS.get() {
+        _ = (err.wait(READ_MAX), out.wait(READ_MAX));
+    }
+}
+
 /// Prints a line, or several.
 pub(crate) fn say(line: impl Display) {
     print(&lines(&line.to_string()));
