@@ -97,18 +97,19 @@ impl<R: Send + 'static> Task<R> {
 
     fn end(&self, joined: Result<(), JoinError>) -> End<R> {
         let slot = take(&mut lock(&self.slot));
+        let joined = joined.map_err(|end| {
+            let is_panic = end.is_panic();
+            let_go(end);
+            is_panic
+        });
         match (slot, joined) {
             (Slot::Returned(returned), Ok(())) => End::Returned(returned),
             (Slot::Waiting(run), _) => {
                 let_go(run);
                 End::NeverStarted
             }
-            (Slot::Panicked, _) => End::Panicked,
-            // Of what a runtime of the user's has put around the task.
-            (_, Err(end)) if end.is_panic() => {
-                let_go(end);
-                End::Panicked
-            }
+            // The latter: what a runtime of the user's has put around the task.
+            (Slot::Panicked, _) | (_, Err(true)) => End::Panicked,
             _ => End::Stopped,
         }
     }
@@ -228,7 +229,8 @@ impl<R> Future for Shell<R> {
             lock(&self.slot).slot = Slot::Idle(run);
             return Poll::Pending;
         }
-        // Before anybody learns that it has ended: what it holds, such as a transaction, goes back first.
+        // Before anybody learns that it has ended: what it holds, such as a transaction, goes back first. Unlike in `Caught`, a panic of
+        // that counts: it is one of the handler, too.
         let dropped = caught(|| drop(run));
         lock(&self.slot).slot = match (polled, dropped) {
             (Ok(Poll::Ready(returned)), Ok(())) => Slot::Returned(returned),

@@ -60,6 +60,9 @@ fn fine(store: impl Store) -> Consumer<Work> {
     Consumer::new("c", store, |_: Work, _| async { Ok(()) })
 }
 
+/// What a runtime puts around a handler's task.
+type Wrap = fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_panic_is_raised_with_may_panic() {
     let store = MemoryStore::new;
@@ -80,13 +83,29 @@ async fn what_a_panic_is_raised_with_may_panic() {
         let engine = Engine::with_defaults(consumer).unwrap();
         assert_eq!(words(&process(&engine, &batch()).await), wanted, "{what}");
     }
-    // On threads of its own, too.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
-    let engine = Engine::with_defaults(Consumer::new("c", store(), |work: Work, _| handle(work)).key(key)).unwrap();
-    let handle = runtime.handle().clone();
-    let engine = engine.handlers_on(HandlerThreads::spawned_by(move |task| handle.spawn(task)));
-    assert_eq!(words(&process(&engine, &batch()).await), "completed retry completed");
-    runtime.shutdown_background();
+    // On threads of its own, too, and where what is around the task there panics.
+    let cases: [(&str, Wrap, &str); 3] = [
+        ("nowhere", |task| task, "completed retry completed"),
+        ("before", |_| Box::pin(async { bomb() }), "not_started not_started not_started"),
+        (
+            "after",
+            |task| {
+                Box::pin(async {
+                    task.await;
+                    bomb()
+                })
+            },
+            "retry retry retry",
+        ),
+    ];
+    for (what, wrap, wanted) in cases {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+        let engine = Engine::with_defaults(Consumer::new("c", store(), |work: Work, _| handle(work)).key(key)).unwrap();
+        let handle = runtime.handle().clone();
+        let engine = engine.handlers_on(HandlerThreads::spawned_by(move |task| handle.spawn(wrap(task))));
+        assert_eq!(words(&process(&engine, &batch()).await), wanted, "{what}");
+        runtime.shutdown_background();
+    }
 }
 
 /// A store that panics where this says, over what has the key `bad`.
