@@ -24,6 +24,10 @@ use crate::transaction::AnyTransaction;
 ///     is, or writes nothing. A transaction that is dropped or rolled back leaves no trace.
 /// 19. **Found out.** [`resolve`](Self::resolve) tells what became of a commit that was cut off or has no answer, and what it tells
 ///     stays so.
+///
+/// A call of these that panics costs all items that it is for: in [`begin`](Self::begin) they are
+/// [`StoreFailed`](crate::Outcome::StoreFailed), in [`commit`](Self::commit) and [`resolve`](Self::resolve)
+/// [`SettleUnknown`](crate::Outcome::SettleUnknown).
 #[diagnostic::on_unimplemented(note = "batches in a transaction are for a PostgresStore")]
 pub trait BatchTransactional: Store {
     /// The transaction that the handler borrows. Dropping it discards the handler's writes.

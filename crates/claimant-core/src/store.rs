@@ -152,10 +152,13 @@ impl Settled {
 ///     or the end of the lease does not fix.
 /// 13. **Silent.** Errors hold no key, payload or credential.
 ///
-/// A call that panics all the same has no answer, and is not tried again: a claim is [`StoreFailed`](crate::Outcome::StoreFailed) and ends with its
-/// lease, a settlement is [`SettleUnknown`](crate::Outcome::SettleUnknown). It costs its own message alone, but for
-/// [`settle_all`](Self::settle_all), which costs the settlements of that call. After [`claim_all`](Self::claim_all), each key is claimed by itself. What
-/// [`claims_max`](Self::claims_max) and the like return is fixed, and they must not panic.
+/// A call that panics all the same has no answer, and is not tried again: a claim is [`StoreFailed`](crate::Outcome::StoreFailed)
+/// and ends with its lease, a settlement is [`SettleUnknown`](crate::Outcome::SettleUnknown). It costs its own message alone, but
+/// for [`settle_all`](Self::settle_all), which costs the settlements of that call: from then on, the process settles each by itself.
+/// After [`claim_all`](Self::claim_all), each key is claimed by itself. A renewal is asked for again at its next turn; where the
+/// lease does not last until then, its handler is cancelled, and its message is [`LeaseLost`](crate::Outcome::LeaseLost).
+///
+/// What [`claims_max`](Self::claims_max) and the like return is fixed, and they must not panic.
 pub trait Store: Send + Sync + 'static {
     /// Claims a key, within this time.
     ///

@@ -76,7 +76,8 @@ impl StoreError {
         Self::new(StoreErrorKind::Unreachable, message)
     }
 
-    /// Creates the error of a call that panicked. It is not tried again: it most likely panics again.
+    /// Creates the error of a call that panicked. A claim is not tried again, as the kind is not transient; a settlement is not, as
+    /// its claim is gone.
     pub(crate) fn panicked() -> Self {
         Self::new(StoreErrorKind::Other, "the store panicked")
     }

@@ -15,7 +15,7 @@ use crate::record::Record;
 use crate::report::DeadLetter;
 use crate::store::{BatchedClaim, Call, ClaimAnswer, Renewed, Settled, Store, StoreError};
 
-/// A store whose panics are answers: a claim has none, and of a settlement nothing is known.
+/// A store whose panics are answers: after one, a claim is an error, and a settlement is [`Settled::Unknown`].
 #[derive(Clone, Copy)]
 pub(crate) struct GuardedStore<'s>(&'s dyn Store);
 
@@ -24,26 +24,20 @@ impl<'s> GuardedStore<'s> {
         Self(store)
     }
 
-    pub(crate) fn claim<'a>(
+    pub(crate) fn claim(
         self,
-        request: &'a ClaimRequest,
-        call: Call<'a>,
-    ) -> impl Future<Output = Result<ClaimAnswer, StoreError>> + Send + Unpin + 'a
-    where
-        's: 'a,
-    {
+        request: &'s ClaimRequest,
+        call: Call<'s>,
+    ) -> impl Future<Output = Result<ClaimAnswer, StoreError>> + Send + Unpin + 's {
         Caught::new(move || self.0.claim(request, call), || Err(StoreError::panicked()))
     }
 
     /// Claims several keys. Where the call panics, each is to be claimed by itself: the one that it panics for then costs no other one.
-    pub(crate) fn claim_all<'a>(
+    pub(crate) fn claim_all(
         self,
-        requests: &'a [ClaimRequest],
-        call: Call<'a>,
-    ) -> impl Future<Output = Vec<Result<BatchedClaim, StoreError>>> + Send + Unpin + 'a
-    where
-        's: 'a,
-    {
+        requests: &'s [ClaimRequest],
+        call: Call<'s>,
+    ) -> impl Future<Output = Vec<Result<BatchedClaim, StoreError>>> + Send + Unpin + 's {
         let alone = || {
             tracing::warn!(claims = requests.len(), "the store panicked over several claims: each is tried by itself");
             requests.iter().map(|_| Ok(BatchedClaim::ClaimAlone)).collect()
@@ -51,50 +45,44 @@ impl<'s> GuardedStore<'s> {
         Caught::new(move || self.0.claim_all(requests, call), alone)
     }
 
-    pub(crate) fn renew<'a>(
+    pub(crate) fn renew(
         self,
-        claim: &'a mut Claim,
+        claim: &'s mut Claim,
         renewal: Renewal,
-        call: Call<'a>,
-    ) -> impl Future<Output = Result<Renewed, StoreError>> + Send + Unpin + 'a
-    where
-        's: 'a,
-    {
+        call: Call<'s>,
+    ) -> impl Future<Output = Result<Renewed, StoreError>> + Send + Unpin + 's {
         Caught::new(move || self.0.renew(claim, renewal, call), || Err(StoreError::panicked()))
     }
 
-    pub(crate) fn settle<'a>(
+    pub(crate) fn settle(
         self,
         claim: Claim,
-        settlement: &'a Settlement,
-        call: Call<'a>,
-    ) -> impl Future<Output = Settled> + Send + Unpin + 'a
-    where
-        's: 'a,
-    {
+        settlement: &'s Settlement,
+        call: Call<'s>,
+    ) -> impl Future<Output = Settled> + Send + Unpin + 's {
         Caught::new(move || self.0.settle(claim, settlement, call), Settled::panicked)
     }
 
-    pub(crate) fn settle_all<'a>(
+    /// Settles several claims. All of them are lost with a call that panics, which is `noted`.
+    pub(crate) fn settle_all(
         self,
         settlements: Vec<(Claim, Settlement)>,
-        call: Call<'a>,
-    ) -> impl Future<Output = Vec<Settled>> + Send + Unpin + 'a
-    where
-        's: 'a,
-    {
+        call: Call<'s>,
+        noted: impl FnOnce() + Send + Unpin + 's,
+    ) -> impl Future<Output = Vec<Settled>> + Send + Unpin + 's {
         let count = settlements.len();
-        Caught::new(move || self.0.settle_all(settlements, call), move || Settled::all_panicked(count))
+        let panicked = move || {
+            noted();
+            Settled::all_panicked(count)
+        };
+        Caught::new(move || self.0.settle_all(settlements, call), panicked)
     }
 
-    pub(crate) fn get<'a>(
+    pub(crate) fn get(
         self,
-        id: &'a RecordId,
-        call: Call<'a>,
-    ) -> impl Future<Output = Result<Option<Record>, StoreError>> + Send + Unpin + 'a
-    where
-        's: 'a,
-    {
+        id: &'s RecordId,
+        call: Call<'s>,
+    ) -> impl Future<Output = Result<Option<Record>, StoreError>> + Send + Unpin + 's {
         Caught::new(move || self.0.get(id, call), || Err(StoreError::panicked()))
     }
 

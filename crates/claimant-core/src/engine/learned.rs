@@ -1,7 +1,7 @@
 //! What an engine has learned, as long as its process lives: how long handlers take, how long calls hang of a
-//! system that is away, and what is usually done.
+//! system that is away, what is usually done, and whether its store panics over several settlements.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub(crate) struct Learned {
     /// The longest that a call took that said that the system it calls is away, in milliseconds; zero once the system has answered since.
     hung_ms: AtomicU64,
     pub(crate) repeats: Repeats,
+    /// Whether each claim is settled in a call of its own.
+    settles_alone: AtomicBool,
 }
 
 impl Learned {
@@ -31,6 +33,18 @@ impl Learned {
     /// Forgets how long they took: the system is back.
     pub(crate) fn forget_hangs(&self) {
         self.hung_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes note of a call for settlements that panicked: from now on, one that the store panics over costs no other one.
+    pub(crate) fn settle_alone(&self) {
+        if !self.settles_alone.swap(true, Ordering::Relaxed) {
+            tracing::warn!("the store panicked over settlements: from now on this process settles each by itself");
+        }
+    }
+
+    /// Returns how many claims one call settles.
+    pub(crate) fn settled_together(&self) -> usize {
+        if self.settles_alone.load(Ordering::Relaxed) { 1 } else { STORE_BATCH_MAX }
     }
 }
 

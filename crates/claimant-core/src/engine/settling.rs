@@ -18,7 +18,7 @@ use crate::clock::Timestamp;
 use crate::error::Chain;
 use crate::invocation_time::time_until;
 use crate::key::MessageId;
-use crate::limits::{REFUSED_RETRY_MAX_MS, SETTLE_LINGER_MS, STORE_BATCH_MAX};
+use crate::limits::{REFUSED_RETRY_MAX_MS, SETTLE_LINGER_MS};
 use crate::protocol::{Abandoned, Settlement};
 use crate::spans::Step;
 use crate::store::{Settled, StoreError};
@@ -157,8 +157,9 @@ impl<'a> Settling<'a> {
             return;
         }
         let cx = self.cx;
+        let together = cx.shared.learned.settled_together();
         while count > 0 {
-            let chunk: Vec<_> = self.waiting.drain(..count.min(STORE_BATCH_MAX)).collect();
+            let chunk: Vec<_> = self.waiting.drain(..count.min(together)).collect();
             count -= chunk.len();
             self.in_flight += chunk.len();
             let now = cx.now();
@@ -258,7 +259,7 @@ async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, tries: u32) 
     let parts = |(claim, pending): (Claim, Pending)| ((claim, pending.settlement.clone()), pending);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
     let steps = open_spans(cx, &chunk);
-    let run = cx.store().settle_all(claims, call);
+    let run = cx.store().settle_all(claims, call, || cx.shared.learned.settle_alone());
     let alone = steps.first().filter(|_| chunk.len() == 1).cloned();
     let settled = timeout(within, Within { span: alone.unwrap_or(AnyStep::NONE), run }).await;
     // As for claims: what is not answered is not known.

@@ -223,6 +223,19 @@ async fn a_store_that_panics_over_a_key_fails_its_message_alone() {
     }
 }
 
+#[tokio::test]
+async fn a_store_that_panicked_over_several_settlements_is_asked_for_each_by_itself() {
+    let logs = Logs::record();
+    let store = PanicsOverMany(Panics { inner: MemoryStore::new(), at: "settle_all" });
+    let clock = MovableClock::start();
+    let engine = Engine::with_defaults(fine(store).key(key)).unwrap().clock(Arc::new(clock.clone()));
+    for wanted in ["settle_unknown settle_unknown settle_unknown", "completed settle_unknown completed"] {
+        assert_eq!(words(&process(&engine, &batch()).await), wanted);
+        clock.advance(Duration::from_secs(3_600));
+    }
+    assert_eq!(logs.text().matches("settles each by itself").count(), 1, "{}", logs.text());
+}
+
 /// A queue that panics where this says.
 struct PanickyQueue(&'static str);
 
