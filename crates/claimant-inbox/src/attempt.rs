@@ -6,17 +6,17 @@ use std::time::Duration;
 use claimant_core::backoff;
 use claimant_core::breaker::Health;
 use claimant_core::limits::CANCEL_GRACE_MS;
-use claimant_core::panics::Caught;
 use claimant_core::record::{ERROR_MAX_BYTES, shortened};
 use claimant_core::{AnyTransaction, Failure, FailureKind, StoreError, StoreErrorKind, TransactionSlot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::connections::AtServer;
 use crate::context::InboxContext;
 use crate::downstream::Turn;
 use crate::error;
+use crate::handlers::guarded;
 use crate::limits::AFTER_MAX_S;
 use crate::link::{self, BEGIN_MAX, STATEMENT_MAX, end_of};
 use crate::rows::{self, Closing, Taken};
@@ -201,12 +201,11 @@ impl Worker {
             Ok(run) => run,
             Err(failure) => return HandlerRun::Returned(Err(failure)),
         };
-        let run = Caught::new(|| run, || Err(Failure::retry("the handler panicked")));
-        let run = async move {
+        let run = guarded(run, Span::current());
+        let mut task = AbortOnDrop(tokio::spawn(async move {
             let _slot = slot;
             run.await
-        };
-        let mut task = AbortOnDrop(tokio::spawn(run.in_current_span()));
+        }));
         if let Ok(joined) = timeout_at(cancel_at, &mut task.0).await {
             return HandlerRun::Returned(ended(joined));
         }

@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use claimant_core::decode::decode_json;
+use claimant_core::panics::Caught;
 use claimant_core::{Failure, TransactionSlot, TransactionalHandler};
 use serde::de::DeserializeOwned;
+use tracing::{Instrument as _, Span};
 
 use crate::context::InboxContext;
 use crate::transaction::Transaction;
@@ -83,5 +85,52 @@ impl Handlers {
 impl fmt::Debug for Handlers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.by_type.keys()).finish()
+    }
+}
+
+/// Returns a handler's run within this span. A panic is a failure: one of the handler, and one of what is set up to record the span.
+pub(crate) fn guarded(run: Run, span: Span) -> impl Future<Output = Result<(), Failure>> + Send + 'static {
+    Caught::new(|| run.instrument(span), || Err(Failure::retry("the handler panicked")))
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Panics when a span is entered.
+    struct Panicky;
+
+    impl Subscriber for Panicky {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &Event<'_>) {}
+
+        fn enter(&self, _: &Id) {
+            panic!("on purpose");
+        }
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[tokio::test]
+    async fn a_handler_whose_span_panics_has_panicked() {
+        let subscribed = tracing::subscriber::set_default(Panicky);
+        let run = guarded(Box::pin(async { Ok(()) }), tracing::error_span!("message"));
+        let ended = tokio::spawn(run).await;
+        drop(subscribed);
+        assert_eq!(ended.unwrap().unwrap_err().why, "the handler panicked");
     }
 }
