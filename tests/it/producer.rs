@@ -1,6 +1,7 @@
 //! The producer on the local SQS, over a wire that loses requests and answers.
 
 mod refused;
+mod spans;
 mod tries;
 
 use std::time::Duration;

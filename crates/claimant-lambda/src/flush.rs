@@ -38,14 +38,11 @@ impl Flusher {
         if self.unawaited.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
             return;
         }
-        match timeout(within.min(WAIT_MAX), flushing).await {
-            Ok(_) => {}
-            Err(_) => {
-                self.unawaited.store(UNAWAITED, Ordering::SeqCst);
-                tracing::warn!(
-                    "the spans of this invocation were not exported in time: its report does not wait for them, nor do the next ones"
-                );
-            }
+        if timeout(within.min(WAIT_MAX), flushing).await.is_err() {
+            self.unawaited.store(UNAWAITED, Ordering::SeqCst);
+            tracing::warn!(
+                "the spans of this invocation were not exported in time: its report does not wait for them, nor do the next ones"
+            );
         }
     }
 }
@@ -63,7 +60,7 @@ struct Running(Arc<Exporter>);
 impl Running {
     /// Exports, and logs an error that is another one than the last: nothing else knows of it, in time or not.
     fn export(self, spans: &dyn Spans) {
-        // The panic hook has logged a panic.
+        // The panic hook has logged a panic. The runtime would catch it, too, and return what it was raised with, whose drop may panic.
         let Ok(Err(error)) = caught(|| spans.flush()) else { return };
         let error = Chain(&error).to_string();
         let mut logged = self.0.logged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,6 +79,8 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::panic_any;
+
     use claimant_core::spans::{MessageSpan, SendSpan, SpanIdentity, StepSpan};
     use claimant_core::{ConsumerName, Error, Message};
 
@@ -106,6 +105,47 @@ mod tests {
 
         fn flush(&self) -> Result<(), Error> {
             self.0.lock().unwrap().pop().unwrap()
+        }
+    }
+
+    /// Panics when it is dropped.
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("on purpose");
+        }
+    }
+
+    /// Panics at each export, and counts them.
+    struct Panicky(AtomicU32);
+
+    impl Spans for Panicky {
+        fn message(&self, _: &Message) -> Box<dyn MessageSpan> {
+            unreachable!("only flushed")
+        }
+
+        fn call(&self, _: &ConsumerName, _: &[SpanIdentity]) -> Arc<dyn StepSpan> {
+            unreachable!("only flushed")
+        }
+
+        fn send(&self, _: &str, _: Option<&str>) -> Box<dyn SendSpan> {
+            unreachable!("only flushed")
+        }
+
+        fn flush(&self) -> Result<(), Error> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            panic_any(Bomb)
+        }
+    }
+
+    #[tokio::test]
+    async fn an_export_that_panics_ends_no_report_and_the_next_one_runs() {
+        let (panicky, flusher) = (Arc::new(Panicky(AtomicU32::new(0))), Flusher::default());
+        let spans: Arc<dyn Spans> = Arc::clone(&panicky) as _;
+        for exports in 1..=2 {
+            flusher.flush(Some(&spans), Duration::MAX).await;
+            assert_eq!(panicky.0.load(Ordering::SeqCst), exports);
         }
     }
 

@@ -26,6 +26,7 @@ enum Fault {
     AnswerLost,
     /// It is carried out, and the answer is an error that passes.
     Failed,
+    Panics,
 }
 
 /// The intake of the processes' queue.
@@ -49,6 +50,7 @@ impl Mapping {
                 return Err(Error::new("the role lacks a permission").of_kind(ErrorKind::Refused));
             }
             Some(Fault::Silent) => std::future::pending().await,
+            Some(Fault::Panics) => panic!("on purpose"),
             Some(Fault::InUse(left @ 1..)) => {
                 self.faults.lock().unwrap().insert(name, Fault::InUse(left - 1));
                 return Err(Error::new("it is in use").of_kind(ErrorKind::Unavailable));
@@ -114,6 +116,8 @@ impl Queue for Mapping {
     }
 
     fn intake(&self) -> Option<&dyn Intake> {
+        let fault = self.faults.lock().unwrap().get("intake").copied();
+        assert_ne!(fault, Some(Fault::Panics), "on purpose");
         Some(self)
     }
 }
@@ -435,6 +439,10 @@ async fn without_a_permission_or_an_answer_messages_are_held_back_as_ever() {
         ("plan", Fault::Silent, "is_on plan"),
         ("plan", Fault::AnswerLost, "is_on plan"),
         ("off", Fault::AnswerLost, "is_on plan off"),
+        ("intake", Fault::Panics, ""),
+        ("is_on", Fault::Panics, "is_on"),
+        ("plan", Fault::Panics, "is_on plan"),
+        ("off", Fault::Panics, "is_on plan off"),
     ] {
         let world = World::new();
         world.mapping.faults.lock().unwrap().insert(step, fault);
