@@ -35,7 +35,7 @@ fn discard(payload: Box<dyn Any + Send>) -> Panicked {
     Panicked
 }
 
-/// A call whose panic is caught, in the call itself, in a poll, and in the drop of its future: it returns something else then.
+/// A call whose panic is caught: in the call itself or in a poll, it returns something else; one in the drop afterwards changes nothing.
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Caught<F, P> {
     /// `None` once it has ended.

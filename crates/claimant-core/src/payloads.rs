@@ -22,6 +22,9 @@ use crate::rejection::Rejection;
 /// the invocation's time. A panic in [`pointer`](Self::pointer) rejects the message alone, one in [`fetch`](Self::fetch) leaves it in its
 /// queue, and one in [`remove`](Self::remove) leaves the payload where it is.
 ///
+/// What [`room_bytes`](Self::room_bytes), [`payload_max_bytes`](Self::payload_max_bytes), [`concurrency`](Self::concurrency) and
+/// [`removes`](Self::removes) return is fixed, and they must not panic.
+///
 /// Futures are cancel safe: one that is dropped either took effect or did not.
 pub trait PayloadSource: Send + Sync + 'static {
     /// Returns where the payload of a message is; `None` where the message's [`content`](Message::content) is the payload.

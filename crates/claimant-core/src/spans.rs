@@ -115,8 +115,8 @@ pub struct SpanIdentity {
     pub sampled: bool,
 }
 
-/// A span of a tracing system; none where there is no system, and where it panicked. It can be told what panics the system: that is all that
-/// comes of it.
+/// A span of a tracing system; none where there is no system, and where it panicked. A panic of the system in one of these calls is
+/// caught and costs only this span.
 #[derive(Clone)]
 pub(crate) struct Span<S>(Option<S>);
 
@@ -125,7 +125,7 @@ impl<S> Span<S> {
 
     /// Opens a span.
     pub(crate) fn open(open: impl FnOnce() -> S) -> Self {
-        Self(told(open))
+        Self(guarded_call(open))
     }
 
     pub(crate) fn is_none(&self) -> bool {
@@ -135,7 +135,7 @@ impl<S> Span<S> {
     /// Tells the span something, and returns what it says. `None` where there is none.
     pub(crate) fn tell<R>(&self, tell: impl FnOnce(&S) -> R) -> Option<R> {
         let span = self.0.as_ref()?;
-        told(|| tell(span))
+        guarded_call(|| tell(span))
     }
 }
 
@@ -149,21 +149,21 @@ impl Span<Box<dyn MessageSpan>> {
 impl<S> Drop for Span<S> {
     fn drop(&mut self) {
         if let Some(span) = self.0.take() {
-            told(|| drop(span));
+            guarded_call(|| drop(span));
         }
     }
 }
 
-/// Calls a tracing system.
-fn told<R>(tell: impl FnOnce() -> R) -> Option<R> {
+/// Calls a tracing system. `None` where it panicked.
+fn guarded_call<R>(call: impl FnOnce() -> R) -> Option<R> {
     static IS_LOGGED: AtomicBool = AtomicBool::new(false);
-    let told = caught(tell).ok();
-    if told.is_none() && !IS_LOGGED.swap(true, Ordering::Relaxed) {
+    let returned = caught(call).ok();
+    if returned.is_none() && !IS_LOGGED.swap(true, Ordering::Relaxed) {
         tracing::error!(
             "the tracing system panicked: spans are missing or incomplete, and no message is held up; this is not logged again"
         );
     }
-    told
+    returned
 }
 
 /// The spans of an invocation's messages, by their indexes.
