@@ -87,10 +87,10 @@ mod tests {
     use super::*;
     use crate::child;
 
-    /// Exports that end so, the last one first.
-    struct Exports(Mutex<Vec<Result<(), Error>>>);
+    /// Exports by this.
+    struct Exports<F>(F);
 
-    impl Spans for Exports {
+    impl<F: Fn() -> Result<(), Error> + Send + Sync + 'static> Spans for Exports<F> {
         fn message(&self, _: &Message) -> Box<dyn MessageSpan> {
             unreachable!("only flushed")
         }
@@ -104,7 +104,7 @@ mod tests {
         }
 
         fn flush(&self) -> Result<(), Error> {
-            self.0.lock().unwrap().pop().unwrap()
+            (self.0)()
         }
     }
 
@@ -117,35 +117,17 @@ mod tests {
         }
     }
 
-    /// Panics at each export, and counts them.
-    struct Panicky(AtomicU32);
-
-    impl Spans for Panicky {
-        fn message(&self, _: &Message) -> Box<dyn MessageSpan> {
-            unreachable!("only flushed")
-        }
-
-        fn call(&self, _: &ConsumerName, _: &[SpanIdentity]) -> Arc<dyn StepSpan> {
-            unreachable!("only flushed")
-        }
-
-        fn send(&self, _: &str, _: Option<&str>) -> Box<dyn SendSpan> {
-            unreachable!("only flushed")
-        }
-
-        fn flush(&self) -> Result<(), Error> {
-            self.0.fetch_add(1, Ordering::SeqCst);
-            panic_any(Bomb)
-        }
-    }
-
     #[tokio::test]
     async fn an_export_that_panics_ends_no_report_and_the_next_one_runs() {
-        let (panicky, flusher) = (Arc::new(Panicky(AtomicU32::new(0))), Flusher::default());
-        let spans: Arc<dyn Spans> = Arc::clone(&panicky) as _;
+        let (begun, flusher) = (Arc::new(AtomicU32::new(0)), Flusher::default());
+        let counted = Arc::clone(&begun);
+        let spans: Arc<dyn Spans> = Arc::new(Exports(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            panic_any(Bomb)
+        }));
         for exports in 1..=2 {
             flusher.flush(Some(&spans), Duration::MAX).await;
-            assert_eq!(panicky.0.load(Ordering::SeqCst), exports);
+            assert_eq!(begun.load(Ordering::SeqCst), exports);
         }
     }
 
@@ -156,7 +138,8 @@ mod tests {
             let ends =
                 [Err("status 401"), Ok(()), Err("status 401"), Err("status 403")].map(|end| end.map_err(Error::new));
             let count = ends.len();
-            let spans: Arc<dyn Spans> = Arc::new(Exports(Mutex::new(ends.into_iter().rev().collect())));
+            let ends = Mutex::new(ends.into_iter());
+            let spans: Arc<dyn Spans> = Arc::new(Exports(move || ends.lock().unwrap().next().unwrap()));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             let flusher = Flusher::default();
             (0..count).for_each(|_| runtime.block_on(flusher.flush(Some(&spans), Duration::MAX)));

@@ -113,7 +113,8 @@ fn sendable(text: &str) -> String {
         return "none given".to_owned();
     }
     let taken = |c| if sqs::takes(c) { c } else { char::REPLACEMENT_CHARACTER };
-    let sendable: String = text.chars().map(taken).collect();
+    // Each has a byte at least: with one more than fit, it is seen that there is more.
+    let sendable: String = text.chars().take(ERROR_MAX_BYTES + 1).map(taken).collect();
     shortened(&sendable, ERROR_MAX_BYTES).into_owned()
 }
 
