@@ -1,6 +1,5 @@
 //! The routes, and how they are served.
 
-use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 
 use axum::Router;
@@ -11,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use claimant_core::Error;
+use claimant_local::cloud::cannot_listen;
 use tokio::net::TcpListener;
 
 use crate::ask::{Ask, wants_json};
@@ -25,16 +25,8 @@ use crate::{assets, live, pages, sampling};
 /// # Errors
 /// When the port is in use, or may not be used; when no more files can be open.
 pub async fn bind(port: u16) -> Result<(TcpListener, String), Error> {
-    let fault = |e: std::io::Error| {
-        let fix = match e.kind() {
-            ErrorKind::AddrInUse => {
-                ": stop the process that uses that port, or give another port with --console-port (0 for a free one)"
-            }
-            ErrorKind::PermissionDenied => ": give another port with --console-port (0 for a free one)",
-            _ => "",
-        };
-        Error::new(format!("the console cannot listen on port {port} of 127.0.0.1{fix}")).caused_by(e)
-    };
+    let fault =
+        |e: std::io::Error| Error::new(cannot_listen("the console", "--console-port", port, e.kind())).caused_by(e);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(fault)?;
     let address = listener.local_addr().map_err(fault)?;
     Ok((listener, format!("http://{address}/")))

@@ -1,6 +1,7 @@
 //! What a local cloud is started from, and where its endpoints are.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,4 +122,17 @@ pub struct Endpoints {
     pub s3: Option<String>,
     /// The control endpoint's: what the cloud holds, for the commands that operate it.
     pub control: String,
+}
+
+/// Returns why a service cannot listen on this port of 127.0.0.1, and how to fix it with the `option` that sets the port.
+#[must_use]
+pub fn cannot_listen(service: &str, option: &str, port: u16, why: ErrorKind) -> String {
+    let fix = match why {
+        ErrorKind::AddrInUse => {
+            format!(": stop the process that uses that port, or give another port with {option} (0 for a free one)")
+        }
+        ErrorKind::PermissionDenied => format!(": give another port with {option} (0 for a free one)"),
+        _ => String::new(),
+    };
+    format!("{service} cannot listen on port {port} of 127.0.0.1{fix}")
 }

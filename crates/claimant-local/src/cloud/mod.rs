@@ -22,7 +22,7 @@ mod services;
 mod start;
 mod view;
 
-pub use config::{Binaries, CloudConfig, Delays, Endpoints, Ports};
+pub use config::{Binaries, CloudConfig, Delays, Endpoints, Ports, cannot_listen};
 pub use running::{Cloud, STOP_ENDPOINTS_MAX, STOP_FUNCTIONS_MAX, STOP_MAPPINGS_MAX};
 pub(crate) use services::Services;
 pub use start::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX};

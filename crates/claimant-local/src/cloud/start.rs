@@ -1,7 +1,6 @@
 //! Starting a cloud: everything that can fail comes before the first message can move.
 
 use std::ffi::OsStr;
-use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::config::{CloudConfig, Endpoints, Ports};
+use super::config::{CloudConfig, Endpoints, Ports, cannot_listen};
 use super::programs::{BOOTSTRAP, Programs};
 use super::running::{Cloud, RunningFunction};
 use super::servers::Servers;
@@ -263,16 +262,7 @@ fn no_program(spec: &FunctionSpec, places: &Places, template: &Path) -> String {
 
 /// A listener on 127.0.0.1, and the address to reach it.
 async fn bind(service: &str, option: &str, port: u16) -> Result<(TcpListener, String), Error> {
-    let fault = |e: std::io::Error| {
-        let fix = match e.kind() {
-            ErrorKind::AddrInUse => {
-                format!(": stop the process that uses that port, or give another port with {option} (0 for a free one)")
-            }
-            ErrorKind::PermissionDenied => format!(": give another port with {option} (0 for a free one)"),
-            _ => String::new(),
-        };
-        Error::new(format!("{service} cannot listen on port {port} of 127.0.0.1{fix}")).caused_by(e)
-    };
+    let fault = |e: std::io::Error| Error::new(cannot_listen(service, option, port, e.kind())).caused_by(e);
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let listener = listener.await.map_err(fault)?;
     let address = listener.local_addr().map_err(fault)?;
