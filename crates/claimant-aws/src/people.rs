@@ -209,7 +209,7 @@ fn said(told: &str) -> Option<String> {
 /// Returns what the error was made of, without what its kind says.
 fn told(error: &CredentialsError) -> String {
     let source = std::error::Error::source(error);
-    source.map_or_else(|| error.to_string(), |source| Chain(source).to_string()).trim().trim_end_matches('.').to_owned()
+    source.map_or_else(|| error.to_string(), |source| Chain(source).to_string())
 }
 
 #[cfg(test)]
