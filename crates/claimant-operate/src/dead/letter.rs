@@ -206,6 +206,17 @@ impl DeadLetter {
         }
     }
 
+    /// Returns how it came into the queue, in words.
+    #[must_use]
+    pub fn how(&self) -> String {
+        match &self.origin {
+            Origin::Copied => "copied here by its function".to_owned(),
+            Origin::Moved { source } => moved(source),
+            Origin::Unsent => "the request of a schedule that could not send it, with the message inside".to_owned(),
+            Origin::Sent => "sent here by something else".to_owned(),
+        }
+    }
+
     /// Returns it as JSON, with its body and the values of its attributes only if `whole`.
     #[must_use]
     pub fn to_json(&self, whole: bool) -> Value {

@@ -256,13 +256,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
 /// A letter as lines: a word and what it is.
 fn lines(queue: &str, letter: &DeadLetter, whole: bool) -> Vec<(&'static str, String)> {
     let sent = |at: Timestamp| format!("{}, {}", at.to_utc(), ago(at));
-    let came = match &letter.origin {
-        dead::Origin::Copied => "copied here by its function".to_owned(),
-        dead::Origin::Moved { .. } => letter.cause(),
-        dead::Origin::Unsent => "the request of a schedule that could not send it, with the message inside".to_owned(),
-        dead::Origin::Sent => "sent here by something else".to_owned(),
-    };
-    let mut lines = vec![("id", letter.message_id.clone()), ("queue", queue.to_owned()), ("how", came)];
+    let mut lines = vec![("id", letter.message_id.clone()), ("queue", queue.to_owned()), ("how", letter.how())];
     let why = &letter.why;
     let said = [
         ("consumer", why.consumer.clone()),

@@ -1,7 +1,7 @@
 //! Letters and groups as the pages have them.
 
 use claimant_core::Error;
-use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Group, Origin, Unseen};
+use claimant_operate::dead::{DeadLetter, DeadLetterQueue, Group, Unseen};
 use claimant_operate::target::Place;
 use maud::{Markup, html};
 use serde::Serialize;
@@ -76,7 +76,7 @@ impl From<Group> for Cause {
 pub(super) struct Letter {
     pub(super) message_id: String,
     pub(super) group: String,
-    pub(super) how: &'static str,
+    pub(super) how: String,
     #[serde(flatten)]
     pub(super) why: Why,
     pub(super) earlier_ids: Vec<String>,
@@ -122,12 +122,7 @@ impl Letter {
         Self {
             message_id: letter.message_id.clone(),
             group: letter.fingerprint.to_string(),
-            how: match &letter.origin {
-                Origin::Copied => "copied here by its function",
-                Origin::Moved { .. } => "moved here by SQS: it was received too often",
-                Origin::Unsent => "the request of a schedule that could not send it, with the message inside",
-                Origin::Sent => "sent here by something else",
-            },
+            how: letter.how(),
             why: Why {
                 consumer: why.consumer.clone().or_else(|| letter.source().map(str::to_owned)),
                 outcome: why.outcome.clone(),
