@@ -7,7 +7,9 @@ use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Settled, Status, Sto
 use claimant_tests::services::MariaDb;
 
 use super::transactions::transactional;
-use super::world::{Database, claim, completed, copy, granted, id, request, settle};
+use claimant_testkit::faulty::stale_copy;
+
+use super::world::{Database, claim, completed, granted, id, request, settle};
 
 const WITHIN: Duration = Duration::from_millis(700);
 const GRACE: Duration = Duration::from_secs(2);
@@ -27,7 +29,7 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
         party.run(&database.insert("new")).await;
 
         let start = Instant::now();
-        let settled = settle(&store, copy(&held), WITHIN).await;
+        let settled = settle(&store, stale_copy(&held), WITHIN).await;
         assert!(matches!(settled, Settled::Unknown { claim: Some(_), .. }), "{name}: {settled:?}");
         let error = claim(&store, "new", WITHIN).await.unwrap_err();
         assert!(start.elapsed() < 2 * WITHIN + GRACE, "{name}: {:?} {error}", start.elapsed());
@@ -40,7 +42,7 @@ async fn a_locked_record_holds_up_its_own_calls_only_and_not_for_long() {
         drop(granted(&store, "free").await);
 
         // A call that is dropped while it waits leaves nothing behind.
-        let dropped = tokio::time::timeout(Duration::from_millis(100), settle(&store, copy(&held), LONG)).await;
+        let dropped = tokio::time::timeout(Duration::from_millis(100), settle(&store, stale_copy(&held), LONG)).await;
         assert!(dropped.is_err());
         store.all_returned().await;
 

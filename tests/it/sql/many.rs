@@ -76,7 +76,7 @@ async fn many_fresh_keys_cost_one_statement_to_claim_and_one_to_complete() {
 
         // A stale ending among good ones is told apart.
         let (good, stale) = (granted(&whole, "good").await, granted(&whole, "stale").await);
-        let again = super::world::copy(&stale);
+        let again = claimant_testkit::faulty::stale_copy(&stale);
         assert!(matches!(settle(&whole, stale, WITHIN).await, Settled::Done));
         let failed = claimant_core::protocol::Settlement {
             ending: claimant_core::protocol::Ending::Failed { error: "late".into() },

@@ -290,21 +290,6 @@ pub(crate) async fn granted(store: &AnyStore, key: &str) -> Claim {
     }
 }
 
-/// A copy of a claim, for settling it again.
-pub(crate) fn copy(claim: &Claim) -> Claim {
-    let Claim { id, owner, fence, lease_until, attempt, interruptions, last_error, .. } = claim;
-    Claim {
-        id: id.clone(),
-        owner: owner.clone(),
-        fence: *fence,
-        lease_until: *lease_until,
-        attempt: *attempt,
-        interruptions: *interruptions,
-        last_error: last_error.clone(),
-        transaction: None,
-    }
-}
-
 pub(crate) async fn settle(store: &AnyStore, claim: Claim, within: Duration) -> Settled {
     store.shared().settle(claim, &completed(), Call { within, meter: &Meter::default() }).await
 }

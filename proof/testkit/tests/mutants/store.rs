@@ -11,6 +11,7 @@ use claimant_core::{
     BatchedClaim, BoxFuture, Call, Claim, ClaimAnswer, OwnerToken, Record, RecordId, Renewed, Settled, Status, Store,
     StoreError, StoreErrorKind, Timestamp,
 };
+use claimant_test::faulty::stale_copy;
 use tokio::sync::{MutexGuard, OwnedMutexGuard};
 use tokio::task::yield_now;
 use tokio::time::sleep;
@@ -256,16 +257,7 @@ impl Mutant {
         if self.is(Bug::ReadsThenRenews) {
             yield_now().await;
         }
-        let mut guarded = Claim {
-            id: claim.id.clone(),
-            owner: claim.owner.clone(),
-            fence: claim.fence,
-            lease_until: claim.lease_until,
-            attempt: claim.attempt,
-            interruptions: claim.interruptions,
-            last_error: claim.last_error.clone(),
-            transaction: None,
-        };
+        let mut guarded = stale_copy(claim);
         let mut shown = seen.clone();
         match (self.bug, &mut shown) {
             (Bug::RenewsUnguarded, Some(shown)) => {
