@@ -1,75 +1,30 @@
 //! What the lock table asks of DynamoDB, and what it makes of lost answers and bad tables.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, Put, ScalarAttributeType,
 };
-use claimant_core::protocol::{Abandoned, ClaimPolicy, ClaimRequest, Ending, Likely, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
-    BatchedClaim, Call, Claim, ClaimAnswer, ConsumerName, Filter, Fingerprint, Key, MessageId, Meter, OwnerToken,
-    RecordId, Records as _, Renewed, Settled, Status, Store, StoreErrorKind, Timestamp, TransactionSlot,
+    BatchedClaim, Call, Claim, ClaimAnswer, Filter, Meter, RecordId, Records as _, Renewed, Settled, Status, Store,
+    StoreErrorKind, TransactionSlot,
 };
 use claimant_dynamodb::{AttributeNames, LockTable, Tables, Transaction};
-use claimant_testkit::clock::TEST_EPOCH;
 use claimant_testkit::logs::Logs;
 use claimant_tests::dynamodb::DynamoDb;
 use claimant_tests::wire::Loss::{self, Answer, Request, Silence};
 use claimant_tests::wire::Wire;
 
-const WITHIN: Duration = Duration::from_secs(20);
-
-/// What was asked for in all tests: nothing is checked by it but where a test makes its own.
-static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
-
-pub(crate) fn call() -> Call<'static> {
-    Call { within: WITHIN, meter: &METER }
-}
-
-pub(crate) fn at(ms: u64) -> Timestamp {
-    Timestamp::from_millis(TEST_EPOCH.as_millis() + ms)
-}
-
-pub(crate) fn request(key: &str, now: u64) -> ClaimRequest {
-    ClaimRequest {
-        id: RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new(key).unwrap()),
-        owner: OwnerToken::draw().unwrap(),
-        message_id: MessageId::new("m").unwrap(),
-        fingerprint: Fingerprint::of_bytes(b"p"),
-        now: at(now),
-        lease_until: at(now + 1_000),
-        policy: ClaimPolicy { window: Duration::from_secs(60), ..ClaimPolicy::default() },
-        likely: Likely::New,
-    }
-}
+use crate::claims::{METER, WITHIN, at, call, ending, failed, granted, renewal, request, taken};
 
 /// For a message that was delivered before.
 fn again(key: &str, now: u64) -> ClaimRequest {
     ClaimRequest { likely: Likely::Known, ..request(key, now) }
 }
 
-pub(crate) fn ending(ending: Ending) -> Settlement {
-    Settlement { ending, now: at(500), policy: request("k", 0).policy }
-}
-
 fn done() -> Ending {
     Ending::Completed { result: None }
-}
-
-fn failed() -> Settlement {
-    ending(Ending::Failed { error: "no luck".into() })
-}
-
-async fn granted(store: &impl Store, key: &str, now: u64) -> Claim {
-    taken(store, &request(key, now)).await
-}
-
-async fn taken(store: &impl Store, request: &ClaimRequest) -> Claim {
-    match store.claim(request, call()).await.unwrap() {
-        ClaimAnswer::Granted(claim) => claim,
-        ClaimAnswer::Refused(refusal) => panic!("{request:?}: {refusal:?}"),
-    }
 }
 
 async fn check_all(dynamodb: DynamoDb) {
@@ -523,7 +478,7 @@ async fn an_empty_success_is_none(dynamodb: &DynamoDb) {
         }
         errors.push(table.claim(&fresh[0], call()).await.unwrap_err());
         errors.extend(table.claim_all(&fresh, call()).await.into_iter().map(Result::unwrap_err));
-        let renewal = Renewal { lease_until: at(9_000), now: at(10), policy: request("k", 0).policy };
+        let renewal = renewal(10, 9_000);
         errors.push(table.renew(&mut claims[0], renewal, call()).await.unwrap_err());
         errors.push(table.get(&fresh[0].id, call()).await.unwrap_err());
         errors.push(table.size(call()).await.unwrap_err());
@@ -629,13 +584,12 @@ async fn dynamodb_record(dynamodb: &DynamoDb, id: &RecordId) -> String {
 /// Fault 15: the table's TTL deletes the record, and its stale owner comes back, before and after another owner.
 async fn a_record_that_ttl_deleted_has_no_owner(dynamodb: &DynamoDb) {
     let table = dynamodb.lock_table("deleted").await;
-    let renewal = || Renewal { lease_until: at(9_000), now: at(10), policy: request("k", 0).policy };
     for claimed_again in [false, true] {
         let mut stale = granted(&table, "k", 0).await;
         let key = AttributeValue::S(stale.id.as_str().to_owned());
         dynamodb.client().delete_item().table_name("deleted").key("id", key).send().await.unwrap();
         let fresh = if claimed_again { Some(granted(&table, "k", 5).await) } else { None };
-        assert_eq!(table.renew(&mut stale, renewal(), call()).await.unwrap(), Renewed::Lost);
+        assert_eq!(table.renew(&mut stale, renewal(10, 9_000), call()).await.unwrap(), Renewed::Lost);
         let id = stale.id.clone();
         assert!(matches!(table.settle(stale, &ending(done()), call()).await, Settled::Lost));
         let owner = table.get(&id, call()).await.unwrap().map(|record| record.owner);

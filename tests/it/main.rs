@@ -5,6 +5,7 @@
 
 mod agreement;
 mod breakers;
+mod claims;
 mod cloud;
 mod console;
 mod contract;

@@ -1,6 +1,6 @@
 //! The way from one set of tables to another: whatever a key's record was, it is afterwards, and no key is claimed twice.
 
-use claimant_core::protocol::{Abandoned, ClaimRequest, Ending, Likely, Renewal, Settlement};
+use claimant_core::protocol::{Abandoned, ClaimRequest, Ending, Likely, Settlement};
 use claimant_core::{
     BatchedClaim, Claim, ClaimAnswer, MessageId, OwnerToken, Record, RecordId, Records, Renewed, Replaced, Settled,
     Status, Store, StoreError, StoreErrorKind,
@@ -11,7 +11,7 @@ use claimant_tests::wire::Loss::{self, Answer, Request, Waits};
 use claimant_tests::wire::Wire;
 use futures_util::future::join_all;
 
-use super::lock_table::{at, call, ending, request};
+use crate::claims::{call, ending, renewal, request, taken};
 
 fn completed() -> Ending {
     Ending::Completed { result: Some("{\"n\":7}".to_owned()) }
@@ -19,13 +19,6 @@ fn completed() -> Ending {
 
 fn failed() -> Ending {
     Ending::Failed { error: "no luck".to_owned() }
-}
-
-async fn granted(store: &impl Store, request: &ClaimRequest) -> Claim {
-    match store.claim(request, call()).await.unwrap() {
-        ClaimAnswer::Granted(claim) => claim,
-        ClaimAnswer::Refused(refusal) => panic!("{refusal:?}"),
-    }
 }
 
 async fn settled(store: &impl Store, claim: Claim, how: Ending) {
@@ -147,7 +140,7 @@ async fn every_record_is_as_it_was(dynamodb: &DynamoDb) {
             for how in case.before.iter().map(Some).chain(case.held.then_some(None)) {
                 let request = request(&key, 0);
                 for table in [&moved.old, &stays] {
-                    let claim = granted(table, &request).await;
+                    let claim = taken(table, &request).await;
                     if let Some(how) = how {
                         settled(table, claim, how.clone()).await;
                     }
@@ -207,25 +200,25 @@ async fn claimed(table: &LockTable, request: &ClaimRequest, way: &str) -> String
 async fn each_claim_asks_once_more(dynamodb: &DynamoDb) {
     let Move { old, new, wire } = Move::of(dynamodb, "asks").await;
     let asked = |wanted: &[&str], what: &str| assert_eq!(wire.take_requests(), wanted, "{what}");
-    let claim = granted(&new, &request("fresh", 0)).await;
+    let claim = taken(&new, &request("fresh", 0)).await;
     asked(&["GetItem", "PutItem"], "a fresh key");
     settled(&new, claim, completed()).await;
     asked(&["UpdateItem"], "its completion");
-    let claim = granted(&old, &request("old", 0)).await;
+    let claim = taken(&old, &request("old", 0)).await;
     settled(&old, claim, failed()).await;
-    let _held = granted(&new, &request("old", 600)).await;
+    let _held = taken(&new, &request("old", 600)).await;
     asked(&["GetItem", "TransactWriteItems", "PutItem", "UpdateItem"], "a key that failed");
     let many: Vec<_> = (0..25).map(|n| request(&format!("many-{n}"), 0)).collect();
     let answers = new.claim_all(&many, call()).await;
     assert!(answers.iter().all(|a| matches!(a, Ok(BatchedClaim::Answered(ClaimAnswer::Granted(_))))), "{answers:?}");
     asked(&["BatchGetItem", "BatchExecuteStatement"], "25 fresh keys");
     let after = LockTable::new(dynamodb.client_over(&wire), new.name().parse::<Tables>().unwrap());
-    let _held = granted(&after, &request("after", 0)).await;
+    let _held = taken(&after, &request("after", 0)).await;
     asked(&["PutItem"], "nothing is before any more");
     let tables: Tables = format!("{},{}", new.name(), old.name()).parse().unwrap();
     let grown = LockTable::new(dynamodb.client_over(&wire), tables.clone()).before(old.name());
     let stays = (0..).map(|n| request(&format!("stays-{n}"), 0)).find(|r| tables.of(&r.id) == old.name()).unwrap();
-    let _held = granted(&grown, &stays).await;
+    let _held = taken(&grown, &stays).await;
     asked(&["PutItem"], "a key whose table is the same");
 }
 
@@ -236,7 +229,7 @@ async fn lost_requests_and_answers_lose_no_record(dynamodb: &DynamoDb) {
         for loss in [Request, Answer] {
             for lost in [1, 3, 24] {
                 let key = format!("{arrived}-{loss:?}-{lost}");
-                let claim = granted(&moved.old, &request(&key, 0)).await;
+                let claim = taken(&moved.old, &request(&key, 0)).await;
                 settled(&moved.old, claim, failed()).await;
                 let first = request(&key, 600);
                 moved.wire.script(&[vec![Loss::None; arrived], vec![loss; lost]].concat());
@@ -268,7 +261,7 @@ async fn one_of_many_gets_a_key_that_moves(dynamodb: &DynamoDb) {
         [("fresh", None, "granted 1 1"), ("failed", Some(failed()), "granted 2 2"), ("done", Some(completed()), "")]
     {
         if let Some(before) = before {
-            let claim = granted(&moved.old, &request(key, 0)).await;
+            let claim = taken(&moved.old, &request(key, 0)).await;
             settled(&moved.old, claim, before).await;
         }
         let requests: Vec<_> = (0..20).map(|_| request(key, 600)).collect();
@@ -294,14 +287,14 @@ async fn who_is_late_finds_what_became_of_the_key(dynamodb: &DynamoDb) {
     let other = LockTable::new(dynamodb.client(), moved.new.name().parse::<Tables>().unwrap()).before(moved.old.name());
     for (key, had, arrived) in [("before-it-moves", true, 1), ("before-it-claims", true, 2), ("fresh", false, 1)] {
         if had {
-            let claim = granted(&moved.old, &request(key, 0)).await;
+            let claim = taken(&moved.old, &request(key, 0)).await;
             settled(&moved.old, claim, failed()).await;
         }
         moved.wire.script(&[vec![Loss::None; arrived], vec![Waits]].concat());
         let late = request(key, 600);
         let (answer, ()) = tokio::join!(moved.new.claim(&late, call()), async {
             moved.wire.until_waiting().await;
-            let claim = granted(&other, &request(key, 600)).await;
+            let claim = taken(&other, &request(key, 600)).await;
             settled(&other, claim, completed()).await;
             moved.wire.go_on();
         });
@@ -312,8 +305,8 @@ async fn who_is_late_finds_what_became_of_the_key(dynamodb: &DynamoDb) {
     moved.wire.script(&[Loss::None, Waits]);
     let (answers, ()) = tokio::join!(moved.new.claim_all(&requests, call()), async {
         moved.wire.until_waiting().await;
-        let _claim = granted(&other, &requests[0]).await;
-        let claim = granted(&other, &request("batch-1", 0)).await;
+        let _claim = taken(&other, &requests[0]).await;
+        let claim = taken(&other, &request("batch-1", 0)).await;
         settled(&other, claim, completed()).await;
         moved.wire.go_on();
     });
@@ -324,7 +317,7 @@ async fn who_is_late_finds_what_became_of_the_key(dynamodb: &DynamoDb) {
 /// A process of the old version that was believed to have ended: what it does comes before the move, or not at all.
 async fn an_owner_from_before_is_shut_out(dynamodb: &DynamoDb) {
     let moved = Move::of(dynamodb, "from-before").await;
-    let claim = granted(&moved.old, &request("in-time", 0)).await;
+    let claim = taken(&moved.old, &request("in-time", 0)).await;
     moved.wire.script(&[Loss::None, Waits]);
     let late = request("in-time", 3_000);
     let (answer, ()) = tokio::join!(moved.new.claim(&late, call()), async {
@@ -334,9 +327,9 @@ async fn an_owner_from_before_is_shut_out(dynamodb: &DynamoDb) {
     });
     assert!(word(&answer).starts_with("Completed"), "it has completed before the move: {answer:?}");
 
-    let mut claim = granted(&moved.old, &request("too-late", 0)).await;
+    let mut claim = taken(&moved.old, &request("too-late", 0)).await;
     assert_eq!(word(&moved.new.claim(&request("too-late", 3_000), call()).await), "granted 2 2 taken over");
-    let renewal = Renewal { lease_until: at(9_000), now: at(10), policy: request("k", 0).policy };
+    let renewal = renewal(10, 9_000);
     assert_eq!(moved.old.renew(&mut claim, renewal, call()).await.unwrap(), Renewed::Lost);
     let id = claim.id.clone();
     assert!(matches!(moved.old.settle(claim, &ending(completed()), call()).await, Settled::Lost));
@@ -352,7 +345,7 @@ const NO_TABLE: &str = r#"{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNo
 /// Of a key whose record before could not be read nothing is known: it is not claimed.
 async fn what_was_not_read_is_not_taken_for_absent(dynamodb: &DynamoDb) {
     let moved = Move::of(dynamodb, "unread").await;
-    let claim = granted(&moved.old, &request("done", 0)).await;
+    let claim = taken(&moved.old, &request("done", 0)).await;
     settled(&moved.old, claim, completed()).await;
     let both = [request("done", 600), request("fresh", 600)];
     for (answer, status) in [(UNPROCESSED, 200), (NO_TABLE, 400), (DENIED, 400)] {
@@ -396,9 +389,9 @@ async fn of_two_records_the_stricter_counts(dynamodb: &DynamoDb) {
         ("done-parked", completed(), parked(), "Completed"),
     ] {
         let request = request(key, 0);
-        settled(&moved.old, granted(&moved.old, &request).await, was).await;
+        settled(&moved.old, taken(&moved.old, &request).await, was).await;
         for how in [failed(), there] {
-            settled(&alone, granted(&alone, &self::request(key, 0)).await, how).await;
+            settled(&alone, taken(&alone, &self::request(key, 0)).await, how).await;
         }
         let answer = word(&moved.new.claim(&self::request(key, 600), call()).await);
         assert!(answer.starts_with(wanted), "{key}: {answer}");
@@ -412,7 +405,7 @@ async fn operators_find_a_record_in_one_place(dynamodb: &DynamoDb) {
     let moved = Move::of(dynamodb, "operators").await;
     let parked = Ending::Parked { error: "why".to_owned() };
     for key in ["a", "b"] {
-        settled(&moved.old, granted(&moved.old, &request(key, 0)).await, parked.clone()).await;
+        settled(&moved.old, taken(&moved.old, &request(key, 0)).await, parked.clone()).await;
     }
     let id = request("a", 0).id;
     let seen = moved.new.get(&id, call()).await.unwrap().expect("it is found before it is moved");
@@ -444,13 +437,13 @@ async fn any_set_can_follow_another(dynamodb: &DynamoDb) {
     }
     let done = request("done", 0);
     let first = dynamodb.lock_table(sets[0].clone()).await;
-    settled(&first, granted(&first, &done).await, completed()).await;
+    settled(&first, taken(&first, &done).await, completed()).await;
     let mut fence = 0;
     for (index, set) in sets.iter().enumerate() {
         let table = LockTable::new(dynamodb.client(), set.clone());
         let table = if index == 0 { table } else { table.before(sets[index - 1].clone()) };
         for key in (0..10).map(|n| format!("k{n}")) {
-            let claim = granted(&table, &request(&key, 0)).await;
+            let claim = taken(&table, &request(&key, 0)).await;
             fence = claim.fence.get();
             assert_eq!(fence, index as u64 + 1, "{key} in {set}");
             settled(&table, claim, failed()).await;

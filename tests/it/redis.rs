@@ -1,7 +1,6 @@
 //! What the Redis store asks of Redis, and what it makes of lost answers, lost servers and bad settings.
 
 mod clusters;
-mod scene;
 mod tls;
 mod trouble;
 
@@ -19,7 +18,8 @@ use claimant_redis::RedisStore;
 use claimant_tests::services::Redis;
 use claimant_tests::tap::Loss::{Answer, Half, Request, Silence};
 use claimant_tests::tap::Tap;
-use scene::{WINDOW_S, WITHIN, call, ending, failed, granted, id, renewal, request};
+
+use crate::claims::{WINDOW_S, WITHIN, call, ending, failed, granted, id, renewal, request};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis or Valkey: make test"]

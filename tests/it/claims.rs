@@ -1,4 +1,4 @@
-//! Requests, claims and endings for the tests of the Redis store. Times are milliseconds after [`TEST_EPOCH`].
+//! Claims of keys, and what is asked of a store. Times are milliseconds after [`TEST_EPOCH`].
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use claimant_core::{
 use claimant_testkit::clock::TEST_EPOCH;
 
 /// Enough for any call that gets its answer; what takes longer has failed.
-pub(super) const WITHIN: Duration = Duration::from_secs(20);
+pub(crate) const WITHIN: Duration = Duration::from_secs(20);
 
 /// The deduplication window.
-pub(super) const WINDOW_S: u64 = 300;
+pub(crate) const WINDOW_S: u64 = 60;
 
 /// What was asked for in all tests: nothing is checked by it but where a test makes its own.
-static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
+pub(crate) static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
 
-pub(super) fn call() -> Call<'static> {
+pub(crate) fn call() -> Call<'static> {
     Call { within: WITHIN, meter: &METER }
 }
 
-pub(super) fn id(key: &str) -> RecordId {
-    RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new(key).unwrap())
+pub(crate) fn at(ms: u64) -> Timestamp {
+    Timestamp::from_millis(TEST_EPOCH.as_millis() + ms)
 }
 
-fn at(ms: u64) -> Timestamp {
-    Timestamp::from_millis(TEST_EPOCH.as_millis() + ms)
+pub(crate) fn id(key: &str) -> RecordId {
+    RecordId::new(&ConsumerName::new("c").unwrap(), &Key::new(key).unwrap())
 }
 
 fn policy() -> ClaimPolicy {
@@ -35,7 +35,7 @@ fn policy() -> ClaimPolicy {
 }
 
 /// A claim with a lease of a second.
-pub(super) fn request(key: &str, now: u64) -> ClaimRequest {
+pub(crate) fn request(key: &str, now: u64) -> ClaimRequest {
     ClaimRequest {
         id: id(key),
         owner: OwnerToken::draw().unwrap(),
@@ -48,21 +48,25 @@ pub(super) fn request(key: &str, now: u64) -> ClaimRequest {
     }
 }
 
-pub(super) fn renewal(now: u64, until: u64) -> Renewal {
+pub(crate) fn renewal(now: u64, until: u64) -> Renewal {
     Renewal { lease_until: at(until), now: at(now), policy: policy() }
 }
 
-pub(super) fn ending(ending: Ending) -> Settlement {
+pub(crate) fn ending(ending: Ending) -> Settlement {
     Settlement { ending, now: at(500), policy: policy() }
 }
 
-pub(super) fn failed() -> Settlement {
+pub(crate) fn failed() -> Settlement {
     ending(Ending::Failed { error: "no luck".into() })
 }
 
-pub(super) async fn granted(store: &dyn Store, key: &str, now: u64) -> Claim {
-    match store.claim(&request(key, now), call()).await.unwrap() {
+pub(crate) async fn granted(store: &dyn Store, key: &str, now: u64) -> Claim {
+    taken(store, &request(key, now)).await
+}
+
+pub(crate) async fn taken(store: &dyn Store, request: &ClaimRequest) -> Claim {
+    match store.claim(request, call()).await.unwrap() {
         ClaimAnswer::Granted(claim) => claim,
-        ClaimAnswer::Refused(refusal) => panic!("{key} at {now}: {refusal:?}"),
+        ClaimAnswer::Refused(refusal) => panic!("{request:?}: {refusal:?}"),
     }
 }
