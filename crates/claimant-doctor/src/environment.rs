@@ -44,6 +44,20 @@ pub struct Server {
     pub written: String,
 }
 
+/// Names the lock table, or several; and those that had its records before.
+pub(crate) const TABLE: &str = "CLAIMANT_TABLE";
+pub(crate) const TABLE_BEFORE: &str = "CLAIMANT_TABLE_BEFORE";
+
+/// Where claimant sends dead letters.
+pub(crate) const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
+
+/// Where a consumer is told its queue's `maxReceiveCount`.
+pub(crate) const RECEIVES: &str = "CLAIMANT_MAX_RECEIVE_COUNT";
+
+/// Whether a function hides what failed, and whether it writes claims together: on unless they are `off`.
+pub(crate) const VISIBILITY: &str = "CLAIMANT_VISIBILITY";
+pub(crate) const BATCH: &str = "CLAIMANT_BATCH";
+
 /// Set where claimant's records are in a database.
 pub(crate) const DATABASE: &str = "CLAIMANT_DATABASE_URL";
 

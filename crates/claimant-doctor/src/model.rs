@@ -2,6 +2,7 @@
 
 pub use crate::access::{Access, Key};
 pub use crate::alarm::{Alarm, Watching};
+use crate::environment::{DATABASE, TABLE};
 pub use crate::environment::{Environment, Scheduler, Server};
 use crate::fact::Fact;
 pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
@@ -269,7 +270,7 @@ impl System {
     /// Returns the functions that use the table as their lock table.
     pub fn consumers_of<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = &'a Function> {
         let uses = |function: &&Function| {
-            let named = function.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
+            let named = function.environment.get(TABLE).and_then(Fact::known);
             // SAM's globals name the table for those functions, too, whose records are elsewhere.
             named.is_some_and(|link| link.is(&table.place.id)) && !function.has_records_elsewhere()
         };
@@ -281,7 +282,7 @@ impl Function {
     /// Returns whether claimant runs in it, as far as its environment and its rights show: what SAM's globals give to each function says
     /// nothing of one that may do nothing with its tables, unless its records are in another store.
     pub fn is_consumer(&self) -> Fact<bool> {
-        let tables = self.environment.get("CLAIMANT_TABLE").and_then(Fact::known);
+        let tables = self.environment.get(TABLE).and_then(Fact::known);
         let may_have_none = |tables: &Link| tables.each().all(|table| self.may_have_none(table.text()));
         if !self.has_records_elsewhere() && tables.is_some_and(may_have_none) {
             return Fact::Unknown;
@@ -301,7 +302,7 @@ impl Function {
 
     /// Returns whether its records are known to be in another store than DynamoDB.
     pub fn has_records_elsewhere(&self) -> bool {
-        let elsewhere = ["CLAIMANT_DATABASE_URL", "CLAIMANT_REDIS_URL"];
+        let elsewhere = [DATABASE, "CLAIMANT_REDIS_URL"];
         elsewhere.iter().any(|variable| self.environment.has(variable) == Fact::Known(true))
     }
 

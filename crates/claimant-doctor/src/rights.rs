@@ -17,6 +17,9 @@ pub(crate) const ON_TABLES: [&str; 6] = [
 /// What it does in a table that its records are moved from.
 pub(crate) const ON_MOVED: [&str; 3] = ["dynamodb:GetItem", "dynamodb:DeleteItem", "dynamodb:BatchGetItem"];
 
+/// The condition that keeps a statement to some records.
+pub(crate) const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
+
 /// What a role may do.
 #[derive(Debug, Clone, Default)]
 pub enum Rights {

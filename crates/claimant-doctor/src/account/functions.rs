@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 use super::answers::{Account, Asker, Refused, Service, text, texts};
 use super::names::{function_of, here, mapping_id, name_of, partition_of, qualifier_of, queue_arn, table_id};
 use super::watching;
-use crate::environment::{RESUME_ROLE, faults, is_own};
+use crate::environment::{
+    BATCH, DEAD_LETTER_QUEUE, RECEIVES, RESUME_ROLE, TABLE, TABLE_BEFORE, VISIBILITY, faults, is_own,
+};
 use crate::fact::Fact;
 use crate::model::{
     Batch, Environment, Function, Home, Invoked, Link, Logs, Mapping, POLLERS_DEFAULT, Place, Scaling, System,
 };
-use crate::rights::{ON_MOVED, ON_TABLES, Rights};
+use crate::rights::{LEADING_KEYS, ON_MOVED, ON_TABLES, Rights};
 
 const ON_QUEUES: [&str; 5] = [
     "sqs:ReceiveMessage",
@@ -132,21 +134,18 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
     let of = |(name, value): (&String, &Value)| {
         let value = value.as_str()?;
         let link = match name.as_str() {
-            "CLAIMANT_TABLE" | "CLAIMANT_TABLE_BEFORE" => {
-                Fact::Known(match value.split(',').collect::<Vec<_>>().as_slice() {
-                    [one] => here(table_id(one, arn)),
-                    many => {
-                        let links = many.iter().map(|one| here(table_id(one.trim(), arn))).collect();
-                        Link::Several { text: value.to_owned(), links }
-                    }
-                })
+            TABLE | TABLE_BEFORE => Fact::Known(match value.split(',').collect::<Vec<_>>().as_slice() {
+                [one] => here(table_id(one, arn)),
+                many => {
+                    let links = many.iter().map(|one| here(table_id(one.trim(), arn))).collect();
+                    Link::Several { text: value.to_owned(), links }
+                }
+            }),
+            DEAD_LETTER_QUEUE => queue_arn(value, arn).map(|queue| here(&queue)).into(),
+            BATCH | VISIBILITY | "CLAIMANT_DATABASE_CONNECTIONS" | RECEIVES => {
+                Fact::Known(Link::Elsewhere(value.to_owned()))
             }
-            "CLAIMANT_DEAD_LETTER_QUEUE_URL" => queue_arn(value, arn).map(|queue| here(&queue)).into(),
-            "CLAIMANT_BATCH"
-            | "CLAIMANT_VISIBILITY"
-            | "CLAIMANT_DATABASE_CONNECTIONS"
-            | "CLAIMANT_MAX_RECEIVE_COUNT" => Fact::Known(Link::Elsewhere(value.to_owned())),
-            name if name.starts_with("CLAIMANT_") => Fact::Unknown,
+            name if is_own(name) => Fact::Unknown,
             _ => return None,
         };
         Some((name.clone(), link))
@@ -239,9 +238,6 @@ pub(super) async fn simulate<A: Account>(asker: &Asker<'_, A>, read: &Read, inde
     }
 }
 
-/// A condition that restricts a role to keys of its table.
-const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
-
 /// What a denial depends on that only a request has, or that IAM does not evaluate here. IAM names the keys of all statements of the role,
 /// whatever action they are about: a key of another service is none of this one's requests. Those of Lambda are, of any that a function makes
 /// (`lambda:SourceFunctionArn`).
@@ -280,7 +276,7 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
     let function = &system.functions[index];
     let mut queues: Vec<_> =
         system.mappings_of(function).filter_map(|mapping| system.queue(mapping.queue.known()?)).collect();
-    let letters = function.environment.get("CLAIMANT_DEAD_LETTER_QUEUE_URL").and_then(Fact::known);
+    let letters = function.environment.get(DEAD_LETTER_QUEUE).and_then(Fact::known);
     queues.extend(letters.and_then(|letters| system.queue(letters)));
     let of_queues = queues.iter().map(|queue| (queue.place.id.to_string(), queue.place.id.to_string())).collect();
     let (region, account) = (system.home.region.known().cloned(), system.home.account.known().cloned());
@@ -296,5 +292,5 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
         let all = system.tables.iter().filter(|table| named.is_some_and(|link| link.is(&table.place.id)));
         all.filter_map(|table| Some((arn(&table.place.id)?, table.place.id.to_string()))).collect()
     };
-    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables("CLAIMANT_TABLE")), (&ON_MOVED, tables("CLAIMANT_TABLE_BEFORE"))]
+    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables(TABLE)), (&ON_MOVED, tables(TABLE_BEFORE))]
 }

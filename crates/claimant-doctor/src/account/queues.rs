@@ -6,19 +6,17 @@ use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text};
 use super::names::{here, name_of};
+use crate::environment::DEAD_LETTER_QUEUE;
 use crate::fact::Fact;
 use crate::model::{Key, Link, Place, Queue, Redrive, RedriveAllow, System};
 use crate::rights::QueuePolicy;
-
-/// Where claimant sends dead letters.
-const DEAD_LETTERS: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
 /// Adds the queues of all mappings, and their dead-letter queues. A queue's id is its ARN.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
     let mut open: Vec<String> =
         system.mappings.iter().filter_map(|mapping| Some(mapping.queue.known()?.text().to_owned())).collect();
     // A dead-letter queue that only the function knows.
-    let named = system.functions.iter().filter_map(|function| function.environment.get(DEAD_LETTERS)?.known());
+    let named = system.functions.iter().filter_map(|function| function.environment.get(DEAD_LETTER_QUEUE)?.known());
     for link in named {
         // It would be asked for here, where another one can have its name.
         match system.home.region.known().is_some_and(|region| link.text().split(':').nth(3) == Some(region)) {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text};
+use crate::environment::{TABLE, TABLE_BEFORE};
 use crate::fact::Fact;
 use crate::model::{Access, Capacity, Key, Link, Place, System, Table};
 
 /// What names a function's lock tables, and those that its records are moved from; with whether they are lock tables.
-const NAMED_BY: [(&str, bool); 2] = [("CLAIMANT_TABLE", true), ("CLAIMANT_TABLE_BEFORE", false)];
+const NAMED_BY: [(&str, bool); 2] = [(TABLE, true), (TABLE_BEFORE, false)];
 
 /// Adds the lock tables of all functions, and those that had the records before. A table's id is its name; its ARN if it is another account's.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {

@@ -2,8 +2,8 @@
 
 use super::fix;
 use super::pair::{Pair, home};
-use super::rights::DEAD_LETTER_QUEUE;
 use crate::alarm::{DEAD_LETTERS, WAITING};
+use crate::environment::DEAD_LETTER_QUEUE;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found, perhaps};
 use crate::model::{Alarm, Function, History, Link, Queue, System};

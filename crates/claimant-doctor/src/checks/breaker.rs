@@ -2,8 +2,8 @@
 
 use super::records::decided;
 use super::rights::lacking;
-use super::schedules::{may_pass, so, told, trusting};
-use crate::environment::RESUME_ROLE;
+use super::schedules::{PASS, may_pass, so, told, trusting};
+use crate::environment::{RESUME_ROLE, TABLE};
 use crate::fact;
 use crate::finding::{Answer, FINE, Level, Report, found, together};
 use crate::model::{Function, Link, Scheduler, System};
@@ -12,7 +12,6 @@ use crate::model::{Function, Link, Scheduler, System};
 const PAUSING: [&str; 5] =
     ["lambda:ListEventSourceMappings", "lambda:UpdateEventSourceMapping", CREATE, "scheduler:ListSchedules", PASS];
 const CREATE: &str = "scheduler:CreateSchedule";
-const PASS: &str = "iam:PassRole";
 
 /// A schedule that it makes.
 const NAME: &str = "claimant-resume-b1c2d3e4000011112222333344445555-1800000360";
@@ -40,7 +39,7 @@ fn rights(system: &System, function: &Function) -> Answer {
 }
 
 fn may_use_record(system: &System, function: &Function) -> Answer {
-    let table = function.environment.get("CLAIMANT_TABLE").filter(|_| !function.has_records_elsewhere());
+    let table = function.environment.get(TABLE).filter(|_| !function.has_records_elsewhere());
     let Some(table) = table else { return FINE };
     // They can be in another store, too.
     let table = table.known().filter(|_| !function.environment.is_open)?;

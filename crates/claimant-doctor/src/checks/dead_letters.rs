@@ -4,15 +4,13 @@ use claimant::limits::{QUEUE_RETENTION_MAX_S, RECEIVES_MAX_DEFAULT, WINDOW_DEFAU
 
 use super::pair::Pair;
 use super::{batches, redrive, rights, scaling};
+use crate::environment::RECEIVES;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found, perhaps};
 use crate::model::{Queue, Redrive, System};
 
 /// Throttling, deaths and outages use up receives.
 const RECEIVES_MIN: u64 = 5;
-
-/// Where a consumer is told its queue's `maxReceiveCount`.
-const RECEIVES: &str = "CLAIMANT_MAX_RECEIVE_COUNT";
 
 /// The retention of a queue where none is set.
 const RETENTION_DEFAULT_S: u64 = 4 * DAY_S;

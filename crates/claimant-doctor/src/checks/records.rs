@@ -2,6 +2,7 @@
 
 use super::fix;
 use super::rights::{key_right, lacking};
+use crate::environment::{BATCH, TABLE, TABLE_BEFORE};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Found, Level, Report, found, together};
 use crate::model::{Function, Link, System, Table};
@@ -35,7 +36,7 @@ const FOR_MANY: [&str; 3] = ["dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate",
 /// Asks once for each function that reads a queue, whether that is described here or not.
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in &system.functions {
-        let table = function.environment.get("CLAIMANT_TABLE");
+        let table = function.environment.get(TABLE);
         let Some(table) = table.filter(|_| !function.has_records_elsewhere()) else { continue };
         if system.mappings_of(function).next().is_none() {
             continue;
@@ -46,7 +47,7 @@ pub(super) fn check(system: &System, report: &mut Report) {
         let now = known(table);
         let all = now.as_ref().map(|now| now.each().cloned().collect());
         report.answer(18, &function.place, all.and_then(|tables| answer(tables, &ON_RECORDS)));
-        let Some(before) = function.environment.get("CLAIMANT_TABLE_BEFORE") else { continue };
+        let Some(before) = function.environment.get(TABLE_BEFORE) else { continue };
         let old = known(before).zip(now.as_ref()).map(|(before, now)| moved(&before, now));
         for table in old.iter().flatten().filter_map(|old| described(system, old)) {
             // What is a lock table still is asked about as one.
@@ -117,7 +118,7 @@ pub(super) fn decided(
 /// Whether the role may do in one request what takes many without.
 pub(super) fn in_batches(function: &Function, table: &Table) -> Answer {
     const ALL: [&str; 4] = ["dynamodb:PutItem", FOR_MANY[0], FOR_MANY[1], FOR_MANY[2]];
-    match function.has_value("CLAIMANT_BATCH", "off") {
+    match function.has_value(BATCH, "off") {
         Fact::Known(true) => may_all(function, table, &ALL[..1]),
         Fact::Known(false) => may_all(function, table, &ALL),
         Fact::Unknown => {
@@ -129,7 +130,7 @@ pub(super) fn in_batches(function: &Function, table: &Table) -> Answer {
 /// As [`in_batches`], of a table that records are moved from.
 fn moved_in_batches(function: &Function, table: &Table) -> Answer {
     let answer = || may_all(function, table, &["dynamodb:BatchGetItem"]);
-    match function.has_value("CLAIMANT_BATCH", "off") {
+    match function.has_value(BATCH, "off") {
         Fact::Known(true) => FINE,
         Fact::Known(false) => answer(),
         Fact::Unknown => answer().filter(is_fine),

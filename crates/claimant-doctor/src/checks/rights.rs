@@ -2,6 +2,7 @@
 
 use super::fix;
 use super::pair::{Pair, home};
+use crate::environment::{DEAD_LETTER_QUEUE, VISIBILITY};
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, found, together};
 use crate::model::{Function, Key, Queue};
@@ -9,8 +10,6 @@ use crate::rights::Rights;
 
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
-
-pub(super) const DEAD_LETTER_QUEUE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 
 /// All that is missing; that goes before what is not known of another place.
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
@@ -54,7 +53,7 @@ fn backoff(pair: &Pair<'_>) -> Answer {
     if !*function.is_consumer().known()? || lacking_on(&function.rights, &[action], queue)?.is_empty() {
         return FINE;
     }
-    if *function.has_value("CLAIMANT_VISIBILITY", "off").known()? {
+    if *function.has_value(VISIBILITY, "off").known()? {
         return FINE;
     }
     found(

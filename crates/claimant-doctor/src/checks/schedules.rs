@@ -9,7 +9,7 @@ use crate::model::{Function, Queue, Scheduler, System};
 
 /// What the function asks for.
 const SCHEDULING: [&str; 3] = ["scheduler:CreateSchedule", "scheduler:GetSchedule", PASS];
-const PASS: &str = "iam:PassRole";
+pub(super) const PASS: &str = "iam:PassRole";
 
 /// A schedule that it makes.
 const NAME: &str = "claimant-0d317b0da1b1c6fe76b1ad797120192431caf034f7363db1c066";

@@ -10,7 +10,7 @@ use super::queues::QUEUE;
 use super::resources::{Resource, Resources, reference};
 use super::roles::{ROLE, Roles};
 use super::tables::TABLE;
-use crate::environment::{RESUME_ROLE, SCHEDULE_ROLE, faults, is_own};
+use crate::environment::{self, RESUME_ROLE, SCHEDULE_ROLE, TABLE_BEFORE, faults, is_own};
 use crate::fact::Fact;
 use crate::model::{Environment, Function, Link, Logs, Scheduler, WITHIN};
 
@@ -80,7 +80,7 @@ fn variables<'s>(properties: &Part<'s>) -> Variables<'s> {
 fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environment {
     let kinds: Vec<&str> = QUEUE.iter().chain(TABLE).copied().collect();
     let value = |name: &str, part: &Part<'_>| match (part.variable(), name) {
-        (Fact::Known(Some(text)), "CLAIMANT_TABLE" | "CLAIMANT_TABLE_BEFORE") if text.contains(',') => {
+        (Fact::Known(Some(text)), environment::TABLE | TABLE_BEFORE) if text.contains(',') => {
             let links = text.split(',').map(|one| resources.led_to(one.trim(), &kinds).known().cloned());
             links.collect::<Option<_>>().map(|links| Link::Several { text: text.clone(), links }).into()
         }

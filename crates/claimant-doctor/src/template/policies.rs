@@ -3,13 +3,10 @@
 use super::part::Part;
 use super::resources::{Resources, reference};
 use crate::fact::Fact;
-use crate::rights::{QueuePolicy, Statement, Target, decided, matches};
+use crate::rights::{LEADING_KEYS, QueuePolicy, Statement, Target, decided, matches};
 
 /// What is done with the key of a queue or a table.
 const USES: [&str; 2] = ["kms:decrypt", "kms:generatedatakey"];
-
-/// The condition that keeps a statement to some records.
-const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
 /// What has rights here: its `Arn` is the resource of a policy, and nothing else of it is.
 const HERE: [&str; 6] = [
