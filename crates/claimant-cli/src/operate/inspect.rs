@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 
 use claimant_core::error::Chain;
 use claimant_core::{ConsumerName, Error, RecordId, State};
-use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, Selection};
+use claimant_operate::dead::{DeadLetter, DeadLetterQueue, LOOKED_AT_MAX, QUEUES_AT_ONCE, Selection};
 use claimant_operate::keys::{Inspection, Keys, record_lines};
 use claimant_operate::open::{Meant, OpenStore, find_meant};
-use claimant_operate::target::Place;
+use claimant_operate::target::{Place, Queue};
 use claimant_operate::text::{harmless, typed};
+use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::dead::which::{self, Watch};
+use super::dead::several::{self, What};
+use super::dead::which;
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions};
 use super::table::ago;
@@ -187,42 +189,41 @@ async fn dead_letters(
     let messages: BTreeSet<_> = shown.iter().filter_map(|(inspection, _)| message_of(inspection)).collect();
     let (mut found, mut is_whole) = (Vec::new(), place.left_out.is_empty());
     let dead = place.dead_letter_queues();
-    for queue in &dead {
+    let is_its = |letter: &DeadLetter| {
+        let names_it = |record: &str| ids.iter().any(|id| id.as_str() == record);
+        letter.why.record.as_deref().is_some_and(names_it) || messages.iter().any(|id| letter.has_id(id))
+    };
+    let add = |kept: &mut Vec<DeadLetter>, letter: &DeadLetter| kept.extend(is_its(letter).then(|| letter.clone()));
+    let limit = if place.is_local() { LOOKED_AT_MAX } else { RECEIVED_MAX };
+    let what = What { selection: &Selection::default(), limit, add };
+    for some in dead.chunks(QUEUES_AT_ONCE) {
         if stop.is_asked() {
             is_whole = false;
             break;
         }
-        let mut each = |letter: DeadLetter| {
-            let is_its = letter.why.record.as_deref().is_some_and(|id| ids.iter().any(|one| one.as_str() == id));
-            if is_its || messages.iter().any(|id| letter.has_id(id)) {
-                found.push(Found { queue: queue.name.clone(), record: record_of(&letter, shown), letter });
+        let open = async |queue: &Queue| (queue.name.clone(), DeadLetterQueue::open_in(place, &queue.url).await);
+        let opened = join_all(some.iter().map(|queue| open(queue))).await;
+        for (name, queue) in &opened {
+            if let Some(careful) = queue.as_ref().ok().and_then(which::careful) {
+                note(format!("{name}: {careful}."));
             }
-        };
-        let read = async {
-            let dead = DeadLetterQueue::open_in(place, &queue.url).await?;
-            let is_received = !dead.is_only_looked_at();
-            if let Some(careful) = which::careful(&dead) {
-                note(format!("{}: {careful}.", queue.name));
-            }
-            let most = if is_received { RECEIVED_MAX } else { LOOKED_AT_MAX };
-            let mut watch = Watch::begin(dead.depth().visible, true, stop);
-            let report = dead.read(&Selection::default(), most, &mut each, &mut |progress| watch.step(progress)).await;
-            watch.end();
-            let report = report?;
-            which::note_stay_hidden(&queue.name, &report);
-            let is_limit = is_received && report.unseen.cut && report.progress.looked_at >= most;
-            Ok::<_, Error>((!report.unseen.any(), is_limit))
-        };
-        match read.await {
-            Ok((true, _)) => {}
-            Ok((false, is_limit)) => {
-                is_whole = false;
-                let more = if is_limit { looks_at_more(&messages, ids) } else { String::new() };
-                note(format!("{}: not every dead letter was looked at{more}.", queue.name));
-            }
-            Err(error) => {
-                is_whole = false;
-                note(format!("{}: {}", queue.name, Chain(&error)));
+        }
+        for (name, letters, read) in several::read(opened, &what, stop).await {
+            let of_key = |letter| Found { queue: name.clone(), record: record_of(&letter, shown), letter };
+            found.extend(letters.into_iter().map(of_key));
+            match read {
+                Ok((_, report)) if !report.unseen.any() => {}
+                Ok((queue, report)) => {
+                    is_whole = false;
+                    let is_limit = report.unseen.cut && report.progress.looked_at >= limit;
+                    let is_limit = is_limit && !queue.is_only_looked_at();
+                    let more = if is_limit { looks_at_more(&messages, ids) } else { String::new() };
+                    note(format!("{name}: not every dead letter was looked at{more}."));
+                }
+                Err(error) => {
+                    is_whole = false;
+                    note(format!("{name}: {}", Chain(&error)));
+                }
             }
         }
     }

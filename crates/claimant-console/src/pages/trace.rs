@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use claimant_core::error::Chain;
 use claimant_core::{Clock as _, ConsumerName, Error, SystemClock};
-use claimant_operate::dead::{DeadLetterQueue, Selection, Unseen};
+use claimant_operate::dead::{DeadLetterQueue, QUEUES_AT_ONCE, Selection, Unseen};
 use claimant_operate::keys::Keys;
 use claimant_operate::open::find_meant;
 use claimant_operate::target::{Place, Queue};
+use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -138,15 +139,9 @@ struct Looked {
 impl Looked {
     async fn among_all(console: &Console, id: &str) -> Self {
         let (place, mut looked) = (console.place(), Self::default());
-        for queue in place.dead_letter_queues() {
-            // One that gives no answer keeps no other from being looked at.
-            if let Err(error) = looked.among(place, queue, id).await {
-                looked.not_read.push(format!(
-                    "The dead letters of {} were not all read: {}.",
-                    queue.name,
-                    Chain(&error)
-                ));
-            }
+        for some in place.dead_letter_queues().chunks(QUEUES_AT_ONCE) {
+            let all = join_all(some.iter().map(|queue| Self::among(place, queue, id))).await;
+            all.into_iter().for_each(|one| looked.add(one));
             if looked.letter.is_some() {
                 break;
             }
@@ -154,7 +149,28 @@ impl Looked {
         looked
     }
 
-    async fn among(&mut self, place: &Place, queue: &Queue, id: &str) -> Result<(), Error> {
+    /// Adds what was met in another queue.
+    fn add(&mut self, one: Self) {
+        self.letter = self.letter.take().or(one.letter);
+        self.looked_at += one.looked_at;
+        self.unseen.cut |= one.unseen.cut;
+        self.unseen.hidden += one.unseen.hidden;
+        self.unseen.delayed += one.unseen.delayed;
+        self.unseen.stay_hidden += one.unseen.stay_hidden;
+        self.not_read.extend(one.not_read);
+        self.moved_on.extend(one.moved_on);
+    }
+
+    /// Looks in one queue. One that gives no answer keeps no other from being looked at.
+    async fn among(place: &Place, queue: &Queue, id: &str) -> Self {
+        let mut looked = Self::default();
+        if let Err(error) = looked.read(place, queue, id).await {
+            looked.not_read.push(format!("The dead letters of {} were not all read: {}.", queue.name, Chain(&error)));
+        }
+        looked
+    }
+
+    async fn read(&mut self, place: &Place, queue: &Queue, id: &str) -> Result<(), Error> {
         let dead = DeadLetterQueue::open_in(place, &queue.url).await?.with_bodies_of(0);
         if let Some((to, receives)) = dead.moves_on_to().zip(dead.moves_on_after()) {
             let from = &queue.name;
@@ -162,11 +178,7 @@ impl Looked {
                 .push(format!("SQS moves letters of {from} on to {to} after {receives} receives: it may be there."));
         }
         let page = dead.page(&Selection::id_begins(id), None, 1, dead::LOOKS_MAX).await?;
-        self.looked_at += page.looked_at;
-        self.unseen.cut |= page.unseen.cut;
-        self.unseen.hidden += page.unseen.hidden;
-        self.unseen.delayed += page.unseen.delayed;
-        self.unseen.stay_hidden += page.unseen.stay_hidden;
+        (self.looked_at, self.unseen) = (page.looked_at, page.unseen);
         self.letter = page.letters.first().map(|letter| Letter {
             id: letter.id_that_begins(id).unwrap_or(id).to_owned(),
             message_id: letter.message_id.clone(),

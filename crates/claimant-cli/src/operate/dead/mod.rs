@@ -13,7 +13,7 @@ mod acts;
 mod look;
 mod seen;
 mod send;
-mod several;
+pub(super) mod several;
 pub(crate) mod which;
 
 use claimant_core::Error;

@@ -11,14 +11,14 @@ use super::which::{self, Opened, Watch};
 use crate::operate::interrupt::Stop;
 
 /// Which letters are read, how many of each queue, and how they are added to what is kept of one.
-pub(super) struct What<'a, A> {
-    pub(super) selection: &'a Selection,
-    pub(super) limit: usize,
-    pub(super) add: A,
+pub(in crate::operate) struct What<'a, A> {
+    pub(in crate::operate) selection: &'a Selection,
+    pub(in crate::operate) limit: usize,
+    pub(in crate::operate) add: A,
 }
 
 /// What was read of a queue: its name, what is kept of its letters, and how the look ended.
-pub(super) type Read<T> = (String, T, Result<(DeadLetterQueue, Report), Error>);
+pub(in crate::operate) type Read<T> = (String, T, Result<(DeadLetterQueue, Report), Error>);
 
 /// Reads queues, several at a time, and shows each in their order. Those that Ctrl-C or SIGTERM came before are noted.
 ///
@@ -44,7 +44,7 @@ pub(super) async fn show<T: Default + Send>(
 }
 
 /// Reads these queues, all at once, with progress.
-pub(super) async fn read<T: Default + Send>(
+pub(in crate::operate) async fn read<T: Default + Send>(
     queues: Vec<Opened>,
     what: &What<'_, impl Fn(&mut T, &DeadLetter) + Sync>,
     stop: &Stop,

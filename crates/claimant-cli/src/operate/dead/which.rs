@@ -71,7 +71,7 @@ impl Which {
 }
 
 /// A queue that is meant: its name, and it, or why it cannot be opened.
-pub(super) type Opened = (String, Result<DeadLetterQueue, Error>);
+pub(in crate::operate) type Opened = (String, Result<DeadLetterQueue, Error>);
 
 /// Opens the dead-letter queues that are meant: those of the queues that are named, or all that are known. One that cannot be opened hides
 /// none of the others.
