@@ -53,13 +53,13 @@ impl LockTable {
         &self,
         mut claim: Claim,
         mut transaction: Transaction,
-        mut lock: impl FnMut(Seen) -> Next,
+        mut lock: impl FnMut(&Claim, Seen) -> Next,
         budget: Budget<'_>,
     ) -> Settled {
         if let Some(failure) = transaction.too_large() {
             return Settled::Aborted { claim, failure };
         }
-        let mut write = match lock(Seen::Nothing) {
+        let mut write = match lock(&claim, Seen::Nothing) {
             Continue(write) => write,
             Break(settled) => return settled,
         };
@@ -91,7 +91,7 @@ impl LockTable {
                     }
                 }
             };
-            match seen.map(|seen| (matches!(seen, Seen::Refused(_)), lock(seen))) {
+            match seen.map(|seen| (matches!(seen, Seen::Refused(_)), lock(&claim, seen))) {
                 Ok((_, Break(settled))) => return settled,
                 Ok((changed, Continue(next))) => {
                     transaction.changes += u32::from(changed);

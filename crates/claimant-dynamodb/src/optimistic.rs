@@ -82,7 +82,7 @@ impl OptimisticTransactions {
             };
         };
         let mut base = seen;
-        let lock = |seen| {
+        let mut lock = |seen| {
             match seen {
                 Seen::Nothing => {}
                 Seen::Refused(seen) | Seen::Read(seen) if is_own(seen.as_ref(), &request, settlement) => {
@@ -104,7 +104,7 @@ impl OptimisticTransactions {
                 Settled::unknown(starting_from(claim, transaction, base), error)
             });
         }
-        match self.table.commit(claim, transaction, lock, budget).await {
+        match self.table.commit(claim, transaction, |_, seen| lock(seen), budget).await {
             // The record that the failure replaces.
             Settled::Aborted { claim, failure } => {
                 let base = Base { request, seen: base, in_doubt: false };

@@ -46,30 +46,15 @@ impl TableTransactions {
         let Some(transaction) = claim.transaction.take().and_then(AnyTransaction::unpack::<Transaction>) else {
             return Settled::Lost;
         };
-        let held = claim_copy(&claim);
-        let lock = |seen| match seen {
-            Seen::Nothing => Continue(self.table.requests.settle(&held, settlement)),
-            Seen::Refused(seen) | Seen::Read(seen) => match protocol::settle(seen.as_ref(), &held, settlement) {
+        let lock = |held: &Claim, seen| match seen {
+            Seen::Nothing => Continue(self.table.requests.settle(held, settlement)),
+            Seen::Refused(seen) | Seen::Read(seen) => match protocol::settle(seen.as_ref(), held, settlement) {
                 SettleDecision::AlreadySettled => Break(Settled::Done),
                 SettleDecision::Lost => Break(Settled::Lost),
-                SettleDecision::Write(_) => Continue(self.table.requests.settle(&held, settlement)),
+                SettleDecision::Write(_) => Continue(self.table.requests.settle(held, settlement)),
             },
         };
         self.table.commit(claim, transaction, lock, budget).await
-    }
-}
-
-/// Returns the claim without its transaction, for comparing.
-fn claim_copy(claim: &Claim) -> Claim {
-    Claim {
-        id: claim.id.clone(),
-        owner: claim.owner.clone(),
-        fence: claim.fence,
-        lease_until: claim.lease_until,
-        attempt: claim.attempt,
-        interruptions: claim.interruptions,
-        last_error: claim.last_error.clone(),
-        transaction: None,
     }
 }
 
