@@ -40,6 +40,9 @@ const OF_TOPIC: [&str; 4] = ["QueueArn", "QueueUrl", "QueuePolicyLogicalId", "Ba
 /// What follows where only AWS knows the queue.
 const NOT_READ: &str = "no messages of it are read";
 
+/// What follows where only AWS knows the function.
+const READS_NOTHING: &str = "the messages of its queue are not read";
+
 /// What follows where only AWS knows a filter's pattern.
 const ALL_FIT: &str = "all messages fit it";
 
@@ -100,7 +103,8 @@ pub(super) fn queues_read(function: &Section<'_>) -> Vec<String> {
 pub(super) fn add_event_source_mappings(template: &Template<'_>, functions: &mut [FunctionSpec]) {
     for (id, resource) in template.resources(&[MAPPING]) {
         let properties = resource.section("Properties");
-        let called = properties.section("FunctionName").required_text("name the function, such as !Ref Confirm");
+        let called = properties.section("FunctionName");
+        let called = called.required_text_or("name the function, such as !Ref Confirm", READS_NOTHING);
         let source = properties.section("EventSourceArn");
         let arn = source.text_or(NOT_READ);
         if arn.as_ref().is_none_or(|arn| arn.split(':').nth(2) != Some("sqs")) {
@@ -128,12 +132,8 @@ fn mapping(logical_id: &str, line: usize, queue: &Section<'_>, properties: &Sect
     let filters = filters(&properties.section("FilterCriteria").section("Filters"));
     properties.note_others(&[&PROPERTIES, &SILENT]);
     let arn = arn?;
-    let Some(name) = arn::local_queue_name(&arn) else {
-        if arn.starts_with("arn:") {
-            queue.not_run("event source mapping", format!("reads {arn}, which is not in this template"));
-        } else {
-            queue.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Orders.Arn"));
-        }
+    let Some(name) = arn::local_queue_name(&arn).or_else(|| arn.starts_with("arn:").then_some(&*arn)) else {
+        queue.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Orders.Arn"));
         return None;
     };
     Some(MappingSpec {

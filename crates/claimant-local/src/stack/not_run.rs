@@ -75,7 +75,8 @@ fn why(kind: &str) -> &'static str {
     } else if of(&["AWS::CloudWatch::", "AWS::Logs::", "AWS::SSM::Parameter", "AWS::CDK::"]) {
         "there is no monitoring or configuration service here"
     } else if of(&["AWS::CloudFormation::Stack", "AWS::Serverless::Application"]) {
-        "nested stacks are not read; run each with its own `claimant local --template`"
+        "nested stacks are not read; one that has a consumer's queue, table and function runs with its own \
+         `claimant local --template`, and --parameter for what it is given"
     } else if of(&["AWS::Lambda::Alias", "AWS::Lambda::Version"]) {
         "calls to it reach its function"
     } else {

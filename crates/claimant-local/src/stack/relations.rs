@@ -4,27 +4,37 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::spec::{FunctionSpec, MappingSpec, QueueSpec, Stack};
 use super::template::Template;
+use crate::arn::{self, ACCOUNT_ID, REGION};
 
 /// The largest batch that needs no window, and the largest of a FIFO queue.
 const BATCH_SIZE_PLAIN_MAX: usize = 10;
 
-/// Drops what names a queue that is not in the template, and says so: it may well be in the account.
+/// Drops what names a queue that is not in the template, by its name or an ARN of another account or Region, and says so: it may well be
+/// in the account.
 pub(super) fn leave_out_foreign_queues(stack: &mut Stack, template: &Template<'_>) {
-    let names: BTreeSet<String> = stack.queues.iter().map(|queue| queue.name.clone()).collect();
+    let names: BTreeMap<String, String> =
+        stack.queues.iter().map(|queue| (queue.name.clone(), queue.logical_id.clone())).collect();
+    let why_not = |queue: &str| match arn::queue_name(queue).and_then(|name| names.get(name)) {
+        None => "not in this template".to_owned(),
+        Some(id) => {
+            format!("not in {ACCOUNT_ID} and {REGION}, as {id} is here: write !GetAtt {id}.Arn if that is meant")
+        }
+    };
     for queue in &mut stack.queues {
-        let Some(redrive) = queue.settings.redrive.take_if(|redrive| !names.contains(&redrive.dead_letter_queue))
+        let Some(redrive) = queue.settings.redrive.take_if(|redrive| !names.contains_key(&redrive.dead_letter_queue))
         else {
             continue;
         };
         let why = format!(
-            "the dead-letter queue {} is not in this template: its messages stay in the queue",
-            redrive.dead_letter_queue
+            "the dead-letter queue {} is {}: its messages stay in the queue",
+            redrive.dead_letter_queue,
+            why_not(&redrive.dead_letter_queue)
         );
         template.findings.not_run(template.line_of(&queue.logical_id), &queue.logical_id, "RedrivePolicy", why);
     }
     for function in &mut stack.functions {
-        for mapping in function.mappings.extract_if(.., |mapping| !names.contains(&mapping.queue)) {
-            let why = format!("reads the queue {}, which is not in this template", mapping.queue);
+        for mapping in function.mappings.extract_if(.., |mapping| !names.contains_key(&mapping.queue)) {
+            let why = format!("reads the queue {}, which is {}", mapping.queue, why_not(&mapping.queue));
             template.findings.not_run(mapping.line, &mapping.logical_id, "event source mapping", why);
         }
     }

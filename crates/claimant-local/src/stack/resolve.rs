@@ -12,9 +12,14 @@ enum Kind {
     Queue,
     Table,
     Function,
+    Alias,
+    Version,
     Role,
     Bucket,
 }
+
+/// The one version of a function here.
+const LATEST: &str = "$LATEST";
 
 /// The shortest name that DynamoDB takes.
 const TABLE_NAME_LENGTH_MIN: usize = 3;
@@ -41,6 +46,8 @@ impl Kind {
             "AWS::SQS::Queue" => Some(Self::Queue),
             "AWS::DynamoDB::Table" | "AWS::DynamoDB::GlobalTable" | "AWS::Serverless::SimpleTable" => Some(Self::Table),
             "AWS::Serverless::Function" | "AWS::Lambda::Function" => Some(Self::Function),
+            "AWS::Lambda::Alias" => Some(Self::Alias),
+            "AWS::Lambda::Version" => Some(Self::Version),
             "AWS::IAM::Role" => Some(Self::Role),
             "AWS::S3::Bucket" => Some(Self::Bucket),
             _ => None,
@@ -51,7 +58,7 @@ impl Kind {
         match self {
             Self::Queue => "QueueName",
             Self::Table => "TableName",
-            Self::Function => "FunctionName",
+            Self::Function | Self::Alias | Self::Version => "FunctionName",
             Self::Role => "RoleName",
             Self::Bucket => "BucketName",
         }
@@ -63,6 +70,7 @@ impl Known {
     pub(super) fn reference(&self) -> String {
         match self.kind {
             Kind::Queue => format!("{SQS_URL_PLACEHOLDER}/{ACCOUNT_ID}/{}", self.name),
+            Kind::Alias | Kind::Version => arn::of_function(&self.name),
             Kind::Table | Kind::Function | Kind::Role | Kind::Bucket => self.name.clone(),
         }
     }
@@ -76,6 +84,8 @@ impl Known {
             (Kind::Queue, "QueueUrl") => Some(self.reference()),
             (Kind::Table, "Arn") => Some(arn::of_table(name)),
             (Kind::Function, "Arn") => Some(arn::of_function(name)),
+            (Kind::Alias, "AliasArn") | (Kind::Version, "FunctionArn") => Some(self.reference()),
+            (Kind::Version, "Version") => Some(LATEST.to_owned()),
             // Nothing here checks permissions; a role is something that a setting names.
             (Kind::Role, "Arn") => Some(arn::of_role(name)),
             (Kind::Bucket, "Arn") => Some(arn::of_bucket(name)),
@@ -115,11 +125,11 @@ impl Template<'_> {
                 "has a condition that refers to {id}, which is no parameter: a condition takes nothing of resources"
             ));
         }
-        // SAM makes these of a function with `AutoPublishAlias`; both lead to the function.
-        let id = match id.strip_suffix(".Alias").or_else(|| id.strip_suffix(".Version")) {
-            Some(function) => function,
-            None => id,
-        };
+        for (made, kind) in [(".Alias", Kind::Alias), (".Version", Kind::Version)] {
+            if let Some(function) = id.strip_suffix(made) {
+                return self.published(kind, function, depth);
+            }
+        }
         let Some(resource) = self.resource(id) else {
             return match self.maker_of(id) {
                 Some(maker) => Ok(Referred::Unknown(format!("refers to {id}, which SAM makes for {maker}"))),
@@ -134,9 +144,6 @@ impl Template<'_> {
             ));
         }
         let type_name = type_of(resource).unwrap_or("no type");
-        if matches!(type_name, "AWS::Lambda::Alias" | "AWS::Lambda::Version") {
-            return self.function_of(id, resource, depth);
-        }
         let Some(kind) = Kind::of(type_name) else {
             let why = match type_name {
                 "AWS::Lambda::EventSourceMapping" => "whose id is made when it starts",
@@ -145,6 +152,9 @@ impl Template<'_> {
             return Ok(Referred::Unknown(format!("refers to {id} ({type_name}), {why}")));
         };
         let properties = resource.get("Properties");
+        if matches!(kind, Kind::Alias | Kind::Version) {
+            return self.qualified(kind, id, properties, depth);
+        }
         let given = properties.and_then(|properties| properties.get(kind.name_property()));
         let known_before = self.unknown.borrow().len();
         let name = given.map(|name| self.evaluate(name, depth + 1)).transpose()?;
@@ -158,13 +168,30 @@ impl Template<'_> {
         Ok(Referred::Known(Known { kind, name }))
     }
 
-    /// The function that an alias or a version is of.
-    fn function_of(&self, id: &str, resource: &Node, depth: u32) -> Result<Referred, String> {
-        let function = resource.get("Properties").and_then(|properties| properties.get("FunctionName"));
-        let function = function.ok_or_else(|| format!("refers to {id}, which has no FunctionName: give it one"))?;
-        let name = self.text(function, depth + 1)?;
-        let name = arn::function_name(&name).to_owned();
-        Ok(Referred::Known(Known { kind: Kind::Function, name }))
+    /// An alias or a version: the function's name, and its own.
+    fn qualified(&self, kind: Kind, id: &str, properties: Option<&Node>, depth: u32) -> Result<Referred, String> {
+        let text = |key: &str| {
+            let value = properties.and_then(|properties| properties.get(key));
+            self.text(value.ok_or_else(|| format!("refers to {id}, which has no {key}: give it one"))?, depth + 1)
+        };
+        let of = text(kind.name_property())?;
+        // Whatever an alias is called, calls to it reach its function.
+        let known_before = self.unknown.borrow().len();
+        let qualifier = if kind == Kind::Alias { text("Name")? } else { LATEST.to_owned() };
+        self.unknown.borrow_mut().truncate(known_before);
+        Ok(Referred::Known(Known { kind, name: format!("{}:{qualifier}", arn::function_name(&of)) }))
+    }
+
+    /// What SAM makes of a function with `AutoPublishAlias`.
+    fn published(&self, kind: Kind, function: &str, depth: u32) -> Result<Referred, String> {
+        let own = self.resource(function).and_then(|function| function.get("Properties"));
+        let places = [own, self.under("Globals", "Function")].into_iter().flatten();
+        let alias = places.filter(|_| kind == Kind::Alias).find_map(|place| place.get("AutoPublishAlias"));
+        let qualifier = alias.map_or(Ok(LATEST.to_owned()), |name| self.text(name, depth + 1))?;
+        Ok(match self.find(function, depth)? {
+            Referred::Known(of) => Referred::Known(Known { kind, name: format!("{}:{qualifier}", of.name) }),
+            unknown => unknown,
+        })
     }
 
     /// The resource for which SAM makes one of this id, such as `ConfirmRole` for `Confirm`.

@@ -322,6 +322,87 @@ fn plain_cloudformation_and_what_cdk_synthesises_run() {
     assert_eq!((mapping.batch_size, mapping.filters.len(), mapping.report_batch_item_failures), (3, 1, true));
 }
 
+/// `alias.addEventSource` and `fn.currentVersion.addEventSource` of CDK, what SAM makes, and a version that only AWS knows.
+#[test]
+fn a_mapping_names_its_function_by_an_alias_or_a_version() {
+    let template = |called: &str| {
+        format!(
+            r#"{{"Transform": "AWS::Serverless-2016-10-31", "Resources": {{
+  "Q63C6E3AB": {{"Type": "AWS::SQS::Queue"}},
+  "WorkBF636A8B": {{"Type": "AWS::Lambda::Function", "Properties": {{"Runtime": "provided.al2023"}}}},
+  "WorkCurrentVersion918A": {{"Type": "AWS::Lambda::Version", "Properties": {{"FunctionName": {{"Ref": "WorkBF636A8B"}}}}}},
+  "Live848578DF": {{"Type": "AWS::Lambda::Alias", "Properties": {{"FunctionName": {{"Ref": "WorkBF636A8B"}}, "Name": "live",
+      "FunctionVersion": {{"Fn::GetAtt": ["WorkCurrentVersion918A", "Version"]}}}}}},
+  "Sam": {{"Type": "AWS::Serverless::Function", "Properties": {{"Runtime": "provided.al2023", "AutoPublishAlias": "blue"}}}},
+  "Mapping": {{"Type": "AWS::Lambda::EventSourceMapping", "Properties": {{"EventSourceArn": {{"Fn::GetAtt": ["Q63C6E3AB", "Arn"]}},
+      "FunctionName": {called}}}}}
+}}}}"#
+        )
+    };
+    let named = |reference: &str| {
+        format!(r#"{{"Fn::Join": ["", [{{"Fn::Select": [6, {{"Fn::Split": [":", {reference}]}}]}}, ":live"]]}}"#)
+    };
+    let not_run =
+        ["AWS::Lambda::Version WorkCurrentVersion918A (t.yaml:4)", "AWS::Lambda::Alias Live848578DF (t.yaml:5)"];
+    let (work, sam) = (["WorkBF636A8B < Q63C6E3AB", "Sam < "], ["WorkBF636A8B < ", "Sam < Q63C6E3AB"]);
+    for (called, functions) in [
+        (named(r#"{"Ref": "Live848578DF"}"#), work),
+        (named(r#"{"Fn::GetAtt": ["Live848578DF", "AliasArn"]}"#), work),
+        (named(r#"{"Ref": "WorkCurrentVersion918A"}"#), work),
+        (named(r#"{"Fn::GetAtt": ["WorkBF636A8B", "Arn"]}"#), work),
+        (named(r#"{"Ref": "Sam.Alias"}"#), sam),
+        (named(r#"{"Ref": "Sam.Version"}"#), sam),
+        (
+            r#"{"Fn::Join": ["", [{"Ref": "WorkBF636A8B"}, ":", {"Fn::GetAtt": ["WorkCurrentVersion918A", "Version"]}]]}"#.to_owned(),
+            work,
+        ),
+    ] {
+        check(&template(&called), &["Q63C6E3AB"], &functions, &not_run);
+    }
+    let alias = template(r#"{"Ref": "Live848578DF"}"#);
+    check(
+        &alias.replace(r#""Name": "live""#, r#""Name": {"Fn::ImportValue": "Stage"}"#),
+        &["Q63C6E3AB"],
+        &work,
+        &not_run,
+    );
+    let unknown = "Mapping.Properties.FunctionName (t.yaml:9): is the export Name of another stack (!ImportValue): \
+                   the messages of its queue are not read";
+    let imported = template(r#"{"Fn::ImportValue": "Name"}"#);
+    check(&imported, &["Q63C6E3AB"], &["WorkBF636A8B < ", "Sam < "], &[not_run[0], not_run[1], unknown]);
+    let error = Stack::parse(&alias.replace(r#""Name": "live","#, ""), &BTreeMap::new());
+    let error = error.expect_err("CloudFormation refuses it").to_string();
+    assert!(error.contains("refers to Live848578DF, which has no Name: give it one"), "{error}");
+}
+
+/// CDK writes the account and the Region of a stack out, where it has them.
+#[test]
+fn a_queue_of_the_template_in_another_account_is_not_read_and_named() {
+    let template = "Transform: AWS::Serverless-2016-10-31
+Resources:
+  Q:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: orders, RedrivePolicy: {deadLetterTargetArn: 'arn:aws:sqs:eu-west-1:111122223333:dead', maxReceiveCount: 5}}
+  D: {Type: AWS::SQS::Queue, Properties: {QueueName: dead}}
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      Runtime: provided.al2023
+      Events: {In: {Type: SQS, Properties: {Queue: !Sub 'arn:${AWS::Partition}:sqs:eu-west-1:111122223333:orders'}}}
+";
+    check(
+        template,
+        &["orders", "dead"],
+        &["F < "],
+        &[
+            "the dead-letter queue arn:aws:sqs:eu-west-1:111122223333:dead is not in 000000000000 and us-east-1, as D is here: write \
+             !GetAtt D.Arn if that is meant: its messages stay in the queue",
+            "event source mapping FIn (t.yaml:11): reads the queue arn:aws:sqs:eu-west-1:111122223333:orders, which is not in 000000000000 \
+             and us-east-1, as Q is here: write !GetAtt Q.Arn if that is meant",
+        ],
+    );
+}
+
 #[test]
 fn loops_are_written_out() {
     let template = "
@@ -413,10 +494,10 @@ Resources:
         &["Q", "Rest"],
         &["F < ", "G < "],
         &[
+            "RedrivePolicy Q (t.yaml:3): the dead-letter queue arn:aws:sqs:eu-west-1:1:dead is not in this template",
             "FancyNewProperty (t.yaml:6): has no effect",
-            "RedrivePolicy Q.Properties.RedrivePolicy (t.yaml:7): arn:aws:sqs:eu-west-1:1:dead is not in this template",
             "Schedule event F.Properties.Events.Nightly (t.yaml:13), F.Properties.Events.Hourly (:14): only SQS",
-            "F.Properties.Events.Foreign.Properties.Queue (t.yaml:15): reads arn:aws:sqs:eu-west-1:1:x",
+            "event source mapping FForeign (t.yaml:15): reads the queue arn:aws:sqs:eu-west-1:1:x, which is not in this template",
             "event source mapping FGone (t.yaml:16): reads the queue x, which is not in this template",
             "F.Properties.Events.Imported.Properties.Queue (t.yaml:17): is the export QueueArn of another stack \
              (!ImportValue): no messages of it are read",
