@@ -15,7 +15,7 @@ const BATCH_SIZE: u64 = 10;
 /// How SAM goes on in the id of a topic's mapping.
 const OF_TOPIC: &str = "EventSourceMapping";
 
-const ALIASES: &[&str] = &["AWS::Lambda::Alias", "AWS::Lambda::Version"];
+pub(super) const ALIASES: &[&str] = &["AWS::Lambda::Alias", "AWS::Lambda::Version"];
 
 /// The alias that SAM makes of a function, and has its events invoke.
 const PUBLISHED: &str = "AutoPublishAlias";

@@ -7,12 +7,14 @@
 //! | `resources` | the resources, and what refers to them |
 //! | `options` | what is known beside the template, and why it cannot be read |
 //! | `nested` | stacks that a template includes |
+//! | `arns` | what is known of the ARN of a function, an alias or a version |
 //! | `globals` | what SAM makes of a function's properties and of those that are global |
 //! | `keys`, `policies` | keys of KMS, and what policies say |
 //! | `database` | where the URL of a database leads |
 //! | `events` | what of a function's events is a mapping |
 //! | `queues`, `functions`, `mappings`, `tables`, `roles`, `watching` | what the model has of each |
 
+mod arns;
 mod database;
 mod events;
 mod functions;

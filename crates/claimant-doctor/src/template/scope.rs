@@ -97,12 +97,12 @@ impl Scope {
     }
 
     /// The text of a single value; a hole for what is not known.
-    fn text(&self, node: &Node, depth: u32) -> String {
+    pub(super) fn text(&self, node: &Node, depth: u32) -> String {
         text_in(&self.evaluate(node, depth))
     }
 
     /// The text of a single value without a hole.
-    fn literal(&self, node: &Node, depth: u32) -> Option<String> {
+    pub(super) fn literal(&self, node: &Node, depth: u32) -> Option<String> {
         Some(self.text(node, depth)).filter(|text| !text.contains("${"))
     }
 
@@ -228,7 +228,11 @@ impl Scope {
 
     fn split(&self, argument: &Node, depth: u32) -> Option<Node> {
         let [delimiter, whole] = argument.items() else { return None };
-        let (delimiter, whole) = (self.literal(delimiter, depth)?, self.literal(whole, depth)?);
+        let (delimiter, whole) = (self.literal(delimiter, depth)?, self.text(whole, depth));
+        let whole = match whole.contains("${") {
+            true => self.arn(&whole, depth).filter(|_| delimiter == ":")?,
+            false => whole,
+        };
         let parts = whole.split(&delimiter).map(|part| Node::text(argument.line, part));
         Some(Node::list(argument.line, parts.collect()))
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod account;
+mod cdk;
 mod output;
 mod own_templates;
 mod public;

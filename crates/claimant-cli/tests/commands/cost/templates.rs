@@ -184,6 +184,12 @@ fn what_may_not_be_there_and_what_was_assumed_is_said() {
     let other = file("other.yaml", &format!("{TWO}{mapping}"));
     let other = text(&cost(&["--template", &other, "--per-day", "1000", "--parameter", "Env=prod"]).stdout);
     assert!(other.contains("M: its function, or"), "{other}");
+    // As `alias.addEventSource` of CDK names it.
+    let live = "  Live: {Type: AWS::Lambda::Alias, Properties: {Name: live, FunctionName: !Ref A}}\n";
+    let of_live = mapping.replace("!Ref Env", "!Join ['', [!Select [6, !Split [':', !Ref Live]], ':live']]");
+    let by_alias = file("alias.yaml", &format!("{TWO}{live}{of_live}").replace("Events: {In:", "Tags: {In:"));
+    let by_alias = json(&["--template", &by_alias, "--per-day", "1000", "--parameter", "Env=prod"]);
+    assert_eq!(by_alias["functions"][0]["function"], "A", "{by_alias}");
     let alone = file("alone.yaml", &TWO.replace("  A:\n", "  A:\n    Condition: Prod\n"));
     let output = cost(&["--template", &alone, "--per-day", "1000"]);
     assert!(text(&output.stderr).contains("A, B: its function, or whether"), "{}", text(&output.stderr));
