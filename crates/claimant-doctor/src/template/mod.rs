@@ -87,5 +87,6 @@ fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<St
         history: None,
         watching: watching::watching(&resources),
     };
+    not_looked_at.extend(resources.unplaced());
     (system, not_looked_at)
 }

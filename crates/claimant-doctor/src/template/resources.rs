@@ -1,6 +1,7 @@
 //! The resources of a template and of those nested in it, and what refers to them.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use claimant_template::Node;
@@ -46,6 +47,14 @@ pub(super) struct Resources<'s> {
     /// By the property that names it and the name, as far as that is known; where several have one name, conditions leave one of them.
     names: BTreeMap<(&'static str, String), Vec<Arc<str>>>,
     kinds: BTreeMap<Arc<str>, String>,
+    /// ARNs and URLs with the name of one of these, and an account and a Region that may be the stack's.
+    unplaced: RefCell<BTreeMap<String, Unplaced>>,
+}
+
+/// What a text may lead to, and the options that tell whether it does.
+struct Unplaced {
+    id: Arc<str>,
+    options: Vec<&'static str>,
 }
 
 impl<'s> Resource<'s> {
@@ -94,7 +103,8 @@ impl<'s> Resource<'s> {
 
 impl<'s> Resources<'s> {
     pub(super) fn new(scopes: &'s [Scope]) -> Self {
-        let mut found = Self { all: Vec::new(), names: BTreeMap::new(), kinds: BTreeMap::new() };
+        let (all, names, kinds) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut found = Self { all, names, kinds, unplaced: RefCell::default() };
         for scope in scopes {
             for (id, node) in scope.root.get("Resources").map_or(&[][..], Node::entries) {
                 let Some(kind) = node.get("Type").and_then(Node::as_text) else { continue };
@@ -165,10 +175,48 @@ impl<'s> Resources<'s> {
         }
     }
 
+    fn pseudo(&self, name: &str) -> Option<&String> {
+        self.all.first().and_then(|one| one.scope.pseudo.get(name))
+    }
+
+    /// Notes an ARN or a URL that is not known to be of the stack's account and Region, and has the name of a resource.
+    fn note_unplaced(&self, text: &str, id: &Arc<str>) {
+        let (account, region, regions) = (self.pseudo(ACCOUNT), self.pseudo("Region"), regions_in(text));
+        let is_of = |given: &String| text.split([':', '/', '.']).any(|part| part == given);
+        let needs_region = !regions.iter().any(|one| one.is_empty() || *one == REGION);
+        if !(text.starts_with("arn:") || text.starts_with("https://sqs."))
+            || !account.is_none_or(is_of)
+            || needs_region && !region.is_none_or(is_of)
+        {
+            return;
+        }
+        let options = [(account.is_none(), "--account ID"), (needs_region && region.is_none(), "--region NAME")];
+        let options: Vec<_> =
+            options.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, option)| option).collect();
+        if !options.is_empty() {
+            self.unplaced.borrow_mut().insert(text.to_owned(), Unplaced { id: Arc::clone(id), options });
+        }
+    }
+
+    /// What to give so that more is known, once everything is read.
+    pub(super) fn unplaced(&self) -> Option<String> {
+        let unplaced = self.unplaced.borrow();
+        let options: BTreeSet<_> = unplaced.values().flat_map(|one| &one.options).copied().collect();
+        let options = options.into_iter().collect::<Vec<_>>().join(" and ");
+        let (text, Unplaced { id, .. }) = unplaced.first_key_value()?;
+        let others = match unplaced.len() - 1 {
+            0 => String::new(),
+            others => format!(", and {others} more like it"),
+        };
+        let file = &self.all.first()?.scope.file;
+        let text = text.replace("${@", "${AWS::");
+        Some(format!("{file}: whether {text} is {id}{others}: give {options}"))
+    }
+
     /// Whether an ARN or a URL is of the stack's account, and not known to be of another Region; one that has the account written out
     /// can be of each Region, and has to be known to be of the stack's.
     fn is_own(&self, text: &str) -> bool {
-        let pseudo = |name: &str| self.all.first().and_then(|one| one.scope.pseudo.get(name));
+        let pseudo = |name| self.pseudo(name);
         let has = |account: &String| text.split([':', '/']).any(|part| part == account);
         let own = pseudo("Region");
         let regions = regions_in(text);
@@ -191,7 +239,10 @@ impl<'s> Resources<'s> {
         let named = kinds.iter().find_map(|kind| self.names.get(&(named_by(kind)?, last.to_owned())));
         match named.map(Vec::as_slice) {
             Some([id]) if may_be_here => Fact::Known(Link::Here(id.to_string())),
-            Some(_) => Fact::Unknown,
+            Some(ids) => {
+                ids.iter().filter(|_| !may_be_here).for_each(|id| self.note_unplaced(text, id));
+                Fact::Unknown
+            }
             None if last.contains("${") => Fact::Unknown,
             None => Fact::Known(Link::Elsewhere(text.to_owned())),
         }

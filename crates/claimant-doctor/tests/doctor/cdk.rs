@@ -1,4 +1,4 @@
-//! What `cdk synth` writes, cut down: functions by an alias or a version.
+//! What `cdk synth` writes, cut down: functions by an alias or a version, and ARNs that are written out.
 
 use std::fs;
 use std::path::PathBuf;
@@ -101,4 +101,49 @@ fn a_mapping_names_its_function_by_an_alias_or_a_version() {
         let (_, report, _) = examined(&[("App.template.json", &template)], &Options::default());
         assert_eq!((report.tallies[&1].found, report.tallies[&1].unknown), (0, 1), "{template}");
     }
+}
+
+/// `env: {account, region}` of a stack, and a queue found by its ARN.
+#[test]
+fn an_arn_that_may_be_of_the_template_says_what_to_give() {
+    let by_name = r#""Q63C6E3AB": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "orders", "#;
+    let template = stack(r#"{"Ref": "WorkBF636A8B"}"#)
+        .replace(r#""Q63C6E3AB": {"Type": "AWS::SQS::Queue", "Properties": {"#, by_name)
+        .replace(r#"{"Fn::GetAtt": ["Q63C6E3AB", "Arn"]}"#, r#"ARN"#);
+    let arn = |of: &str| {
+        template.replace(
+            "ARN",
+            &format!(r#"{{"Fn::Join": ["", ["arn:", {{"Ref": "AWS::Partition"}}, ":sqs:{of}:orders"]]}}"#),
+        )
+    };
+    let given = |account: Option<&str>, region: Option<&str>| Options {
+        account: account.map(str::to_owned),
+        region: region.map(str::to_owned),
+        ..Options::default()
+    };
+    const OWN: (Option<&str>, Option<&str>) = (Some("111122223333"), Some("eu-west-1"));
+    let whether =
+        "App.template.json: whether arn:${AWS::Partition}:sqs:eu-west-1:111122223333:orders is Q63C6E3AB: give";
+    for (account, region, wanted) in [
+        (None, None, Some("--account ID and --region NAME")),
+        (OWN.0, None, Some("--region NAME")),
+        (None, OWN.1, Some("--account ID")),
+        (Some("444455556666"), None, None),
+        (None, Some("us-east-1"), None),
+        (OWN.0, Some("us-east-1"), None),
+        (OWN.0, OWN.1, None),
+    ] {
+        let options = given(account, region);
+        let (_, report, lines) = examined(&[("App.template.json", &arn("eu-west-1:111122223333"))], &options);
+        assert_eq!(lines, wanted.map(|options| format!("{whether} {options}")).as_slice(), "{account:?} {region:?}");
+        assert_eq!(!too_short(&report).is_empty(), (account, region) == OWN, "{account:?} {region:?}");
+    }
+    let mut dead = arn("eu-west-1:111122223333");
+    dead = dead.replace(
+        r#""QueueName": "orders", "#,
+        r#""QueueName": "orders", "RedrivePolicy": {"maxReceiveCount": 5, "deadLetterTargetArn": "arn:aws:sqs:eu-west-1:111122223333:orders"}, "#,
+    );
+    let (_, _, lines) = examined(&[("App.template.json", &dead)], &Options::default());
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].contains(" is Q63C6E3AB, and 1 more like it: give --account ID and --region NAME"), "{lines:?}");
 }
