@@ -26,13 +26,13 @@ const WIDTH: usize = 100;
 /// only read; with --history also what its metrics say of the last day. What may not be read is not looked at, and said.
 ///
 /// Of a template, parameters have their defaults, unless given here; what cannot be known from it (a
-/// parameter without a value, another stack's export) is unknown, and never a finding.
+/// parameter without a value, the export of a stack whose template is not given) is unknown, and never a finding.
 ///
 /// A resource accepts a finding, with the reason, in its Metadata: `claimant-doctor: {fifo-dead-letters: each stands alone}`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Doctor {
-    /// The template; where there is no template.yaml, template.yml or template.json; may be given several times. Nested stacks that it names by a path are read with it
+    /// The template; where there is no template.yaml, template.yml or template.json; may be given several times: stacks that import from each other are read together. Nested stacks that it names by a path are read with it
     #[arg(long = "template", value_name = "FILE", default_value = claimant_template::name_here(),
           conflicts_with_all = ["stack", "functions"])]
     templates: Vec<PathBuf>,

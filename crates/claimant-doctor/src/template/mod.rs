@@ -7,6 +7,8 @@
 //! | `resources` | the resources, and what refers to them |
 //! | `options` | what is known beside the template, and why it cannot be read |
 //! | `nested` | stacks that a template includes |
+//! | `imports` | exports and outputs of other stacks |
+//! | `together` | templates that are given together, and import from each other |
 //! | `arns` | what is known of the ARN of a function, an alias or a version |
 //! | `globals` | what SAM makes of a function's properties and of those that are global |
 //! | `keys`, `policies` | keys of KMS, and what policies say |
@@ -19,6 +21,7 @@ mod database;
 mod events;
 mod functions;
 mod globals;
+mod imports;
 mod keys;
 mod mappings;
 mod nested;
@@ -30,6 +33,7 @@ mod resources;
 mod roles;
 mod scope;
 mod tables;
+mod together;
 mod watching;
 
 use std::path::Path;
@@ -45,22 +49,21 @@ use resources::Resources;
 /// The file cannot be read, is too long, is neither YAML nor JSON, or has no resources; or it has no parameter of a name that a value is
 /// given for, or forbids the value of one; or it, or one that is certain to be included, has resources of AWS SAM and no macro for them.
 pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Error> {
-    let read = nested::scopes(path, options)?;
-    nested::known(std::slice::from_ref(&read), options)?;
-    Ok(system(path, read, options))
+    Ok(read_all(&[path], options)?.remove(0))
 }
 
-/// Reads several templates, as [`read`] does each; a parameter has to be in one of them.
+/// Reads several templates, as [`read`] does each; a parameter has to be in one of them. Those that import from each other are one system,
+/// in which each id has the name of its template's file in front.
 ///
 /// # Errors
 /// As for [`read`].
 pub fn read_all(paths: &[impl AsRef<Path>], options: &Options) -> Result<Vec<(System, Vec<String>)>, Error> {
-    let read = paths.iter().map(|path| nested::scopes(path.as_ref(), options)).collect::<Result<Vec<_>, _>>()?;
-    nested::known(&read, options)?;
-    Ok(paths.iter().zip(read).map(|(path, read)| system(path.as_ref(), read, options)).collect())
+    let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
+    let read = together::read(&paths, options)?;
+    Ok(read.into_iter().map(|(paths, read)| system(&paths, read, options)).collect())
 }
 
-fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<String>) {
+fn system(paths: &[&Path], read: nested::Read, options: &Options) -> (System, Vec<String>) {
     let nested::Read { scopes, mut not_looked_at } = read;
     let is_whole = not_looked_at.is_empty();
     let resources = Resources::new(&scopes);
@@ -68,7 +71,9 @@ fn system(path: &Path, read: nested::Read, options: &Options) -> (System, Vec<St
     not_looked_at.extend(mappings::unread(&resources));
     if mappings.is_empty() {
         let known = if not_looked_at.is_empty() { "" } else { " that is known here" };
-        not_looked_at.push(format!("any consumer: {} has no event source mapping from a queue{known}", path.display()));
+        let verb = if paths.len() == 1 { "has" } else { "have" };
+        let paths = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        not_looked_at.push(format!("any consumer: {paths} {verb} no event source mapping from a queue{known}"));
     }
     not_looked_at.extend(scopes.iter().filter_map(nested::refused));
     not_looked_at.extend(scopes.iter().flat_map(nested::uncompared));

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use claimant_template::{Demands, LOOP, Macro, Node, TEXT_BYTES_MAX};
 
+use super::imports::{self, Owners};
 use super::options::{Error, Options};
 use super::part::Part;
 use super::scope::{ACCOUNT, HOLE, Outputs, Scope, is_elsewhere};
@@ -28,26 +29,30 @@ pub(super) struct Read {
     pub(super) not_looked_at: Vec<String>,
 }
 
-pub(super) fn scopes(path: &Path, options: &Options) -> Result<Read, Error> {
+/// Reads templates, each with its prefix, and those that they include.
+pub(super) fn scopes(paths: &[(&Path, &str)], owners: &Owners, options: &Options) -> Result<Vec<Read>, Error> {
     let outputs = Outputs::default();
-    let mut read = included(path, options, &outputs)?;
+    let all =
+        || paths.iter().map(|(path, prefix)| included(path, prefix, options, &outputs)).collect::<Result<Vec<_>, _>>();
+    let mut read = all()?;
     // What a stack gives out decides what others are given, and include: however they stand, one link more is known each time.
     for _ in 0..DEPTH_MAX {
-        if read.scopes.iter().rev().filter(|scope| give_out(scope)).count() == 0 {
+        let scopes = read.iter().flat_map(|read| read.scopes.iter().rev());
+        if scopes.filter(|scope| give_out(scope, owners)).count() == 0 {
             break;
         }
-        read = included(path, options, &outputs)?;
+        read = all()?;
     }
     Ok(read)
 }
 
 /// Reads a template and those that it includes, with what stacks are known to give out.
-fn included(path: &Path, options: &Options, outputs: &Outputs) -> Result<Read, Error> {
+fn included(path: &Path, prefix: &str, options: &Options, outputs: &Outputs) -> Result<Read, Error> {
     let parameters =
         options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
     let pseudo = [("Region", &options.region), (ACCOUNT, &options.account)];
     let pseudo = pseudo.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
-    let first = scope(path, (String::new(), true), parameters.collect(), pseudo, Outputs::clone(outputs))?;
+    let first = scope(path, (prefix.to_owned(), true), parameters.collect(), pseudo, Outputs::clone(outputs))?;
     let mut read = Read { scopes: vec![first], not_looked_at: Vec::new() };
     let mut next = 0;
     while next < read.scopes.len() {
@@ -57,16 +62,20 @@ fn included(path: &Path, options: &Options, outputs: &Outputs) -> Result<Read, E
     Ok(read)
 }
 
-/// Evaluates what a nested stack gives out to the one that it is in, as far as that can be known; returns whether any of it is new.
-fn give_out(scope: &Scope) -> bool {
+/// Evaluates what a stack gives out to the one that it is in and to those that import from it, as far as that can be known; returns whether
+/// any of it is new.
+fn give_out(scope: &Scope, owners: &Owners) -> bool {
     let Some(stack) = scope.prefix.strip_suffix(WITHIN) else { return false };
     let mut is_new = false;
     for (name, output) in scope.root.get("Outputs").map_or(&[][..], Node::entries) {
         let value = output.get("Value").map(|value| scope.evaluate(value, 0));
         let text = value.as_ref().and_then(|value| value.known()?.as_text()).filter(|text| !text.contains(HOLE));
         if let Some(text) = text {
-            let hole = format!("${{{stack}.Outputs.{name}}}");
-            is_new |= scope.outputs.borrow_mut().insert(hole, text.to_owned()).as_deref() != Some(text);
+            let is_owned = |key: &String| owners.get(key).is_some_and(Option::is_some);
+            let exported = scope.exported(output).map(|name| imports::export(&name));
+            for key in exported.filter(is_owned).into_iter().chain([imports::output(stack, name)]) {
+                is_new |= scope.outputs.borrow_mut().insert(key, text.to_owned()).as_deref() != Some(text);
+            }
         }
     }
     is_new

@@ -31,14 +31,15 @@ const IN_SYSTEMS_MANAGER: &str = "AWS::SSM::Parameter::Value<";
 /// The pseudo parameter that has the account of the stack.
 pub(super) const ACCOUNT: &str = "AccountId";
 
-/// What stacks give out that were read, by the hole that it is otherwise, such as `${Queues.Outputs.Arn}`; all scopes share it.
+/// What stacks give out that were read, by the hole that it is otherwise, such as `${Queues.Outputs.Arn}`, and what they export; all scopes share it.
 pub(super) type Outputs = Rc<RefCell<BTreeMap<String, String>>>;
 
 /// A template with the values of its parameters.
 pub(super) struct Scope {
     /// The template's path.
     pub(super) file: Arc<str>,
-    /// The logical ids of the stacks that it is nested in, each with [`WITHIN`](crate::model::WITHIN) behind it.
+    /// The logical ids of the stacks that it is nested in, each with [`WITHIN`](crate::model::WITHIN) behind it; in front of them its
+    /// template's name, where others import from it.
     pub(super) prefix: String,
     /// Whether those stacks are certain to be there: no condition of theirs is unknown.
     pub(super) certain: bool,
@@ -117,7 +118,7 @@ impl Scope {
             "Select" => self.select(argument, depth).unwrap_or_default(),
             "Split" => self.split(argument, depth).into(),
             "FindInMap" => self.find_in_map(argument, depth).unwrap_or_default(),
-            _ => Fact::Unknown,
+            _ => self.imported(function, argument, depth).map_or(Fact::Unknown, |value| text(line, value)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What `cdk synth` writes, cut down: functions by an alias or a version, and ARNs that are written out.
+//! What `cdk synth` writes, cut down: functions by an alias or a version, ARNs that are written out, and stacks that import from each other.
 
 use std::fs;
 use std::path::PathBuf;
@@ -146,4 +146,60 @@ fn an_arn_that_may_be_of_the_template_says_what_to_give() {
     let (_, _, lines) = examined(&[("App.template.json", &dead)], &Options::default());
     assert_eq!(lines.len(), 1);
     assert!(lines[0].contains(" is Q63C6E3AB, and 1 more like it: give --account ID and --region NAME"), "{lines:?}");
+}
+
+/// A queue in one stack, its function in another, as CDK writes them; `export` for the first, `source` in the second.
+fn two(export: &str, source: &str) -> (String, String) {
+    let base = format!(
+        r#"{{"Resources": {{"Q63C6E3AB": {{"Type": "AWS::SQS::Queue", "Properties": {{"VisibilityTimeout": 10}}}}}},
+ "Outputs": {{"ExportsOutputQArn": {{"Value": {{"Fn::GetAtt": ["Q63C6E3AB", "Arn"]}} {export}}}}}}}"#
+    );
+    let app = stack(BY_ALIAS).replace(r#"{"Fn::GetAtt": ["Q63C6E3AB", "Arn"]}"#, source);
+    // Of the same id, and another one.
+    (base, app.replace(r#""VisibilityTimeout": 10"#, r#""VisibilityTimeout": 300"#))
+}
+
+#[test]
+fn stacks_that_are_given_together_import_from_each_other() {
+    let export = r#", "Export": {"Name": "Base:ExportsOutputQArn"}"#;
+    let import = r#"{"Fn::ImportValue": "Base:ExportsOutputQArn"}"#;
+    let output = |rest: &str| {
+        format!(r#"{{"Fn::GetStackOutput": {{"StackName": "Base", "OutputName": "ExportsOutputQArn"{rest}}}}}"#)
+    };
+    let region = Options { region: Some("eu-west-1".to_owned()), ..Options::default() };
+    for (export, source, options, is_one) in [
+        (export, import.to_owned(), &Options::default(), true),
+        ("", output(""), &Options::default(), true),
+        ("", output(r#", "Region": "eu-west-1""#), &region, true),
+        ("", output(r#", "Region": "us-east-1""#), &region, false),
+        ("", import.to_owned(), &Options::default(), false),
+        (export, r#"{"Fn::ImportValue": "Other"}"#.to_owned(), &Options::default(), false),
+        ("", output("").replace("Base", "Other"), &Options::default(), false),
+    ] {
+        let (base, app) = two(export, &source);
+        let files = [("Base.template.json", base.as_str()), ("App.template.json", app.as_str())];
+        for files in [files, [files[1], files[0]]] {
+            let (count, report, lines) = examined(&files, options);
+            assert_eq!(count, if is_one { 1 } else { 2 }, "{source}");
+            assert_eq!(too_short(&report), if is_one { vec!["Base>Q63C6E3AB"] } else { vec![] }, "{source}");
+            assert_eq!(lines.is_empty(), is_one, "{source}: {lines:?}");
+        }
+    }
+}
+
+/// SAM's files are all called the same, and one may pass on what it imports.
+#[test]
+fn what_is_imported_is_passed_on_and_nothing_is_known_of_an_export_that_two_have() {
+    let export = r#", "Export": {"Name": "Arn"}"#;
+    let (base, app) = two(export, r#"{"Fn::ImportValue": "Passed"}"#);
+    let pass =
+        r#"{"Resources": {}, "Outputs": {"Arn": {"Value": {"Fn::ImportValue": "Arn"}, "Export": {"Name": "Passed"}}}}"#;
+    let files = [("work/template.json", &*app), ("pass/template.json", pass), ("base/template.json", &*base)];
+    let (count, report, lines) = examined(&files, &Options::default());
+    assert_eq!((count, lines), (1, vec![]));
+    let found = too_short(&report);
+    assert!(matches!(found[..], [id] if id.ends_with("base/template>Q63C6E3AB")), "{found:?}");
+    let with_another = [files[0], files[1], files[2], ("other/template.json", &*base)];
+    let (count, report, _) = examined(&with_another, &Options::default());
+    assert_eq!((count, too_short(&report)), (3, vec![]), "the two that pass on and import");
 }
