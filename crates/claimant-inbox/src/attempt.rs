@@ -228,8 +228,7 @@ impl Worker {
         match closed.and_then(|rows| rows::written(&rows)) {
             Ok(1) => {}
             Ok(_) => {
-                let why = "the transaction ended before its handler did, by a COMMIT or a ROLLBACK: leave COMMIT and ROLLBACK to the \
-                           worker, and send SAVEPOINT for a savepoint";
+                let why = "the transaction ended before its handler did, or is that of another message";
                 return self.roll_back(taken, locked, until, Failure::retry(why)).await;
             }
             Err(error) => return self.roll_back(taken, locked, until, error::uncommitted(&error)).await,

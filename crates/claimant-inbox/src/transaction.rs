@@ -8,9 +8,10 @@
 use std::time::Duration;
 
 use claimant_core::StoreError;
-use futures_util::TryStreamExt as _;
+use claimant_sql::parts;
 use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::postgres::{PgQueryResult, PgRow, PgStatement, PgTypeInfo};
 use sqlx::{
     AssertSqlSafe, Describe, Either, Error, Execute, Executor, PgConnection, PgPool, PgTransaction, Postgres, SqlStr,
@@ -40,8 +41,8 @@ use crate::link::{Statement, end_of};
 /// Settings, locks, temporary tables, cursors, channels and what `currval` returns: what a handler leaves of them in the session ends when its
 /// connection returns to the [pool](crate::Inbox::pool_options). What it prepares by `PREPARE`, or loads by `LOAD`, stays: it should do neither.
 ///
-/// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. If a handler ends it by a statement
-/// of its own, such as `COMMIT`, the worker detects that: the message has failed and is tried again.
+/// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. Statements that would end it, such as `COMMIT` and
+/// `ROLLBACK`, are refused with [`sqlx::Error::InvalidArgument`] before they are sent, and so are several in one text.
 #[derive(Debug)]
 pub struct Transaction(PgTransaction<'static>);
 
@@ -59,7 +60,10 @@ impl<'c> Executor<'c> for &'c mut Transaction {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        self.connection().fetch_many(query)
+        match parts::of_inbox(query) {
+            Ok(query) => self.connection().fetch_many(query),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
     }
 
     fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
@@ -67,7 +71,10 @@ impl<'c> Executor<'c> for &'c mut Transaction {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        self.connection().fetch_optional(query)
+        match parts::of_inbox(query) {
+            Ok(query) => self.connection().fetch_optional(query),
+            Err(error) => Box::pin(async { Err(error) }),
+        }
     }
 
     fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, Result<PgStatement, Error>>
@@ -161,7 +168,7 @@ async fn rows_or(
     statement: Statement<'_>,
     explain: fn(&str, &sqlx::Error) -> StoreError,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let rows = timeout_at(until, statement.fetch_all(transaction)).await;
+    let rows = timeout_at(until, statement.fetch_all(transaction.connection())).await;
     rows.map_err(|_| no_answer(operation))?.map_err(|error| explain(operation, &error))
 }
 
@@ -174,7 +181,7 @@ pub(crate) async fn each_row(
     mut pass_on: impl FnMut(PgRow) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let all = async {
-        let mut rows = statement.fetch(transaction);
+        let mut rows = statement.fetch(transaction.connection());
         while let Some(row) = rows.try_next().await.map_err(|error| explain(operation, &error))? {
             pass_on(row)?;
         }

@@ -18,8 +18,8 @@ pub(crate) struct Rules {
     nested_comments: bool,
     /// Whether `#` begins a comment.
     hash_comments: bool,
-    /// Returns why the text would change a setting of the session, if it would.
-    session_setting: fn(&str) -> Option<&'static str>,
+    /// Returns why a text is refused whose first word is not, if it is.
+    further: fn(&str, &Self) -> Option<&'static str>,
 }
 
 /// PostgreSQL refuses to end a transaction from inside a function, a procedure or a DO block; these words remain, and they
@@ -51,7 +51,17 @@ pub(crate) const POSTGRES: Rules = Rules {
     line_ends: &['\n', '\r'],
     nested_comments: true,
     hash_comments: false,
-    session_setting: lasting_setting,
+    further: lasting_setting,
+};
+
+/// An inbox's handlers may send savepoints, and what they leave in the session is cleared when its connection returns.
+#[cfg(feature = "postgres")]
+pub(crate) const INBOX: Rules = Rules {
+    words: &["ABORT", "BEGIN", "COMMIT", "END", "START"],
+    why: "the transaction is the worker's, and ends with the handler: return Ok to commit, an error to roll back; for a savepoint \
+          send SAVEPOINT and ROLLBACK TO SAVEPOINT",
+    further: ending_of_two_words,
+    ..POSTGRES
 };
 
 /// On MySQL nearly every statement can commit: definitions, SET, LOCK TABLES, a procedure, a prepared statement.
@@ -68,7 +78,7 @@ pub(crate) const MYSQL: Rules = Rules {
     line_ends: &['\n'],
     nested_comments: false,
     hash_comments: true,
-    session_setting: user_variable,
+    further: user_variable,
 };
 
 /// Returns why a statement is refused, if it is. `bound`: it is sent with bound values, for which servers accept only one
@@ -83,25 +93,30 @@ pub(crate) fn refusal(sql: &str, bound: bool, rules: &Rules) -> Option<&'static 
     if rules.executed_comments.iter().any(|comment| sql.contains(comment)) {
         return Some("comments that the server executes are refused");
     }
-    let (word, rest) = first_word(sql, rules);
-    let word = word.to_ascii_uppercase();
-    // For this transaction: `SET LOCAL`, `SET CONSTRAINTS`. Anything else stays with the connection.
-    if word == "SET" && !rules.allowed {
-        let second = first_word(rest, rules).0.to_ascii_uppercase();
-        return (!["LOCAL", "CONSTRAINTS"].contains(&second.as_str()))
-            .then_some("a setting would stay with the connection when the transaction is over: use SET LOCAL");
-    }
-    if word == "DO" && !rules.allowed {
-        return Some("a DO block can hide what would stay with the connection, such as SET: call a function of yours");
-    }
-    (rules.words.contains(&word.as_str()) != rules.allowed)
-        .then_some(rules.why)
-        .or_else(|| (rules.session_setting)(sql))
+    let word = first_word(sql, rules).0.to_ascii_uppercase();
+    (rules.words.contains(&word.as_str()) != rules.allowed).then_some(rules.why).or_else(|| (rules.further)(sql, rules))
 }
 
-/// Returns why a call of `set_config` whose last argument is not the word `true` is refused, and an `UPDATE` of the view of all settings.
+/// Returns why a `SET` is refused that is not for this transaction alone, a `DO` block, a call of `set_config` whose last argument is not the
+/// word `true`, and an `UPDATE` of the view of all settings.
 #[cfg(feature = "postgres")]
-fn lasting_setting(sql: &str) -> Option<&'static str> {
+fn lasting_setting(sql: &str, rules: &Rules) -> Option<&'static str> {
+    let (word, rest) = first_word(sql, rules);
+    match (word.to_ascii_uppercase().as_str(), first_word(rest, rules).0.to_ascii_uppercase().as_str()) {
+        ("SET", "LOCAL" | "CONSTRAINTS") => return None,
+        ("SET", "TRANSACTION") => {
+            return Some("the transaction keeps the isolation level and the access mode that claimant began it with");
+        }
+        ("SET", _) => {
+            return Some("a setting would stay with the connection when the transaction is over: use SET LOCAL");
+        }
+        ("DO", _) => {
+            return Some(
+                "a DO block can hide what would stay with the connection, such as SET: call a function of yours",
+            );
+        }
+        _ => {}
+    }
     let lower = sql.to_ascii_lowercase();
     let calls = lower
         .split("set_config")
@@ -115,6 +130,17 @@ fn lasting_setting(sql: &str) -> Option<&'static str> {
     (updates || calls.into_iter().any(lasts)).then_some(
         "a setting would stay with the connection when the transaction is over: use SET LOCAL, or set_config(…, …, true)",
     )
+}
+
+/// Returns why `ROLLBACK` is refused that is not one to a savepoint, and `PREPARE TRANSACTION`.
+#[cfg(feature = "postgres")]
+fn ending_of_two_words(sql: &str, rules: &Rules) -> Option<&'static str> {
+    let (word, rest) = first_word(sql, rules);
+    let (second, rest) = first_word(rest, rules);
+    let is = |word: &str, other: &str| word.eq_ignore_ascii_case(other);
+    let target = if is(second, "WORK") || is(second, "TRANSACTION") { first_word(rest, rules).0 } else { second };
+    let ends = (is(word, "ROLLBACK") && !is(target, "TO")) || (is(word, "PREPARE") && is(second, "TRANSACTION"));
+    ends.then_some(rules.why)
 }
 
 /// Returns the last argument of a call; `arguments` begins after the opening parenthesis.
@@ -137,7 +163,7 @@ fn last_argument(arguments: &str) -> &str {
 
 /// Returns why `@a := 1` and `INTO @a` are refused.
 #[cfg(feature = "mysql")]
-fn user_variable(sql: &str) -> Option<&'static str> {
+fn user_variable(sql: &str, _: &Rules) -> Option<&'static str> {
     let lower = sql.to_ascii_lowercase();
     let into = lower.split("into").skip(1).any(|rest| rest.trim_start().starts_with('@'));
     (into || lower.contains(":=")).then_some(
@@ -248,5 +274,43 @@ mod tests {
         }
         let hash = "# a note\nCOMMIT";
         assert!(refusal(hash, true, &MYSQL).is_some());
+    }
+
+    #[test]
+    fn an_inbox_refuses_what_ends_the_transaction_and_no_savepoint() {
+        let rows = [
+            ("SELECT 1", true, true),
+            ("SAVEPOINT a", true, true),
+            ("release savepoint a", false, true),
+            ("ROLLBACK TO SAVEPOINT a", true, true),
+            ("rollback /* to COMMIT */ to a;", false, true),
+            ("ROLLBACK WORK TO a", true, true),
+            ("ROLLBACK TRANSACTION TO SAVEPOINT a", true, true),
+            ("SET app.tenant = '7'", true, true),
+            ("SET TRANSACTION READ ONLY", true, true),
+            ("DO $$ BEGIN PERFORM 1; END $$", true, true),
+            ("LISTEN a", true, true),
+            ("COMMIT", true, false),
+            (" /* a */ commit work;", false, false),
+            ("END", true, false),
+            ("ABORT", true, false),
+            ("BEGIN", true, false),
+            ("START TRANSACTION", true, false),
+            ("ROLLBACK", true, false),
+            ("-- TO\nrollback work", true, false),
+            ("ROLLBACK AND CHAIN", true, false),
+            ("PREPARE TRANSACTION 'a'", true, false),
+            ("SAVEPOINT a; COMMIT", false, false),
+        ];
+        for (sql, bound, wanted) in rows {
+            assert_eq!(refusal(sql, bound, &INBOX).is_none(), wanted, "{sql}");
+        }
+    }
+
+    /// What it sets ends with it.
+    #[test]
+    fn a_mode_of_the_transaction_is_no_setting_that_stays() {
+        let why = refusal("set transaction READ ONLY", true, &POSTGRES).unwrap();
+        assert!(!why.contains("SET LOCAL"), "{why}");
     }
 }

@@ -123,6 +123,15 @@ impl<D: Database> Execute<'_, D> for Checked<D> {
     }
 }
 
+/// Returns the statement of an inbox's handler, if it leaves the end of the transaction to the worker.
+///
+/// # Errors
+/// [`sqlx::Error::InvalidArgument`], where it does not.
+#[cfg(feature = "postgres")]
+pub fn of_inbox<'q>(query: impl Execute<'q, sqlx::Postgres>) -> Result<impl Execute<'q, sqlx::Postgres>, Error> {
+    Checked::new(query, &guard::INBOX)
+}
+
 /// A statement in flight; records whether it was dropped before its end.
 struct Watched<'e, F> {
     inner: F,

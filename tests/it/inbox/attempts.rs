@@ -6,9 +6,9 @@ use claimant::{Clock as _, HandlerError, TransactionGuard};
 use claimant_inbox::{Inbox, InboxContext, Summary, Transaction};
 use claimant_testkit::logs::Logs;
 use serde::Deserialize;
-use sqlx::Executor as _;
+use sqlx::{Executor as _, PgPool};
 
-use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, World, body, record, run};
+use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, Work, World, body, record, run};
 
 /// What a message asks for, what is then said of it, after one attempt and in the end.
 struct Case {
@@ -26,7 +26,14 @@ const CASES: &[Case] = &[
     Case { kind: "panic", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "the handler panicked" },
     Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "cancelled at its timeout" },
     Case { kind: "savepoint", first: "DONE", last: "DONE", attempts: 1, says: "" },
-    Case { kind: "commit", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "leave COMMIT and ROLLBACK" },
+    Case {
+        kind: "commit",
+        first: "PENDING",
+        last: "DEAD",
+        attempts: ATTEMPTS,
+        says: "the transaction is the worker's",
+    },
+    Case { kind: "ignore", first: "DONE", last: "DONE", attempts: 1, says: "" },
     Case {
         kind: "swallow",
         first: "PENDING",
@@ -89,7 +96,7 @@ async fn every_attempt_ends_as_it_must() {
         assert_eq!((status.as_str(), attempts), (case.last, case.attempts), "{}: {error}", case.kind);
         assert!(error.contains(case.says), "{}: {error}", case.kind);
     }
-    assert_eq!(world.effects().await, ["ok", "savepoint"]);
+    assert_eq!(world.effects().await, ["ignore", "ok", "savepoint"]);
     world.clock.advance(LATER);
     assert_eq!(run(&worker).await, Summary::default(), "the dead are left alone");
 }
@@ -223,19 +230,28 @@ async fn a_handler_waits_for_locks_as_the_server_says() {
     assert!(world.state("again").await.2.contains("lock timeout"));
 }
 
+/// As if the answer to its commit were lost.
+async fn done(mut tx: TransactionGuard<Transaction>, pool: PgPool) -> Result<(), HandlerError> {
+    assert!(tx.execute("SELECT pg_terminate_backend(pg_backend_pid())").await.is_err());
+    sqlx::query("UPDATE claimant_inbox SET status = 'DONE', open = false").execute(&pool).await?;
+    Ok(())
+}
+
 /// An alarm on that line would have an operator look for a dead message that is none.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test"]
 async fn a_message_that_is_done_after_all_is_not_called_dead() {
     let (world, logs) = (World::start(2).await, Logs::record());
+    let pool = world.inbox.pool().clone();
+    let worker = world.worker().on("done", move |_: Work, tx, _: InboxContext| done(tx, pool.clone()));
     world.put(&["done"]).await;
-    assert_eq!(run(&world.worker().attempts_max(1)).await, Summary { unknown: 1, ..Summary::default() });
+    assert_eq!(run(&worker.clone().attempts_max(1)).await, Summary { unknown: 1, ..Summary::default() });
     assert_eq!(world.state("done").await.0, "DONE");
     let text = logs.text();
     assert!(text.contains("could not be marked dead") && !text.contains("message is dead"), "{text}");
     // Nor is it one that failed, where it has attempts left.
     world.deliver(vec![record("again", &body("again", "done"))]).await;
-    assert_eq!(world.run().await, Summary { unknown: 1, ..Summary::default() });
+    assert_eq!(run(&worker).await, Summary { unknown: 1, ..Summary::default() });
     let text = logs.text();
     assert!(text.contains("the attempt's failure was not recorded") && !text.contains("attempt failed"), "{text}");
     world.put(&["reject"]).await;

@@ -155,6 +155,7 @@ pub(crate) const KINDS: [&str; 19] = [
     "panic",
     "hang",
     "commit",
+    "ignore",
     "savepoint",
     "swallow",
     "unread",
@@ -166,7 +167,6 @@ pub(crate) const KINDS: [&str; 19] = [
     "sleep",
     "shrug",
     "wait",
-    "done",
 ];
 
 /// Has an effect first, whatever comes then.
@@ -183,7 +183,8 @@ pub(crate) async fn act(
         "reject" => return Err(HandlerError::terminal("no use")),
         "panic" => panic!("on purpose"),
         "hang" => std::future::pending().await,
-        "commit" => _ = tx.execute("ROLLBACK").await?,
+        "commit" => _ = tx.execute("COMMIT").await?,
+        "ignore" => _ = tx.execute("ROLLBACK").await,
         "savepoint" => {
             tx.execute("SAVEPOINT a").await?;
             assert!(tx.execute("SELECT nonsense").await.is_err());
@@ -198,16 +199,20 @@ pub(crate) async fn act(
         "elsewhere" => _ = tx.execute("SET LOCAL search_path = pg_catalog").await?,
         "keep" => KEPT.lock().unwrap().push(tx),
         "leave" => {
-            let session = "SET app.tenant = '7'; SET lock_timeout = '7s'; LISTEN left_behind; \
-                           SELECT pg_advisory_lock(7); CREATE TEMPORARY TABLE left_behind (); \
-                           DECLARE left_behind CURSOR WITH HOLD FOR SELECT 1";
-            tx.execute(sqlx::raw_sql(session)).await?;
+            for session in [
+                "SET app.tenant = '7'",
+                "SET lock_timeout = '7s'",
+                "LISTEN left_behind",
+                "SELECT pg_advisory_lock(7)",
+                "CREATE TEMPORARY TABLE left_behind ()",
+                "DECLARE left_behind CURSOR WITH HOLD FOR SELECT 1",
+            ] {
+                tx.execute(session).await?;
+            }
         }
         "sleep" => _ = tx.execute("SELECT pg_sleep(20)").await?,
         "shrug" => _ = timeout(Duration::from_millis(50), tx.execute("SELECT pg_sleep(20)")).await,
         "wait" => _ = tx.execute("UPDATE effects SET key = key WHERE key = 'held'").await?,
-        // As if the answer to its commit were lost.
-        "done" => _ = tx.execute("ROLLBACK; UPDATE claimant_inbox SET status = 'DONE', open = false").await?,
         "cut" => _ = tx.execute("SELECT pg_terminate_backend(pg_backend_pid())").await?,
         kind => panic!("{kind} is none of {KINDS:?}"),
     }
