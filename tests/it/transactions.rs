@@ -121,6 +121,10 @@ async fn act(
         }
         "fail" => return Err(HandlerError::retry("no luck")),
         "reject" => return Err(HandlerError::terminal("no use")),
+        "keep" => drop(tokio::spawn(async move {
+            let _kept = tx;
+            std::future::pending::<()>().await;
+        })),
         "object" => {
             tx.check(absent(EFFECTS));
         }
@@ -238,6 +242,7 @@ async fn refusals(dynamodb: &DynamoDb, variant: Variant) {
         ("fail", &[Answer], "retry retry", "FAILED", "no luck"),
         ("fail", &[Answer; 3], "retry retry", "FAILED", "no luck"),
         ("reject", &[], "rejected rejected", "REJECTED", "no use"),
+        ("keep", &[], "retry retry", "FAILED", "the handler returned and kept its transaction"),
         ("object", &[], "retry retry", "FAILED", "the condition of write 2 of the handler's transaction did not hold"),
         ("objectRetry", &[], "retry retry", "FAILED", "not there yet"),
         ("objectTerminal", &[], "rejected rejected", "REJECTED", "never there"),

@@ -21,19 +21,42 @@ pub(crate) const TRANSACTION_KEPT: &str =
 /// A store's transaction that a claim carries, of a type that only the store and the handler know.
 ///
 /// Behind a lock that is never contended, so that a claim can be looked at from several threads whatever it carries.
-pub struct AnyTransaction(Mutex<Option<Box<dyn Any + Send>>>);
+pub struct AnyTransaction(Mutex<Option<Box<Packed>>>);
+
+struct Packed {
+    transaction: Box<dyn Any + Send>,
+    if_kept: Option<Box<dyn Any + Send>>,
+}
 
 impl AnyTransaction {
     /// Packs a transaction.
     pub fn new<X: Send + 'static>(transaction: X) -> Self {
-        Self(Mutex::new(Some(Box::new(transaction))))
+        Self::packed(Box::new(transaction), None)
+    }
+
+    /// Packs a transaction, with what the claim has in its place where the handler does not give it back: what its store needs to end the
+    /// transaction, and to write that the attempt failed.
+    pub fn with_remains<X: Send + 'static, R: Send + 'static>(transaction: X, if_kept: R) -> Self {
+        Self::packed(Box::new(transaction), Some(Box::new(if_kept)))
+    }
+
+    fn packed(transaction: Box<dyn Any + Send>, if_kept: Option<Box<dyn Any + Send>>) -> Self {
+        Self(Mutex::new(Some(Box::new(Packed { transaction, if_kept }))))
+    }
+
+    /// Takes out what remains where the handler keeps the transaction, if there is something.
+    pub(crate) fn take_remains(&mut self) -> Option<Self> {
+        let remains = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut()?.if_kept.take()?;
+        Some(Self::packed(remains, None))
     }
 
     /// Returns the transaction, if it is of this type.
     #[must_use]
     pub fn unpack<X: 'static>(mut self) -> Option<X> {
         let packed = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take()?;
-        match packed.downcast() {
+        let Packed { transaction, if_kept } = *packed;
+        let_go(if_kept);
+        match transaction.downcast() {
             Ok(transaction) => Some(*transaction),
             Err(other) => {
                 let_go(other);
@@ -46,7 +69,8 @@ impl AnyTransaction {
 impl Drop for AnyTransaction {
     fn drop(&mut self) {
         if let Some(packed) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            let_go(packed);
+            let_go(packed.if_kept);
+            let_go(packed.transaction);
         }
     }
 }
@@ -163,6 +187,14 @@ mod tests {
         drop(lent);
         assert_eq!(home.take().unwrap().unpack(), Some(vec![1, 2]));
         assert!(TransactionSlot::of(Some(AnyTransaction::new(1_u8))).lend::<u16>().is_none());
+    }
+
+    #[test]
+    fn what_a_claim_has_in_its_place_is_taken_once() {
+        let mut transaction = AnyTransaction::with_remains(1_u8, "remains");
+        assert_eq!(transaction.take_remains().and_then(AnyTransaction::unpack), Some("remains"));
+        assert!(transaction.take_remains().is_none());
+        assert_eq!(transaction.unpack(), Some(1_u8));
     }
 
     #[test]

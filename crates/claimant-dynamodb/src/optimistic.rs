@@ -46,8 +46,9 @@ impl OptimisticTransactions {
             Decision::Refuse(refusal) => Ok(ClaimAnswer::Refused(refusal)),
             Decision::Grant { next, interruptions } => {
                 let mut claim = claim_of(request.id.clone(), &next, interruptions);
-                let base = Some(Base { request: request.clone(), seen, in_doubt: false });
-                claim.transaction = Some(AnyTransaction::new(Transaction { base, ..Transaction::default() }));
+                let from = |base| Transaction { base: Some(base), ..Transaction::default() };
+                let base = Base { request: request.clone(), seen, in_doubt: false };
+                claim.transaction = Some(AnyTransaction::with_remains(from(base.clone()), from(base)));
                 Ok(ClaimAnswer::Granted(claim))
             }
             // A record that a consumer with claims left behind.

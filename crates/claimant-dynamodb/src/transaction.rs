@@ -49,7 +49,7 @@ pub struct Transaction {
 }
 
 /// What an optimistic transaction starts from: the attempt, and the record that it read, if it did.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Base {
     pub(crate) request: ClaimRequest,
     pub(crate) seen: Option<Record>,

@@ -56,7 +56,7 @@ pub(crate) trait Dialect: ErrorCodes {
         lease: std::time::Duration,
     ) -> impl Future<Output = Result<i64, SqlError>> + Send;
 
-    /// Returns the statement that ends the transaction of the connection with this number, whose client is gone.
+    /// Returns the statement that ends the transaction of the connection with this number, whose client is gone, or has kept it.
     fn kill(connection: i64) -> String;
 
     /// Sends one of these.

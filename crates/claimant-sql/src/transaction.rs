@@ -27,7 +27,7 @@ use crate::rounds::Grant;
 pub struct SqlTransaction<D: Database> {
     /// Set until the transaction is over.
     connection: Option<PoolConnection<D>>,
-    /// Whether a statement is in flight, or was dropped before its answer came.
+    /// Whether a statement is in flight, or was dropped before its answer came; or the handler has kept the connection.
     cut_off: bool,
     /// The connection's number at the server.
     number: i64,
@@ -41,7 +41,7 @@ pub struct SqlTransaction<D: Database> {
 pub(crate) struct Remains<D: Database> {
     /// Its connection, if no statement is in flight on it.
     pub(crate) connection: Option<PoolConnection<D>>,
-    /// The number of a connection that was cut off: its statement may still run at the server.
+    /// The number of a connection that was cut off, or kept: its statement may still run at the server, or its transaction still be open.
     pub(crate) cut_off: Option<i64>,
     pub(crate) grant: Option<Box<Grant>>,
     /// Whether its commit was sent and had no answer.
@@ -59,13 +59,18 @@ impl<D: Database> SqlTransaction<D> {
         Self { connection, cut_off: false, number, grant: None, in_doubt: false }
     }
 
+    /// Returns what is left of a transaction that its handler has kept: the connection is the handler's.
+    pub(crate) fn kept(number: i64, grant: Box<Grant>) -> Self {
+        Self { connection: None, cut_off: true, number, grant: Some(grant), in_doubt: false }
+    }
+
     /// Returns a transaction that is over, for what is still to be written about its claim.
     pub(crate) fn over(grant: Box<Grant>, in_doubt: bool) -> Self {
         Self { connection: None, cut_off: false, number: 0, grant: Some(grant), in_doubt }
     }
 
     pub(crate) fn into_remains(mut self) -> Remains<D> {
-        let cut_off = (self.cut_off && self.connection.is_some()).then_some(self.number);
+        let cut_off = self.cut_off.then_some(self.number);
         let connection = if self.cut_off { None } else { self.connection.take() };
         Remains { connection, cut_off, grant: self.grant.clone(), in_doubt: self.in_doubt }
     }

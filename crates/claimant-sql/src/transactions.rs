@@ -46,7 +46,9 @@ async fn claim_once<D: Dialect>(
         Ok(Claimed::Granted(grant)) => {
             let (connection, number) = session.hand_over(request.lease_until.since(request.now)).await?;
             let mut claim = protocol::claim_of(request.id.clone(), &grant.now, grant.interruptions);
-            claim.transaction = Some(AnyTransaction::new(SqlTransaction::new(connection, number, grant)));
+            let kept = SqlTransaction::<D>::kept(number, grant.clone());
+            let transaction = SqlTransaction::new(connection, number, grant);
+            claim.transaction = Some(AnyTransaction::with_remains(transaction, kept));
             Ok(ClaimAnswer::Granted(claim))
         }
         // Abandoned work may have been parked.
@@ -90,7 +92,8 @@ pub(crate) async fn settle<D: Dialect>(
     }
 }
 
-/// Ends the statement that was cut off on this connection: what it has locked would be locked until it ends by itself.
+/// Ends the statement that was cut off on this connection, or the transaction that a handler has kept: what it has locked would be locked
+/// until it ends by itself.
 pub(crate) async fn end_statement<D: Dialect>(pool: &Pool<D>, number: i64, budget: Budget<'_>) {
     if let Ok(mut other) = Session::open(pool, budget).await {
         let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;

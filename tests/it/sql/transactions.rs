@@ -193,7 +193,7 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
         ("cut", "retry completed", Some(Completed), 1),
         ("die", "retry completed", Some(Completed), 1),
         ("set", "retry retry", Some(Failed), 0),
-        ("keep", "lease_lost busy", None, 0),
+        ("keep", "retry retry", Some(Failed), 0),
     ];
     for database in Database::both().await {
         let store = database.store(4).await;

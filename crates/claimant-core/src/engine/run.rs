@@ -23,7 +23,7 @@ use crate::payload::Payload;
 use crate::protocol::breaker::Health;
 use crate::spans::Step;
 use crate::store::Renewed;
-use crate::transaction::{TRANSACTION_KEPT, TransactionSlot};
+use crate::transaction::{AnyTransaction, TRANSACTION_KEPT, TransactionSlot};
 
 /// Why a handler was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,17 +152,19 @@ pub(crate) async fn to_end(
 ) -> RunEnd {
     // A handler that asks for no transaction leaves it where it is.
     let transactional = handler.transactional;
-    let home = TransactionSlot::of(if transactional { claim.transaction.take() } else { None });
+    let mut transaction = if transactional { claim.transaction.take() } else { None };
+    let remains = transaction.as_mut().and_then(AnyTransaction::take_remains);
+    let home = TransactionSlot::of(transaction);
     let start = |context| handler.start(payload, &work.delivery.message, &home, context);
     let end = run_leased(cx, work, claim, start).await;
     if !transactional || matches!(end, RunEnd::StillRunning(_)) {
         return end;
     }
-    claim.transaction = home.take();
+    let returned = home.take();
+    let is_kept = returned.is_none();
+    claim.transaction = returned.or(remains);
     match end {
-        RunEnd::Returned(Ok(_)) if claim.transaction.is_none() => {
-            RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT).after_return()))
-        }
+        RunEnd::Returned(Ok(_)) if is_kept => RunEnd::Returned(Err(Failure::retry(TRANSACTION_KEPT).after_return())),
         end => end,
     }
 }

@@ -163,7 +163,7 @@ impl Dialect for Postgres {
     }
 
     fn kill(connection: i64) -> String {
-        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {connection} AND state = 'active'")
+        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {connection} AND state <> 'idle'")
     }
 
     async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), SqlError> {
