@@ -119,6 +119,9 @@ impl Inbox {
     }
 
     /// Returns the pool, to inspect or close it.
+    ///
+    /// A handler holds a connection already. If it queries this pool, too, it needs one more: where handlers hold all of them, each waits for the
+    /// others until its timeout. Give its queries a pool of their own, or this one more connections than messages that are processed at once.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.pool

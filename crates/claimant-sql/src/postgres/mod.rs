@@ -126,7 +126,8 @@ impl PostgresStore {
     }
 
     /// Returns the options of the pools that [`connect`](Self::connect) makes: connections have timeouts on the server, and
-    /// are tested before use only after they were idle for a while.
+    /// are tested before use only after they were idle for a while. What those have besides is of the options of a connection: they log no
+    /// statements ([`disable_statement_logging`](sqlx::ConnectOptions::disable_statement_logging)), or a claim that waits for a busy key would be a slow one.
     #[must_use]
     pub fn pool_options() -> PgPoolOptions {
         pool_options().max_connections(CONNECTIONS_DEFAULT).after_connect(|connection: &mut PgConnection, _| {
@@ -135,6 +136,10 @@ impl PostgresStore {
     }
 
     /// Returns the pool, to inspect or close it.
+    ///
+    /// A handler with a transaction holds a connection already. If it queries this pool, too, it needs one more: where handlers hold all of
+    /// them, each waits for the others until the deadline. Give its queries a pool of their own, or this one more connections than messages
+    /// that run at once.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.pool
