@@ -29,6 +29,7 @@ examples! {
     mysql_transaction
     notifications
     optimistic
+    outbox
     postgres
     postgres_batch
     postgres_transaction

@@ -7,10 +7,11 @@ use std::process::Command;
 use claimant_tests::services::{MariaDb, Postgres, Redis};
 
 /// Those that need a server, and the variable that names it.
-const WITH_SERVER: [(&str, &str); 7] = [
+const WITH_SERVER: [(&str, &str); 8] = [
     ("inbox", "CLAIMANT_DATABASE_URL"),
     ("mysql", "CLAIMANT_DATABASE_URL"),
     ("mysql_transaction", "CLAIMANT_DATABASE_URL"),
+    ("outbox", "CLAIMANT_DATABASE_URL"),
     ("postgres", "CLAIMANT_DATABASE_URL"),
     ("postgres_batch", "CLAIMANT_DATABASE_URL"),
     ("postgres_transaction", "CLAIMANT_DATABASE_URL"),
