@@ -7,7 +7,6 @@
 //! | [`dynamodb`] | the embedded DynamoDB endpoint |
 //! | [`lambda`] | the Lambda runtime API and the processes behind it: deadlines, timeouts, restarts |
 //! | [`mapping`] | the event source mapping: receive, invoke, delete what succeeded |
-//! | `filter` | the filters of an event source mapping |
 //! | [`scheduler`] | the EventBridge Scheduler endpoint: one-time schedules that send messages, or switch mappings |
 //! | [`mailbox`] | an SES v2 endpoint that keeps what was sent |
 //! | [`gateway`] | a payment gateway that records charges instead of making them |
@@ -30,7 +29,6 @@ pub mod dynamodb;
 mod endpoint;
 pub mod error;
 pub mod faults;
-mod filter;
 pub mod gateway;
 pub mod journal;
 pub mod lambda;

@@ -28,7 +28,7 @@ use crate::sqs::Sqs;
 use crate::stack::MappingSpec;
 use crate::sync::lock;
 
-pub use crate::filter::Filter;
+pub use claimant_template::Filter;
 pub use counters::MappingCounters;
 use poller::Poller;
 use source::Source;

@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use claimant_template::Filter;
+use serde_json::{Value, json};
 
 use super::section::Section;
 use super::spec::{FunctionSpec, MappingSpec};
 use super::template::Template;
 use crate::arn;
-use crate::filter::Filter;
 
 const BATCH_SIZE_DEFAULT: u64 = 10;
 
 /// Filters of one mapping at most, with a raised quota.
 const FILTERS_MAX: usize = 10;
-
-/// The longest pattern, in characters.
-const PATTERN_LENGTH_MAX: usize = 4_096;
 
 /// Everything that a mapping to SQS is made of; what else stands there is said to be left out.
 const PROPERTIES: [&str; 9] = [
@@ -171,14 +168,12 @@ fn filters(list: &Section<'_>) -> Vec<Filter> {
         if pattern.is_missing() {
             item.fault("has no Pattern: give it one, such as '{\"body\": {\"kind\": [\"order\"]}}'");
         }
-        let given = pattern.json(ALL_FIT);
-        let is_long = |text: String| text.chars().count() > PATTERN_LENGTH_MAX;
-        if given.is_some() && pattern.plain_text().is_some_and(is_long) {
-            pattern.fault(format!("has more than {PATTERN_LENGTH_MAX} characters: Lambda refuses it"));
-            return None;
-        }
-        // One that only AWS knows fits everything: without it, Lambda's filters would delete what fits it alone.
-        let read = Filter::new(&given.unwrap_or_else(|| json!({})));
+        let read = match pattern.plain_json(ALL_FIT) {
+            // One that only AWS knows fits everything: without it, Lambda's filters would delete what fits it alone.
+            None | Some(Value::Null) => Filter::new(&json!({})),
+            Some(Value::String(text)) => Filter::read(&text),
+            Some(value) => Filter::new(&value),
+        };
         read.map_err(|why| pattern.fault(why)).ok()
     };
     items.iter().filter_map(filter).collect()

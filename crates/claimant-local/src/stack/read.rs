@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use claimant_template::TEXT_BYTES_MAX;
+use claimant_template::{TEXT_BYTES_MAX, WHAT_TO_GIVE};
 
 use super::findings::Findings;
 use super::spec::Stack;
@@ -28,6 +28,7 @@ impl Stack {
         read.map_err(|e| {
             let fix = match e.kind() {
                 ErrorKind::InvalidData => "save it as UTF-8",
+                ErrorKind::IsADirectory => WHAT_TO_GIVE,
                 _ => "check that the path exists and may be read, or name another one",
             };
             Error::new(format!("cannot read the template {place}: {fix}")).caused_by(e)
@@ -54,9 +55,7 @@ impl Stack {
         let root = yaml::parse(yaml)
             .map_err(|e| Error::new(format!("{place}:{}: this cannot be read: {}", e.line, e.what)))?;
         if !root.get("Resources").is_some_and(yaml::Node::is_map) {
-            return Err(Error::new(format!(
-                "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"
-            )));
+            return Err(Error::new(format!("{place} has no `Resources`: {WHAT_TO_GIVE}")));
         }
         let findings = Findings::default();
         let mut template = Template::new(root, parameters, &findings);

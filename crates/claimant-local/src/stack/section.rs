@@ -245,17 +245,6 @@ impl<'t> Section<'t> {
         text.map(str::to_owned)
     }
 
-    /// The value as JSON: what a text of JSON holds, or else [itself](Self::plain_json).
-    pub(super) fn json(&self, without: &str) -> Option<Value> {
-        match self.plain_json(without)? {
-            Value::Null => None,
-            Value::String(text) => {
-                serde_json::from_str(&text).map_err(|e| self.fault(format!("is not JSON: {e}"))).ok()
-            }
-            value => Some(value),
-        }
-    }
-
     /// The value itself, whose scalars are as JSON has them; null if absent. `None` if only AWS knows a part: `without` says what follows.
     pub(super) fn plain_json(&self, without: &str) -> Option<Value> {
         let Some(node) = &self.node else { return Some(Value::Null) };

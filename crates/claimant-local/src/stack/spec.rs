@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use crate::filter::Filter;
+use claimant_template::Filter;
+
 use crate::sqs::QueueSettings;
 
 /// What a queue's URL starts with until the cloud knows its port: replace it in every environment value.

@@ -7,6 +7,9 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Number, Value, json};
 
+/// The longest pattern, in characters.
+const PATTERN_LENGTH_MAX: usize = 4_096;
+
 /// One compiled pattern of a mapping's `FilterCriteria`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter(Body);
@@ -56,6 +59,17 @@ enum Comparison {
 }
 
 impl Filter {
+    /// Compiles a pattern from its text, as a mapping has it.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); and where the text is no JSON, or too long.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if text.chars().count() > PATTERN_LENGTH_MAX {
+            return Err(format!("has more than {PATTERN_LENGTH_MAX} characters: Lambda refuses it"));
+        }
+        Self::new(&serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?)
+    }
+
     /// Compiles a pattern, such as `{"body": {"kind": ["order"]}}`.
     ///
     /// # Errors
