@@ -53,6 +53,37 @@ pub fn fate(code: &str, status: u16) -> Fate {
     }
 }
 
+/// Returns the ARN of the queue with this URL, if it is one; what the URL does not say, such as that of an endpoint of one's own, is as in the
+/// ARN `near` of something in an account and a Region.
+#[must_use]
+pub fn queue_arn(url: &str, near: &str) -> Option<String> {
+    if url.starts_with("arn:") {
+        return Some(url.to_owned());
+    }
+    let mut near = near.split(':').skip(1);
+    let (partition, region, account) = (near.next()?, near.nth(1)?, near.next()?);
+    let mut parts = url.rsplit('/');
+    let name = parts.next()?;
+    let is_account = |part: &&str| part.len() == 12 && part.bytes().all(|b| b.is_ascii_digit());
+    let account = match parts.next().filter(is_account) {
+        Some(account) => account,
+        None if url.contains(".amazonaws.com") => return None,
+        None => account,
+    };
+    let region = parts.next().and_then(region_in).unwrap_or(region);
+    Some(format!("arn:{partition}:sqs:{region}:{account}:{name}"))
+}
+
+/// The Region that a host names: `sqs.eu-west-1.amazonaws.com`, `eu-west-1.queue.amazonaws.com`, or an endpoint of a VPC.
+fn region_in(host: &str) -> Option<&str> {
+    let is_region = |label: &&str| {
+        label.matches('-').count() > 1
+            && label.ends_with(|last: char| last.is_ascii_digit())
+            && !label.starts_with("vpce-")
+    };
+    host.split(':').next()?.split('.').find(is_region)
+}
+
 /// Returns a delay in SQS's whole seconds, at most `max_s`; rounded up, so that a message never comes too early.
 #[must_use]
 pub fn whole_seconds(delay: Duration, max_s: u64) -> i32 {
@@ -77,6 +108,30 @@ mod tests {
     fn seconds_are_whole_rounded_up_and_bounded() {
         for (ms, s) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (u64::MAX, 42_300)] {
             assert_eq!(whole_seconds(Duration::from_millis(ms), 42_300), s, "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn the_hosts_of_a_queue_are_of_one_arn() {
+        let near = "arn:aws:lambda:eu-west-1:123456789012:function:worker";
+        for (url, wanted) in [
+            ("https://sqs.eu-west-1.amazonaws.com/123456789012/orders", Some("eu-west-1:123456789012:orders")),
+            ("https://eu-west-1.queue.amazonaws.com/123456789012/orders", Some("eu-west-1:123456789012:orders")),
+            ("https://sqs.eu-west-1.api.aws/123456789012/orders", Some("eu-west-1:123456789012:orders")),
+            (
+                "https://vpce-0a-1.sqs.eu-west-1.vpce.amazonaws.com/123456789012/orders",
+                Some("eu-west-1:123456789012:orders"),
+            ),
+            ("https://sqs-fips.us-east-1.amazonaws.com/123456789012/orders", Some("us-east-1:123456789012:orders")),
+            ("https://sqs.eu-west-1.amazonaws.com/210987654321/orders", Some("eu-west-1:210987654321:orders")),
+            ("http://127.0.0.1:9324/000000000000/orders", Some("eu-west-1:000000000000:orders")),
+            ("http://localhost:4566/queue/us-east-1/000000000000/orders", Some("us-east-1:000000000000:orders")),
+            ("http://localhost:9324/queue/orders", Some("eu-west-1:123456789012:orders")),
+            ("arn:aws:sqs:eu-west-1:123456789012:orders", Some("eu-west-1:123456789012:orders")),
+            ("https://sqs.eu-west-1.amazonaws.com/orders", None),
+        ] {
+            let wanted = wanted.map(|rest| format!("arn:aws:sqs:{rest}"));
+            assert_eq!(queue_arn(url, near), wanted, "{url}");
         }
     }
 

@@ -1,19 +1,51 @@
-//! The attributes of a dead letter: the message's own, all of them, and claimant's.
+//! Dead letters: where they are copied to; and their attributes, the message's own, all of them, and claimant's.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::MessageAttributeValue;
-use claimant_aws::sqs::{self, ATTRIBUTES_MAX};
+use claimant_aws::sqs::{self, ATTRIBUTES_MAX, queue_arn};
 use claimant_core::own_attributes::{
     ATTEMPT, CONSUMER, EARLIER_IDS, ERROR, FIRST_MESSAGE_ID, MESSAGE_ID, OUTCOME, RECORD, REDRIVES, is_own,
 };
 use claimant_core::record::shortened;
 use claimant_core::{AttributeValue, Attributes, DeadLetter};
 
+use crate::event::Source;
+
 /// How many of claimant's attributes every copy has: without them it is not known for one, nor where it comes from.
 const OURS_MIN: usize = 3;
 
 /// The longest error text on a dead letter.
 const ERROR_MAX_BYTES: usize = 1_024;
+
+/// The queue that dead letters are copied to.
+pub(crate) struct DeadLetterQueue {
+    url: String,
+    /// Whether it was said that messages of this queue itself are not copied.
+    said: AtomicBool,
+}
+
+impl DeadLetterQueue {
+    pub(crate) fn new(url: String) -> Self {
+        Self { url, said: AtomicBool::new(false) }
+    }
+
+    /// Returns its URL, for messages of any other queue. Copied into the queue that it comes from, a message would be another one with
+    /// receives of its own: what is always rejected would go round without end.
+    pub(crate) fn for_batch_of(&self, source: Option<&Source>) -> Option<&str> {
+        let is_it = |source: &&Source| queue_arn(&self.url, &source.arn).as_ref() == Some(&source.arn);
+        let Some(source) = source.filter(is_it) else { return Some(&self.url) };
+        if !self.said.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                queue = source.arn,
+                "CLAIMANT_DEAD_LETTER_QUEUE_URL is the queue that these messages come from: those that are rejected or parked are not copied, \
+                 and come back until its redrive policy, if it has one, moves them. Set it to a queue that this function does not read"
+            );
+        }
+        None
+    }
+}
 
 /// Returns the attributes of a copy of a message that had these, and their size: what every copy has of claimant's, all of the message's own, and as
 /// many more of claimant's as fit. `None` where the first two do not fit into so many bytes or into the number that SQS allows, or where one of

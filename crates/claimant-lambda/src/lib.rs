@@ -10,7 +10,7 @@
 //! | `event` | records converted to messages, each validated on its own |
 //! | `response` | [`Response`]: the report as a partial batch response |
 //! | `queue` | extends visibility timeouts, and sends copies to the dead-letter queue |
-//! | `letter` | the attributes of a dead letter |
+//! | `letter` | where dead letters are copied to, and their attributes |
 //! | `entries` | many entries, asked for in batch requests of SQS |
 //! | `visibility` | when failed messages come back |
 //! | `schedules` | sends messages again that come back later than SQS can hide them (feature `scheduler`) |
@@ -28,7 +28,8 @@
 //! far as SQS's limits of ten attributes and 1 MiB allow, `claimant-record`, `claimant-first-message-id` (after a redrive, or where it was
 //! sent again) and `claimant-redrives` (after a redrive), then `claimant-consumer` (in the place of the record where there is none), and `claimant-attempt`. Where the first of
 //! these are more than SQS takes, or one of the message's own has no value of its type, there is no copy. SQS does not know which queue such a copy came from, so a redrive needs an explicit destination. The queue has to be in the
-//! function's Region. A copy can be sent twice, if SQS's response or the deletion is lost.
+//! function's Region. A copy can be sent twice, if SQS's response or the deletion is lost. Messages
+//! of that queue itself are not copied: a function may read its own dead-letter queue, and what is rejected there goes by redrive.
 
 #[cfg(test)]
 mod child;

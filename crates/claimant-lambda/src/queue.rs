@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::entries::Failed;
 use crate::event::Batch;
-use crate::letter;
+use crate::letter::{self, DeadLetterQueue};
 use crate::schedules::Schedules;
 
 /// After how long what SQS throttled of a deletion, or could not do, is asked for again.
@@ -46,7 +46,7 @@ pub(crate) struct SqsAccess {
     pub(crate) client: Option<Later<Client>>,
     /// Whether visibility may be changed.
     pub(crate) may_hide: bool,
-    pub(crate) dead_letters: Option<String>,
+    pub(crate) dead_letters: Option<DeadLetterQueue>,
     pub(crate) schedules: Option<Schedules>,
 }
 
@@ -61,6 +61,8 @@ impl SqsAccess {
 pub(crate) struct SqsQueue<'a> {
     batch: &'a Batch,
     access: &'a SqsAccess,
+    /// Where dead letters are copied to, if they are.
+    dead_letters: Option<&'a str>,
     /// What an open breaker pauses.
     intake: Option<Mapping<'a>>,
     warned: AtomicBool,
@@ -68,7 +70,8 @@ pub(crate) struct SqsQueue<'a> {
 
 impl<'a> SqsQueue<'a> {
     pub(crate) fn new(batch: &'a Batch, access: &'a SqsAccess, intake: Option<Mapping<'a>>) -> Self {
-        Self { batch, access, intake, warned: AtomicBool::new(false) }
+        let dead_letters = access.dead_letters.as_ref().and_then(|queue| queue.for_batch_of(batch.source.as_ref()));
+        Self { batch, access, dead_letters, intake, warned: AtomicBool::new(false) }
     }
 
     /// Extends the visibility timeout of one message. Only SQS's word that it is gone counts as lost; on other errors the lease
@@ -135,7 +138,7 @@ impl<'a> SqsQueue<'a> {
 
     /// Sends copies, as many in one request as fit, and the requests concurrently.
     async fn send(&self, dead_letters: &[DeadLetter], within: Duration) -> Vec<Confirmation> {
-        let (Some(client), Some(url)) = (&self.access.client, self.access.dead_letters.as_deref()) else {
+        let (Some(client), Some(url)) = (&self.access.client, self.dead_letters) else {
             return Vec::new();
         };
         let (mut requests, mut sizes) = (Vec::<Vec<_>>::new(), Vec::new());
@@ -267,7 +270,7 @@ impl Queue for SqsQueue<'_> {
     }
 
     fn has_dead_letters(&self) -> bool {
-        self.access.client.is_some() && self.access.dead_letters.is_some()
+        self.access.client.is_some() && self.dead_letters.is_some()
     }
 
     fn dead_letters<'a>(

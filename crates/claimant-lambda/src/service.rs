@@ -28,7 +28,7 @@ use crate::queue::{SqsAccess, SqsQueue};
 use crate::response::{self, Response};
 use crate::schedules::Schedules;
 use crate::settings::Settings;
-use crate::{logging, mapping, queue, visibility};
+use crate::{letter, logging, mapping, queue, visibility};
 
 /// The part of an invocation reserved for what follows the report: visibility changes, and the check of the mapping.
 const AFTER_REPORT_MS: u64 = 300;
@@ -132,7 +132,7 @@ impl Service {
                 // Whatever is switched off: messages are deleted ahead of the report where something is at stake.
                 client: config.cloned().map(|config| Later::new(move || queue::client(&config))),
                 may_hide: settings.change_visibility,
-                dead_letters: settings.dead_letter_queue_url.clone(),
+                dead_letters: settings.dead_letter_queue_url.clone().map(letter::DeadLetterQueue::new),
                 schedules: settings.scheduler.again.as_ref().zip(config).map(|(of, config)| Schedules::new(of, config)),
             },
             mapping: config.and_then(|config| MappingCheck::new(settings.mapping_check, config)),

@@ -1,6 +1,6 @@
 //! Queues of a target, and what they are called.
 
-use claimant_doctor::account::queue_arn;
+use claimant_aws::sqs::queue_arn;
 use serde::Deserialize;
 
 use crate::aws::name_of_arn;

@@ -149,6 +149,58 @@ async fn dead_letters_that_are_too_large_for_one_request_go_in_several() {
     }
 }
 
+/// Each copy would be another message, with receives of its own: it would go round without end.
+#[tokio::test]
+async fn nothing_is_copied_into_the_queue_that_it_comes_from() {
+    for (url, is_copied) in [
+        ("", false),
+        ("https://sqs.us-east-1.amazonaws.com/000000000000/orders", false),
+        ("https://queue.amazonaws.com/000000000000/orders", false),
+        ("https://vpce-0a-1.sqs.us-east-1.vpce.amazonaws.com/000000000000/orders", false),
+        ("https://sqs.eu-west-1.amazonaws.com/000000000000/orders", true),
+        ("https://sqs.us-east-1.amazonaws.com/123456789012/orders", true),
+        ("https://sqs.us-east-1.amazonaws.com/000000000000/orders-dead", true),
+    ] {
+        let world = World::start(&[]).await;
+        let own = world.sqs.queue_url(QUEUE);
+        let url = if url.is_empty() { &own } else { url };
+        let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", url)]);
+        let logs = Logs::record();
+        for key in ["a", "b"] {
+            let batch = world.batch(QUEUE, vec![NewMessage::new(body(key, "no use")), NewMessage::new("{")]).await;
+            let response = invoke(&service, world.event(QUEUE, &batch)).await.unwrap();
+            if !is_copied {
+                assert_eq!(failures(&response), batch.iter().map(|one| &*one.message_id).collect::<Vec<_>>(), "{url}");
+                // They come back by their own receives, until the redrive policy moves them.
+                assert_eq!(world.visible(QUEUE).await.len(), 2, "{url}");
+            }
+            let sends = world.wire.take_requests().contains(&"SendMessageBatch".to_owned());
+            assert_eq!(sends, is_copied, "{url}");
+        }
+        let said = logs.text().matches("CLAIMANT_DEAD_LETTER_QUEUE_URL is the queue that").count();
+        assert_eq!(said, usize::from(!is_copied), "once for the process: {}", logs.text());
+    }
+}
+
+/// A function that reads its own dead-letter queue, too.
+#[tokio::test]
+async fn a_dead_letter_queue_that_is_read_gets_copies_of_other_queues_only() {
+    let world = World::start(&["dead"]).await;
+    let service = world.service(&[("CLAIMANT_DEAD_LETTER_QUEUE_URL", &world.sqs.queue_url("dead"))]);
+    let batch = world.batch(QUEUE, vec![NewMessage::new(body("a", "no use"))]).await;
+    assert!(failures(&invoke(&service, world.event(QUEUE, &batch)).await.unwrap()).is_empty());
+    let letters = world.visible("dead").await;
+    assert_eq!(letters.len(), 1);
+    let response = invoke(&service, world.event("dead", &letters)).await.unwrap();
+    assert_eq!(failures(&response), [&*letters[0].message_id]);
+    let left = world.visible("dead").await;
+    assert_eq!(
+        left.iter().map(|one| &one.message_id).collect::<Vec<_>>(),
+        [&letters[0].message_id],
+        "and no other one"
+    );
+}
+
 #[tokio::test]
 async fn without_a_queue_for_them_rejected_messages_wait_for_redrive() {
     let world = World::start(&[]).await;

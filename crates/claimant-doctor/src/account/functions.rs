@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use claimant_aws::sqs::queue_arn;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::names::{function_of, here, mapping_id, name_of, partition_of, qualifier_of, queue_arn, table_id};
+use super::names::{function_of, here, mapping_id, name_of, partition_of, qualifier_of, table_id};
 use super::watching;
 use crate::environment::{
     BATCH, DEAD_LETTER_QUEUE, RECEIVES, RESUME_ROLE, TABLE, TABLE_BEFORE, VISIBILITY, faults, is_own,

@@ -37,7 +37,6 @@ use answers::Asker;
 pub use answers::{Account, Refused, Request, Service};
 #[cfg(feature = "aws")]
 pub use aws::Aws;
-pub use names::queue_arn;
 pub use stacks::{StackParts, StackResource, parts_of_stack};
 
 /// Functions that are examined at most.

@@ -30,37 +30,6 @@ pub(super) fn qualifier_of(arn: &str) -> Option<&str> {
     arn.split(':').nth(7)
 }
 
-/// Returns the ARN of the queue with this URL, if it is one; what the URL of an endpoint does not say is as in the ARN of the function that
-/// has it.
-#[must_use]
-pub fn queue_arn(url: &str, function: &str) -> Option<String> {
-    if url.starts_with("arn:") {
-        return Some(url.to_owned());
-    }
-    let mut of_function = function.split(':').skip(3);
-    let (region, account) = (of_function.next()?, of_function.next()?);
-    let mut parts = url.rsplit('/');
-    let name = parts.next()?;
-    let is_account = |part: &&str| part.len() == 12 && part.bytes().all(|b| b.is_ascii_digit());
-    let account = match parts.next().filter(is_account) {
-        Some(account) => account,
-        None if url.contains(".amazonaws.com") => return None,
-        None => account,
-    };
-    let region = parts.next().and_then(region_in).unwrap_or(region);
-    Some(format!("arn:{}:sqs:{region}:{account}:{name}", partition_of(function)))
-}
-
-/// The Region that a host names: `sqs.eu-west-1.amazonaws.com`, `eu-west-1.queue.amazonaws.com`, or an endpoint of a VPC.
-fn region_in(host: &str) -> Option<&str> {
-    let is_region = |label: &&str| {
-        label.matches('-').count() > 1
-            && label.ends_with(|last: char| last.is_ascii_digit())
-            && !label.starts_with("vpce-")
-    };
-    host.split(':').next()?.split('.').find(is_region)
-}
-
 /// What a table is called, which a function with this ARN knows by a name or an ARN: its name if it is of the function's account and
 /// Region, else its ARN.
 pub(super) fn table_id<'t>(table: &'t str, function: &str) -> &'t str {
