@@ -143,8 +143,8 @@ fn one(system: &System, function: &Function, mapping: &Mapping, is_one_of_severa
         }
     }
     let function_is = Runs {
-        memory_mb: noting.or("MemorySize", &function.memory_mb, 128) as f64,
-        arm64: noting.or("arm64", &function.arm64, false),
+        memory_mb: noting.or("MemorySize", &function.machine.memory_mb, 128) as f64,
+        arm64: noting.or("arm64", &function.machine.arm64, false),
         at_once: at_once(function, &mut noting),
         metrics: noting.is_on(function, "CLAIMANT_METRICS", true) && function.is_consumer() != Fact::Known(false),
         message_lines: noting.is_on(function, "CLAIMANT_LOG_MESSAGES", false),

@@ -61,6 +61,9 @@ pub(crate) const BATCH: &str = "CLAIMANT_BATCH";
 /// Set where claimant's records are in a database.
 pub(crate) const DATABASE: &str = "CLAIMANT_DATABASE_URL";
 
+/// Says whether a function checks that its mapping reports failures, and what follows where it cannot.
+pub(crate) const MAPPING_CHECK: &str = "CLAIMANT_MAPPING_CHECK";
+
 /// Set where an open breaker pauses the event source mapping.
 pub(crate) const RESUME_ROLE: &str = "CLAIMANT_RESUME_ROLE_ARN";
 

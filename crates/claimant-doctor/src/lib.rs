@@ -8,6 +8,7 @@
 //! | `fact` | what is known, and what is not |
 //! | `model` | what the checks look at, whether a template or an account describes it |
 //! | `link` | what a value leads to |
+//! | `mapping` | event source mappings |
 //! | `place` | where something stands |
 //! | `access` | keys and policies of queues and tables |
 //! | `alarm` | alarms on queues |
@@ -30,6 +31,7 @@ pub mod fact;
 mod finding;
 mod history;
 mod link;
+mod mapping;
 pub mod model;
 mod output;
 mod place;

@@ -7,12 +7,10 @@ pub use crate::environment::{Environment, Scheduler, Server};
 use crate::fact::Fact;
 pub use crate::history::{FunctionHistory, History, QueueHistory, TableHistory};
 pub use crate::link::{Invoked, Link};
+pub use crate::mapping::{Batch, Filters, Mapping, POLLERS_DEFAULT, Scaling};
 pub use crate::place::Place;
 pub(crate) use crate::place::WITHIN;
 use crate::rights::{ON_TABLES, QueuePolicy, Rights};
-
-/// Pollers at least and at most of a mapping with provisioned ones, unless set.
-pub const POLLERS_DEFAULT: (u64, u64) = (2, 200);
 
 /// All that belongs together: one template with those that it includes, or one stack of an account.
 #[derive(Debug, Default)]
@@ -115,7 +113,16 @@ pub struct Function {
     pub loops_allowed: Fact<bool>,
     /// How it logs.
     pub logs: Logs,
-    /// Whether it runs on arm64.
+    /// What it runs on.
+    pub machine: Machine,
+    /// Whether Lambda may assume its role.
+    pub is_assumable: Fact<bool>,
+}
+
+/// What a function runs on.
+#[derive(Debug, Clone, Default)]
+pub struct Machine {
+    /// Whether it is arm64.
     pub arm64: Fact<bool>,
     /// Its memory, in MB.
     pub memory_mb: Fact<u64>,
@@ -128,53 +135,6 @@ pub struct Logs {
     pub json: Fact<bool>,
     /// Whether its log group has a retention.
     pub retention: Fact<bool>,
-}
-
-/// An event source mapping from a queue.
-#[derive(Debug, Clone, Default)]
-pub struct Mapping {
-    /// Where it stands.
-    pub place: Place,
-    /// What Lambda calls it; empty in a template.
-    pub uuid: String,
-    /// The queue that it reads.
-    pub queue: Fact<Link>,
-    /// Whether that is named by its ARN.
-    pub by_arn: Fact<bool>,
-    /// What it invokes.
-    pub invokes: Invoked,
-    /// Its batches.
-    pub batch: Batch,
-    /// How far it scales.
-    pub scaling: Scaling,
-    /// Whether it has filters.
-    pub filters: Fact<bool>,
-    /// Whether it is enabled.
-    pub enabled: Fact<bool>,
-    /// Whether its own metrics are on.
-    pub metrics: Fact<bool>,
-}
-
-/// A mapping's batches.
-#[derive(Debug, Clone, Default)]
-pub struct Batch {
-    /// Messages at most.
-    pub size: Fact<u64>,
-    /// Seconds that one is waited for.
-    pub window_s: Fact<u64>,
-    /// Whether those that failed are reported: `ReportBatchItemFailures`.
-    pub reports: Fact<bool>,
-    /// Whether the mapping is one that SAM makes of a topic's event, of which only the size can be set.
-    pub of_topic: bool,
-}
-
-/// How far a mapping scales.
-#[derive(Debug, Clone, Default)]
-pub struct Scaling {
-    /// `MaximumConcurrency`, if set.
-    pub concurrency: Fact<Option<u64>>,
-    /// `MinimumPollers` and `MaximumPollers` of provisioned pollers, if there are any.
-    pub pollers: Fact<Option<(Fact<u64>, Fact<u64>)>>,
 }
 
 /// A table of DynamoDB.

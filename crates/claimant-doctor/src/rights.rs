@@ -20,6 +20,12 @@ pub(crate) const ON_MOVED: [&str; 3] = ["dynamodb:GetItem", "dynamodb:DeleteItem
 /// The condition that keeps a statement to some records.
 pub(crate) const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
+/// What stands for every resource, which some actions are on.
+pub(crate) const EVERYTHING: &str = "*";
+
+/// Looks up the event source mappings of a function.
+pub(crate) const LIST_MAPPINGS: &str = "lambda:ListEventSourceMappings";
+
 /// What a role may do.
 #[derive(Debug, Clone, Default)]
 pub enum Rights {
@@ -104,9 +110,9 @@ impl Rights {
         }
     }
 
-    /// Returns whether the action is allowed on anything.
+    /// Returns whether the action is allowed on anything; of what IAM answers, on everything.
     pub fn allow_somewhere(&self, action: &str) -> Fact<bool> {
-        let Self::Stated(statements) = self else { return Fact::Unknown };
+        let Self::Stated(statements) = self else { return self.allow(action, EVERYTHING) };
         let action = action.to_ascii_lowercase();
         let of_action = statements.iter().filter(|one| one.names(&action));
         decided(of_action.map(|one| (one.denies, one.certain)))

@@ -9,13 +9,14 @@ use super::answers::{Account, Asker, Refused, Service, text, texts};
 use super::names::{function_of, here, mapping_id, name_of, partition_of, qualifier_of, table_id};
 use super::watching;
 use crate::environment::{
-    BATCH, DEAD_LETTER_QUEUE, RECEIVES, RESUME_ROLE, TABLE, TABLE_BEFORE, VISIBILITY, faults, is_own,
+    BATCH, DEAD_LETTER_QUEUE, MAPPING_CHECK, RECEIVES, RESUME_ROLE, TABLE, TABLE_BEFORE, VISIBILITY, faults, is_own,
 };
 use crate::fact::Fact;
 use crate::model::{
-    Batch, Environment, Function, Home, Invoked, Link, Logs, Mapping, POLLERS_DEFAULT, Place, Scaling, System,
+    Batch, Environment, Filters, Function, Home, Invoked, Link, Logs, Machine, Mapping, POLLERS_DEFAULT, Place,
+    Scaling, System,
 };
-use crate::rights::{LEADING_KEYS, ON_MOVED, ON_TABLES, Rights};
+use crate::rights::{EVERYTHING, LEADING_KEYS, LIST_MAPPINGS, ON_MOVED, ON_TABLES, Rights};
 
 const ON_QUEUES: [&str; 5] = [
     "sqs:ReceiveMessage",
@@ -78,8 +79,12 @@ pub(super) async fn read<A: Account>(
             // Filled in by what is known of the group.
             retention: Fact::Unknown,
         },
-        arm64: Fact::Known(found["Architectures"][0] == "arm64"),
-        memory_mb: found["MemorySize"].as_u64().into(),
+        machine: Machine {
+            arm64: Fact::Known(found["Architectures"][0] == "arm64"),
+            memory_mb: found["MemorySize"].as_u64().into(),
+        },
+        // Lambda refuses a function whose role it may not assume.
+        is_assumable: Fact::Known(true),
     });
     let group = text(logging, "LogGroup").map_or_else(|| format!("/aws/lambda/{name}"), str::to_owned);
     let retention = watching::expires(asker, &group).await;
@@ -88,7 +93,7 @@ pub(super) async fn read<A: Account>(
     }
     for found in mappings.iter().filter(|found| is_of(found, arn)) {
         let Some(mapping) = mapping(found, name) else { continue };
-        if mapping.filters == Fact::Unknown {
+        if mapping.filters.any == Fact::Unknown {
             asker.note(format!(
                 "the filters of {}: they are encrypted, and not in Lambda's lists (check 15)",
                 mapping.place.id
@@ -143,7 +148,7 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
                 }
             }),
             DEAD_LETTER_QUEUE => queue_arn(value, arn).map(|queue| here(&queue)).into(),
-            BATCH | VISIBILITY | "CLAIMANT_DATABASE_CONNECTIONS" | RECEIVES => {
+            BATCH | VISIBILITY | MAPPING_CHECK | "CLAIMANT_DATABASE_CONNECTIONS" | RECEIVES => {
                 Fact::Known(Link::Elsewhere(value.to_owned()))
             }
             name if is_own(name) => Fact::Unknown,
@@ -195,13 +200,19 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
             })),
         },
         // A list has none that are encrypted.
-        filters: match found["KMSKeyArn"].is_string() && found["FilterCriteria"].is_null() {
-            true => Fact::Unknown,
-            false => has(&found["FilterCriteria"]["Filters"]),
-        },
+        filters: filters(found),
         enabled: Fact::Known(!matches!(text(found, "State"), Some("Disabled" | "Disabling"))),
         metrics: has(&found["MetricsConfig"]["Metrics"]),
     })
+}
+
+fn filters(found: &Value) -> Filters {
+    // A list has none that are encrypted.
+    if found["KMSKeyArn"].is_string() && found["FilterCriteria"].is_null() {
+        return Filters::default();
+    }
+    let all = found["FilterCriteria"]["Filters"].as_array().map(Vec::as_slice).unwrap_or_default();
+    Filters::new(Fact::Known(!all.is_empty()), all.iter().filter_map(|filter| filter["Pattern"].as_str()))
 }
 
 /// Asks IAM what a function's role may do with its queues and its tables; of keys their own policies decide.
@@ -265,7 +276,7 @@ fn open<'r>(result: &'r Value, action: &str) -> BTreeSet<&'r str> {
 
 fn not_decided(id: &str, open: &BTreeSet<&str>) -> String {
     let on = open.iter().copied().collect::<Vec<_>>().join(", ");
-    let checks = if id.split(':').nth(2) == Some("sqs") { "check 18" } else { "checks 18 and 28" };
+    let checks = if id == EVERYTHING || id.split(':').nth(2) == Some("sqs") { "check 18" } else { "checks 18 and 28" };
     let of_template = if open.contains(LEADING_KEYS) { " (of a template it is known)" } else { "" };
     format!("what roles may do with {id}, as far as it depends on {on}: {checks}{of_template}")
 }
@@ -293,5 +304,12 @@ fn wanted(system: &System, index: usize, partition: &str) -> Wanted {
         let all = system.tables.iter().filter(|table| named.is_some_and(|link| link.is(&table.place.id)));
         all.filter_map(|table| Some((arn(&table.place.id)?, table.place.id.to_string()))).collect()
     };
-    vec![(&ON_QUEUES, of_queues), (&ON_TABLES, tables(TABLE)), (&ON_MOVED, tables(TABLE_BEFORE))]
+    let checks = function.is_consumer() == Fact::Known(true) && !function.is_set(MAPPING_CHECK, "off");
+    let everything = checks.then(|| (EVERYTHING.to_owned(), EVERYTHING.to_owned()));
+    vec![
+        (&ON_QUEUES, of_queues),
+        (&ON_TABLES, tables(TABLE)),
+        (&ON_MOVED, tables(TABLE_BEFORE)),
+        (&[LIST_MAPPINGS], everything.into_iter().collect()),
+    ]
 }

@@ -132,7 +132,7 @@ fn of_mappings(system: &System, queries: &mut Vec<Query>) {
         ("FilteredOutEventCount", |deleted, value| *deleted = deleted.saturating_sub(value as u64)),
     ];
     for mapping in system.mappings.iter().filter(|mapping| mapping.metrics.known() == Some(&true)) {
-        let many = if mapping.filters == Fact::Known(false) { 1 } else { metrics.len() };
+        let many = if mapping.filters.any == Fact::Known(false) { 1 } else { metrics.len() };
         for (metric, set) in &metrics[..many] {
             let (id, set) = (mapping.place.id.to_string(), *set);
             let dimensions = vec![("EventSourceMappingUUID", mapping.uuid.clone())];

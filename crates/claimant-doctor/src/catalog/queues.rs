@@ -23,7 +23,7 @@ pub(super) const CHECKS: [Check; 10] = [
         why: "Lambda keeps trying a batch that is throttled. Messages that become visible meanwhile use up receives and end in \
               the dead-letter queue although nothing is wrong with them.",
         fine: "Where MaximumConcurrency or provisioned pollers keep the function from being throttled; those mappings are not \
-               reported.",
+               reported, unless fewer are reserved for the function than they may run at once.",
         source: CONFIGURE,
     },
     Check {
@@ -39,10 +39,10 @@ pub(super) const CHECKS: [Check; 10] = [
     Check {
         number: 4,
         name: "few-receives",
-        title: "maxReceiveCount is 5 or more",
+        title: "maxReceiveCount is 5 or more, and 1,000 at most",
         why: "Throttling, a process that dies and an outage of a minute each use up receives of good messages, which then end in \
-              the dead-letter queue.",
-        fine: "Where a second try can never help, or costs more than a message that a person has to redrive.",
+              the dead-letter queue. SQS takes 1 to 1,000.",
+        fine: "Where a second try can never help, or costs more than a message that a person has to redrive; never where SQS refuses it.",
         source: CONFIGURE,
     },
     Check {

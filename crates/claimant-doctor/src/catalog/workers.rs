@@ -12,7 +12,8 @@ pub(super) const CHECKS: [Check; 13] = [
     Check {
         number: 11,
         name: "concurrency-limits",
-        title: "MaximumConcurrency is 2 to 1,000, and all of a function's together fit into its reserved concurrency",
+        title: "MaximumConcurrency is 2 to 1,000, and all of a function's together, with 10 for each of MaximumPollers, fit into its reserved \
+                concurrency",
         why: "Lambda refuses other values. What does not fit is throttled, which uses up receives.",
         fine: "Where the mappings are never busy at the same time.",
         source: SCALING,
@@ -46,9 +47,10 @@ pub(super) const CHECKS: [Check; 13] = [
     Check {
         number: 15,
         name: "filter-deletes",
-        title: "Everybody who sends to the queue knows that its mapping filters",
-        why: "Lambda deletes what no filter matches, without an invocation, a dead letter or a log line.",
-        fine: "Where those messages are of no interest to any consumer.",
+        title: "Everybody who sends to the queue knows that its mapping filters, and by what Lambda can filter",
+        why: "Lambda deletes what no filter matches, without an invocation, a dead letter or a log line. It refuses a pattern that is none, \
+              and filters the messages of a queue by nothing but their body.",
+        fine: "Where those messages are of no interest to any consumer; never for a pattern that is wrong.",
         source: "https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html",
     },
     Check {
@@ -72,15 +74,16 @@ pub(super) const CHECKS: [Check; 13] = [
     Check {
         number: 18,
         name: "missing-rights",
-        title: "The function's role may do what the queue and the lock table need",
+        title: "Lambda may assume the function's role, and that may do what the queue, the lock table and the log need",
         why: "Lambda receives and deletes with the function's role: it refuses the mapping, or stops to poll. Without \
               ChangeMessageVisibility, claimant's backoff has no effect; without SendMessage, its dead letters stay. Without \
               UpdateItem on the lock table, handlers run and nothing is completed; without GetItem, a write whose answer is \
               lost is not looked up; without kms:Decrypt on a key of your own that the table is encrypted with, nothing is \
               claimed. Tables of CLAIMANT_TABLE_BEFORE need GetItem and DeleteItem: without them records are not moved, and \
-              their keys not claimed.",
+              their keys not claimed. Without ListEventSourceMappings, CLAIMANT_MAPPING_CHECK finds out nothing, and as refuse fails each \
+              batch as a whole in which a message fails; without PutLogEvents, there is no log.",
         fine: "Where the policy of the queue, the table or the key admits the role, or where a function without records has CLAIMANT_TABLE \
-               from Globals.",
+               from Globals, or an extension sends its log elsewhere.",
         source: "https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSLambdaSQSQueueExecutionRole.html",
     },
     Check {
@@ -104,8 +107,9 @@ pub(super) const CHECKS: [Check; 13] = [
         number: 21,
         name: "feeds-itself",
         title: "The function does not send to the queue that it reads",
-        why: "Lambda stops what went round about 16 times, and puts the message into the dead-letter queue, if there is one.",
-        fine: "Where a message goes round a few times only, or RecursiveLoop is Allow (not reported).",
+        why: "Lambda stops what went round about 16 times, and puts the message into the dead-letter queue, if there is one. Dead letters that claimant copies to a queue \
+              that the function reads are worked on again; from that queue it copies none.",
+        fine: "Where a message goes round a few times only, or RecursiveLoop is Allow (not reported); never for CLAIMANT_DEAD_LETTER_QUEUE_URL.",
         source: "https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html",
     },
     Check {

@@ -2,6 +2,7 @@
 
 use super::fix;
 use super::pair::Pair;
+use super::scaling;
 use crate::fact::{Fact, all};
 use crate::finding::{Answer, FINE, Level, found, together};
 use crate::model::{Function, Link, Mapping, Place, System};
@@ -55,7 +56,7 @@ pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
         }
         let more = if window_is_known { "" } else { " or more" };
         // No throttling, so nothing for which the time would be needed.
-        if pair.mapping.scaling.concurrency.known()?.is_some() || pair.mapping.scaling.pollers.known()?.is_some() {
+        if is_limited(pair, function)? {
             return FINE;
         }
         found(
@@ -71,6 +72,16 @@ pub(super) fn six_times(pair: &Pair<'_>) -> Option<Answer> {
         )
     };
     Some(answer())
+}
+
+/// Whether the mapping has a limit by which it is not throttled: one that fits into what is reserved for the function.
+fn is_limited(pair: &Pair<'_>, function: &Function) -> Option<bool> {
+    let scaling = &pair.mapping.scaling;
+    if scaling.concurrency.known()?.is_none() && scaling.pollers.known()?.is_none() {
+        return Some(false);
+    }
+    let Some(reserved) = *function.reserved.known()? else { return Some(true) };
+    Some(scaling::at_once(pair.mapping)?.is_some_and(|limit| limit <= reserved))
 }
 
 pub(super) fn reports(pair: &Pair<'_>) -> Option<Answer> {
@@ -140,7 +151,15 @@ pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
 
 pub(super) fn filters(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
-        if !*pair.mapping.filters.known()? {
+        let filters = &pair.mapping.filters;
+        if !filters.faults.is_empty() {
+            return found(
+                Level::Error,
+                format!("the pattern of a filter {}", filters.faults.join("; that of another ")),
+                "Pattern: '{\"body\": {\"kind\": [\"order\"]}}', with the fields of your own messages",
+            );
+        }
+        if !*filters.any.known()? {
             return FINE;
         }
         found(

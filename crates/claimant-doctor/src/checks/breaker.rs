@@ -7,10 +7,10 @@ use crate::environment::{RESUME_ROLE, TABLE};
 use crate::fact;
 use crate::finding::{Answer, FINE, Level, Report, found, together};
 use crate::model::{Function, Link, Scheduler, System};
+use crate::rights::LIST_MAPPINGS;
 
 /// What a breaker asks for that pauses it.
-const PAUSING: [&str; 5] =
-    ["lambda:ListEventSourceMappings", "lambda:UpdateEventSourceMapping", CREATE, "scheduler:ListSchedules", PASS];
+const PAUSING: [&str; 5] = [LIST_MAPPINGS, "lambda:UpdateEventSourceMapping", CREATE, "scheduler:ListSchedules", PASS];
 const CREATE: &str = "scheduler:CreateSchedule";
 
 /// A schedule that it makes.

@@ -141,7 +141,7 @@ fn retention(function: &Function) -> Answer {
 }
 
 fn arm64(function: &Function) -> Answer {
-    if *function.arm64.known()? {
+    if *function.machine.arm64.known()? {
         return FINE;
     }
     found(Level::Note, "it runs on x86_64, which costs a quarter more", "Architectures: [arm64]")

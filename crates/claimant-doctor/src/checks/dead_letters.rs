@@ -12,6 +12,9 @@ use crate::model::{Queue, Redrive, System};
 /// Throttling, deaths and outages use up receives.
 const RECEIVES_MIN: u64 = 5;
 
+/// The counts that SQS takes.
+const RECEIVES_TAKEN: std::ops::RangeInclusive<u64> = 1..=1_000;
+
 /// The retention of a queue where none is set.
 const RETENTION_DEFAULT_S: u64 = 4 * DAY_S;
 
@@ -65,6 +68,13 @@ fn has_one(system: &System, queue: &Queue) -> Answer {
 
 fn receives(_: &System, _: &Queue, redrive: &Redrive) -> Answer {
     let receives = *redrive.receives.known()?;
+    if !RECEIVES_TAKEN.contains(&receives) {
+        return found(
+            Level::Error,
+            format!("maxReceiveCount is {receives}: SQS takes {} to {}", RECEIVES_TAKEN.start(), RECEIVES_TAKEN.end()),
+            format!("maxReceiveCount: {}", receives.clamp(RECEIVES_MIN, *RECEIVES_TAKEN.end())),
+        );
+    }
     if receives >= RECEIVES_MIN {
         return FINE;
     }

@@ -33,6 +33,12 @@ impl<'a> Pair<'a> {
         }
     }
 
+    /// Whether its mapping is the first of the function: what is asked about the function alone is asked there.
+    pub(crate) fn is_first(&self) -> bool {
+        let first = self.function.and_then(|function| self.system.mappings_of(function).next());
+        first.is_some_and(|first| first.place.id == self.mapping.place.id)
+    }
+
     /// Where a finding of this check stands: at the line to change.
     pub(crate) fn place(&self, number: u8) -> &Place {
         match (number, self.queue, self.function) {

@@ -1,19 +1,37 @@
 //! What a function's role may do.
 
+use claimant_aws::sqs::queue_arn;
+
 use super::fix;
 use super::pair::{Pair, home};
-use crate::environment::{DEAD_LETTER_QUEUE, VISIBILITY};
+use crate::environment::{DEAD_LETTER_QUEUE, MAPPING_CHECK, VISIBILITY};
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, found, together};
-use crate::model::{Function, Key, Queue};
-use crate::rights::Rights;
+use crate::model::{Function, Key, Link, Queue};
+use crate::rights::{EVERYTHING, LIST_MAPPINGS, Rights};
 
 /// What Lambda does with a queue, in the function's name.
 const POLLING: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
 
 /// All that is missing; that goes before what is not known of another place.
 pub(super) fn missing(pair: &Pair<'_>) -> Option<Answer> {
-    Some(together([polling(pair), sending(pair), backoff(pair)]))
+    let of_function = pair
+        .function
+        .filter(|_| pair.is_first())
+        .map_or(FINE, |function| together([assumed(function), logging(function), checking(function)]));
+    Some(together([polling(pair), sending(pair), backoff(pair), of_function]))
+}
+
+/// Whether Lambda may act as the role at all.
+fn assumed(function: &Function) -> Answer {
+    if *function.is_assumable.known()? {
+        return FINE;
+    }
+    found(
+        Level::Error,
+        format!("lambda.amazonaws.com may not assume the role of {}: Lambda refuses the function", function.place.id),
+        "Effect: Allow, Principal: {Service: lambda.amazonaws.com}, Action: sts:AssumeRole in the role's AssumeRolePolicyDocument",
+    )
 }
 
 fn polling(pair: &Pair<'_>) -> Answer {
@@ -63,6 +81,39 @@ fn backoff(pair: &Pair<'_>) -> Answer {
             function.place.id, queue.place.id
         ),
         format!("{}, or CLAIMANT_VISIBILITY: off", fix::allow(&[action], &queue.place, &function.place)),
+    )
+}
+
+/// Whether it may write its log; IAM is not asked about that.
+fn logging(function: &Function) -> Answer {
+    let action = "logs:PutLogEvents";
+    let is_read = matches!(function.rights, Rights::Stated(_));
+    if !*function.is_consumer().known()? || !is_read || *function.rights.allow_somewhere(action).known()? {
+        return FINE;
+    }
+    found(
+        Level::Warning,
+        format!("the role of {} may not {action}: it works without a line of its log", function.place.id),
+        "ManagedPolicyArns: [arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
+    )
+}
+
+/// Whether it may look up its mapping, which it does where messages fail.
+fn checking(function: &Function) -> Answer {
+    if !*function.is_consumer().known()? || *function.has_value(MAPPING_CHECK, "off").known()? {
+        return FINE;
+    }
+    if *function.rights.allow_somewhere(LIST_MAPPINGS).known()? {
+        return FINE;
+    }
+    let (level, then, instead) = match *function.has_value(MAPPING_CHECK, "refuse").known()? {
+        true => (Level::Error, "each batch in which a message fails is failed as a whole (refuse)", "warn"),
+        false => (Level::Note, "it cannot check that its mapping reports failures", "off"),
+    };
+    found(
+        level,
+        format!("the role of {} may not {LIST_MAPPINGS}: {then}", function.place.id),
+        format!("Effect: Allow, Action: [{LIST_MAPPINGS}], Resource: '{EVERYTHING}', or {MAPPING_CHECK}: {instead}"),
     )
 }
 
@@ -150,37 +201,76 @@ pub(super) fn default_key(pair: &Pair<'_>) -> Option<Answer> {
 }
 
 pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
-    let answer = || {
-        let function = pair.function?;
-        let stopped = pair.system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
-        let stopped = stopped.map_or(0.0, |seen| seen.loops_stopped);
-        if stopped > 0.0 {
-            return found(
-                Level::Error,
-                format!("Lambda stopped {stopped:.0} invocations within the last day as parts of loops"),
-                "let it send somewhere else, or RecursiveLoop: Allow if each message goes round a few times only",
-            );
+    Some(together([goes_round(pair), copies_to_itself(pair)]))
+}
+
+/// Whether claimant copies dead letters to this queue, which the function reads: whatever loops are allowed.
+fn copies_to_itself(pair: &Pair<'_>) -> Answer {
+    let function = pair.function?;
+    let Some(letters) = function.environment.get(DEAD_LETTER_QUEUE) else { return FINE };
+    if !*function.is_consumer().known()? {
+        return FINE;
+    }
+    let queue = pair.mapping.queue.known()?;
+    if !is_same(pair, queue, letters.known()?)? {
+        return FINE;
+    }
+    found(
+        Level::Error,
+        format!(
+            "{DEAD_LETTER_QUEUE} of {} is {}, which it reads: the dead letters of its other queues are worked on again there, and \
+             what is rejected there is not copied, and comes back until a redrive policy moves it or it expires",
+            function.place.id,
+            queue.text()
+        ),
+        format!("{DEAD_LETTER_QUEUE}: the URL of a queue that it does not read"),
+    )
+}
+
+/// Whether a queue that a mapping names is the one of this URL.
+fn is_same(pair: &Pair<'_>, queue: &Link, url: &Link) -> Option<bool> {
+    match (queue, url) {
+        (Link::Here(one), Link::Here(other)) => Some(one == other),
+        (Link::Elsewhere(arn), Link::Elsewhere(url)) if !arn.contains("${") && !url.contains("${") => {
+            Some(queue_arn(url, arn).as_ref() == Some(arn))
         }
-        // Of what is deployed, neither other variables than claimant's nor what the role's policies name is asked for.
-        if function.place.file.is_none() {
-            return pair.system.history.as_ref().filter(|history| !history.is_refused).and(FINE);
+        // One that is described here has its name, or CloudFormation makes that.
+        (one, other) => {
+            let name = |link: &Link| match pair.system.queue(link) {
+                Some(queue) => queue.name.known().cloned(),
+                None => link.text().rsplit([':', '/']).next().filter(|name| !name.contains('}')).map(str::to_owned),
+            };
+            (name(one)? != name(other)?).then_some(false)
         }
-        let queue = pair.queue?;
-        let knows_it = function
-            .environment
-            .variables
-            .values()
-            .any(|value| value.known().is_some_and(|link| link.is(&queue.place.id)));
-        let may_send = function.rights.mean("sqs:SendMessage", &queue.place.id).known().copied();
-        let is_stopped = function.loops_allowed.known().map(|allowed| !allowed);
-        if !fact::all([Some(knows_it), may_send, is_stopped])? {
-            return FINE;
-        }
-        found(
-            Level::Note,
-            format!("{} has the URL of {}, which it reads, and may send there", function.place.id, queue.place.id),
-            "RecursiveLoop: Allow if messages go round on purpose, each a few times; else take the right away",
-        )
-    };
-    Some(answer())
+    }
+}
+
+fn goes_round(pair: &Pair<'_>) -> Answer {
+    let function = pair.function?;
+    let stopped = pair.system.history.as_ref().and_then(|history| history.functions.get(&*function.place.id));
+    let stopped = stopped.map_or(0.0, |seen| seen.loops_stopped);
+    if stopped > 0.0 {
+        return found(
+            Level::Error,
+            format!("Lambda stopped {stopped:.0} invocations within the last day as parts of loops"),
+            "let it send somewhere else, or RecursiveLoop: Allow if each message goes round a few times only",
+        );
+    }
+    // Of what is deployed, neither other variables than claimant's nor what the role's policies name is asked for.
+    if function.place.file.is_none() {
+        return pair.system.history.as_ref().filter(|history| !history.is_refused).and(FINE);
+    }
+    let queue = pair.queue?;
+    let mut own = function.environment.variables.iter().filter(|(name, _)| *name != DEAD_LETTER_QUEUE);
+    let knows_it = own.any(|(_, value)| value.known().is_some_and(|link| link.is(&queue.place.id)));
+    let may_send = function.rights.mean("sqs:SendMessage", &queue.place.id).known().copied();
+    let is_stopped = function.loops_allowed.known().map(|allowed| !allowed);
+    if !fact::all([Some(knows_it), may_send, is_stopped])? {
+        return FINE;
+    }
+    found(
+        Level::Note,
+        format!("{} has the URL of {}, which it reads, and may send there", function.place.id, queue.place.id),
+        "RecursiveLoop: Allow if messages go round on purpose, each a few times; else take the right away",
+    )
 }

@@ -20,6 +20,9 @@ const AT_ONCE_MAX: u64 = 1_250;
 /// Concurrency that a provisioned poller serves, at most.
 const PER_POLLER: u64 = 10;
 
+/// The least `MaximumPollers` of a queue's mapping.
+const POLLERS_MIN: u64 = 2;
+
 /// Near the limit is as bad: from then on the queue may stand still at any moment.
 const NEAR: f64 = 0.8;
 
@@ -174,6 +177,9 @@ fn reserve(many: u64, mappings: &[&Mapping], reserved: u64) -> String {
     // Lambda refuses both.
     let have_pollers = mappings.iter().any(|mapping| mapping.scaling.pollers != Fact::Known(None));
     let or = match mappings {
+        [_] if have_pollers && reserved >= PER_POLLER.saturating_mul(POLLERS_MIN) && many > reserved => {
+            format!(", or MaximumPollers: {}", reserved / PER_POLLER)
+        }
         _ if many <= least || have_pollers => String::new(),
         _ if reserved < least => {
             format!(", or {least} with MaximumConcurrency: {} on each of its mappings", CONCURRENCY.start())
@@ -185,7 +191,7 @@ fn reserve(many: u64, mappings: &[&Mapping], reserved: u64) -> String {
 }
 
 fn sum_fits(function: &Function, mappings: &[&Mapping]) -> Answer {
-    let limits: Vec<_> = mappings.iter().map(|mapping| mapping.scaling.concurrency.known().copied()).collect();
+    let limits: Vec<_> = mappings.iter().map(|mapping| at_once(mapping)).collect();
     let Some(reserved) = function.reserved.known()?.filter(|reserved| *reserved > 0) else { return FINE };
     // Those that are certain may be too many, whatever the others are.
     let least = limits.iter().flatten().flatten().fold(0_u64, |sum, limit| sum.saturating_add(*limit));

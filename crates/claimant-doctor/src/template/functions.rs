@@ -12,7 +12,7 @@ use super::roles::{ROLE, Roles};
 use super::tables::TABLE;
 use crate::environment::{self, RESUME_ROLE, SCHEDULE_ROLE, TABLE_BEFORE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Link, Logs, Scheduler, WITHIN};
+use crate::model::{Environment, Function, Link, Logs, Machine, Scheduler, WITHIN};
 
 pub(super) const FUNCTION: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
 
@@ -49,8 +49,11 @@ fn function<'s>(resources: &Resources<'s>, roles: &Roles<'_, 's>, resource: &Res
             json: logging.at("LogFormat").text_is("JSON", "Text"),
             retention: retention(resources, resource, &logging.at("LogGroup")),
         },
-        arm64: architecture(&properties.at("Architectures")),
-        memory_mb: properties.at("MemorySize").number_or(MEMORY_MB),
+        machine: Machine {
+            arm64: architecture(&properties.at("Architectures")),
+            memory_mb: properties.at("MemorySize").number_or(MEMORY_MB),
+        },
+        is_assumable: roles.are_assumable(resource, &properties),
     }
 }
 

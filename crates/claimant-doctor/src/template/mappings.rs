@@ -8,7 +8,7 @@ use super::queues::QUEUE;
 use super::resources::{Resource, Resources, hole, last_part, reference};
 use super::scope::HOLE;
 use crate::fact::Fact;
-use crate::model::{Batch, Invoked, Link, Mapping, POLLERS_DEFAULT, Place, Scaling};
+use crate::model::{Batch, Filters, Invoked, Link, Mapping, POLLERS_DEFAULT, Place, Scaling};
 
 const BATCH_SIZE: u64 = 10;
 
@@ -203,8 +203,15 @@ fn mapping(
                 is_given.then(|| (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1)))
             }),
         },
-        filters: properties.under(&["FilterCriteria", "Filters"]).has_items(1),
+        filters: filters(&properties.under(&["FilterCriteria", "Filters"])),
         enabled: properties.at("Enabled").boolean_or(true),
         metrics: properties.under(&["MetricsConfig", "Metrics"]).has_items(1),
     }
+}
+
+fn filters(list: &Part<'_>) -> Filters {
+    let items = list.items();
+    let patterns: Vec<_> =
+        items.known().into_iter().flatten().filter_map(|one| one.at("Pattern").literal().known().cloned()?).collect();
+    Filters::new(list.has_items(1), patterns.iter().map(String::as_str))
 }

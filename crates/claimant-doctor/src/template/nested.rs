@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use claimant_template::{Demands, LOOP, Macro, Node, TEXT_BYTES_MAX};
+use claimant_template::{Demands, LOOP, Macro, Node, TEXT_BYTES_MAX, WHAT_TO_GIVE};
 
 use super::imports::{self, Owners};
 use super::options::{Error, Options};
@@ -245,6 +245,7 @@ fn scope(
     read.map_err(|e| {
         let fix = match e.kind() {
             ErrorKind::InvalidData => "save it as UTF-8",
+            ErrorKind::IsADirectory => WHAT_TO_GIVE,
             _ => "check that it exists and may be read",
         };
         Error(format!("cannot read the template {place}: {e}: {fix}"))
@@ -257,9 +258,7 @@ fn scope(
     let root = claimant_template::parse(&text)
         .map_err(|e| Error(format!("{place}:{}: this cannot be read: {}", e.line, e.what)))?;
     if !root.get("Resources").is_some_and(Node::is_map) {
-        return Err(Error(format!(
-            "{place} has no `Resources`: give the path of an AWS SAM or CloudFormation template"
-        )));
+        return Err(Error(format!("{place} has no `Resources`: {WHAT_TO_GIVE}")));
     }
     let (loops_left, steps) = (Vec::new(), Cell::new(0));
     let mut scope = Scope { file: place.into(), prefix, certain, root, loops_left, parameters, pseudo, outputs, steps };

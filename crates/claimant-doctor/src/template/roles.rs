@@ -13,16 +13,20 @@ use crate::rights::{Rights, Statement, Target};
 
 pub(super) const ROLE: &[&str] = &["AWS::IAM::Role"];
 
-/// How the service begins that acts at a schedule's time; behind it, partitions differ.
+/// How the services begin that act at a schedule's time, and that run functions; behind it, partitions differ.
 const SCHEDULER: &str = "scheduler.";
+const LAMBDA: &str = "lambda.";
 
-/// Policies of AWS that say nothing about queues, keys or tables.
-const ELSEWHERE: [&str; 9] = [
-    "AWSLambdaBasicExecutionRole",
-    "AWSLambdaVPCAccessExecutionRole",
+/// Where the services are named that may assume a role.
+const TRUST: &str = "AssumeRolePolicyDocument";
+
+/// The policy of AWS that SAM attaches to each role that it makes of a function.
+const BASIC: &str = "AWSLambdaBasicExecutionRole";
+
+/// Policies of AWS that say nothing about queues, keys, tables or a function's logs.
+const ELSEWHERE: [&str; 6] = [
     "AWSXRayDaemonWriteAccess",
     "AWSXrayWriteOnlyAccess",
-    "CloudWatchLambdaInsightsExecutionRolePolicy",
     "AmazonS3ReadOnlyAccess",
     "AmazonS3FullAccess",
     "AmazonSNSFullAccess",
@@ -30,13 +34,19 @@ const ELSEWHERE: [&str; 9] = [
 ];
 
 /// Policies of AWS that do, with what they allow on everything.
-const KNOWN: [(&str, &[&str]); 6] = [
-    ("AWSLambdaSQSQueueExecutionRole", &["sqs:receivemessage", "sqs:deletemessage", "sqs:getqueueattributes"]),
+const KNOWN: [(&str, &[&str]); 9] = [
+    (
+        "AWSLambdaSQSQueueExecutionRole",
+        &["sqs:receivemessage", "sqs:deletemessage", "sqs:getqueueattributes", "logs:putlogevents"],
+    ),
+    (BASIC, &["logs:putlogevents"]),
+    ("AWSLambdaVPCAccessExecutionRole", &["logs:putlogevents"]),
+    ("CloudWatchLambdaInsightsExecutionRolePolicy", &["logs:putlogevents"]),
     ("AmazonSQSFullAccess", &["sqs:*"]),
     ("AmazonSQSReadOnlyAccess", &["sqs:getqueueattributes"]),
     ("AmazonDynamoDBFullAccess", &["dynamodb:*", "lambda:listeventsourcemappings"]),
     ("AdministratorAccess", &["*"]),
-    ("PowerUserAccess", &["sqs:*", "kms:*", "dynamodb:*", "lambda:*", "scheduler:*"]),
+    ("PowerUserAccess", &["sqs:*", "kms:*", "dynamodb:*", "lambda:*", "scheduler:*", "logs:*"]),
 ];
 
 /// SAM's policy templates about queues, keys and tables: what they allow, and the parameter that names on what.
@@ -124,17 +134,31 @@ impl<'r, 's> Roles<'r, 's> {
     /// What a function may do that has these properties.
     pub(super) fn of(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
         let role = properties.at("Role");
-        if role.is_given() == Fact::Known(false) && function.kind == "AWS::Serverless::Function" {
+        if is_made_by_sam(function, &role) {
             return self.made_by_sam(function, properties);
         }
         self.role(&role).map_or(Rights::Unknown, |role| self.of_role(role))
     }
 
+    /// Whether Lambda may assume the role of a function that has these properties.
+    pub(super) fn are_assumable(&self, function: &Resource<'s>, properties: &Part<'s>) -> Fact<bool> {
+        let role = properties.at("Role");
+        let (trust, is_made) = match self.role(&role) {
+            Some(role) => (role.properties().at(TRUST), false),
+            None if is_made_by_sam(function, &role) => (properties.at(TRUST), true),
+            None => return Fact::Unknown,
+        };
+        match trust.is_given() {
+            // As SAM makes it; CloudFormation makes no role without.
+            Fact::Known(false) => is_made.then_some(true).into(),
+            _ => policies::trusts(&trust.unpacked(), LAMBDA),
+        }
+    }
+
     /// A role that a variable names, if it is described here.
     pub(super) fn scheduler(&self, role: &Part<'s>) -> Option<Scheduler> {
         let role = self.role(role)?;
-        let trust = role.properties().at("AssumeRolePolicyDocument").unpacked();
-        let is_trusting = policies::trusts(&trust, SCHEDULER);
+        let is_trusting = policies::trusts(&role.properties().at(TRUST).unpacked(), SCHEDULER);
         Some(Scheduler { place: role.place(), is_trusting, rights: self.of_role(role) })
     }
 
@@ -163,6 +187,7 @@ impl<'r, 's> Roles<'r, 's> {
 
     fn made_by_sam(&self, function: &Resource<'s>, properties: &Part<'s>) -> Rights {
         let mut statements = self.whatever_else(properties);
+        statements.extend(of_aws(BASIC));
         // SAM attaches it to the role of a function with an event that reads a queue.
         let events = function.properties().at("Events").entries().map(|events| {
             let each = events.iter().map(|(_, event)| source(event).known().map(Option::is_none));
@@ -248,6 +273,11 @@ impl<'r, 's> Roles<'r, 's> {
             None => of_aws(text.rsplit('/').next().unwrap_or_default()),
         }
     }
+}
+
+/// Whether SAM makes the role of a function that has this one.
+fn is_made_by_sam(function: &Resource<'_>, role: &Part<'_>) -> bool {
+    role.is_given() == Fact::Known(false) && function.kind == "AWS::Serverless::Function"
 }
 
 /// What each item of a list allows and denies.

@@ -82,7 +82,7 @@ fn metrics(input: &Value, values: &Value) -> Value {
 fn decisions(input: &Value, denied: &Value) -> Value {
     let arn = input["ResourceArns"][0].as_str().unwrap();
     let is_denied = |action: &Value| match &denied["allowed_on"] {
-        Value::String(begin) => !arn.starts_with(begin),
+        Value::String(begin) => !arn.starts_with(begin) && arn != "*",
         _ => denied.as_array().is_some_and(|denied| denied.contains(action)),
     };
     let result = |action: &Value| {
@@ -282,6 +282,27 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
         ),
         (metric("RecursiveInvocationsDropped", json!([2.0])), 21, Error, "stopped 2 invocations"),
         (
+            one(format!("{VARIABLES}/CLAIMANT_DEAD_LETTER_QUEUE_URL"), json!("https://sqs/123456789012/orders")),
+            21,
+            Error,
+            "which it reads",
+        ),
+        (
+            one(at("FilterCriteria"), json!({"Filters": [{"Pattern": "{\"kind\": [\"x\"]}"}]})),
+            15,
+            Error,
+            "filters by `kind`",
+        ),
+        (
+            with(
+                one("SimulatePrincipalPolicy".to_owned(), json!(["lambda:ListEventSourceMappings"])),
+                one(format!("{VARIABLES}/CLAIMANT_MAPPING_CHECK"), json!("refuse")),
+            ),
+            18,
+            Error,
+            "may not lambda:ListEventSourceMappings",
+        ),
+        (
             with(
                 fifo(),
                 with(
@@ -477,10 +498,13 @@ fn another_version_of_the_function_is_another_reader() {
 #[test]
 fn without_a_history_loops_are_not_known() {
     let scope = Scope { stack: Some("shop".to_owned()), ..Scope::default() };
-    let (system, not_looked_at) = ready(examine(&Script::new(good()), &scope)).unwrap();
-    let tally = run(&system).tallies[&21];
-    assert_eq!((tally.fine, tally.found, tally.unknown), (0, 0, 1));
-    assert_eq!(not_looked_at, [""; 0]);
+    let own = [(&*format!("{VARIABLES}/CLAIMANT_DEAD_LETTER_QUEUE_URL"), json!("https://sqs/123456789012/orders"))];
+    for (answers, found) in [(good(), 0), (changed(&own), 1)] {
+        let (system, not_looked_at) = ready(examine(&Script::new(answers), &scope)).unwrap();
+        let tally = run(&system).tallies[&21];
+        assert_eq!((tally.fine, tally.found, tally.unknown), (0, found, 1 - found));
+        assert_eq!(not_looked_at, [""; 0]);
+    }
 }
 
 /// It can be another Region's, or one that these credentials may not see.

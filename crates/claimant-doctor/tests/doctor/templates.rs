@@ -62,6 +62,17 @@ type Case = (&'static [(&'static str, &'static str)], u8, Level, &'static str);
 
 use Level::{Error, Note, Warning};
 
+/// The mapping has provisioned pollers, which may run more than is reserved.
+const POLLERS: (&str, &str) =
+    ("ScalingConfig: {MaximumConcurrency: 10}", "ProvisionedPollerConfig: {MaximumPollers: 3}");
+
+/// The role may not look up mappings.
+const NO_LIST: (&str, &str) = ("Action: 'lambda:ListEventSourceMappings'", "Action: 'lambda:GetFunction'");
+
+/// Dead letters go to the queue that they come from.
+const OWN_LETTERS: (&str, &str) =
+    ("CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Orders");
+
 const NO_REPORTS: (&str, &str) = ("FunctionResponseTypes: [ReportBatchItemFailures]", "");
 
 const FIFO: (&str, &str) = ("# fifo", "FifoQueue: true");
@@ -178,7 +189,15 @@ const KEY_OF_TABLE: (&str, &str) = ("  Logs:\n", "  TableKey: {Type: AWS::KMS::K
 
 const CASES: &[Case] = &[
     (&[("VisibilityTimeout: 180", "VisibilityTimeout: 20")], 1, Error, "hidden for 20 s, less than the 30 s"),
-    (&[("VisibilityTimeout: 180", "")], 2, Warning, "hidden for 30 s"),
+    (&[("VisibilityTimeout: 180", ""), ("ScalingConfig: {MaximumConcurrency: 10}", "")], 2, Warning, "hidden for 30 s"),
+    // The mapping has a limit, and less is reserved.
+    (
+        &[("VisibilityTimeout: 180", ""), ("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 9")],
+        2,
+        Warning,
+        "hidden for 30 s",
+    ),
+    (&[("VisibilityTimeout: 180", ""), POLLERS], 2, Warning, "hidden for 30 s"),
     (&[NO_REPORTS], 3, Error, "claimant answers with the messages that failed"),
     // A batch of one message is answered alike.
     (&[NO_REPORTS, ("BatchSize: 10", "BatchSize: 1")], 3, Error, "and Lambda deletes them"),
@@ -190,6 +209,8 @@ const CASES: &[Case] = &[
         "up to 10 messages",
     ),
     (&[("maxReceiveCount: 5", "maxReceiveCount: 2")], 4, Warning, "maxReceiveCount is 2"),
+    (&[("maxReceiveCount: 5", "maxReceiveCount: 0")], 4, Error, "maxReceiveCount is 0: SQS takes 1 to 1000"),
+    (&[("maxReceiveCount: 5", "maxReceiveCount: 1001")], 4, Error, "maxReceiveCount is 1001"),
     (
         &[
             ("RedrivePolicy: {deadLetterTargetArn: !GetAtt Letters.Arn, maxReceiveCount: 5}", ""),
@@ -277,6 +298,7 @@ const CASES: &[Case] = &[
         Warning,
         "its mappings may run 10 at once, and 9 are reserved",
     ),
+    (&[POLLERS], 11, Warning, "its mappings may run 30 at once, and 20 are reserved"),
     (&[("ReservedConcurrentExecutions: 20", "ReservedConcurrentExecutions: 0")], 12, Warning, "it does not run"),
     (
         &[
@@ -308,6 +330,22 @@ const CASES: &[Case] = &[
         Note,
         "messages that match none are deleted",
     ),
+    (&[("# pollers", "FilterCriteria: {Filters: [{Pattern: '{\"body\": 1}'}]}")], 15, Error, "a filter `body` must be"),
+    (
+        &[(
+            "# pollers",
+            "FilterCriteria: {Filters: [{Pattern: !Ref Any}, {Pattern: '{\"body\": {\"a\": \"x\"}}'}, {Pattern: '{'}]}",
+        )],
+        15,
+        Error,
+        "a filter `a` must be an object, or a list of values: write [\"x\"]; that of another is not JSON",
+    ),
+    (
+        &[("# pollers", "FilterCriteria: {Filters: [{Pattern: '{\"Body\": {\"kind\": [\"order\"]}}'}]}")],
+        15,
+        Error,
+        "filters by `Body`: of an SQS message only `body`",
+    ),
     (&[("# pollers", "Enabled: false")], 16, Warning, "the mapping is disabled"),
     (
         &[("Queue: !GetAtt Orders.Arn", "Queue: arn:aws:sqs:us-east-1:123456789012:orders")],
@@ -326,6 +364,20 @@ const CASES: &[Case] = &[
         Error,
         "may not sqs:DeleteMessage on Orders; Worker is to send dead letters to Letters, and its role may not; the role of Worker may not \
          sqs:ChangeMessageVisibility",
+    ),
+    (&[NO_LIST], 18, Note, "may not lambda:ListEventSourceMappings: it cannot check"),
+    (
+        &[NO_LIST, ("# own-queue", "CLAIMANT_MAPPING_CHECK: refuse")],
+        18,
+        Error,
+        "may not lambda:ListEventSourceMappings: each batch in which a message fails",
+    ),
+    (&[("/AWSLambdaBasicExecutionRole", "/AWSXRayDaemonWriteAccess")], 18, Warning, "may not logs:PutLogEvents"),
+    (
+        &[("{Service: lambda.amazonaws.com}", "{Service: ec2.amazonaws.com}")],
+        18,
+        Error,
+        "lambda.amazonaws.com may not assume the role of Worker",
     ),
     // IAM takes ARNs.
     (&[("Resource: !GetAtt Orders.Arn", "Resource: !Ref Orders")], 18, Error, "may not sqs:ReceiveMessage"),
@@ -421,6 +473,18 @@ const CASES: &[Case] = &[
         21,
         Note,
         "which it reads, and may send there",
+    ),
+    (&[OWN_LETTERS], 21, Error, "CLAIMANT_DEAD_LETTER_QUEUE_URL of Worker is Orders, which it reads"),
+    (&[OWN_LETTERS, ("# dlq", "RecursiveLoop: Allow")], 21, Error, "is Orders, which it reads"),
+    (&[("  Logs:\n", WITHOUT_A_LIMIT)], 21, Error, "is Letters, which it reads"),
+    (
+        &[
+            ("Queue: !GetAtt Orders.Arn", "Queue: arn:aws:sqs:eu-west-1:123456789012:far"),
+            (OWN_LETTERS.0, "CLAIMANT_DEAD_LETTER_QUEUE_URL: https://sqs.eu-west-1.amazonaws.com/123456789012/far"),
+        ],
+        21,
+        Error,
+        "123456789012:far, which it reads",
     ),
     (
         &[
@@ -557,7 +621,7 @@ const CASES: &[Case] = &[
         "counts on 6 receives, and its queue gives 5",
     ),
     (&[PAUSES, GRANTED, KEPT], 36, Warning, "the role of Worker may not use the records of breakers in Table"),
-    (&[PAUSES], 36, Warning, "the role of Worker may not lambda:ListEventSourceMappings"),
+    (&[PAUSES], 36, Warning, "the role of Worker may not lambda:UpdateEventSourceMapping"),
     // Wherever its records are.
     (&[PAUSES, ("CLAIMANT_TABLE: !Ref Table", "A: b")], 36, Warning, "an open breaker pauses nothing"),
     (
@@ -714,9 +778,12 @@ fn a_breakers_record_is_asked_for_where_there_is_one_and_keys_can_be_read() {
     );
     assert_eq!(tally(&[PAUSES, passes, power]), Some((1, 0)));
     // Its console shows the functions that read a table's stream.
-    let dynamodb = ("service-role/AWSLambdaBasicExecutionRole", "AmazonDynamoDBFullAccess");
+    let dynamodb = (
+        "service-role/AWSLambdaBasicExecutionRole",
+        "service-role/AWSLambdaBasicExecutionRole, arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess",
+    );
     let others = changed(GRANTED.1, &[("'lambda:*'", "'lambda:UpdateEventSourceMapping'")]);
-    assert_eq!(tally(&[PAUSES, (GRANTED.0, &others), dynamodb]), Some((1, 0)));
+    assert_eq!(tally(&[PAUSES, NO_LIST, (GRANTED.0, &others), dynamodb]), Some((1, 0)));
 }
 
 #[test]
@@ -1103,13 +1170,7 @@ fn a_table_has_no_name_that_its_logical_id_tells() {
 #[test]
 fn each_check_finds_what_it_is_for() {
     for (changes, number, level, says) in CASES {
-        // The second check is fine where nothing is throttled.
-        let limited = ("ScalingConfig: {MaximumConcurrency: 10}", "");
-        let mut changes = changes.to_vec();
-        if *number == 2 {
-            changes.push(limited);
-        }
-        let report = examine(&changed(GOOD, &changes), &in_region("eu-west-1"));
+        let report = examine(&changed(GOOD, changes), &in_region("eu-west-1"));
         let is_it = |finding: &&claimant_doctor::Finding| {
             finding.check.number == *number && finding.level == *level && finding.what.contains(says)
         };
@@ -1343,7 +1404,7 @@ fn one_that_is_known_to_be_wrong_is_found_whatever_another_is() {
         (
             &[PAUSES, ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Ref Any")],
             36,
-            "may not lambda:ListEventSourceMappings",
+            "may not lambda:UpdateEventSourceMapping",
         ),
     ];
     for (changes, number, says) in cases {
@@ -1531,7 +1592,7 @@ fn what_is_of_the_stacks_account_and_region_is_here() {
 /// A value that is given counts as its parameter's type says.
 #[test]
 fn parameters_are_read_by_their_types() {
-    let policies = "arn:aws:iam::aws:policy/AmazonSQSFullAccess,arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess";
+    let policies = "arn:aws:iam::aws:policy/CloudWatchLambdaInsightsExecutionRolePolicy,arn:aws:iam::aws:policy/AmazonSQSFullAccess,arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess";
     let by_list = [
         ("Any: {Type: String}", "Any: {Type: CommaDelimitedList}"),
         (
@@ -2098,7 +2159,10 @@ fn unreadable_templates_are_errors_with_what_to_do() {
         read(&path, &Options::default()).unwrap_err().to_string()
     };
     assert!(error("a: [").contains("t.yaml:"), "the line");
-    assert!(error("A: b").contains("no `Resources`"));
+    let other = error("provider: aws");
+    assert!(other.contains("no `Resources`") && other.contains("cdk.out/STACK.template.json"), "{other}");
+    let given = read(directory.path(), &Options::default()).unwrap_err().to_string();
+    assert!(given.contains("cdk.out/STACK.template.json"), "{given}");
     fs::write(&path, b"# M\xfcnchen").unwrap();
     assert!(read(&path, &Options::default()).unwrap_err().to_string().contains("save it as UTF-8"));
     assert!(

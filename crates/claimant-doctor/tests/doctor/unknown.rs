@@ -215,7 +215,7 @@ fn a_role_of_sam_may_send_where_asynchronous_invocations_end() {
     ] {
         let report = read(&[
             ("AWS::Lambda::Function", "AWS::Serverless::Function"),
-            ("CLAIMANT_TABLE: locks", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters"),
+            ("CLAIMANT_TABLE: locks", "CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters, CLAIMANT_MAPPING_CHECK: 'off'"),
             (
                 "Role: arn:aws:iam::123456789012:role/x",
                 &format!("Policies: [{{SQSPollerPolicy: {{QueueName: !GetAtt Orders.QueueName}}}}], {properties}"),
