@@ -215,11 +215,13 @@ fn copies_to_itself(pair: &Pair<'_>) -> Answer {
     if !is_same(pair, queue, letters.known()?)? {
         return FINE;
     }
+    let has_others = pair.system.mappings_of(function).nth(1).is_some();
+    let others = if has_others { "the dead letters of its other queues are worked on again there, and " } else { "" };
     found(
         Level::Error,
         format!(
-            "{DEAD_LETTER_QUEUE} of {} is {}, which it reads: the dead letters of its other queues are worked on again there, and \
-             what is rejected there is not copied, and comes back until a redrive policy moves it or it expires",
+            "{DEAD_LETTER_QUEUE} of {} is {}, which it reads: {others}what is rejected there is not copied, and comes back until a \
+             redrive policy moves it or it expires",
             function.place.id,
             queue.text()
         ),
