@@ -16,7 +16,10 @@ use crate::fields::{self, Field};
 ///
 /// The first claim of a key is refused to a user that could not end it: a script is not rolled back, and work is done by then. So it reads by
 /// `HGETALL`, which duplicates need, and `HGET`, which settlements need; and from Redis 7 on it asks for the rights to later writes before it
-/// writes. (A write that changes nothing, tried first, is no such question: after any write, the server lets a script exceed its memory.)
+/// writes, and for that to the script itself, which another node does not know yet.
+///
+/// A server whose memory is full refuses `HSET`, unless the script has written before. So of a record that is there the time to live comes first:
+/// done work whose completion was refused would be done again, or parked. A record that is not there is not written then.
 const GUARDED_WRITE: &str = "\
 local key, at = KEYS[1], 2
 local function pairs_here()
@@ -32,12 +35,13 @@ for i = first, last, 2 do
 end
 if not holds then return shown or redis.call('HGETALL', key) end
 local may = redis.acl_check_cmd
-if may and not (may('HDEL', key, '') and may('PEXPIRE', key, 0)) then
-  return redis.error_reply('NOPERM HDEL, PEXPIRE')
+if may and not (may('EVAL', '', 1, key) and may('HDEL', key, '') and may('PEXPIRE', key, 0)) then
+  return redis.error_reply('NOPERM EVAL, HDEL, PEXPIRE')
 end
+if not shown then redis.call('PEXPIRE', key, ARGV[1]) end
 redis.call('HSET', key, unpack(ARGV, pairs_here()))
 if at <= #ARGV then redis.call('HDEL', key, unpack(ARGV, at)) end
-redis.call('PEXPIRE', key, ARGV[1])
+if shown then redis.call('PEXPIRE', key, ARGV[1]) end
 return 1";
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GUARDED_WRITE));

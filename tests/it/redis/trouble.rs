@@ -50,7 +50,7 @@ async fn troubles_are_told_apart() {
         for answer in store.claim_all(&batch, call()).await {
             assert_eq!(answer.expect_err(what).kind(), kind, "{what}, batched");
         }
-        if !matches!(what, "a key that is no hash" | "a hash of another owner's") {
+        if !matches!(what, "a key that is no hash" | "a hash of another owner's" | "a full memory") {
             let settled = store.settle(claim, &failed(), call()).await;
             assert!(matches!(&settled, Settled::Unknown { error, .. } if error.kind() == kind), "{what}: {settled:?}");
         }
@@ -119,7 +119,9 @@ async fn the_documented_permissions_suffice() {
 #[ignore = "needs Redis or Valkey: make test"]
 async fn a_user_without_all_rights_writes_nothing() {
     let redis = Redis::start();
-    for missing in ["hgetall", "hget", "hset", "hdel", "pexpire"] {
+    // The server knows the script.
+    drop(granted(&store(&redis, "known"), "k", 0).await);
+    for missing in ["eval", "hgetall", "hget", "hset", "hdel", "pexpire"] {
         let rights = format!("SETUSER most reset on >claimant ~* +@all -{missing}");
         let rights: Vec<&str> = rights.split_whitespace().collect();
         redis::cmd("ACL").arg(&rights).exec_async(&mut redis.connection().await).await.unwrap();
@@ -128,6 +130,26 @@ async fn a_user_without_all_rights_writes_nothing() {
         assert_eq!(error.kind(), StoreErrorKind::Denied, "{missing}: {error}");
         let all = RedisStore::open(&redis.url()).unwrap();
         assert!(all.get(&id("k"), call()).await.unwrap().is_none(), "{missing}");
+    }
+}
+
+/// No key is claimed anew while the server's memory is full; what is under way ends as it would else.
+#[tokio::test]
+#[ignore = "needs Redis or Valkey: make test"]
+async fn what_is_under_way_goes_on_when_the_memory_is_full() {
+    let redis = Redis::start();
+    let store = store(&redis, "full");
+    let (mut long, failing) = (granted(&store, "long", 0).await, granted(&store, "failing", 0).await);
+    drop(granted(&store, "dead", 0).await);
+    let full = ["SET", "maxmemory", "1"];
+    redis::cmd("CONFIG").arg(&full).exec_async(&mut redis.connection().await).await.unwrap();
+
+    let error = store.claim(&request("new", 0), call()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Throttled, "{error}");
+    assert_eq!(store.renew(&mut long, renewal(1, 3_000), call()).await.unwrap(), Renewed::Held);
+    for claim in [long, failing, granted(&store, "dead", 3_000).await] {
+        let settled = store.settle(claim, &failed(), call()).await;
+        assert!(matches!(settled, Settled::Done), "{settled:?}");
     }
 }
 
