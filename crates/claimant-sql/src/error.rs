@@ -181,7 +181,11 @@ impl SqlError {
 
     /// Returns the error of a connection that could not be opened.
     pub(crate) fn of_connecting<D: ErrorCodes>(error: &sqlx::Error) -> Self {
-        let error = Self::of::<D>("connecting to the database", error, &RECORDS);
+        const CONNECTING: &str = "connecting to the database";
+        if is_closed(error) {
+            return Self::new(StoreErrorKind::Unreachable, format!("{CONNECTING} failed: {CLOSED}"));
+        }
+        let error = Self::of::<D>(CONNECTING, error, &RECORDS);
         Self { is_login: error.kind == StoreErrorKind::Denied, ..error }
     }
 
@@ -204,6 +208,20 @@ impl SqlError {
 /// No connection in time. The pool does not tell whether its connections are in use or could not be made.
 const NO_CONNECTION: &str = "no connection to the database in time: is the server up, are host and port right, may the \
     function reach it, and has the pool a connection for each message that is worked on at once?";
+
+/// As what is between does whose own server is down, in a failover: before the login, sqlx knows no other cause of these.
+const CLOSED: &str = "what answers at host and port closed the connection before the login, or is no such database: is it a load balancer \
+    or a proxy whose server is down?";
+
+fn is_closed(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Io(error) => {
+            matches!(error.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset)
+        }
+        _ => false,
+    }
+}
 
 const CACHING_SHA2: &str = "the user's caching_sha2_password needs TLS: the URL's ssl-mode must not be DISABLED, and the server has to offer it";
 

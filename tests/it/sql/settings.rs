@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use claimant_core::protocol::Refusal;
-use claimant_core::{Call, ClaimAnswer, Meter, Settled};
+use claimant_core::{Call, ClaimAnswer, Cursor, Filter, Meter, Settled, State};
 use sqlx::{query, query_scalar};
 
 use super::transactions::transactional;
-use super::world::{AnyStore, Database, Party, completed, granted, request, settle};
+use super::world::{AnyStore, Database, NOW, Party, completed, granted, request, settle};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -25,6 +25,7 @@ const MARIADB: &[(&str, &str)] = &[
     ("completion_type = 'CHAIN'", "completion_type = DEFAULT"),
     ("completion_type = 'RELEASE'", "completion_type = DEFAULT"),
     ("autocommit = 0", "autocommit = DEFAULT"),
+    ("sql_select_limit = 1", "sql_select_limit = DEFAULT"),
     ("TRANSACTION READ ONLY", "TRANSACTION READ WRITE"),
     ("TRANSACTION ISOLATION LEVEL SERIALIZABLE", "TRANSACTION ISOLATION LEVEL REPEATABLE READ"),
     ("init_connect = 'START TRANSACTION'", "init_connect = DEFAULT"),
@@ -112,6 +113,11 @@ async fn what_is_completed_is_committed_whatever_the_defaults_are() {
             let copy = transactions.claim(&request, call).await;
             assert!(matches!(copy, Ok(ClaimAnswer::Refused(Refusal::Completed { .. }))), "{what}: {copy:?}");
             drop(granted(&store, "after").await);
+            let states = vec![State::Completed, State::Stuck];
+            let filter =
+                Filter { states, consumer: None, written_before: None, now: NOW, skew: Duration::from_secs(1) };
+            let listed = store.records().list(&filter, &Cursor::new(""), call).await.unwrap();
+            assert_eq!(listed.looked_at, 3, "{what}");
 
             assert_eq!(party.count("claimant_records WHERE status = 'COMPLETED'").await, 2, "{what}");
             assert_eq!(party.count("claimant_records").await, 3, "{what}");

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use claimant_core::{Call, ClaimAnswer, Meter, Settled, Store};
+use claimant_core::{Call, ClaimAnswer, Meter, Settled, Store, StoreErrorKind};
 use claimant_servers::relay::{Direction, Fate, Relay, Rule};
-use claimant_sql::{MySqlTransactions, PostgresTransactions};
+use claimant_sql::{MySqlStore, MySqlTransactions, PostgresStore, PostgresTransactions};
 use claimant_tests::tap::{Loss, Tap};
+use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -34,6 +35,22 @@ async fn a_connection_that_falls_silent_on_its_way_back_does_not_keep_its_place(
         let answer = claim(&store, "after", LONG).await;
         assert!(matches!(answer, Ok(ClaimAnswer::Granted(_))), "{name}: {answer:?}");
     }
+}
+
+/// As a load balancer does in a failover: it takes the connection, has no server for it, and closes.
+#[tokio::test]
+async fn what_closes_before_the_login_is_asked_about() {
+    let balancer = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = format!("user:secret@{}/claimant", balancer.local_addr().unwrap());
+    let closing = tokio::spawn(async move { while balancer.accept().await.is_ok() {} });
+    let postgres = PostgresStore::connect(&format!("postgres://{at}"), 1).await.unwrap();
+    let mysql = MySqlStore::connect(&format!("mysql://{at}"), 1).await.unwrap();
+    for store in [AnyStore::Postgres(postgres), AnyStore::MySql(mysql)] {
+        let error = claim(&store, "k", Duration::from_secs(2)).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+        assert!(error.to_string().contains("a proxy whose server is down?"), "{error}");
+    }
+    closing.abort();
 }
 
 /// Nothing arrives any more from when this is set.

@@ -17,9 +17,10 @@ use crate::url::UrlRules;
 /// gaps between them; a value that is too long is refused, never cut; and what has no transaction of its own commits, whatever the server's
 /// defaults are: also after another one's `COMMIT` on the connection, and after what the server ran first (`init_connect`), which can have
 /// left a transaction open: it ends where autocommit goes from off to on. (With an expired password `SET` is taken and `COMMIT` is not: the
-/// first statement of a call then says what is wrong.)
+/// first statement of a call then says what is wrong.) A query returns all of its rows, also where the server's default is to cut them.
 const SESSION: &str = "SET SESSION completion_type = 0, autocommit = 0, autocommit = 1, innodb_lock_wait_timeout = 1, \
-                       lock_wait_timeout = 1, sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
+                       lock_wait_timeout = 1, sql_select_limit = 18446744073709551615, \
+                       sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'); \
                        SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
 
 /// What its URLs can have: what sqlx takes.
