@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `args` | the command line |
 //! | `measure` | every cell of the grid, its contestants in turns |
 //! | `field` | who is measured |
 //! | [`process`] | processes that are measured, and how each is spoken to |

@@ -7,6 +7,7 @@
 //! | [`contract`] | the contract of a store, as checks that any store can be held to |
 //! | [`logs`] | what is logged on a test's thread |
 //! | [`outcomes`] | every outcome of the protocol, as a table that any store can be put under |
+//! | `player`, `script` | steps that are played on a store, and what was seen of each |
 //!
 //! What users need for tests of their own is in `claimant-test`: [`clock`], [`faulty`] and [`queue`] are from there.
 

@@ -43,30 +43,33 @@ fn too_large(all: impl IntoIterator<Item = Sized>, most: usize) -> Vec<String> {
 /// In one test: to read the crates takes longer than to check them.
 #[test]
 fn the_crates_keep_the_rules() {
-    let crates = crates();
-    no_files_of_a_crate_import_each_other(&crates);
-    tables_of_contents_are_whole(&crates);
-    files_functions_and_types_are_small(&crates);
-    the_core_names_no_other_system(&crates);
-    facade::examples_import_what_claimant_has(&crates);
-    facade::texts_name_what_claimant_has(&crates);
-    facade::examples_name_no_crate_beneath_claimant(&crates);
+    let (crates, proofs) = (crates(), source::street(&source::repository(), "proof"));
+    let rules = [
+        no_files_of_a_crate_import_each_other(&crates),
+        tables_of_contents_are_whole(crates.iter().chain(&proofs)),
+        files_functions_and_types_are_small(&crates, &proofs),
+        the_core_names_no_other_system(&crates),
+        facade::examples_import_what_claimant_has(&crates),
+        facade::texts_name_what_claimant_has(&crates),
+        facade::examples_name_no_crate_beneath_claimant(&crates),
+        facade::what_opens_messages_is_in_claimant_and_its_chapter(&crates),
+    ];
+    let broken = rules.concat();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-fn no_files_of_a_crate_import_each_other(crates: &[Crate]) {
-    for krate in crates {
-        assert_eq!(circles::of(krate), Vec::<Vec<String>>::new(), "{}", krate.name);
-    }
+fn no_files_of_a_crate_import_each_other(crates: &[Crate]) -> Vec<String> {
+    let circles = crates.iter().flat_map(|krate| circles::of(krate).into_iter().map(move |circle| (krate, circle)));
+    circles.map(|(krate, circle)| format!("{}: {} import each other", krate.name, circle.join(", "))).collect()
 }
 
-fn tables_of_contents_are_whole(crates: &[Crate]) {
-    let libraries = crates.iter().filter(|krate| krate.files[0].path.ends_with("lib.rs"));
-    let missing: Vec<_> = libraries.map(|krate| (&krate.name, contents::missing(krate))).collect();
-    let missing: Vec<_> = missing.iter().filter(|(_, modules)| !modules.is_empty()).collect();
-    assert!(missing.is_empty(), "modules without a row in their lib.rs: {missing:?}");
+fn tables_of_contents_are_whole<'a>(crates: impl Iterator<Item = &'a Crate>) -> Vec<String> {
+    let libraries = crates.filter(|krate| krate.files[0].path.ends_with("lib.rs"));
+    let missing = libraries.flat_map(|krate| contents::missing(krate).into_iter().map(move |module| (krate, module)));
+    missing.map(|(krate, module)| format!("{}: its lib.rs has no row for the module {module}", krate.name)).collect()
 }
 
-fn files_functions_and_types_are_small(crates: &[Crate]) {
+fn files_functions_and_types_are_small(crates: &[Crate], proofs: &[Crate]) -> Vec<String> {
     let mut found = Vec::new();
     for file in crates.iter().flat_map(|krate| &krate.files) {
         let of = sizes::of(file);
@@ -83,20 +86,18 @@ fn files_functions_and_types_are_small(crates: &[Crate]) {
         assert_eq!(is_wide(what), wide, "{what}");
     }
     // What checks the product, and the functions, has to be as easy to read.
-    let root = source::repository();
-    let others = ["proof", "functions"].into_iter().flat_map(|street| source::street(&root, street));
-    let files: Vec<_> = others.flat_map(|krate| krate.files).collect();
+    let functions = source::street(&source::repository(), "functions");
+    let files: Vec<_> = proofs.iter().chain(&functions).flat_map(|krate| &krate.files).collect();
     assert!(files.len() > 100, "the files are there");
     let lines = files.iter().map(|file| Sized { what: file.path.display().to_string(), size: file.lines });
     found.extend(too_large(lines, FILE_LINES_MAX));
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    found
 }
 
-fn the_core_names_no_other_system(crates: &[Crate]) {
+fn the_core_names_no_other_system(crates: &[Crate]) -> Vec<String> {
     let named = |name: &str| crates.iter().find(|krate| krate.name == name).expect("the crate is there");
-    let found = words::of(named("claimant-core"), words::SYSTEMS);
-    assert!(found.is_empty(), "{}", found.join("\n"));
     assert!(!words::of(named("claimant-dynamodb"), words::SYSTEMS).is_empty(), "the check finds words");
+    words::of(named("claimant-core"), words::SYSTEMS)
 }
 
 /// docs.rs builds what is on unless switched off, and users look there for the rest.
@@ -122,6 +123,37 @@ fn metadata<T: DeserializeOwned>(options: &[&str]) -> T {
     let output = metadata.current_dir(source::repository()).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("it is metadata")
+}
+
+/// The last column of the table of crates, by the crates' short names: what is in code there is of others.
+#[test]
+fn the_architecture_says_which_crate_uses_which() {
+    let page = std::fs::read_to_string(source::repository().join("ARCHITECTURE.md")).expect("it is readable");
+    let metadata: Value = metadata(&["--no-deps"]);
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let short = |name: &str| name.strip_prefix("claimant-").unwrap_or(name).to_owned();
+    let published: Vec<_> = packages.iter().filter(|package| package["publish"].is_null()).collect();
+    let all: BTreeSet<_> = published.iter().filter_map(|package| package["name"].as_str().map(short)).collect();
+    assert!(all.contains("core") && all.contains("claimant"), "{all:?}");
+    let mut faults = Vec::new();
+    for package in published {
+        let name = package["name"].as_str().expect("it has a name");
+        let row = page.lines().find_map(|line| line.strip_prefix(&format!("| `{name}` | ")));
+        let Some(cell) = row.and_then(|row| row.trim_end_matches(" |").rsplit(" | ").next()) else {
+            faults.push(format!("{name} has no row"));
+            continue;
+        };
+        let prose: String = cell.split('`').step_by(2).collect();
+        let words = prose.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_owned);
+        let said: BTreeSet<_> = words.filter(|word| all.contains(word)).collect();
+        let uses = package["dependencies"].as_array().expect("there is a list").iter();
+        let uses = uses.filter(|used| used["kind"].is_null() && !used["path"].is_null());
+        let uses: BTreeSet<_> = uses.filter_map(|used| used["name"].as_str().map(short)).collect();
+        if said != uses {
+            faults.push(format!("{name} may use {said:?}, and uses {uses:?}"));
+        }
+    }
+    assert!(faults.is_empty(), "ARCHITECTURE.md, the crates: {}", faults.join("\n"));
 }
 
 fn rules() -> Rules {
