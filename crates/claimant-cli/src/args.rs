@@ -309,6 +309,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
@@ -316,6 +318,30 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Args::command().debug_assert();
+    }
+
+    /// By the first column of its table: a command in each row, or several that share their first word.
+    #[test]
+    fn the_book_has_a_row_for_each_command() {
+        let below = |command: &clap::Command| -> Vec<String> {
+            let of = command.get_name();
+            let names = command.get_subcommands().map(|below| format!("{of} {}", below.get_name()));
+            if command.has_subcommands() { names.collect() } else { vec![of.to_owned()] }
+        };
+        let args = Args::command();
+        let commands: BTreeSet<String> = args.get_subcommands().flat_map(below).collect();
+        let page = include_str!("../../../docs/commands.md").split_once("| command | does |").unwrap().1;
+        let mut listed = BTreeSet::new();
+        for row in page.lines().skip(2).take_while(|line| line.starts_with('|')) {
+            let cell = row.split('|').nth(1).unwrap();
+            let mut names = cell.split('`').skip(1).step_by(2).map(|name| name.trim_start_matches("claimant "));
+            let first: Vec<_> = names.next().unwrap().split(' ').collect();
+            let has_more = args.find_subcommand(first[0]).is_some_and(clap::Command::has_subcommands);
+            let name = |word: &str| if has_more { format!("{} {word}", first[0]) } else { word.to_owned() };
+            listed.insert(name(first[usize::from(has_more)]));
+            listed.extend(names.map(|other| name(other.split(' ').next().unwrap())));
+        }
+        assert_eq!(listed, commands, "docs/commands.md on the left, the commands on the right");
     }
 
     #[test]
