@@ -1,4 +1,4 @@
-//! Checks 1 to 10: queues, their dead letters and their batches.
+//! The first checks: queues, their dead letters and their batches.
 
 use super::check::Check;
 
@@ -6,7 +6,7 @@ const CONFIGURE: &str = "https://docs.aws.amazon.com/lambda/latest/dg/services-s
 const DEAD_LETTERS: &str =
     "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html";
 
-pub(super) const CHECKS: [Check; 10] = [
+pub(super) const CHECKS: &[Check] = &[
     Check {
         number: 1,
         name: "visibility-below-timeout",

@@ -1,10 +1,10 @@
-//! Checks 24 to 40: the lock table, alarms, metrics, what a consumer costs, its variables, and what came later.
+//! The other checks: the lock table, alarms, metrics, what a consumer costs, its variables, and what came later.
 
 use super::check::Check;
 
 const PARTIQL: &str = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html";
 
-pub(super) const CHECKS: [Check; 17] = [
+pub(super) const CHECKS: &[Check] = &[
     Check {
         number: 24,
         name: "lock-table-shape",
@@ -122,9 +122,10 @@ pub(super) const CHECKS: [Check; 17] = [
     Check {
         number: 37,
         name: "unusable-settings",
-        title: "claimant knows each CLAIMANT_ variable of the function, and takes its value",
+        title: "claimant knows each CLAIMANT_ variable of the function, takes its value, and has time left by it",
         why: "A function reads them when it starts, and ends with an error where a name is misspelt or a value out of bounds. \
-              Nothing is handled, and every message uses up its receives.",
+              With a CLAIMANT_MARGIN_MS as long as the timeout it has no time to work. Either way nothing is handled, and every \
+              message uses up its receives.",
         fine: "Where the function is built with another version or other features of claimant, which take them.",
         source: "docs/settings.md",
     },

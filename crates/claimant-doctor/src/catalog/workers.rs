@@ -1,4 +1,4 @@
-//! Checks 11 to 23: concurrency, mappings and rights.
+//! The next checks: concurrency, mappings and rights.
 
 use super::check::Check;
 
@@ -8,7 +8,7 @@ const KEYS: &str = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQS
 const HIGH_THROUGHPUT: &str =
     "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html";
 
-pub(super) const CHECKS: [Check; 13] = [
+pub(super) const CHECKS: &[Check] = &[
     Check {
         number: 11,
         name: "concurrency-limits",

@@ -1,5 +1,6 @@
 //! The forms of a report, and the page of the book that lists the checks.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -101,7 +102,12 @@ fn the_book_lists_the_checks() {
     let is_check = |line: &&str| line.split(" | ").nth(1).is_some_and(|name| name.starts_with('`'));
     let is_row = |line: &&str| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit() && is_check(line);
     let listed: Vec<_> = page.lines().filter(is_row).collect();
-    assert!(listed == rows, "docs/doctor.md should have these rows:\n{}", rows.join("\n"));
+    let (listed, rows) = (BTreeSet::from_iter(listed), BTreeSet::from_iter(rows.iter().map(String::as_str)));
+    let (lacks, other): (Vec<_>, Vec<_>) = (rows.difference(&listed).collect(), listed.difference(&rows).collect());
+    assert!(
+        listed == rows,
+        "docs/doctor.md lacks these rows: {lacks:#?}\nand has these, which no check is: {other:#?}"
+    );
 }
 
 #[test]

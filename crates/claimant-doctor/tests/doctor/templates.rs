@@ -7,7 +7,7 @@ use std::path::Path;
 use claimant_core::breaker::BREAKER_CONSUMER;
 use claimant_doctor::fact::Fact;
 use claimant_doctor::model::Link;
-use claimant_doctor::{Level, Options, Report, read, read_all, run};
+use claimant_doctor::{CATALOG, Level, Options, Report, read, read_all, run};
 
 /// A consumer in whose template nothing is to be found.
 const GOOD: &str = include_str!("good.yaml");
@@ -15,6 +15,10 @@ const ALARMS: &str = include_str!("alarms.yaml");
 
 /// Checks that only the metrics of an account answer; `account.rs` has them.
 const BY_METRICS: [u8; 2] = [23, 29];
+
+fn numbers() -> impl Iterator<Item = u8> {
+    CATALOG.iter().map(|check| check.number)
+}
 
 pub(crate) fn examine(template: &str, options: &Options) -> Report {
     let directory = tempfile::tempdir().unwrap();
@@ -52,10 +56,12 @@ fn nothing_is_found_where_nothing_is_wrong() {
     assert!(unknown.is_empty(), "every question has an answer: {unknown:?}");
     let answered: BTreeSet<u8> = report.tallies.keys().copied().chain(BY_METRICS).collect();
     // FIFO, databases, breakers and schedules have questions of their own.
-    assert_eq!(answered, (1..=40).filter(|number| ![9, 22, 33, 36, 40].contains(number)).collect());
+    assert_eq!(answered, numbers().filter(|number| ![9, 22, 33, 36, 40].contains(number)).collect());
     let report = examine(&changed(GOOD, &[DATABASE]), &in_region("eu-west-1"));
     assert!(report.findings.is_empty() && report.tallies[&33].fine == 1, "{report:#?}");
 }
+
+const MARGIN: (&str, &str) = ("# own-queue", "CLAIMANT_MARGIN_MS: 60000");
 
 /// What is changed, and what is then found: (check, level, a part of what it says).
 type Case = (&'static [(&'static str, &'static str)], u8, Level, &'static str);
@@ -711,6 +717,19 @@ const CASES: &[Case] = &[
     // Names are known where values are not.
     (&[("# own-queue", "CLAIMANT_MARGIN: !Ref Any")], 37, Error, "CLAIMANT_MARGIN is no variable of claimant"),
     (&[("# own-queue", "CLAIMANT_SCHEDULE_ROLE_ARN: !GetAtt Role.Arn")], 37, Error, "are needed together"),
+    // One variable is not known, and these are.
+    (
+        &[MARGIN, ("CLAIMANT_TABLE:", "CLAIMANT_BATCH: !Ref Any\n          CLAIMANT_TABLE:")],
+        37,
+        Error,
+        "Worker may run for 30 s, and has to return 60000 ms before",
+    ),
+    (
+        &[("Timeout: 30 # function", "Timeout: 5"), ("VisibilityTimeout: 180", "VisibilityTimeout: 30"), MARGIN],
+        37,
+        Error,
+        "Worker may run for 5 s",
+    ),
     (
         &[("MessageRetentionPeriod: 345600", "MessageRetentionPeriod: 180")],
         38,
@@ -1152,6 +1171,23 @@ fn connections_of_stacks_with_their_own_servers_do_not_add_up() {
     assert_eq!((tally.fine, tally.found, tally.unknown), (0, 0, 2));
 }
 
+/// Of a margin that leaves time, and of one that may, nothing is found.
+#[test]
+fn a_margin_is_compared_with_the_timeout() {
+    for (margin, timeout, tally) in [
+        ("29999", "30", (1, 0, 0)),
+        ("30000", "30", (0, 1, 0)),
+        ("30000", "!Ref Any", (0, 0, 1)),
+        ("!Ref Any", "30", (0, 0, 1)),
+    ] {
+        let margin = format!("CLAIMANT_MARGIN_MS: {margin}");
+        let timeout = format!("Timeout: {timeout}");
+        let template = changed(GOOD, &[("# own-queue", &margin), ("Timeout: 30 # function", &timeout)]);
+        let of = examine(&template, &in_region("eu-west-1")).tallies[&37];
+        assert_eq!((of.fine, of.found, of.unknown), tally, "{margin}, {timeout}");
+    }
+}
+
 /// In another account a table can have the name that this one has in its template.
 #[test]
 fn a_table_has_no_name_that_its_logical_id_tells() {
@@ -1179,7 +1215,34 @@ fn each_check_finds_what_it_is_for() {
         assert!(finding.place.line > 1 && finding.fix.len() > 5, "{finding:?}");
     }
     let covered: BTreeSet<u8> = CASES.iter().map(|case| case.1).chain(BY_METRICS).collect();
-    assert_eq!(covered, (1..=40).collect(), "a change for each check");
+    assert_eq!(
+        covered,
+        numbers().collect(),
+        "CASES has a change for each check, but for those that only metrics answer"
+    );
+}
+
+/// Functions without variables of claimant, and who may do nothing with a table.
+#[test]
+fn the_book_says_which_checks_are_for_consumers_of_claimant_only() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
+    let page = fs::read_to_string(page).unwrap().replace('\n', " ");
+    let list = page.split_once("; checks ").unwrap().1.split_once(" are for consumers of claimant only").unwrap().0;
+    let list = list.replace("and ", "");
+    let ranges = list.split(", ").map(|part| part.split_once(" to ").unwrap_or((part, part)));
+    let listed: BTreeSet<u8> =
+        ranges.flat_map(|(from, to)| from.parse().unwrap()..=to.parse::<u8>().unwrap()).collect();
+    let other: String = GOOD.split_inclusive('\n').filter(|line| !line.contains("CLAIMANT_")).collect();
+    let other = examine(&other, &in_region("eu-west-1"));
+    let both = examine(GOOD, &in_region("eu-west-1"));
+    let answered = |report: &Report| report.tallies.keys().copied().collect::<BTreeSet<u8>>();
+    let (other, both) = (answered(&other), answered(&both));
+    let not_said: Vec<_> = both.difference(&other).filter(|number| !listed.contains(number)).collect();
+    let wrong: Vec<_> = listed.intersection(&other).collect();
+    assert!(
+        not_said.is_empty() && wrong.is_empty(),
+        "docs/doctor.md lacks {not_said:?}, and {wrong:?} are for others, too"
+    );
 }
 
 #[test]
