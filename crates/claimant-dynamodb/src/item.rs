@@ -6,7 +6,7 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use claimant_core::{
-    Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId, Status, StoreError, StoreErrorKind, Timestamp,
+    Fence, Fingerprint, MessageId, OwnerToken, Record, RecordId, StoreError, StoreErrorKind, Timestamp,
 };
 
 use crate::names::AttributeNames;
@@ -61,21 +61,38 @@ pub(crate) fn item(id: &RecordId, record: &Record, names: &AttributeNames) -> It
 
 /// Returns a whole record as the values that a write sets; a field without a value is to be removed.
 pub(crate) fn values<'a>(record: &Record, names: &'a AttributeNames) -> Vec<(&'a str, Option<AttributeValue>)> {
+    // Without `..`: the compiler names each place that writes a record and lacks a field.
+    let Record {
+        status,
+        owner,
+        fence,
+        lease_until,
+        attempts,
+        message_id,
+        fingerprint,
+        created_at,
+        updated_at,
+        completed_at,
+        expires_at_s,
+        result,
+        error,
+        note,
+    } = record;
     vec![
-        (&names.status, Some(text(Status::as_str(record.status)))),
-        (&names.owner, Some(text(record.owner.as_str()))),
-        (&names.fence, Some(number(record.fence.get()))),
-        (&names.lease_until, Some(time(record.lease_until))),
-        (&names.attempts, Some(number(record.attempts.into()))),
-        (&names.message_id, Some(text(record.message_id.as_str()))),
-        (&names.fingerprint, Some(bytes(&record.fingerprint))),
-        (&names.created_at, Some(time(record.created_at))),
-        (&names.updated_at, Some(time(record.updated_at))),
-        (&names.completed_at, record.completed_at.map(time)),
-        (&names.expires_at, Some(number(record.expires_at_s))),
-        (&names.result, record.result.as_deref().map(text)),
-        (&names.error, record.error.as_deref().map(text)),
-        (&names.note, record.note.as_deref().map(text)),
+        (&names.status, Some(text(status.as_str()))),
+        (&names.owner, Some(text(owner.as_str()))),
+        (&names.fence, Some(number(fence.get()))),
+        (&names.lease_until, Some(time(*lease_until))),
+        (&names.attempts, Some(number((*attempts).into()))),
+        (&names.message_id, Some(text(message_id.as_str()))),
+        (&names.fingerprint, Some(bytes(fingerprint))),
+        (&names.created_at, Some(time(*created_at))),
+        (&names.updated_at, Some(time(*updated_at))),
+        (&names.completed_at, completed_at.map(time)),
+        (&names.expires_at, Some(number(*expires_at_s))),
+        (&names.result, result.as_deref().map(text)),
+        (&names.error, error.as_deref().map(text)),
+        (&names.note, note.as_deref().map(text)),
     ]
 }
 
@@ -135,7 +152,7 @@ mod tests {
     use claimant_core::key::RECORD_ID_PLAIN_MAX_BYTES;
     use claimant_core::protocol::{Act, Operation};
     use claimant_core::record::ERROR_MAX_BYTES;
-    use claimant_core::{ConsumerName, Key, RecordId};
+    use claimant_core::{ConsumerName, Key, RecordId, Status};
 
     use super::*;
 

@@ -38,23 +38,40 @@ pub(crate) fn time(value: Timestamp) -> Vec<u8> {
 
 /// Returns a whole record as the fields that a write sets and those without a value, which it removes.
 pub(crate) fn values(record: &Record) -> (Vec<Field>, Vec<&'static str>) {
+    // Without `..`: the compiler names each place that writes a record and lacks a field.
+    let Record {
+        status,
+        owner,
+        fence,
+        lease_until,
+        attempts,
+        message_id,
+        fingerprint,
+        created_at,
+        updated_at,
+        completed_at,
+        expires_at_s,
+        result,
+        error,
+        note,
+    } = record;
     let optional = [
-        (COMPLETED_AT, record.completed_at.map(time)),
-        (RESULT, record.result.as_deref().map(text)),
-        (ERROR, record.error.as_deref().map(text)),
-        (NOTE, record.note.as_deref().map(text)),
+        (COMPLETED_AT, completed_at.map(time)),
+        (RESULT, result.as_deref().map(text)),
+        (ERROR, error.as_deref().map(text)),
+        (NOTE, note.as_deref().map(text)),
     ];
     let mut set = vec![
-        (STATUS, text(record.status.as_str())),
-        (OWNER, text(record.owner.as_str())),
-        (FENCE, number(record.fence.get())),
-        (LEASE_UNTIL, time(record.lease_until)),
-        (ATTEMPTS, number(record.attempts.into())),
-        (MESSAGE_ID, text(record.message_id.as_str())),
-        (FINGERPRINT, record.fingerprint.to_stored()),
-        (CREATED_AT, time(record.created_at)),
-        (UPDATED_AT, time(record.updated_at)),
-        (EXPIRES_AT, number(record.expires_at_s)),
+        (STATUS, text(status.as_str())),
+        (OWNER, text(owner.as_str())),
+        (FENCE, number(fence.get())),
+        (LEASE_UNTIL, time(*lease_until)),
+        (ATTEMPTS, number((*attempts).into())),
+        (MESSAGE_ID, text(message_id.as_str())),
+        (FINGERPRINT, fingerprint.to_stored()),
+        (CREATED_AT, time(*created_at)),
+        (UPDATED_AT, time(*updated_at)),
+        (EXPIRES_AT, number(*expires_at_s)),
     ];
     let mut remove = Vec::new();
     for (name, value) in optional {

@@ -12,23 +12,40 @@ use super::times::when;
 /// Returns a record as JSON, without its result, which can be what customers got.
 #[must_use]
 pub fn record_json(id: &RecordId, record: &Record, state: Option<State>) -> Value {
+    // Without `..`: the compiler names each place that shows or writes a record and lacks a field.
+    let Record {
+        status,
+        owner: _,
+        fence,
+        lease_until,
+        attempts,
+        message_id,
+        fingerprint: _,
+        created_at,
+        updated_at,
+        completed_at,
+        expires_at_s: _,
+        result,
+        error,
+        note,
+    } = record;
     json!({
         "record": id.as_str(),
         "consumer": id.consumer(),
         "key": id.key(),
         "state": state.map(State::as_str),
-        "status": record.status.as_str(),
-        "attempts": record.attempts,
-        "fence": record.fence.get(),
-        "message_id": record.message_id.as_str(),
-        "created_at": record.created_at.to_utc(),
-        "updated_at": record.updated_at.to_utc(),
-        "lease_until": record.lease_until.to_utc(),
-        "completed_at": record.completed_at.map(Timestamp::to_utc),
+        "status": status.as_str(),
+        "attempts": attempts,
+        "fence": fence.get(),
+        "message_id": message_id.as_str(),
+        "created_at": created_at.to_utc(),
+        "updated_at": updated_at.to_utc(),
+        "lease_until": lease_until.to_utc(),
+        "completed_at": completed_at.map(Timestamp::to_utc),
         "expires_at": window_end(record).to_utc(),
-        "error": record.error,
-        "note": record.note,
-        "result_bytes": record.result.as_ref().map(String::len),
+        "error": error,
+        "note": note,
+        "result_bytes": result.as_ref().map(String::len),
     })
 }
 

@@ -48,41 +48,75 @@ const DELETE_EXPIRED: &str = "DELETE FROM claimant_records \
 fn insert(records: &[(&RecordId, Record)]) -> QueryBuilder<MySql> {
     let mut text = QueryBuilder::new(INSERT);
     text.push_values(records, |mut row, (id, r)| {
+        // Without `..`: the compiler names each place that writes a record and lacks a field.
+        let Record {
+            status,
+            owner,
+            fence,
+            lease_until,
+            attempts,
+            message_id,
+            fingerprint,
+            created_at,
+            updated_at,
+            completed_at,
+            expires_at_s,
+            result,
+            error,
+            note,
+        } = r;
         row.push_bind(key(id).to_vec())
-            .push_bind(r.status.as_str())
-            .push_bind(r.owner.as_str().as_bytes().to_vec())
-            .push_bind(bigint(r.fence.get()))
-            .push_bind(time(r.lease_until))
-            .push_bind(i64::from(r.attempts))
-            .push_bind(r.message_id.as_str().as_bytes().to_vec())
-            .push_bind(r.fingerprint.to_stored())
-            .push_bind(time(r.created_at))
-            .push_bind(time(r.updated_at))
-            .push_bind(r.completed_at.map(time))
-            .push_bind(bigint(r.expires_at_s))
-            .push_bind(bytes(r.result.as_deref()))
-            .push_bind(bytes(r.error.as_deref()))
-            .push_bind(bytes(r.note.as_deref()));
+            .push_bind(status.as_str())
+            .push_bind(owner.as_str().as_bytes().to_vec())
+            .push_bind(bigint(fence.get()))
+            .push_bind(time(*lease_until))
+            .push_bind(i64::from(*attempts))
+            .push_bind(message_id.as_str().as_bytes().to_vec())
+            .push_bind(fingerprint.to_stored())
+            .push_bind(time(*created_at))
+            .push_bind(time(*updated_at))
+            .push_bind(completed_at.map(time))
+            .push_bind(bigint(*expires_at_s))
+            .push_bind(bytes(result.as_deref()))
+            .push_bind(bytes(error.as_deref()))
+            .push_bind(bytes(note.as_deref()));
     });
     text
 }
 
 pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
+    // Without `..`: the compiler names each place that writes a record and lacks a field.
+    let Record {
+        status,
+        owner,
+        fence,
+        lease_until,
+        attempts,
+        message_id,
+        fingerprint,
+        created_at,
+        updated_at,
+        completed_at,
+        expires_at_s,
+        result,
+        error,
+        note,
+    } = next;
     query(REPLACE)
-        .bind(next.status.as_str())
-        .bind(next.owner.as_str().as_bytes())
-        .bind(bigint(next.fence.get()))
-        .bind(time(next.lease_until))
-        .bind(i64::from(next.attempts))
-        .bind(next.message_id.as_str().as_bytes())
-        .bind(next.fingerprint.to_stored())
-        .bind(time(next.created_at))
-        .bind(time(next.updated_at))
-        .bind(next.completed_at.map(time))
-        .bind(bigint(next.expires_at_s))
-        .bind(next.result.as_deref().map(str::as_bytes))
-        .bind(next.error.as_deref().map(str::as_bytes))
-        .bind(next.note.as_deref().map(str::as_bytes))
+        .bind(status.as_str())
+        .bind(owner.as_str().as_bytes())
+        .bind(bigint(fence.get()))
+        .bind(time(*lease_until))
+        .bind(i64::from(*attempts))
+        .bind(message_id.as_str().as_bytes())
+        .bind(fingerprint.to_stored())
+        .bind(time(*created_at))
+        .bind(time(*updated_at))
+        .bind(completed_at.map(time))
+        .bind(bigint(*expires_at_s))
+        .bind(result.as_deref().map(str::as_bytes))
+        .bind(error.as_deref().map(str::as_bytes))
+        .bind(note.as_deref().map(str::as_bytes))
         .bind(key(id))
         .bind(seen.status.as_str())
         .bind(seen.owner.as_str().as_bytes())

@@ -104,22 +104,39 @@ fn offer<'q>(records: &[(&RecordId, Record)]) -> Statement<'q> {
 }
 
 pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
+    // Without `..`: the compiler names each place that writes a record and lacks a field.
+    let Record {
+        status,
+        owner,
+        fence,
+        lease_until,
+        attempts,
+        message_id,
+        fingerprint,
+        created_at,
+        updated_at,
+        completed_at,
+        expires_at_s,
+        result,
+        error,
+        note,
+    } = next;
     query(REPLACE)
         .bind(key(id))
-        .bind(next.status.as_str())
-        .bind(next.owner.as_str().as_bytes())
-        .bind(bigint(next.fence.get()))
-        .bind(time(next.lease_until))
-        .bind(i64::from(next.attempts))
-        .bind(next.message_id.as_str().as_bytes())
-        .bind(next.fingerprint.to_stored())
-        .bind(time(next.created_at))
-        .bind(time(next.updated_at))
-        .bind(next.completed_at.map(time))
-        .bind(bigint(next.expires_at_s))
-        .bind(next.result.as_deref().map(str::as_bytes))
-        .bind(next.error.as_deref().map(str::as_bytes))
-        .bind(next.note.as_deref().map(str::as_bytes))
+        .bind(status.as_str())
+        .bind(owner.as_str().as_bytes())
+        .bind(bigint(fence.get()))
+        .bind(time(*lease_until))
+        .bind(i64::from(*attempts))
+        .bind(message_id.as_str().as_bytes())
+        .bind(fingerprint.to_stored())
+        .bind(time(*created_at))
+        .bind(time(*updated_at))
+        .bind(completed_at.map(time))
+        .bind(bigint(*expires_at_s))
+        .bind(result.as_deref().map(str::as_bytes))
+        .bind(error.as_deref().map(str::as_bytes))
+        .bind(note.as_deref().map(str::as_bytes))
         .bind(seen.status.as_str())
         .bind(seen.owner.as_str().as_bytes())
         .bind(bigint(seen.fence.get()))
