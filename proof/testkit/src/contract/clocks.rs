@@ -9,6 +9,7 @@ use super::examiner::{Examiner, Finding, ensure};
 use super::rules::rules;
 use super::scene::fresh_id;
 use super::windows::fences;
+use crate::clock::TEST_EPOCH;
 use crate::player::Player;
 use crate::script::Step;
 
@@ -18,7 +19,10 @@ pub(super) async fn check(examiner: &mut Examiner) {
         for (name, epoch) in epochs() {
             for rule in rules().into_iter().chain(fences()) {
                 let finding = same_as_reference(examiner, epoch, &rule.steps, batched).await;
-                examiner.hold(9, format!("{} {name}{company}", rule.name), finding);
+                // What is wrong at the time of all other checks, too, is no matter of the clock.
+                let always =
+                    finding.is_err() && same_as_reference(examiner, TEST_EPOCH, &rule.steps, batched).await.is_err();
+                examiner.hold(if always { 1 } else { 9 }, format!("{} {name}{company}", rule.name), finding);
             }
         }
     }

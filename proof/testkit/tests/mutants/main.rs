@@ -127,6 +127,12 @@ async fn an_own_ending_that_is_lost_is_told_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
+#[should_panic(expected = "clause 1 (One decision)")]
+async fn and_a_field_that_is_not_kept() {
+    contract::check(Arc::new(Mutant::new(Bug::ForgetsCreation))).await;
+}
+
+#[tokio::test(start_paused = true)]
 #[should_panic(expected = "clause 5 (Fences grow)")]
 async fn and_a_fence_that_stays() {
     contract::check(Arc::new(Mutant::new(Bug::FenceStays))).await;
