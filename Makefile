@@ -143,8 +143,8 @@ stores: tools ## Hold every store to the contract, and write docs/stores.md
 model: ## Model-check the protocol, small worlds and the large one; WORLD=small, WORLD=large or WORLD=ablation for one part
 	cargo run --release --locked -p claimant-model -- $(WORLD)
 
-simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1
-	cargo run --locked $(if $(SEEDS),--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
+simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1; MUTANT=name for one
+	cargo run --locked $(if $(SEEDS),--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(MUTANT),--mutant $(MUTANT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 outage: ## Run half an hour without what a consumer calls, with each means against it, and write table and plot into docs/
 	cargo run --release --locked -p claimant-outage

@@ -47,22 +47,44 @@ pub fn draw(seed: u64) -> Scenario {
     several_events(&mut scenario);
     scenario.faults = faults(rng, &scenario);
     patterns::apply(rng, &mut scenario);
-    // By a generator of its own, so that the scenarios of all seeds stay what they were but for this.
-    let mut rng = Rng::with_seed(!seed);
+    // By generators of their own, so that the scenarios of all seeds stay what they were but for this.
+    let mut rng = Stream::Handlers.of(seed);
     scenario.consumer.busy_wait_ms = rarely(&mut rng, 4).then(|| one(&mut rng, &[100, 1_000, 4_000]));
     handlers::apply(&mut rng, &mut scenario);
-    outages::apply(&mut Rng::with_seed(seed.rotate_left(32)), &mut scenario);
-    delays::apply(&mut Rng::with_seed(seed.rotate_left(16)), &mut scenario);
-    limits::apply(&mut Rng::with_seed(seed.rotate_left(48)), &mut scenario);
-    delays::tell_receives(&mut Rng::with_seed(seed.rotate_left(56)), &mut scenario);
-    let mut rng = Rng::with_seed(seed.rotate_left(8));
+    outages::apply(&mut Stream::Outages.of(seed), &mut scenario);
+    delays::apply(&mut Stream::Delays.of(seed), &mut scenario);
+    limits::apply(&mut Stream::Limits.of(seed), &mut scenario);
+    delays::tell_receives(&mut Stream::Receives.of(seed), &mut scenario);
+    let mut rng = Stream::Tenants.of(seed);
     scenario.consumer.tenants = rarely(&mut rng, 4).then(|| rng.u32(1..=3));
-    redriven(&mut Rng::with_seed(seed.rotate_left(40)), &mut scenario);
-    let mut rng = Rng::with_seed(seed.rotate_left(24));
+    redriven(&mut Stream::Redrives.of(seed), &mut scenario);
+    let mut rng = Stream::Reads.of(seed);
     if rng.bool() {
         scenario.faults.extend((0..2).map(|nth| Fault::Read { nth, unread: rng.u32(1..) }));
     }
     scenario
+}
+
+/// Random numbers of one seed that are drawn apart from those of the others: by how many bits it is rotated, and from 64 on its complement.
+/// What is new gets a stream of its own, so that all else of a seed stays as it was; the compiler refuses a number that is used.
+#[derive(Clone, Copy)]
+enum Stream {
+    Tenants = 8,
+    Delays = 16,
+    Reads = 24,
+    Outages = 32,
+    Redrives = 40,
+    Limits = 48,
+    Receives = 56,
+    /// What handlers do, and which messages have several events.
+    Handlers = 64,
+}
+
+impl Stream {
+    fn of(self, seed: u64) -> Rng {
+        let bits = self as u32;
+        Rng::with_seed(if bits < u64::BITS { seed } else { !seed }.rotate_left(bits))
+    }
 }
 
 /// An operator who moves dead letters back while everything else goes on.
@@ -194,7 +216,7 @@ fn messages(rng: &mut Rng, consumer: &ConsumerSpec, keys: usize) -> Vec<MessageS
 
 /// Puts several events into some of the messages, by chance of its own: everything else of a seed stays as it is without them.
 fn several_events(scenario: &mut Scenario) {
-    let rng = &mut Rng::with_seed(!scenario.seed);
+    let rng = &mut Stream::Handlers.of(scenario.seed);
     // Without a key rule, events have the message's id and a number. Those that do not fit into one invocation are done over several
     // deliveries, and by then a window of a minute has forgotten the first.
     let several = !scenario.consumer.by_message_id && scenario.consumer.window_s.is_none();

@@ -153,7 +153,7 @@ where
 
 fn bent(world: &World) -> Option<Mutant> {
     let at_most_once = world.scenario.consumer.guarantee == Guarantee::AtMostOnce;
-    world.mutant.filter(|mutant| mutant.bends_answers() && (at_most_once || *mutant != Mutant::ClaimsAhead))
+    world.mutant.filter(|mutant| at_most_once || *mutant != Mutant::ClaimsAhead)
 }
 
 /// Sets what the scenario says, in the process of this place.

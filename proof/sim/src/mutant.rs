@@ -146,26 +146,4 @@ impl Mutant {
             _ => {}
         }
     }
-
-    /// Whether it is the store's answers that are wrong.
-    #[must_use]
-    pub const fn bends_answers(self) -> bool {
-        matches!(
-            self,
-            Self::BusyIsDone
-                | Self::UnknownIsDone
-                | Self::LostIsDone
-                | Self::WritesAfterReturn
-                | Self::RenewalsPretended
-                | Self::SettlesGivenUp
-                | Self::SuspectsUnknown
-                | Self::ClaimsAhead
-                | Self::FenceMadeUp
-                | Self::BreakerUnseen
-                | Self::ReleasesPretended
-                | Self::SlotsShared
-                | Self::WindowForgotten
-                | Self::AttemptsGivenBack
-        )
-    }
 }

@@ -2,21 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::thread;
 
-use claimant_sim::coverage::FAULTS;
+use claimant_sim::coverage::Occurrence;
 use claimant_sim::draw::draw;
 use claimant_sim::judge::{PANIC, judge, judge_many};
 use claimant_sim::mutant::Mutant;
 use claimant_sim::run::run;
-use claimant_sim::scenario::Scenario;
+use claimant_sim::scenario::{Act, Fate, Fault, Scenario, Shape, Work};
 use clap::ValueEnum as _;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Seeds of the long form: as few as have every fault in them. A release is held to twenty times as many (RELEASING.md).
 const SEEDS: u64 = 1_000;
 
-fn check(first: u64, count: u64) -> Vec<usize> {
+fn check(first: u64, count: u64) -> Vec<Occurrence> {
     let summary = judge_many(first, count, |_, _, _| {});
     let failed: Vec<_> = summary.failures.iter().map(|f| format!("SEED={}: {}", f.seed, f.violations[0])).collect();
     assert!(failed.is_empty(), "make simulate {}", failed.join("\nmake simulate "));
@@ -36,17 +40,78 @@ fn the_page_lists_every_fault() {
     let page = std::fs::read_to_string(page).unwrap();
     let table = page.split_once("| # | fault | occurred |\n| --- | --- | --- |\n").unwrap().1;
     let rows: Vec<_> = table.lines().take_while(|line| line.starts_with('|')).collect();
-    assert_eq!(rows.len(), FAULTS.len());
-    for (place, (row, fault)) in rows.iter().zip(FAULTS).enumerate() {
-        let times = row.strip_prefix(&format!("| {} | {fault} | ", place + 1)).and_then(|rest| rest.strip_suffix(" |"));
-        assert!(times.is_some_and(|times| times.parse::<u64>().is_ok_and(|times| times > 0)), "{row}");
+    for (place, fault) in Occurrence::ALL.iter().enumerate() {
+        let begin = format!("| {} | {} | ", fault.number(), fault.text());
+        let row = rows.get(place).copied().unwrap_or_default();
+        let times = row.strip_prefix(&begin).and_then(|rest| rest.strip_suffix(" |"));
+        let is_right = times.is_some_and(|times| times.parse::<u64>().is_ok_and(|times| times > 0));
+        assert!(
+            is_right,
+            "docs/reliability.md lacks `{begin}… |`, which make simulate SEEDS=10000 prints; there is `{row}`"
+        );
     }
+    assert_eq!(rows.len(), Occurrence::ALL.len(), "docs/reliability.md: {:?}", rows.last());
+}
+
+/// The names of an enum's variants, which serde lists where it gets none of them.
+fn variants<T: DeserializeOwned + fmt::Debug>() -> Vec<String> {
+    let error = serde_json::from_str::<T>("\"\"").unwrap_err().to_string();
+    let names = error.split_once("expected one of").unwrap().1;
+    names.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// All names and texts in it.
+fn names_in(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => drop(names.insert(text.clone())),
+        Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            names.insert(name.clone());
+            names_in(value, names);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[test]
+fn seeds_draw_all_that_a_scenario_can_have() {
+    let mut drawn = BTreeSet::new();
+    (0..SEEDS).for_each(|seed| names_in(&serde_json::to_value(draw(seed)).unwrap(), &mut drawn));
+    let can_be = [variants::<Fault>(), variants::<Fate>(), variants::<Act>(), variants::<Work>(), variants::<Shape>()];
+    let never: Vec<_> = can_be.into_iter().flatten().filter(|name| !drawn.contains(name)).collect();
+    assert!(never.is_empty(), "draw.rs draws these in none of {SEEDS} seeds: {never:?}");
+}
+
+/// Without the faults of a kind, what happens is another thing: each kind has an effect.
+#[test]
+fn each_kind_of_fault_changes_a_run() {
+    let kind = |fault: &Fault| serde_json::to_value(fault).unwrap().as_object().unwrap().keys().next().unwrap().clone();
+    let mut idle: BTreeSet<String> = variants::<Fault>().into_iter().collect();
+    for seed in (0..SEEDS).filter(|seed| seed % 2_048 != 7) {
+        let scenario = draw(seed);
+        let kinds: BTreeSet<_> = scenario.faults.iter().map(kind).filter(|kind| idle.contains(kind)).collect();
+        if kinds.is_empty() {
+            continue;
+        }
+        let hash = run(&scenario, None).hash();
+        for name in kinds {
+            let mut without = scenario.clone();
+            without.faults.retain(|fault| kind(fault) != name);
+            if run(&without, None).hash() != hash {
+                idle.remove(&name);
+            }
+        }
+        if idle.is_empty() {
+            return;
+        }
+    }
+    panic!("these faults change no run of {SEEDS} seeds: {idle:?}");
 }
 
 #[test]
 #[ignore = "takes a minute: make test"]
 fn no_rule_breaks_in_thousands_of_seeds_and_every_fault_occurs() {
-    assert_eq!(check(0, SEEDS), Vec::<usize>::new(), "faults that did not occur");
+    assert_eq!(check(0, SEEDS), [], "faults that did not occur");
 }
 
 /// In another thread and in another order: nothing of one run is left for the next, in the SDK neither.
@@ -97,6 +162,11 @@ fn kept_scenarios_break_no_rule_unless_their_mutant_does() {
     }
     for mutant in Mutant::value_variants() {
         let name = mutant.to_possible_value().unwrap().get_name().to_owned();
-        assert!(scenarios.iter().any(|(path, _)| path.file_stem().is_some_and(|stem| *stem == *name)), "{name}");
+        let has_scenario = scenarios.iter().any(|(path, _)| path.file_stem().is_some_and(|stem| *stem == *name));
+        assert!(
+            has_scenario,
+            "proof/sim/scenarios/{name}.json is missing: make simulate MUTANTS=1 MUTANT={name} finds a seed on which it is seen, and \
+             make simulate SEED=… MUTANT={name} prints the scenario for the file, as small as it can be made"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Coverage;
+use super::{Coverage, Occurrence};
 use crate::entities::{Failures, Invocation, Run};
 use crate::history::{End, Event, InvocationNo, Kind, RunNo};
 use crate::scenario::Shape;
@@ -24,7 +24,7 @@ pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         let failed = invocation.batch.iter().filter(|delivered| failures.contains(&delivered.id));
         let large = failed.filter(|delivered| timeline.spec(&delivered.id).is_some_and(|spec| spec.large));
         let unread = large.filter(|delivered| !invocation.ran(&delivered.id));
-        coverage.add(45, if unfetched.contains(no) { unread.count() } else { 0 });
+        coverage.add(Occurrence::NotFetched, if unfetched.contains(no) { unread.count() } else { 0 });
     }
 }
 
@@ -34,9 +34,9 @@ fn call(timeline: &Timeline<'_>, runs: &[RunNo], coverage: &mut Coverage) {
         let how = |run: &&&Run| run.end.is_some_and(|(_, end)| wanted.contains(&end));
         runs.iter().filter(how).count()
     };
-    coverage.add(46, usize::from(ended(&[End::Good]) > 0 && ended(&[End::Failed]) > 0));
+    coverage.add(Occurrence::ItemsFail, usize::from(ended(&[End::Good]) > 0 && ended(&[End::Failed]) > 0));
     let broken = ended(&[End::Panicked, End::Dropped]) == runs.len();
-    coverage.add(47, usize::from(runs.len() > 1 && broken));
+    coverage.add(Occurrence::CallBreaks, usize::from(runs.len() > 1 && broken));
 }
 
 /// Keys that were busy, and messages that asked for them again in their invocation.
@@ -61,8 +61,8 @@ fn waits(
             claim.zip(seen).is_some_and(|(claim, seen)| claim.owner != Some(seen.owner))
         });
         let (busy, failed) = (busy.count(), failures.contains(&delivered.id));
-        coverage.add(43, usize::from(busy > 0 && !failed));
-        coverage.add(44, usize::from(busy > 1 && failed && !invocation.ran(&delivered.id)));
+        coverage.add(Occurrence::BusyThenFree, usize::from(busy > 0 && !failed));
+        coverage.add(Occurrence::BusyTooLong, usize::from(busy > 1 && failed && !invocation.ran(&delivered.id)));
     }
 }
 
@@ -72,9 +72,13 @@ fn messages(timeline: &Timeline<'_>, invocation: &Invocation, failures: &Failure
         let Some(spec) = timeline.spec(&delivered.id) else { continue };
         let consumers: BTreeSet<_> = spec.works().map(|key| timeline.scenario.consumer_of(key)).collect();
         let failed = failures.contains(&delivered.id);
-        coverage.add(48, usize::from(consumers.len() > 1 && failed && invocation.ran(&delivered.id)));
+        coverage.add(
+            Occurrence::SharedMessageFails,
+            usize::from(consumers.len() > 1 && failed && invocation.ran(&delivered.id)),
+        );
         if spec.shape == Shape::Stray || spec.stray {
-            let fault = if timeline.scenario.accepts(spec) { 50 } else { 49 };
+            let fault =
+                if timeline.scenario.accepts(spec) { Occurrence::StrayIgnored } else { Occurrence::StrayRejected };
             coverage.add(fault, 1);
         }
     }

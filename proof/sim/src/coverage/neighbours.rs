@@ -1,6 +1,6 @@
 //! Faults that one message, or one deployment, brings over others.
 
-use super::Coverage;
+use super::{Coverage, Occurrence};
 use crate::history::{End, Event};
 use crate::scenario::Work;
 use crate::timeline::Timeline;
@@ -27,7 +27,10 @@ fn aborts(timeline: &Timeline<'_>, coverage: &mut Coverage) {
             .and_then(|process_run| process_run.died)
             .is_some_and(|(_, why)| why == "aborted");
         let Some(invocation) = timeline.invocations.get(&run.invocation).filter(|_| died) else { continue };
-        coverage.add(36, invocation.batch.iter().filter(|delivered| delivered.id != run.message_id).count());
+        coverage.add(
+            Occurrence::HandlerAborts,
+            invocation.batch.iter().filter(|delivered| delivered.id != run.message_id).count(),
+        );
     }
 }
 
@@ -36,7 +39,7 @@ fn blocks(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         let blocked =
             timeline.process_runs.get(&run.process_run).map_or(&[][..], |process_run| process_run.blocked.as_slice());
         let after = blocked.iter().any(|(start, end)| *start < run.start && run.start < *end);
-        coverage.add(37, usize::from(after && run.end.is_some_and(|(_, end)| end == End::Good)));
+        coverage.add(Occurrence::ThreadBlocked, usize::from(after && run.end.is_some_and(|(_, end)| end == End::Good)));
     }
 }
 
@@ -48,7 +51,7 @@ fn outages(timeline: &Timeline<'_>, coverage: &mut Coverage) {
             timeline.runs.values().filter(|run| run.invocation == *no).flat_map(|run| run.effects.iter().copied());
         let Some((first, last)) = effects.min().zip(away).filter(|_| invocation.returned.is_some()) else { continue };
         let later = mine().any(|request| request.asked > last && !request.changed.is_empty());
-        coverage.add(38, usize::from(last > first + LONG_MS && later));
+        coverage.add(Occurrence::LongOutage, usize::from(last > first + LONG_MS && later));
     }
 }
 
@@ -56,7 +59,9 @@ fn identities(timeline: &Timeline<'_>, coverage: &mut Coverage) {
     let mut deployed = Vec::new();
     for (at, event) in &timeline.history.events {
         match event {
-            Event::Redriven { .. } => coverage.add(39, usize::from(timeline.scenario.consumer.by_message_id)),
+            Event::Redriven { .. } => {
+                coverage.add(Occurrence::RedrivenUnderNewId, usize::from(timeline.scenario.consumer.by_message_id))
+            }
             Event::Deployed => deployed.push(*at),
             _ => {}
         }
@@ -68,7 +73,10 @@ fn identities(timeline: &Timeline<'_>, coverage: &mut Coverage) {
             let record = timeline.scenario.record_of(spec.key, id);
             timeline.record_between(&record, *since, *since).last().flatten().map(|_| ())
         };
-        coverage.add(40, invocation.batch.iter().filter(|delivered| older(&delivered.id).is_some()).count());
+        coverage.add(
+            Occurrence::RuleChanged,
+            invocation.batch.iter().filter(|delivered| older(&delivered.id).is_some()).count(),
+        );
     }
 }
 
@@ -83,13 +91,14 @@ fn crowds(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         });
         let messages: usize = beside.map(|(_, theirs)| theirs.batch.len()).sum();
         let crowded = messages > 0 && messages + invocation.batch.len() > timeline.scenario.consumer.concurrency;
-        coverage.add(41, usize::from(crowded));
+        coverage.add(Occurrence::ProcessCrowded, usize::from(crowded));
         let Some((_, Some(failures))) = invocation.returned.as_ref().filter(|_| invocation.disturbed == 0) else {
             continue;
         };
         let waited =
             |d: &&crate::history::Delivered| d.receives >= NEAR && failures.contains(&d.id) && !invocation.ran(&d.id);
         let others = invocation.batch.iter().any(|delivered| invocation.ran(&delivered.id));
-        coverage.add(42, if others { invocation.batch.iter().filter(waited).count() } else { 0 });
+        coverage
+            .add(Occurrence::NoTimeNearEnd, if others { invocation.batch.iter().filter(waited).count() } else { 0 });
     }
 }

@@ -1,6 +1,6 @@
 //! Faults of requests to the store.
 
-use super::Coverage;
+use super::{Coverage, Occurrence};
 use crate::calls::{BREAKER, LIMIT};
 use crate::entities::Request;
 use crate::history::{Call, Kind};
@@ -17,12 +17,16 @@ pub(super) fn count(timeline: &Timeline<'_>, coverage: &mut Coverage) {
         for (_, before, _) in &request.changed {
             let now = request.calls.first().and_then(|call| call.now).unwrap_or_default();
             let expired = before.as_ref().is_some_and(|before| before.expires_s * 1_000 < now);
-            coverage.add(16, usize::from(expired && request.calls.iter().any(|call| call.kind != Kind::Renew)));
+            coverage.add(
+                Occurrence::ExpiredNotDeleted,
+                usize::from(expired && request.calls.iter().any(|call| call.kind != Kind::Renew)),
+            );
         }
         let partly = matches!(request.fate, Some(Fate::PartlyThrottled(_)));
         let some = partly && request.calls.len() > 1 && !request.changed.is_empty();
-        coverage.add(26, usize::from(some && request.calls.len() > request.changed.len()));
-        coverage.add(71, usize::from(read_in_part(request)));
+        coverage
+            .add(Occurrence::ClaimsPartlyThrottled, usize::from(some && request.calls.len() > request.changed.len()));
+        coverage.add(Occurrence::ReadsPartlyThrottled, usize::from(read_in_part(request)));
     }
 }
 
@@ -53,7 +57,7 @@ fn answers(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) 
         return;
     }
     if completes(request) {
-        coverage.add(8, 1);
+        coverage.add(Occurrence::CompletionAnswerLost, 1);
     }
     if claims(timeline, request) {
         let owner = request.calls.first().and_then(|call| call.owner);
@@ -61,14 +65,14 @@ fn answers(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) 
             let asked = other.asked > request.asked && other.calls.iter().any(|call| call.owner == owner);
             asked && claims(timeline, other)
         });
-        coverage.add(7, usize::from(again));
+        coverage.add(Occurrence::ClaimTriedAgain, usize::from(again));
     }
 }
 
 fn late(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
     let Some((arrived, abandoned)) = request.arrived else { return };
     let applied = !request.changed.is_empty();
-    coverage.add(10, usize::from(abandoned && applied && claims(timeline, request)));
+    coverage.add(Occurrence::LateClaim, usize::from(abandoned && applied && claims(timeline, request)));
     for call in request.calls.iter().filter(|call| call.kind == Kind::Renew) {
         let overtaken = timeline.requests.values().any(|other| {
             let later = other.asked > request.asked && other.arrived.is_some_and(|(at, _)| at < arrived);
@@ -77,8 +81,8 @@ fn late(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
         let settled = request.refused.iter().any(|(_, seen)| {
             seen.as_ref().is_none_or(|seen| seen.status != "IN_PROGRESS" || Some(seen.owner) != call.owner)
         });
-        coverage.add(11, usize::from(overtaken));
-        coverage.add(12, usize::from(settled));
+        coverage.add(Occurrence::LateRenewal, usize::from(overtaken));
+        coverage.add(Occurrence::RenewalAfterSettle, usize::from(settled));
     }
 }
 
@@ -99,7 +103,7 @@ fn looks(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
         });
         now.is_some_and(|now| now.status == "COMPLETED") && !before
     });
-    coverage.add(69, done.count());
+    coverage.add(Occurrence::LookedAtAndDone, done.count());
 }
 
 fn refusals(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage) {
@@ -109,12 +113,12 @@ fn refusals(timeline: &Timeline<'_>, request: &Request, coverage: &mut Coverage)
         let mine = states.iter().rposition(|(_, r)| r.as_ref().is_some_and(|r| Some(r.owner) == call.owner));
         let arrived = request.arrived.map_or(0, |(at, _)| at);
         let gone = mine.is_some_and(|mine| states[mine..].iter().any(|(at, r)| r.is_none() && *at <= arrived));
-        coverage.add(15, usize::from(gone));
+        coverage.add(Occurrence::OwnerReturnsToNothing, usize::from(gone));
         match seen {
             Some(seen) if Some(seen.owner) != call.owner && call.status.as_deref() == Some("COMPLETED") => {
-                coverage.add(13, 1);
+                coverage.add(Occurrence::OvertakenCompletes, 1);
             }
-            Some(seen) if Some(seen.owner) != call.owner => coverage.add(14, 1),
+            Some(seen) if Some(seen.owner) != call.owner => coverage.add(Occurrence::StaleRelease, 1),
             _ => {}
         }
     }
