@@ -1228,7 +1228,7 @@ fn the_book_says_which_checks_are_for_consumers_of_claimant_only() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
     let page = fs::read_to_string(page).unwrap().replace('\n', " ");
     let list = page.split_once("; checks ").unwrap().1.split_once(" are for consumers of claimant only").unwrap().0;
-    let list = list.replace("and ", "");
+    let list = list.replace(", and ", ", ").replace(" and ", ", ");
     let ranges = list.split(", ").map(|part| part.split_once(" to ").unwrap_or((part, part)));
     let listed: BTreeSet<u8> =
         ranges.flat_map(|(from, to)| from.parse().unwrap()..=to.parse::<u8>().unwrap()).collect();
