@@ -271,8 +271,10 @@ fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>, line: usize
     let is_plain = style == ScalarStyle::Plain && tag.is_none();
     let kind = match &*text {
         "" | "~" | "null" | "Null" | "NULL" if is_plain => Kind::Null,
-        word if is_plain && let Some(boolean) = dialect::boolean(word) => Kind::Text(boolean.into()),
-        _ => Kind::Text(dialect::written(text)),
+        word => match dialect::boolean(word).filter(|_| is_plain) {
+            Some(boolean) => Kind::Text(boolean.into()),
+            None => Kind::Text(dialect::written(text)),
+        },
     };
     called(tag.and_then(function), Node { line, kind })
 }
