@@ -11,7 +11,7 @@ export SAM_CLI_TELEMETRY := 0
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 FUNCTION ?= order-confirmation
 EVENT ?= order
-MINUTES ?= 1
+override MINUTES := $(or $(MINUTES),1)
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
 
@@ -141,6 +141,7 @@ stores: tools ## Hold every store to the contract, and write docs/stores.md
 	CLAIMANT_STORES=write cargo test -p claimant-tests --locked --test it contract:: -- --include-ignored
 
 model: ## Model-check the protocol, small worlds and the large one; WORLD=small, WORLD=large or WORLD=ablation for one part
+	$(if $(filter-out small large ablation,$(WORLD)),$(error WORLD is small, large or ablation))
 	cargo run --release --locked -p claimant-model -- $(WORLD)
 
 simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1; MUTANT=name for one
@@ -156,24 +157,23 @@ growth: ## Measure how cost grows with records, batches, keys, processes and gro
 	nice cargo build --release --locked -p claimant-growth -p order-confirmation
 	$(BUILT)/release/claimant-growth growth $(if $(QUICK),--quick)
 
-throughput: ## Hold the highest rate of the whole way, from a producer to a table, for MINUTES; from 10 on, write docs/growth.md
+throughput: whole-MINUTES whole-RATE ## Hold the highest rate of the whole way, from a producer to a table, for MINUTES; from 10 on, write docs/growth.md
 	nice cargo build --release --locked -p claimant-growth -p order-confirmation
 	$(BUILT)/release/claimant-growth throughput --seconds $$(($(MINUTES) * 60)) $(if $(RATE),--rate $(RATE))
 
-fuzz: tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
+fuzz: whole-MINUTES tools ## Give each fuzz target and property generated inputs for MINUTES (default 1), and say how many
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-core -p claimant-decode -p claimant-dynamodb -p claimant-events \
 		-p claimant-lambda -p claimant-redis -p claimant-sql --all-features --lib -- --nocapture fuzz::
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-s3 --test payloads -- --nocapture fuzz::
 	CLAIMANT_FUZZ_SECONDS=$$(($(MINUTES) * 60)) cargo test --locked -p claimant-tests --test it -- --include-ignored \
 		--nocapture agreement::
 
-storm: tools binaries ## Storm over the built functions for MINUTES: kills, stops, a line that fails; SEED=… for the same again
+storm: whole-MINUTES whole-SEED tools binaries ## Storm over the built functions for MINUTES: kills, stops, a line that fails; SEED=… for the same again
 	@scripts/tools ministack
 	$(BUILT)/debug/claimant-storm --seconds $$(( $(MINUTES) * 60 )) $(if $(SEED),--seed $(SEED))
 	.tools/ministack/bin/python scripts/storm-ministack $(BUILT)/debug $$(( $(MINUTES) * 30 )) $(SEED)
 
 mutants: ## Change each line of the core and the lock table, and want a test to fail: PART=core or PART=lock-table for one
-	@scripts/tools mutants
 	@scripts/mutants $(PART)
 
 package: ## What a release needs beside `make test`: docs without warnings, each feature alone, each package built, cargo-deny
@@ -198,6 +198,13 @@ clean: ## Remove what was built; the tools in .tools stay
 
 tools: ## Install the pinned tools into .tools, and the servers for tests
 	@scripts/tools
+
+simulate: whole-SEED whole-SEEDS whole-FROM
+
+# A number that is given: refused before tools are fetched and anything is built, which takes minutes.
+whole-%:
+	@[[ '$($*)' =~ ^([1-9][0-9]*$(if $(filter SEED FROM,$*),|0))?$$ ]] || \
+		{ echo 'error: $* is a whole number, from $(if $(filter SEED FROM,$*),0,1) on' >&2; exit 1; }
 
 binaries:
 	cargo build --locked --workspace --exclude claimant-bench --bins

@@ -28,14 +28,17 @@ impl Clone {
                 fs::copy(entry.path(), clone.path("scripts").join(entry.file_name())).unwrap();
             }
         }
-        for program in PROGRAMS.split(' ') {
-            let places = std::env::split_paths(&std::env::var_os("PATH").unwrap())
-                .map(|place| place.join(program))
-                .collect::<Vec<_>>();
-            let place = places.iter().find(|place| place.exists()).unwrap_or_else(|| panic!("there is no {program}"));
-            symlink(place, clone.path("bin").join(program)).unwrap();
-        }
+        PROGRAMS.split(' ').for_each(|program| clone.link(program));
         clone
+    }
+
+    /// Puts one of the machine's programs there.
+    fn link(&self, program: &str) {
+        let places = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|place| place.join(program))
+            .collect::<Vec<_>>();
+        let place = places.iter().find(|place| place.exists()).unwrap_or_else(|| panic!("there is no {program}"));
+        symlink(place, self.path("bin").join(program)).unwrap();
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -268,4 +271,106 @@ fn a_browser_that_was_unpacked_is_found_where_the_clone_is_now() {
     assert!(code == Some(0) && is_there(&browser), "{code:?} {said}");
     let starts = fs::read_to_string(&browser).unwrap();
     assert!(starts.contains(clone.path(".tools/chromium/root").to_str().unwrap()), "{starts}");
+}
+
+/// A clone with a commit, work that is not in it, and a stand-in for cargo-mutants: that says where it is started and finds nothing.
+fn with_work() -> Clone {
+    let clone = Clone::new();
+    ["git", "wc"].into_iter().for_each(|program| clone.link(program));
+    clone.stub("scripts/tools", "");
+    let finds = "for at; do if [ \"$last\" = --output ]; then break; fi; last=$at; done; mkdir -p \"$at/mutants.out\"";
+    clone.stub(
+        "bin/cargo",
+        &format!("pwd; {finds}; for list in missed caught unviable timeout; do : >\"$at/mutants.out/$list.txt\"; done"),
+    );
+    clone.file("README.md", "committed\n");
+    let git = |args: &[&str]| {
+        let person = ["-c", "user.name=A person", "-c", "user.email=person@example.com"];
+        let (code, said) = ended(&mut clone.command("bin/git", &[&person, args].concat()));
+        assert_eq!(code, Some(0), "{args:?}: {said}");
+    };
+    git(&["init", "--quiet", "--initial-branch", "main"]);
+    git(&["add", "README.md"]);
+    git(&["commit", "--quiet", "--message", "A commit"]);
+    clone.file("README.md", "work of the day\n");
+    clone
+}
+
+/// Asserts that the work is still there, and the branch.
+fn assert_untouched(clone: &Clone, after: &str) {
+    let (_, branch) = ended(&mut clone.command("bin/git", &["branch", "--show-current"]));
+    let work = fs::read_to_string(clone.path("README.md")).unwrap();
+    assert_eq!((&*branch, &*work), ("main\n", "work of the day\n"), "{after}");
+}
+
+#[test]
+fn mutants_removes_nothing_for_a_part_that_there_is_not() {
+    let clone = with_work();
+    clone.file("target/important", "");
+    clone.file("target/mutants/tree/what is left of one", "");
+    for parts in [&["tree"][..], &["typo"], &["../../target"], &["core", "tree"], &[""]] {
+        let (code, said) = ended(&mut clone.command("scripts/mutants", parts));
+        assert!(code == Some(1) && said.contains("there is no part"), "{parts:?}: {code:?} {said}");
+        assert_untouched(&clone, &format!("{parts:?}"));
+        let kept = ["target/important", "target/mutants/tree/what is left of one"];
+        assert!(kept.iter().all(|file| is_there(&clone.path(file))), "{parts:?}");
+        let made = fs::read_dir(clone.path("target/mutants")).unwrap().count();
+        assert_eq!(made, 1, "{parts:?}: nothing but the tree is there");
+    }
+}
+
+/// What is left of an old tree is none, and git would take the repository around it for it; and where `git worktree add` was killed, its
+/// lock stays.
+#[test]
+fn mutants_works_in_a_tree_of_its_own_whatever_is_left_of_an_old_one() {
+    let clone = with_work();
+    let tree = clone.path("target/mutants/tree");
+    let run = |left: &str| {
+        let (code, said) = ended(&mut clone.command("scripts/mutants", &["lock-table"]));
+        let is_in_it = said.lines().any(|line| Path::new(line).ends_with("target/mutants/tree"));
+        assert!(code == Some(0) && is_in_it && said.contains("lock-table: 0 survived"), "{left}: {code:?} {said}");
+        assert_eq!(fs::read_to_string(tree.join("README.md")).unwrap(), "committed\n", "{left}");
+        assert_untouched(&clone, left);
+    };
+    run("nothing");
+    fs::write(tree.join("README.md"), "a mutant").unwrap();
+    run("a tree with a mutant");
+    fs::remove_file(tree.join(".git")).unwrap();
+    run("a tree without its link");
+    let (code, said) = ended(&mut clone.command("bin/git", &["worktree", "lock", "target/mutants/tree"]));
+    assert_eq!(code, Some(0), "{said}");
+    fs::remove_dir_all(clone.path("target/mutants")).unwrap();
+    run("a lock");
+}
+
+/// That takes minutes.
+#[test]
+fn make_refuses_wrong_values_before_it_builds_for_them() {
+    let clone = Clone::new();
+    fs::copy(root().join("Makefile"), clone.path("Makefile")).unwrap();
+    ["make", "nice"].into_iter().for_each(|program| clone.link(program));
+    clone.stub("scripts/tools", "echo tools");
+    clone.stub("bin/cargo", "echo \"cargo $*\"");
+    let make = |args: &str| ended(&mut clone.command("bin/make", &args.split(' ').collect::<Vec<_>>()));
+    for (args, wanted) in [
+        ("model WORLD=typo", "WORLD is small, large or ablation"),
+        ("fuzz MINUTES=abc", "MINUTES is a whole number, from 1 on"),
+        ("storm MINUTES=0.5", "MINUTES is a whole number, from 1 on"),
+        ("storm SEED=x", "SEED is a whole number, from 0 on"),
+        ("throughput MINUTES=0", "MINUTES is a whole number, from 1 on"),
+        ("throughput RATE=-1", "RATE is a whole number, from 1 on"),
+        ("simulate SEED=x", "SEED is a whole number, from 0 on"),
+        ("simulate SEEDS=0", "SEEDS is a whole number, from 1 on"),
+        ("simulate FROM=08", "FROM is a whole number, from 0 on"),
+    ] {
+        let (code, said) = make(args);
+        let begins = said.lines().any(|line| line == "tools" || line.starts_with("cargo"));
+        assert!(code == Some(2) && said.contains(wanted) && !begins, "{args}: {code:?} {said}");
+    }
+    for args in
+        ["model WORLD=small", "fuzz", "fuzz MINUTES=", "fuzz MINUTES=10", "simulate SEED=0", "simulate SEEDS=5 FROM=0"]
+    {
+        let (code, said) = make(args);
+        assert!(code == Some(0) && said.contains("cargo "), "{args}: {code:?} {said}");
+    }
 }
