@@ -5,6 +5,7 @@
 use claimant_sim::draw::draw;
 use claimant_sim::run::run_recorded;
 use claimant_sim::world::Served;
+use claimant_simulated::dynamo::Dynamo;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -93,4 +94,30 @@ fn both_answer_alike() {
         }
     }
     assert!(requests > 500, "{requests} requests");
+}
+
+/// As a settlement without its guard does, once the record is gone. In a transaction, it is a reason to cancel that: the embedded one has
+/// an error of the whole request there, so it is asked for the update alone.
+#[test]
+fn both_refuse_to_set_what_comes_of_an_attribute_that_is_not_there() {
+    let (database, mut dynamo) = (database(), Dynamo::default());
+    for set in ["#not = #not - :one", "#there = :one, #not = :one + #not", "#there = :one, #not = #not"] {
+        let update = json!({
+            "TableName": "locks",
+            "Key": { "id": { "S": "a" } },
+            "UpdateExpression": format!("SET {set}"),
+            "ExpressionAttributeNames": { "#there": "there", "#not": "not" },
+            "ExpressionAttributeValues": { ":one": { "N": "1" } },
+        });
+        let (theirs, mine) = (ask(&database, "UpdateItem", &update), dynamo.call("UpdateItem", &update));
+        assert_eq!((mine.status, essence(&mine.body)), (400, json!({ "__type": "ValidationException" })), "{set}");
+        assert_eq!((theirs.0, essence(&theirs.1)), (mine.status, essence(&mine.body)), "{set}");
+
+        let transaction = json!({ "ClientRequestToken": set, "TransactItems": [{ "Update": update }] });
+        let answer = dynamo.call("TransactWriteItems", &transaction);
+        let reason = &answer.body["CancellationReasons"][0]["Code"];
+        assert_eq!((answer.status, reason), (400, &json!("ValidationError")), "{set}");
+        assert_eq!(answer.body["__type"].as_str().unwrap().rsplit('#').next(), Some("TransactionCanceledException"));
+    }
+    assert_eq!(dynamo.item("locks", "a"), None);
 }

@@ -26,8 +26,8 @@ pub(super) fn holds(condition: &str, item: &Item, placeholders: &Placeholders<'_
     Ok(holds)
 }
 
-/// The item after the update.
-pub(super) fn updated(expression: &str, item: &Item, placeholders: &Placeholders<'_>) -> Result<Item, Unknown> {
+/// The item after the update, if the item has every attribute that is set from.
+pub(super) fn updated(expression: &str, item: &Item, placeholders: &Placeholders<'_>) -> Result<Option<Item>, Unknown> {
     let mut reader = Reader::new(expression, item, placeholders);
     let mut next = item.clone();
     while let Some(word) = reader.next() {
@@ -35,7 +35,8 @@ pub(super) fn updated(expression: &str, item: &Item, placeholders: &Placeholders
             "SET" => loop {
                 let name = reader.name()?;
                 reader.expect("=")?;
-                next.insert(name, reader.sum()?);
+                let Some(value) = reader.sum()? else { return Ok(None) };
+                next.insert(name, value);
                 if !reader.take(",") {
                     break;
                 }
@@ -49,7 +50,7 @@ pub(super) fn updated(expression: &str, item: &Item, placeholders: &Placeholders
             _ => return Err(reader.unknown()),
         }
     }
-    Ok(next)
+    Ok(Some(next))
 }
 
 struct Reader<'a> {
@@ -159,18 +160,19 @@ impl<'a> Reader<'a> {
         Ok(self.item.get(&name).cloned())
     }
 
-    fn sum(&mut self) -> Result<Value, Unknown> {
-        let left = self.operand()?.ok_or_else(|| self.unknown())?;
+    /// A value to be set, if all that it comes of is there.
+    fn sum(&mut self) -> Result<Option<Value>, Unknown> {
+        let Some(left) = self.operand()? else { return Ok(None) };
         let sign = if self.take("+") {
             1
         } else if self.take("-") {
             -1
         } else {
-            return Ok(left);
+            return Ok(Some(left));
         };
-        let right = self.operand()?;
-        let sum = number(&left).zip(right.as_ref().and_then(number)).map(|(left, right)| left + sign * right);
-        sum.map(|sum| json!({ "N": sum.to_string() })).ok_or_else(|| self.unknown())
+        let Some(right) = self.operand()? else { return Ok(None) };
+        let sum = number(&left).zip(number(&right)).map(|(left, right)| left + sign * right);
+        sum.map(|sum| Some(json!({ "N": sum.to_string() }))).ok_or_else(|| self.unknown())
     }
 }
 
@@ -226,7 +228,7 @@ mod tests {
             assert_eq!(holds(condition, &item, &placeholders).unwrap(), wanted, "{condition}");
         }
         let update = "SET #a = #a + :one, #none = if_not_exists(#none, :ten) - :one REMOVE #b";
-        let next = updated(update, &item, &placeholders).unwrap();
+        let next = updated(update, &item, &placeholders).unwrap().unwrap();
         assert_eq!(next, Item::from([("a".to_owned(), json!({ "N": "3" })), ("none".to_owned(), json!({ "N": "9" }))]));
         assert!(holds("size(#a) < :one", &item, &placeholders).is_err());
     }

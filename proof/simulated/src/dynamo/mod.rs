@@ -4,6 +4,7 @@
 
 mod admission;
 mod expression;
+mod refused;
 mod statement;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 pub use self::admission::{Access, Admission, Throttle, error};
 use self::admission::{Unlimited, throttled};
 use self::expression::{Item, Placeholders, Unknown};
+use self::refused::Refused;
 use self::statement::Statement;
 
 /// A change of one item.
@@ -47,8 +49,8 @@ pub struct Dynamo {
     tokens: BTreeMap<String, Value>,
 }
 
-/// A write that is ready: the new item, or the old one that stands in its way.
-type Checked = Result<Change, Option<Item>>;
+/// A write that is ready, or why it is not made.
+type Checked = Result<Change, Refused>;
 
 impl Dynamo {
     /// Carries out one request.
@@ -168,12 +170,13 @@ impl Dynamo {
         let before = self.item(table, id);
         let item = before.cloned().unwrap_or_default();
         if !may_write(request, &item)? {
-            return Ok(Err(before.cloned()));
+            return Ok(Err(Refused::Condition(before.cloned())));
         }
-        let mut after = match request["UpdateExpression"].as_str() {
+        let after = match request["UpdateExpression"].as_str() {
             Some(update) => expression::updated(update, &item, &placeholders(request))?,
-            None => item,
+            None => Some(item),
         };
+        let Some(mut after) = after else { return Ok(Err(Refused::Absent)) };
         after.insert("id".to_owned(), json!({ "S": id }));
         let change = Change { table: table.to_owned(), id: id.to_owned(), before: before.cloned(), after: Some(after) };
         Ok(Ok(change))
@@ -184,7 +187,7 @@ impl Dynamo {
         let (table, id) = (text(&request["TableName"]).to_owned(), text(&request["Item"]["id"]["S"]).to_owned());
         let before = self.item(&table, &id).cloned();
         if !may_write(request, before.as_ref().unwrap_or(&Item::new()))? {
-            return Ok(Err(before));
+            return Ok(Err(Refused::Condition(before)));
         }
         let after = request["Item"].as_object().map(|item| item.clone().into_iter().collect());
         Ok(Ok(Change { table, id, before, after }))
@@ -205,13 +208,7 @@ impl Dynamo {
                 }
                 Answer { changes: vec![change], ..ok(body) }
             }
-            Err(seen) => {
-                let mut body = error("ConditionalCheckFailedException", "The conditional request failed");
-                if let Some(item) = seen {
-                    body["Item"] = json!(item);
-                }
-                Answer { status: 400, body, changes: Vec::new() }
-            }
+            Err(refused) => Answer { status: 400, body: refused.exception(), changes: Vec::new() },
         }
     }
 
@@ -273,14 +270,9 @@ impl Dynamo {
                     changes.push(change);
                     reasons.push(json!({ "Code": "None" }));
                 }
-                Err(seen) => {
+                Err(why) => {
                     refused = true;
-                    let mut reason =
-                        json!({ "Code": "ConditionalCheckFailed", "Message": "The conditional request failed" });
-                    if let Some(item) = seen {
-                        reason["Item"] = json!(item);
-                    }
-                    reasons.push(reason);
+                    reasons.push(why.reason());
                 }
             }
         }
