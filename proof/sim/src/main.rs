@@ -9,7 +9,8 @@ use claimant_sim::draw::draw;
 use claimant_sim::judge::{Failure, Summary, Verdict, judge, judge_many, seen_by, smallest};
 use claimant_sim::mutant::Mutant;
 use claimant_sim::scenario::Scenario;
-use clap::{ArgGroup, Parser, ValueEnum as _};
+use clap::error::ErrorKind;
+use clap::{ArgGroup, CommandFactory as _, Parser, ValueEnum as _};
 
 /// From so many seeds on, each fault must have occurred.
 const ALL_FAULTS_SEEDS: u64 = 10_000;
@@ -31,10 +32,10 @@ struct Args {
     #[arg(long)]
     scenario: Option<PathBuf>,
     /// How many seeds to run [default: 10000, or 600 for each bug of --mutants]
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["seed", "scenario"], value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// The first seed
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, conflicts_with_all = ["seed", "scenario"], default_value_t = 0)]
     from: u64,
     /// Run with this bug in the runtime, with --seed, --scenario or --mutants
     #[arg(long, requires = "with_it")]
@@ -46,6 +47,11 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    let seeds = args.seeds.unwrap_or(if args.mutants { MUTANT_SEEDS } else { ALL_FAULTS_SEEDS });
+    if args.from.checked_add(seeds).is_none() {
+        let why = format!("from {} on, there are not {seeds} seeds", args.from);
+        Args::command().error(ErrorKind::ValueValidation, why).exit();
+    }
     let good = match (&args.seed, &args.scenario) {
         (Some(seed), _) => show(&draw(*seed), args.mutant),
         (None, Some(path)) => match read(path) {
@@ -55,8 +61,8 @@ fn main() -> ExitCode {
                 false
             }
         },
-        _ if args.mutants => mutants(args.mutant, args.from, args.seeds.unwrap_or(MUTANT_SEEDS)),
-        _ => many(args.from, args.seeds.unwrap_or(ALL_FAULTS_SEEDS)),
+        _ if args.mutants => mutants(args.mutant, args.from, seeds),
+        _ => many(args.from, seeds),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

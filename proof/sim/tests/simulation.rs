@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 
 use claimant_sim::coverage::Occurrence;
@@ -112,6 +113,22 @@ fn each_kind_of_fault_changes_a_run() {
 #[ignore = "takes a minute: make test"]
 fn no_rule_breaks_in_thousands_of_seeds_and_every_fault_occurs() {
     assert_eq!(check(0, SEEDS), [], "faults that did not occur");
+}
+
+/// Where nothing would be run, or not what is asked for.
+#[test]
+fn the_program_refuses_seeds_that_there_are_not() {
+    for (args, wanted) in [
+        (&["--seeds", "0"][..], "'--seeds <SEEDS>'"),
+        (&["--from", "18446744073709551615", "--seeds", "3"], "from 18446744073709551615 on, there are not 3 seeds"),
+        (&["--from", "18446744073709551615", "--mutants"], "there are not 600 seeds"),
+        (&["--seed", "3", "--seeds", "5"], "cannot be used with"),
+        (&["--scenario", "file", "--from", "5"], "cannot be used with"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_simulate")).args(args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(wanted), "{args:?}: {said}");
+    }
 }
 
 /// In another thread and in another order: nothing of one run is left for the next, in the SDK neither.
