@@ -17,6 +17,18 @@ pub fn markdown<C: IntoIterator<Item = String>>(
     head.into_iter().chain(rows.into_iter().map(row)).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns by what a measurement divides its rates: by its only argument, if there is one.
+///
+/// # Errors
+/// When that is no whole number from 1 to `most`, by which something becomes 0: a sentence that names it.
+pub fn divisor(argument: Option<String>, most: u32) -> Result<Option<u32>, String> {
+    let read = |text: String| match text.parse() {
+        Ok(by) if (1..=most).contains(&by) => Ok(by),
+        _ => Err(format!("{text:?}: rates are divided by a whole number from 1 to {most}")),
+    };
+    argument.map(read).transpose()
+}
+
 /// Writes parts into a chapter, whose path begins at the top of the repository: each between its two markers, and all or none.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ mod store;
 mod table;
 mod world;
 
-pub use book::{markdown, write_into};
+pub use book::{divisor, markdown, write_into};
 pub use clock::VirtualClock;
 pub use plot::plot;
 pub use seen::{Sample, Seen};

@@ -5,16 +5,19 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use claimant_outage::{Means, Seen, Setting, plot, table, write_into};
+use claimant_outage::{Means, Seen, Setting, divisor, plot, table, write_into};
 
 /// The chapter, and what is around its table.
 const CHAPTER: &str = "docs/breaker.md";
 const TABLE: [&str; 2] = ["<!-- by make outage -->\n\n", "\n\n<!-- to here -->"];
 
+/// By more, there is no invocation.
+const DIVISOR_MAX: u32 = 100;
+
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
-    let by = std::env::args().nth(1).map(|by| by.parse()).transpose()?;
+    let by = divisor(std::env::args().nth(1), DIVISOR_MAX)?;
     let setting = Setting::whole().divided(by.unwrap_or(1));
     let runs = all(&setting)?;
     let table = table(&setting, &runs);

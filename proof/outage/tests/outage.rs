@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_outage::{Means, Seen, Setting};
+use claimant_outage::{Means, Seen, Setting, divisor};
 
 fn run(means: Means) -> (Setting, Seen) {
     let setting = Setting::whole().divided(50);
@@ -10,6 +10,15 @@ fn run(means: Means) -> (Setting, Seen) {
     assert_eq!((seen.lost(), seen.doubled()), (0, 0), "{means:?}");
     assert!(seen.in_flight_most() <= setting.in_flight_max);
     (setting, seen)
+}
+
+#[test]
+fn rates_are_divided_by_what_leaves_some() {
+    let divided_by = |text: &str| divisor(Some(text.to_owned()), 100);
+    assert_eq!((divisor(None, 100), divided_by("1"), divided_by("100")), (Ok(None), Ok(Some(1)), Ok(Some(100))));
+    for text in ["0", "101", "abc", "", "-1", "1.5"] {
+        assert_eq!(divided_by(text), Err(format!("{text:?}: rates are divided by a whole number from 1 to 100")));
+    }
 }
 
 #[test]

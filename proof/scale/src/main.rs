@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use claimant_outage::write_into;
+use claimant_outage::{divisor, write_into};
 use claimant_scale::{Case, Seen, cases, minutes, run, staying, table};
 
 /// The chapter, and what is around its tables.
@@ -16,11 +16,14 @@ const MINUTES: [&str; 2] = ["<!-- by make scale, minutes -->\n\n", "\n\n<!-- to 
 /// Where the runs' randomness comes from.
 const SEED: u64 = 7;
 
+/// By more, the smallest partitions take nothing.
+const DIVISOR_MAX: u32 = 10;
+
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
-    let by: Option<u64> = std::env::args().nth(1).map(|by| by.parse()).transpose()?;
-    let all: Vec<_> = [staying()].into_iter().chain(cases()).map(|case| case.divided(by.unwrap_or(1))).collect();
+    let by = divisor(std::env::args().nth(1), DIVISOR_MAX)?;
+    let all: Vec<_> = [staying()].into_iter().chain(cases()).map(|case| case.divided(by.unwrap_or(1).into())).collect();
     let mut runs = all_of(all)?;
     let (case, seen) = runs.remove(0);
     let (table, minutes) = (table(&runs), minutes(&case, &seen, 10));
