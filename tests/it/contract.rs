@@ -55,7 +55,12 @@ const POSTGRES: About = About {
     failover: "nothing with a synchronous standby, in RDS Multi-AZ or in Aurora; else the last writes before it",
 };
 
-const MYSQL: About = About { name: "MySQL (measured on MariaDB)", ..POSTGRES };
+const MYSQL: About = About {
+    name: "MySQL (measured on MariaDB)",
+    failover: "nothing in RDS Multi-AZ and Aurora; with semi-synchronous replication (`AFTER_SYNC`) what was written since it fell back, which it does \
+               after 10 s by default; else the last writes before it",
+    ..POSTGRES
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_keeps_the_contract() {

@@ -46,8 +46,8 @@
 //!
 //! # What the server needs
 //!
-//! Redis 4 or newer (6.2.7, if `min-replicas-to-write` is to count), or Valkey. `maxmemory-policy noeviction`: when its memory is full, no new key is claimed, and
-//! claims that are under way are still renewed and settled, in memory beyond `maxmemory`. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `HGET`, `HSET`, `HDEL`
+//! Redis 4 or newer (6.2.7, if `min-replicas-to-write` is to count), or Valkey. `maxmemory-policy noeviction`: when its memory is full, no new key is claimed; failed
+//! and abandoned keys are, and all claims are renewed and settled, in memory beyond `maxmemory`, so leave the host room for that. The user needs `EVALSHA`, `EVAL`, `HGETALL`, `HGET`, `HSET`, `HDEL`
 //! and `PEXPIRE` on the keys `claimant:*` (or the [prefix](RedisStore::prefix) chosen), and `INFO`, if the policy is to be checked; in a database other than 0 also `SELECT`; an operator's also `SCAN` and `DBSIZE`. Each script touches one key,
 //! so a cluster may place keys anywhere: [`RedisStore::open_cluster`]. There the user also needs `CLUSTER|SLOTS` (before Redis 7
 //! `CLUSTER`), `PING`, and `ASKING`, for keys whose slot is being moved to another node.

@@ -165,6 +165,7 @@ impl SqlError {
             | sqlx::Error::ColumnIndexOutOfBounds { .. }
             | sqlx::Error::Decode(_) => (Misconfigured, table.migrate()),
             sqlx::Error::Encode(_) => (TooLarge, "a value is too large to be sent".to_owned()),
+            sqlx::Error::Protocol(text) if is_no_method(text) => (Misconfigured, NO_METHOD.to_owned()),
             // The protocol is out of step after a broken connection; a new connection is not.
             sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed | sqlx::Error::BeginFailed => {
                 (Unreachable, "the connection was out of step with the server".to_owned())
@@ -209,13 +210,27 @@ impl SqlError {
 const NO_CONNECTION: &str = "no connection to the database in time: is the server up, are host and port right, may the \
     function reach it, and has the pool a connection for each message that is worked on at once?";
 
-/// As what is between does whose own server is down, in a failover: before the login, sqlx knows no other cause of these.
+/// As what is between does whose own server is down, in a failover.
 const CLOSED: &str = "what answers at host and port closed the connection before the login, or is no such database: is it a load balancer \
     or a proxy whose server is down?";
 
+const NO_METHOD: &str = "the user's way to authenticate is none that the driver has: give the user a password of scram-sha-256 (PostgreSQL), \
+    mysql_native_password or caching_sha2_password";
+
+/// As sqlx says it.
+fn is_no_method(text: &str) -> bool {
+    let begins = [
+        "unsupported authentication method",
+        "unsupported SASL",
+        "unknown authentication plugin",
+        "mysql_cleartext_plugin",
+    ];
+    begins.iter().any(|begin| text.starts_with(begin))
+}
+
 fn is_closed(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Protocol(text) => text.starts_with("unexpected response from SSLRequest"),
         sqlx::Error::Io(error) => {
             matches!(error.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset)
         }
@@ -238,6 +253,15 @@ impl From<SqlError> for StoreError {
 #[cfg(all(test, feature = "mysql"))]
 mod tests {
     use super::*;
+
+    /// As sqlx says it of a user of MariaDB with ed25519.
+    #[test]
+    fn a_way_to_authenticate_that_the_driver_lacks_is_no_lost_connection() {
+        let error = sqlx::Error::Protocol("unknown authentication plugin: client_ed25519 (auth.rs:36)".to_owned());
+        let error = SqlError::of_connecting::<sqlx::MySql>(&error);
+        assert_eq!(error.kind, StoreErrorKind::Misconfigured);
+        assert!(error.text.contains("mysql_native_password"), "{}", error.text);
+    }
 
     /// As sqlx says it of a password for which it would have to encrypt by RSA.
     #[test]
