@@ -28,9 +28,11 @@ struct Order {
 async fn pack(order: Order, mut tx: TransactionGuard<PgTransaction>, _: Context) -> Result<(), HandlerError> {
     let insert = sqlx::query("INSERT INTO claimant_example_parcels (order_id, pieces) VALUES ($1, $2)");
     insert.bind(&order.order_id).bind(order.pieces).execute(&mut *tx).await?;
+    // Made here: a key that does not fit fails this message, and not the program that sends all.
+    let key = Key::new(format!("label/{}", order.order_id))?;
     let label = sqlx::query("INSERT INTO claimant_example_outbox (key, body) VALUES ($1, $2)");
     let body = json!({ "order_id": order.order_id }).to_string();
-    label.bind(format!("label/{}", order.order_id)).bind(body).execute(&mut *tx).await?;
+    label.bind(key.as_str()).bind(body).execute(&mut *tx).await?;
     if order.pieces > 100 {
         // Neither a parcel nor a label: both rows are rolled back.
         return Err(HandlerError::retry("not enough in stock"));
@@ -38,7 +40,7 @@ async fn pack(order: Order, mut tx: TransactionGuard<PgTransaction>, _: Context)
     Ok(())
 }
 
-/// Sends what is in the outbox, oldest first, and returns how many messages it sent.
+/// Sends what is in the outbox, oldest first, a hundred messages at most, and returns how many it sent.
 async fn send_outbox(pool: &PgPool, producer: &Producer) -> Result<usize, Box<dyn Error>> {
     let rows = sqlx::query_as("SELECT id, key, body FROM claimant_example_outbox ORDER BY id LIMIT 100");
     let rows: Vec<(i64, String, String)> = rows.fetch_all(pool).await?;
@@ -134,5 +136,24 @@ mod tests {
         assert_eq!(send_outbox(pool, &producer).await.unwrap(), 1);
         assert_eq!(sqs.depth("labels.fifo").unwrap().visible, labels);
         assert_eq!(send_outbox(pool, &producer).await.unwrap(), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "needs PostgreSQL"]
+    async fn a_key_that_does_not_fit_fails_its_message_and_not_the_outbox() {
+        let server = Postgres::start();
+        let store = PostgresStore::connect(&server.url(), 10).await.unwrap();
+        make_tables(&store).await.unwrap();
+        let ((_sqs, producer), pool) = (labels().await.unwrap(), store.pool());
+        let engine = Engine::with_defaults(consumer(store.clone())).unwrap();
+        // As a key of its own it fits; after `label/` it does not.
+        let long = "7".repeat(claimant::limits::KEY_MAX_BYTES - 1);
+        let order = |id: &str| json!({ "order_id": id, "pieces": 2 }).to_string();
+        let fits = crate::support::new_order_id();
+        crate::support::deliver(&engine, &[("m-1", &order(&long)), ("m-2", &order(&fits))]).await.unwrap();
+        let parcels: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM claimant_example_parcels").fetch_one(pool).await.unwrap();
+        assert_eq!(parcels, 1);
+        assert_eq!(send_outbox(pool, &producer).await.unwrap(), 1);
     }
 }

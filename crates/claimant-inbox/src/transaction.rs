@@ -42,7 +42,8 @@ use crate::link::{Statement, end_of};
 /// connection returns to the [pool](crate::Inbox::pool_options). What it prepares by `PREPARE`, or loads by `LOAD`, stays: it should do neither.
 ///
 /// The worker commits it when the handler returns `Ok`, and rolls it back otherwise. Statements that would end it, such as `COMMIT` and
-/// `ROLLBACK`, are refused with [`sqlx::Error::InvalidArgument`] before they are sent, and so are several in one text.
+/// `ROLLBACK`, are refused with [`sqlx::Error::InvalidArgument`] before they are sent; so are several in one text, and a `;` inside a text
+/// that is not sent by `sqlx::query`, as in `DO $$…$$`.
 #[derive(Debug)]
 pub struct Transaction(PgTransaction<'static>);
 

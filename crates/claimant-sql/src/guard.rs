@@ -54,7 +54,8 @@ pub(crate) const POSTGRES: Rules = Rules {
     further: lasting_setting,
 };
 
-/// An inbox's handlers may send savepoints, and what they leave in the session is cleared when its connection returns.
+/// An inbox's handlers may send savepoints, and set what a session keeps: that is cleared when its connection returns, beside what they prepare
+/// or load, which they should not.
 #[cfg(feature = "postgres")]
 pub(crate) const INBOX: Rules = Rules {
     words: &["ABORT", "BEGIN", "COMMIT", "END", "START"],
