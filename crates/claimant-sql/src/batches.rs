@@ -9,6 +9,7 @@ use claimant_core::protocol::{self, Renewal, SettleDecision, Settlement};
 use claimant_core::{BatchTransactional, BoxFuture, Budget, Call, Claim, Failure, Renewed, Settled, StoreError};
 use sqlx::{PgPool, Postgres};
 
+use crate::beside;
 use crate::dialect::Dialect;
 use crate::error::SqlError;
 use crate::postgres::PostgresStore;
@@ -16,7 +17,7 @@ use crate::record::{Seen, key};
 use crate::rounds::{self, ROUNDS_MAX, wait};
 use crate::session::Session;
 use crate::transaction::{Remains, SqlTransaction};
-use crate::transactions::{end_statement, incomplete, refused};
+use crate::transactions::{incomplete, refused};
 
 /// What becomes of the others when one claim of a call was lost.
 const NEIGHBOUR_LOST: &str = "the transaction was rolled back, since the claim of another of its items was lost";
@@ -74,8 +75,8 @@ async fn begin(pool: &PgPool, lasts: Duration, mut budget: Budget<'_>) -> Result
 async fn begin_once(pool: &PgPool, lasts: Duration, budget: Budget<'_>) -> Result<SqlTransaction<Postgres>, SqlError> {
     let mut session = Session::open(pool, budget).await?;
     session.begin("").await?;
-    let (connection, number) = session.hand_over(lasts).await?;
-    Ok(SqlTransaction::of_many(connection, number))
+    let (connection, at) = session.hand_over(lasts).await?;
+    Ok(SqlTransaction::of_many(connection, at))
 }
 
 /// Resumes the session of a transaction that its handler returned; `None` where a statement of it was cut off.
@@ -85,8 +86,10 @@ async fn resume<'a>(
     budget: Budget<'a>,
 ) -> Option<Session<'a, Postgres>> {
     let Remains { connection, cut_off, .. } = transaction.into_remains();
-    if let Some(number) = cut_off {
-        end_statement::<Postgres>(pool, number, budget).await;
+    if let Some(at) = cut_off {
+        let beside = beside::open(pool);
+        let _ = beside::end(&beside, at, budget).await;
+        beside::close(beside);
     }
     connection.map(|connection| Session::resume(connection, budget))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 
-use crate::dialect::Dialect;
+use crate::dialect::{AtServer, Dialect};
 use crate::error::SqlError;
 use crate::session::Session;
 
@@ -21,10 +21,13 @@ impl<D: Dialect> Session<'_, D> {
     }
 
     /// Hands the transaction over to the handler, with the server's own lock timeout; the server ends it if it is idle for
-    /// as long as a lease. Returns the connection, and its number at the server.
-    pub(crate) async fn hand_over(mut self, lease: Duration) -> Result<(Option<PoolConnection<D>>, i64), SqlError> {
-        let number = D::hand_over(&mut self, lease).await?;
-        Ok((self.connection.take(), number))
+    /// as long as a lease. Returns the connection, and what the transaction is to the server.
+    pub(crate) async fn hand_over(
+        mut self,
+        lease: Duration,
+    ) -> Result<(Option<PoolConnection<D>>, AtServer), SqlError> {
+        let at = D::hand_over(&mut self, lease).await?;
+        Ok((self.connection.take(), at))
     }
 
     /// Commits; on an error the connection is closed when this is dropped.

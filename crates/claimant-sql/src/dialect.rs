@@ -7,6 +7,15 @@ use crate::session::Session;
 use claimant_core::protocol::{Renewal, Settlement};
 use claimant_core::{Claim, Filter, Record, RecordId, Timestamp};
 
+/// A transaction as the server knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AtServer {
+    /// The number of its connection.
+    pub(crate) connection: i64,
+    /// Its own, where numbers of connections are used again; 0 elsewhere.
+    pub(crate) transaction: i64,
+}
+
 /// What differs between databases. Each statement is one step: it applies as a whole or not at all.
 pub(crate) trait Dialect: ErrorCodes {
     /// Inserts those records whose ids have none, and returns the records that then exist, as far as the statement saw them.
@@ -50,14 +59,15 @@ pub(crate) trait Dialect: ErrorCodes {
     const ROLLBACK: &'static str;
 
     /// Hands the open transaction over to a handler: it waits for locks as the server's settings say, and is ended by the server
-    /// when it is idle for as long as a lease lasts. Returns the connection's number at the server.
+    /// when it is idle for as long as a lease lasts. Returns what it is to the server.
     fn hand_over(
         session: &mut Session<'_, Self>,
         lease: std::time::Duration,
-    ) -> impl Future<Output = Result<i64, SqlError>> + Send;
+    ) -> impl Future<Output = Result<AtServer, SqlError>> + Send;
 
-    /// Returns the statement that ends the transaction of the connection with this number, whose client is gone, or has kept it.
-    fn kill(connection: i64) -> String;
+    /// Returns the statement that ends this transaction and its connection, whose client is gone, or has kept it; of another transaction
+    /// it ends nothing.
+    fn kill(at: AtServer) -> String;
 
     /// Sends one of these.
     fn control(

@@ -11,6 +11,7 @@
 //! | `transactions` | claims that carry a transaction: from the claim to the commit |
 //! | `batches` | one transaction for many claims, in PostgreSQL |
 //! | `transaction`, `guard` | the transaction as its handler sees it, and the statements that it refuses |
+//! | `beside` | a connection beside the pool's, to end a transaction at the server |
 //! | `record` | records as rows |
 //! | `session`, `control` | a connection for one call, within the time of the call; its transaction |
 //! | `settings` | [`Settings`]: read from the environment; [`CONNECTIONS_DEFAULT`] |
@@ -27,6 +28,8 @@
 
 #[cfg(feature = "postgres")]
 mod batches;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod beside;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod control;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -10,6 +10,7 @@ use sqlx::error::BoxDynError;
 use sqlx::pool::PoolConnection;
 use sqlx::{Database, Describe, Either, Error, Execute, Executor, SqlStr};
 
+use crate::dialect::AtServer;
 use crate::guard;
 use crate::rounds::Grant;
 
@@ -29,8 +30,8 @@ pub struct SqlTransaction<D: Database> {
     connection: Option<PoolConnection<D>>,
     /// Whether a statement is in flight, or was dropped before its answer came; or the handler has kept the connection.
     cut_off: bool,
-    /// The connection's number at the server.
-    number: i64,
+    /// What it is to the server; `None` once it is over.
+    at: Option<AtServer>,
     /// The claim that is written in it; `None` where it is one for many.
     grant: Option<Box<Grant>>,
     /// Whether its commit was sent and had no answer.
@@ -41,36 +42,36 @@ pub struct SqlTransaction<D: Database> {
 pub(crate) struct Remains<D: Database> {
     /// Its connection, if no statement is in flight on it.
     pub(crate) connection: Option<PoolConnection<D>>,
-    /// The number of a connection that was cut off, or kept: its statement may still run at the server, or its transaction still be open.
-    pub(crate) cut_off: Option<i64>,
+    /// What was cut off, or kept: its statement may still run at the server, or the transaction still be open.
+    pub(crate) cut_off: Option<AtServer>,
     pub(crate) grant: Option<Box<Grant>>,
     /// Whether its commit was sent and had no answer.
     pub(crate) in_doubt: bool,
 }
 
 impl<D: Database> SqlTransaction<D> {
-    pub(crate) fn new(connection: Option<PoolConnection<D>>, number: i64, grant: Box<Grant>) -> Self {
-        Self { connection, cut_off: false, number, grant: Some(grant), in_doubt: false }
+    pub(crate) fn new(connection: Option<PoolConnection<D>>, at: AtServer, grant: Box<Grant>) -> Self {
+        Self { connection, cut_off: false, at: Some(at), grant: Some(grant), in_doubt: false }
     }
 
     /// Returns a transaction in which no claim is written.
     #[cfg(feature = "postgres")]
-    pub(crate) fn of_many(connection: Option<PoolConnection<D>>, number: i64) -> Self {
-        Self { connection, cut_off: false, number, grant: None, in_doubt: false }
+    pub(crate) fn of_many(connection: Option<PoolConnection<D>>, at: AtServer) -> Self {
+        Self { connection, cut_off: false, at: Some(at), grant: None, in_doubt: false }
     }
 
     /// Returns what is left of a transaction that its handler has kept: the connection is the handler's.
-    pub(crate) fn kept(number: i64, grant: Box<Grant>) -> Self {
-        Self { connection: None, cut_off: true, number, grant: Some(grant), in_doubt: false }
+    pub(crate) fn kept(at: AtServer, grant: Box<Grant>) -> Self {
+        Self { connection: None, cut_off: true, at: Some(at), grant: Some(grant), in_doubt: false }
     }
 
     /// Returns a transaction that is over, for what is still to be written about its claim.
     pub(crate) fn over(grant: Box<Grant>, in_doubt: bool) -> Self {
-        Self { connection: None, cut_off: false, number: 0, grant: Some(grant), in_doubt }
+        Self { connection: None, cut_off: false, at: None, grant: Some(grant), in_doubt }
     }
 
     pub(crate) fn into_remains(mut self) -> Remains<D> {
-        let cut_off = self.cut_off.then_some(self.number);
+        let cut_off = self.at.filter(|_| self.cut_off);
         let connection = if self.cut_off { None } else { self.connection.take() };
         Remains { connection, cut_off, grant: self.grant.clone(), in_doubt: self.in_doubt }
     }

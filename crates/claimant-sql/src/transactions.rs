@@ -7,6 +7,7 @@ use claimant_core::protocol::{self, ClaimRequest, Ending, Refusal, SettleDecisio
 use claimant_core::{AnyTransaction, Budget, Claim, ClaimAnswer, Failure, Record, Settled, StoreError, StoreErrorKind};
 use sqlx::Pool;
 
+use crate::beside;
 use crate::dialect::Dialect;
 use crate::error::{RECORDS, SqlError};
 use crate::record::key;
@@ -44,10 +45,10 @@ async fn claim_once<D: Dialect>(
     session.begin(D::LOCK_TABLE).await?;
     match rounds::claim_on(&mut session, request).await {
         Ok(Claimed::Granted(grant)) => {
-            let (connection, number) = session.hand_over(request.lease_until.since(request.now)).await?;
+            let (connection, at) = session.hand_over(request.lease_until.since(request.now)).await?;
             let mut claim = protocol::claim_of(request.id.clone(), &grant.now, grant.interruptions);
-            let kept = SqlTransaction::<D>::kept(number, grant.clone());
-            let transaction = SqlTransaction::new(connection, number, grant);
+            let kept = SqlTransaction::<D>::kept(at, grant.clone());
+            let transaction = SqlTransaction::new(connection, at, grant);
             claim.transaction = Some(AnyTransaction::with_remains(transaction, kept));
             Ok(ClaimAnswer::Granted(claim))
         }
@@ -69,13 +70,41 @@ pub(crate) async fn settle<D: Dialect>(
     let Some(transaction) = claim.transaction.take().and_then(AnyTransaction::unpack::<SqlTransaction<D>>) else {
         return Settled::Lost;
     };
-    let Remains { connection, cut_off, grant, in_doubt } = transaction.into_remains();
+    let remains = transaction.into_remains();
+    let (Some(at), Some(grant)) = (remains.cut_off, remains.grant.clone()) else {
+        return settle_over(pool, claim, remains, settlement, budget).await;
+    };
+    // All connections of the pool can be in use, by handlers that keep theirs.
+    let beside = beside::open(pool);
+    let settled = match beside::end(&beside, at, budget).await {
+        Err(error) if !matches!(settlement.ending, Ending::Released | Ending::SetAside { .. }) => {
+            error.unsettled(claim)
+        }
+        _ => settle_over(&beside, claim, remains, settlement, budget).await,
+    };
+    beside::close(beside);
+    match settled {
+        // The next try ends it once more, which does nothing where it is over, and has a connection beside the pool as well.
+        Settled::Unknown { claim: Some(claim), error } => {
+            let transaction = Some(AnyTransaction::new(SqlTransaction::<D>::kept(at, grant)));
+            Settled::Unknown { claim: Some(Claim { transaction, ..claim }), error }
+        }
+        settled => settled,
+    }
+}
+
+/// Settles a claim whose transaction no handler has any more.
+async fn settle_over<D: Dialect>(
+    pool: &Pool<D>,
+    claim: Claim,
+    remains: Remains<D>,
+    settlement: &Settlement,
+    budget: Budget<'_>,
+) -> Settled {
+    let Remains { connection, grant, in_doubt, .. } = remains;
     // One for many claims is none of this one's.
     let Some(grant) = grant else { return Settled::Lost };
     let mut session = connection.map(|connection| Session::resume(connection, budget));
-    if let Some(number) = cut_off {
-        end_statement(pool, number, budget).await;
-    }
     if let (Ending::Completed { .. }, true) = (&settlement.ending, in_doubt) {
         let error = SqlError::in_doubt();
         return resolve_commit(pool, claim, grant, settlement, error, budget).await;
@@ -89,14 +118,6 @@ pub(crate) async fn settle<D: Dialect>(
     match settlement.ending {
         Ending::Released | Ending::SetAside { .. } => Settled::Done,
         _ => record_failure(pool, claim, grant, settlement, session, budget).await,
-    }
-}
-
-/// Ends the statement that was cut off on this connection, or the transaction that a handler has kept: what it has locked would be locked
-/// until it ends by itself.
-pub(crate) async fn end_statement<D: Dialect>(pool: &Pool<D>, number: i64, budget: Budget<'_>) {
-    if let Ok(mut other) = Session::open(pool, budget).await {
-        let _ = D::control(&mut other, "ending a statement", D::kill(number)).await;
     }
 }
 

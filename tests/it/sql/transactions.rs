@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use claimant_core::limits::MARGIN_DEFAULT_MS;
 use claimant_core::{
-    Call, ClaimAnswer, Consumer, Context, Engine, HandlerError, InvocationTime, Key, Meter, NoQueue, RecordId, Settled,
-    Status, Store, TransactionGuard, Transactional,
+    Call, ClaimAnswer, Consumer, Context, Engine, HandlerError, InvocationTime, Key, Meter, NoQueue, Record, RecordId,
+    Settled, Status, Store, TransactionGuard, Transactional,
 };
 use claimant_sql::{MySqlTransactions, PostgresTransactions, SqlTransaction};
 use claimant_testkit::faulty::{Call as Faulty, Fault};
@@ -162,9 +162,13 @@ impl World {
     }
 
     async fn status(&self, key: &str) -> Option<Status> {
+        self.record(key).await.map(|record| record.status)
+    }
+
+    async fn record(&self, key: &str) -> Option<Record> {
         let id = RecordId::new(self.engine.name(), &Key::new(key).unwrap());
         let call = Call { within: LONG, meter: &Meter::default() };
-        self.store.get(&id, call).await.unwrap().map(|record| record.status)
+        self.store.get(&id, call).await.unwrap()
     }
 }
 
@@ -209,6 +213,28 @@ async fn effects_are_there_exactly_when_the_key_is_completed() {
         }
         drop(world);
         store.all_returned().await;
+    }
+}
+
+/// The handler has the pool's only connection: what ends its transaction, and records that it failed, waits for none.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_transaction_that_is_kept_with_the_last_connection_is_ended_beside_the_pool() {
+    for database in Database::both().await {
+        let name = database.name();
+        drop(database.store(1).await);
+        table(&database).await;
+        let mut keeping = Vec::new();
+        for attempts in [1, 2] {
+            let world = World::on(&database.store_at(&database.url(), 1).await);
+            assert_eq!(world.deliver_within(LONG, "a keep", attempts).await, "retry", "{name}");
+            // Not by its own store, which has no connection left.
+            let seen = World::on(&database.store_at(&database.url(), 1).await);
+            let record = seen.record("a").await.unwrap();
+            assert_eq!((record.status, record.attempts), (Status::Failed, attempts), "{name}");
+            assert_eq!(database.party().await.count("effects").await, 0, "{name}");
+            keeping.push(world);
+        }
     }
 }
 

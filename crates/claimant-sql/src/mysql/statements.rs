@@ -8,7 +8,7 @@ use sqlx::mysql::MySqlArguments;
 use sqlx::query::Query;
 use sqlx::{MySql, QueryBuilder, query};
 
-use crate::dialect::Dialect;
+use crate::dialect::{AtServer, Dialect};
 use crate::error::SqlError;
 use crate::range::{PAGE_RECORDS, Range};
 use crate::record::{
@@ -194,17 +194,18 @@ impl Dialect for MySql {
     const ROLLBACK: &'static str = "ROLLBACK; SET SESSION autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, \
                                   wait_timeout = DEFAULT; DO RELEASE_ALL_LOCKS()";
 
-    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, SqlError> {
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<AtServer, SqlError> {
         let text = format!(
             "SET SESSION innodb_lock_wait_timeout = DEFAULT, lock_wait_timeout = DEFAULT, wait_timeout = {}; \
              SELECT CAST(CONNECTION_ID() AS SIGNED)",
             lease.as_millis().div_ceil(1_000).max(1)
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, 0)
+        let rows = session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?;
+        Ok(AtServer { connection: number(&rows, 0)?, transaction: 0 })
     }
 
-    fn kill(connection: i64) -> String {
-        format!("KILL CONNECTION {connection}")
+    fn kill(at: AtServer) -> String {
+        format!("KILL CONNECTION {}", at.connection)
     }
 
     async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), SqlError> {

@@ -6,7 +6,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{Postgres, query};
 
-use crate::dialect::Dialect;
+use crate::dialect::{AtServer, Dialect};
 use crate::error::SqlError;
 use crate::range::{PAGE_RECORDS, Range};
 use crate::record::{
@@ -170,17 +170,23 @@ impl Dialect for Postgres {
     const COMMIT: &'static str = cleared!("COMMIT; ");
     const ROLLBACK: &'static str = cleared!("ROLLBACK; ");
 
-    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<i64, SqlError> {
+    async fn hand_over(session: &mut Session<'_, Self>, lease: std::time::Duration) -> Result<AtServer, SqlError> {
         let idle = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX).max(1);
         let text = format!(
             "SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; \
-             SET LOCAL idle_in_transaction_session_timeout = {idle}; SELECT pg_backend_pid()::bigint"
+             SET LOCAL idle_in_transaction_session_timeout = {idle}; SELECT pg_backend_pid()::bigint, txid_current()"
         );
-        number(&session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?, 0)
+        let rows = session.rows("handing over a transaction", sqlx::AssertSqlSafe(text)).await?;
+        Ok(AtServer { connection: number(&rows, 0)?, transaction: number(&rows, 1)? })
     }
 
-    fn kill(connection: i64) -> String {
-        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = {connection} AND state <> 'idle'")
+    fn kill(at: AtServer) -> String {
+        // Its number counts further than the one that the server shows of each connection.
+        let (connection, transaction) = (at.connection, at.transaction & i64::from(u32::MAX));
+        format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE pid = {connection} AND backend_xid::text::bigint = {transaction}"
+        )
     }
 
     async fn control(session: &mut Session<'_, Self>, operation: &str, text: String) -> Result<(), SqlError> {
@@ -260,5 +266,11 @@ mod tests {
         for statement in [OFFER, REPLACE, RENEW, END] {
             assert!(!statement.contains("MATERIALIZED"), "PostgreSQL 11 does not know the word: {statement}");
         }
+    }
+
+    #[test]
+    fn only_the_transaction_is_ended_that_was_handed_over_whatever_its_connection_has_begun_since() {
+        let kill = Postgres::kill(AtServer { connection: 7, transaction: (3 << 32) + 9 });
+        assert!(kill.ends_with("WHERE pid = 7 AND backend_xid::text::bigint = 9"), "{kill}");
     }
 }
