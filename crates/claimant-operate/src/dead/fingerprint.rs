@@ -19,6 +19,9 @@ const KEPT_CAUSE_MAX_BYTES: usize = 120;
 /// What stands for a number, an id or a quoted text.
 const ANY: &str = "#";
 
+/// Words with a digit that are neither: those of claimant's own errors, in any case.
+const TERMS: [&str; 4] = ["Base64", "data_base64", "S3", "UTF-8"];
+
 /// What dead letters of one cause have in common: the consumer, the outcome, and the [cause](Self::cause). Never a part of a body.
 ///
 /// It is the same on every machine and in every run, as long as the words of the cause are the same.
@@ -65,8 +68,8 @@ impl fmt::Display for Fingerprint {
 }
 
 /// Returns an error with `#` for each word that has a digit or an `@`, and for each text in double quotes. A number of
-/// three digits after `HTTP`, `status` or `code` stays: it says what kind of error it is. White space and control characters
-/// are single spaces.
+/// three digits after `HTTP`, `status` or `code` stays: it says what kind of error it is. So do [terms](TERMS), and a name in backticks after
+/// `field`, which is one of the payload's type. White space and control characters are single spaces.
 fn pattern(error: &str) -> String {
     let mut pattern = Pattern::default();
     let mut rest = error;
@@ -88,11 +91,24 @@ struct Pattern {
     text: String,
     /// The last word was one that a status follows.
     status_follows: bool,
+    /// How near the name of a field is.
+    field: Field,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Field {
+    #[default]
+    None,
+    /// The last word was `field`.
+    Said,
+    /// Its name follows.
+    Opened,
 }
 
 impl Pattern {
     /// Adds a word, a quoted text, or what is between words.
     fn add(&mut self, part: &str) {
+        let field = std::mem::take(&mut self.field);
         if part.starts_with('"') {
             self.text.push_str("\"#\"");
             self.status_follows = false;
@@ -102,13 +118,25 @@ impl Pattern {
                     self.text.push(c);
                 }
             }
+            if field == Field::Said && part == " `" {
+                self.field = Field::Opened;
+            }
         } else {
             let is_status = part.len() == 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-            let any = part.contains(|c: char| c.is_numeric() || c == '@') && !(is_status && self.status_follows);
+            let is_name = field == Field::Opened && part.starts_with(|c: char| c.is_alphabetic() || c == '_');
+            let is_kept = is_status && self.status_follows || is_name && !part.contains('@') || is_term(part);
+            let any = part.contains(|c: char| c.is_numeric() || c == '@') && !is_kept;
             self.text.push_str(if any { ANY } else { part });
+            if part == "field" {
+                self.field = Field::Said;
+            }
             self.status_follows = ["http", "status", "code"].iter().any(|word| part.eq_ignore_ascii_case(word));
         }
     }
+}
+
+fn is_term(word: &str) -> bool {
+    TERMS.iter().any(|term| term.eq_ignore_ascii_case(word))
 }
 
 /// Whether it is a part of a word; numbers with signs and fractions, ids and addresses are words.
@@ -155,6 +183,16 @@ mod tests {
             ("a\n\tb \u{1b}[31m", "a b [#"),
             ("items[3].price", "items[#].price"),
             ("café №٣", "café №#"),
+            ("the decoded Base64 is not UTF-8 (from byte 3 on)", "the decoded Base64 is not UTF-8 (from byte # on)"),
+            ("has both `data` and `data_base64`", "has both `data` and `data_base64`"),
+            ("is a pointer to a payload in S3: it", "is a pointer to a payload in S3: it"),
+            ("record 2 of the S3 notification, of s3:x", "record # of the S3 notification, of s3:x"),
+            ("items[0]: field `address_1` is missing", "items[#]: field `address_1` is missing"),
+            (
+                "missing field `line2` in `o-7`, field `7`, field o-7",
+                "missing field `line2` in `#`, field `#`, field #",
+            ),
+            ("field `a@b1` of S3-7", "field `#` of #"),
         ] {
             assert_eq!(pattern(error), wanted, "{error}");
         }
@@ -173,6 +211,7 @@ mod tests {
         let of = |error: &str| Fingerprint::of("order", "rejected", error);
         assert_eq!(of("ord-1: no stock"), of("ord-2: no stock"));
         assert_ne!(of("ord-1: no stock"), of("ord-1: no price"));
+        assert_ne!(of("field `line1` is missing"), of("field `line2` is missing"));
         assert_ne!(of("x"), Fingerprint::of("order", "parked", "x"));
         assert_ne!(of("x"), Fingerprint::of("payment", "rejected", "x"));
         assert_eq!(of("x").as_str().len(), 2 * SHOWN_BYTES);
