@@ -6,7 +6,7 @@
 //! | [`protocol`] | the pure decisions; nothing else decides |
 //! | [`store`], `store_error`, [`records`], [`memory`] | the contract of a store, its errors, what operators ask of one, and the reference store |
 //! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
-//! | [`message`], [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
+//! | [`message`], `delivered`, [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `definition`, `rules`, `options`, `tuning` | a named handler, its rules and its options |
 //! | [`envelope`], [`event`], `content`, [`decode`], `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | `payload`, `json` | a payload, whatever its type; a JSON text for fingerprints, without a tree of it |
@@ -35,6 +35,7 @@ mod content;
 pub mod context;
 pub mod decode;
 mod definition;
+mod delivered;
 pub mod duplicate;
 pub mod engine;
 pub mod envelope;

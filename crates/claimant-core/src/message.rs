@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::attributes::{AttributeValue, Attributes, missing, mistyped};
 use crate::clock::Timestamp;
 use crate::content::{self, Content};
+use crate::delivered::{Delivered, Group};
 use crate::event::Event;
 use crate::key::{InvalidValue, MessageId};
 use crate::own_attributes::SENT_AGAIN_OF;
@@ -33,46 +34,13 @@ pub struct Message {
     inner: Option<Arc<Content>>,
 }
 
-/// What the queue delivered.
-#[derive(Clone)]
-struct Delivered {
-    id: MessageId,
-    body: String,
-    receive_count: u32,
-    group: Option<Group>,
-    sequence_number: Option<String>,
-    source_arn: Option<String>,
-    sent_at: Option<Timestamp>,
-    first_received_at: Option<Timestamp>,
-    trace: Option<String>,
-    attributes: Attributes,
-}
-
-/// A group, and whether the queue keeps it in order.
-#[derive(Clone)]
-struct Group {
-    name: String,
-    ordered: bool,
-}
-
 impl Message {
     /// Returns a message of a standard queue without attributes, delivered for the first time.
     ///
     /// # Errors
     /// When the id is empty, or longer than [`MESSAGE_ID_MAX_BYTES`](crate::key::MESSAGE_ID_MAX_BYTES).
     pub fn new(id: impl Into<String>, body: impl Into<String>) -> Result<Self, InvalidValue> {
-        let delivered = Delivered {
-            id: MessageId::new(id)?,
-            body: body.into(),
-            receive_count: 1,
-            group: None,
-            sequence_number: None,
-            source_arn: None,
-            sent_at: None,
-            first_received_at: None,
-            trace: None,
-            attributes: Attributes::default(),
-        };
+        let delivered = Delivered::new(MessageId::new(id)?, body.into());
         Ok(Self { delivered: Arc::new(delivered), inner: None })
     }
 
@@ -128,13 +96,16 @@ impl Message {
     /// bounded (with [`continued`](crate::trace::continued)).
     #[must_use]
     pub fn with_trace(self, header: impl Into<String>) -> Self {
-        self.changed(|delivered| delivered.trace = Some(header.into()))
+        self.changed(|delivered| delivered.trace.header = Some(header.into()))
     }
 
     /// Returns the message with this attribute; one that it has under this name is replaced.
     #[must_use]
     pub fn with_attribute(self, name: impl Into<String>, value: AttributeValue) -> Self {
-        self.changed(|delivered| delivered.attributes.set(name, value))
+        self.changed(|delivered| {
+            delivered.attributes.set(name, value);
+            delivered.trace.forget_attributes();
+        })
     }
 
     /// Returns the message with this content in place of what it had, which was an envelope, and what that said; of what it did not
@@ -283,11 +254,18 @@ impl Message {
         self.delivered.first_received_at
     }
 
-    /// Returns the trace that its producer sent it in, as the header that continues it: the event's, if its envelope carries one.
+    /// Returns the trace that its producer sent it in, as the header that continues it: the event's, if its envelope carries one, or else
+    /// the [header](Self::trace_header) that it was delivered with, or the one that its attribute `traceparent` says.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
         let inner = self.event().and_then(|event| event.trace.as_deref());
-        inner.or(self.delivered.trace.as_deref())
+        inner.or_else(|| self.delivered.trace.get(&self.delivered.attributes))
+    }
+
+    /// Returns the trace header that it was delivered with (`AWSTraceHeader`).
+    #[must_use]
+    pub fn trace_header(&self) -> Option<&str> {
+        self.delivered.trace.header.as_deref()
     }
 
     /// Returns the attributes that the message was sent with (`messageAttributes`). Those of an event in it are the event's.
@@ -341,6 +319,25 @@ mod tests {
         assert_eq!((opened.content(), message.clone().unpacked("inner").event()), (&b"inner"[..], None));
         event.trace = Some("inner".to_owned());
         assert_eq!(message.opened("inner", event).trace(), Some("inner"));
+    }
+
+    #[test]
+    fn the_trace_is_the_events_or_the_headers_or_that_of_an_attribute() {
+        let traceparent = |span: &str| AttributeValue::text(format!("00-0759e988bd862e3f01be46a994272793-{span}-01"));
+        let message = Message::new("m", "{}").unwrap();
+        let sent = message.clone().with_attribute("traceparent", traceparent("03995c3f42cd8ad8"));
+        let header = "Root=1-0759e988-bd862e3f01be46a994272793;Parent=03995c3f42cd8ad8;Sampled=1";
+        assert_eq!((sent.trace(), sent.trace_header()), (Some(header), None));
+        // One that is no trace, in its place.
+        assert_eq!(sent.clone().with_attribute("traceparent", traceparent("x")).trace(), None);
+        for with_header in [
+            sent.clone().with_trace("Root=1"),
+            message.with_trace("Root=1").with_attribute("traceparent", traceparent("03995c3f42cd8ad8")),
+        ] {
+            assert_eq!((with_header.trace(), with_header.trace_header()), (Some("Root=1"), Some("Root=1")));
+        }
+        let event = Event { trace: Some("inner".to_owned()), ..Event::default() };
+        assert_eq!(sent.opened("{}", event).trace(), Some("inner"));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::message::Message;
 use crate::panics::caught;
 use crate::report::Entry;
 
+pub use crate::trace::SpanIdentity;
+
 /// A tracing system, for [`Consumers::spans`](crate::Consumers::spans): `OtelSpans` (feature `otel` of `claimant`) is one.
 ///
 /// What it is called for is never waited for, but for [`flush`](Self::flush). It must not block. A panic in it, or in its spans, costs what was
@@ -102,17 +104,6 @@ pub trait SendSpan: Send + Sync {
 
     /// Ends the span: the id that the queue gave the message, or in a word why it was not sent.
     fn end(&self, sent: Result<&str, &'static str>);
-}
-
-/// A span's place in its trace, as W3C Trace Context has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SpanIdentity {
-    /// The trace; not all zeros.
-    pub trace_id: [u8; 16],
-    /// The span; not all zeros.
-    pub span_id: [u8; 8],
-    /// Whether it is recorded.
-    pub sampled: bool,
 }
 
 /// A span of a tracing system; none where there is no system, and where it panicked. A panic of the system in one of these calls is

@@ -1,9 +1,46 @@
 //! The header that continues a producer's trace, and W3C's header that names its span: checked before they go anywhere.
 
-use crate::spans::SpanIdentity;
+use std::sync::OnceLock;
+
+use crate::attributes::Attributes;
+
+/// The attribute by which producers with OpenTelemetry send their trace.
+pub const TRACEPARENT: &str = "traceparent";
 
 /// The longest header that is parsed; those of tracing systems have about 100 bytes.
 pub const HEADER_MAX_BYTES: usize = 256;
+
+/// A span's place in its trace, as W3C Trace Context has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanIdentity {
+    /// The trace; not all zeros.
+    pub trace_id: [u8; 16],
+    /// The span; not all zeros.
+    pub span_id: [u8; 8],
+    /// Whether it is recorded.
+    pub sampled: bool,
+}
+
+/// What a message says of the trace that it was sent in.
+#[derive(Clone, Default)]
+pub(crate) struct SentIn {
+    pub(crate) header: Option<String>,
+    /// The header that continues the trace of its attributes, once it was asked for.
+    of_attributes: OnceLock<Option<String>>,
+}
+
+impl SentIn {
+    /// Returns the header that continues it: its own, or else that of these attributes, which are always the message's.
+    pub(crate) fn get(&self, attributes: &Attributes) -> Option<&str> {
+        let of_attributes = || self.of_attributes.get_or_init(|| of_attributes(attributes)).as_deref();
+        self.header.as_deref().or_else(of_attributes)
+    }
+
+    /// Notes that the attributes are others now.
+    pub(crate) fn forget_attributes(&mut self) {
+        self.of_attributes = OnceLock::new();
+    }
+}
 
 /// Returns the part of a trace header (`Root=…;Parent=…;Sampled=…`) that continues its trace: these three fields, in this order.
 ///
@@ -82,6 +119,12 @@ fn span(trace: &str, span: &str, sampled: bool) -> Option<SpanIdentity> {
     let trace = u128::from_str_radix(trace, 16).ok().filter(|trace| *trace != 0)?;
     let span = u64::from_str_radix(span, 16).ok().filter(|span| *span != 0)?;
     Some(SpanIdentity { trace_id: trace.to_be_bytes(), span_id: span.to_be_bytes(), sampled })
+}
+
+/// Returns the header that continues the trace of the W3C `traceparent` among attributes; `None` if there is none that is well-formed.
+#[must_use]
+pub fn of_attributes(attributes: &Attributes) -> Option<String> {
+    attributes.text(TRACEPARENT).and_then(of_traceparent).map(|span| header(&span))
 }
 
 /// Returns the header that continues the trace of a span.

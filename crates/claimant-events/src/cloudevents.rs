@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
-use claimant_core::{AttributeValue, Envelope, Event, Fault, Message, Rejection};
+use claimant_core::{AttributeValue, Envelope, Event, Fault, Message, Rejection, trace};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -166,7 +166,7 @@ impl Envelope for CloudEvents {
         let extensions = extensions.filter_map(|(name, raw)| Some((name.as_str(), Ok(extension(raw)?))));
         let mut event = Event::default();
         event.attributes = values::attributes(&message, WORD, extensions)?;
-        event.trace = values::trace_of(&event.attributes);
+        event.trace = trace::of_attributes(&event.attributes);
         event.id = values::id(&message, WORD, format!("{source} {id}"))?;
         event.source = Some(source);
         event.kind = Some(members.required("type")?);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection};
+use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection, trace};
 use serde::Deserialize;
 
 use crate::values::{self, Object};
@@ -77,7 +77,7 @@ impl Envelope for Sns {
         });
         let mut event = Event::default();
         event.attributes = values::attributes(&message, WORD, read)?;
-        event.trace = values::trace_of(&event.attributes);
+        event.trace = trace::of_attributes(&event.attributes);
         event.id = values::id(&message, WORD, notification.message_id)?;
         event.source = Some(notification.topic_arn);
         event.subject = notification.subject;

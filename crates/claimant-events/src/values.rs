@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use claimant_core::decode::{read_content, read_json};
 use claimant_core::key::KEY_MAX_BYTES;
-use claimant_core::{AttributeValue, Attributes, Message, Rejection, Timestamp, trace};
+use claimant_core::{AttributeValue, Attributes, Message, Rejection, Timestamp};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -68,11 +68,6 @@ pub(crate) fn id(message: &Message, word: &str, id: String) -> Result<Option<Str
 pub(crate) fn time(text: Option<&str>) -> Option<Timestamp> {
     let time = OffsetDateTime::parse(text?, &Rfc3339).ok()?;
     u64::try_from(time.unix_timestamp_nanos() / 1_000_000).ok().map(Timestamp::from_millis)
-}
-
-/// Returns the header that continues the trace of a W3C `traceparent` among attributes; `None` if there is none that is well-formed.
-pub(crate) fn trace_of(attributes: &Attributes) -> Option<String> {
-    attributes.text("traceparent").and_then(trace::of_traceparent).map(|span| trace::header(&span))
 }
 
 /// Returns Base64, decoded; `None` if it is none.

@@ -188,7 +188,7 @@ impl<'a> SqsQueue<'a> {
         for (name, value) in attributes {
             entry = entry.message_attributes(name, value);
         }
-        if let Some(trace) = message.trace() {
+        if let Some(trace) = message.trace_header() {
             let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace).build();
             if let Ok(value) = value {
                 entry = entry.message_system_attributes(SystemAttribute::AwsTraceHeader, value);

@@ -3,15 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use claimant_core::trace::TRACEPARENT;
 use claimant_core::{ConsumerName, Entry, Message, MessageSpan, Outcome, Step, StepSpan};
 use opentelemetry::trace::{Link, Span, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt as _, Tracer};
 use opentelemetry::{Context, KeyValue};
 
 use crate::step::OtelStep;
 use crate::{names, trace};
-
-/// The attribute by which other OpenTelemetry producers send their trace.
-const TRACEPARENT: &str = "traceparent";
 
 /// The most links of a message: one for each of its events, and those of the message itself.
 const LINKS_MAX: usize = 128;

@@ -98,7 +98,7 @@ impl Outgoing {
             deduplication_id: message.id().as_str().to_owned(),
             group: message.group().filter(|group| !group.is_empty()).map(str::to_owned),
             delay: None,
-            trace: message.trace().and_then(continued),
+            trace: message.trace_header().and_then(continued),
             attributes,
             outside: false,
         }
@@ -167,6 +167,18 @@ impl Outgoing {
     pub fn continuing(mut self, cx: &Context) -> Self {
         self.trace = cx.trace().and_then(continued).or(self.trace);
         self
+    }
+
+    /// Returns its body.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// Returns the id that a FIFO queue deduplicates it by: its key, or the key's SHA-256 where SQS does not take the key itself.
+    #[must_use]
+    pub fn deduplication_id(&self) -> &str {
+        &self.deduplication_id
     }
 
     /// Returns whether its body points to a payload: one that was written elsewhere, by the caller.
@@ -249,5 +261,18 @@ mod tests {
             let outgoing = Outgoing::new(Key::new("k").unwrap(), "{}").continuing(&cx);
             assert_eq!(outgoing.trace.as_deref(), wanted, "{received}");
         }
+    }
+
+    /// By OpenTelemetry's own attribute, as it is sent directly or by SNS with raw delivery.
+    #[test]
+    fn the_trace_of_an_attribute_is_continued() {
+        let traceparent = AttributeValue::text("00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01");
+        let message = claimant_core::Message::new("m", "{}").unwrap().with_attribute("traceparent", traceparent);
+        #[cfg(feature = "scheduler")]
+        assert_eq!(Outgoing::received(&message).trace, None, "it is sent as it was received");
+        let cx = Context::for_tests("k").unwrap().with_message(message);
+        let outgoing = Outgoing::new(Key::new("k").unwrap(), "{}").continuing(&cx);
+        let wanted = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
+        assert_eq!(outgoing.trace.as_deref(), Some(wanted));
     }
 }

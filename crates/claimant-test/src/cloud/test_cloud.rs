@@ -247,7 +247,7 @@ fn outgoing(message: &TestMessage) -> NewMessage {
         group_id: parts.group().map(str::to_owned),
         deduplication_id: parts.ordered_group().map(|_| message.deduplication_id()),
         message_attributes: attributes.collect(),
-        trace_header: parts.trace().map(str::to_owned),
+        trace_header: parts.trace_header().map(str::to_owned),
         ..NewMessage::new(message.body())
     }
 }
