@@ -19,6 +19,9 @@ const DEFINED: [&str; 9] =
 /// What errors call it.
 const DATA_NAME: &str = "the `data` of the CloudEvents envelope";
 
+/// The attribute that a message has in binary mode, whose body is the `data` alone, as SDKs name it for HTTP.
+const BINARY_MODE: &str = "ce-specversion";
+
 /// What `data` is instead, where it is binary.
 const DATA_BASE64: &str = "data_base64";
 
@@ -129,6 +132,19 @@ impl<'a> Members<'a> {
     }
 }
 
+/// Returns why a message holds no CloudEvent in structured mode, where it holds one, or several, in another way.
+fn not_structured(message: &Message) -> Option<Rejection> {
+    let first = message.content().trim_ascii_start().strip_prefix(b"[");
+    let fault = if message.attribute(BINARY_MODE).is_some() {
+        "is in binary mode: send the event in structured mode, which is one JSON object"
+    } else if first.is_some_and(|first| first.trim_ascii_start().starts_with(b"{")) {
+        "is a batch: send each event in a message of its own"
+    } else {
+        return None;
+    };
+    Some(message.rejection_as(WORD, fault))
+}
+
 /// Returns whether a media type is JSON.
 fn is_json(kind: &str) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -153,8 +169,9 @@ fn extension(raw: &RawValue) -> Option<AttributeValue> {
 
 impl Envelope for CloudEvents {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let members = Members::of(&message)?;
-        if members.required("specversion")? != "1.0" {
+        let read = Members::of(&message).and_then(|members| Ok((members.required("specversion")?, members)));
+        let (version, members) = read.map_err(|rejection| not_structured(&message).unwrap_or(rejection))?;
+        if version != "1.0" {
             return Err(members.rejection("has a `specversion` that is not 1.0"));
         }
         let (id, source) = (members.required("id")?, members.required("source")?);
@@ -260,6 +277,23 @@ mod tests {
         }
     }
 
+    /// Its attributes are the message's, and its body can be anything.
+    #[test]
+    fn one_in_binary_mode_is_called_so() {
+        let sent = |body: &str| {
+            let version = AttributeValue::text("1.0");
+            CloudEvents.open(Message::new("m", body).unwrap().with_attribute("ce-specversion", version))
+        };
+        for body in [r#"{"order_id":"secret"}"#, "secret", "[{}]"] {
+            let rejection = sent(body).unwrap_err().to_string();
+            assert!(rejection.starts_with("the CloudEvents envelope is in binary mode: "), "{rejection}");
+            assert!(!rejection.contains("secret"), "{rejection}");
+        }
+        assert!(sent(&cloud_event().to_string()).is_ok(), "the body says it all");
+        let wrong = sent(&with(json!({ "id": "" })).to_string()).unwrap_err().to_string();
+        assert!(wrong.contains("has no `id`"), "{wrong}");
+    }
+
     #[test]
     fn one_that_lies_is_rejected_without_being_quoted() {
         for (changes, wanted) in [
@@ -292,6 +326,8 @@ mod tests {
             assert!(rejection.contains(&format!("field `{shown}` is there twice")), "{rejection}");
             assert!(!rejection.contains("secret"), "{rejection}");
         }
+        let batch = open(&json!([cloud_event()])).unwrap_err().to_string();
+        assert_eq!(batch, "the CloudEvents envelope is a batch: send each event in a message of its own");
         let by_index = open(&json!(["1.0", "secret"])).unwrap_err().to_string();
         assert!(by_index.contains("the CloudEvents envelope has the wrong shape at JSON path .:"), "{by_index}");
         let many: serde_json::Map<_, _> = (0..150).map(|n| (format!("x{n}"), json!("secret"))).collect();
