@@ -325,6 +325,9 @@ mod documents {
     #[doc = include_str!("../../../docs/idempotency.md")]
     struct Idempotency;
 
+    #[doc = include_str!("../../../docs/keys.md")]
+    struct Keys;
+
     #[doc = include_str!("../../../docs/outcomes.md")]
     struct Outcomes;
 
