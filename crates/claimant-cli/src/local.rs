@@ -217,7 +217,8 @@ fn description(cloud: &Cloud, options: &Local) -> Vec<String> {
         lines.push(String::new());
         lines.extend(not_run);
     }
-    lines.push("\nTo point an AWS CLI or SDK here:\n".to_owned());
+    let for_v1 = "AWS CLI v1 needs --endpoint-url \"$AWS_ENDPOINT_URL_SQS\" as well, for SQS";
+    lines.push(format!("\nTo point an AWS CLI or SDK here ({for_v1}):\n"));
     lines.push(format!("unset {}", command::OTHER_CREDENTIALS.join(" ")));
     lines.extend(cloud.variables().iter().map(|(name, value)| format!("export {name}={value}")));
     lines
