@@ -42,8 +42,8 @@ pub(super) type Finding = Result<(), String>;
 /// A check that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// The number of the clause, from 1.
-    pub clause: usize,
+    /// The number of the clause, from 1; `None` where the store does not work at all.
+    pub clause: Option<usize>,
     /// The name of the check.
     pub check: String,
     /// What was seen.
@@ -53,7 +53,11 @@ pub struct Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clause, check, seen } = self;
-        write!(f, "clause {clause} ({}) of the store contract is broken: {check}: {seen}", CLAUSES[clause - 1])
+        match clause {
+            Some(clause) => write!(f, "clause {clause} ({}) of the store contract is broken", CLAUSES[clause - 1])?,
+            None => f.write_str("the store does not work")?,
+        }
+        write!(f, ": {check}: {seen}")
     }
 }
 
@@ -120,13 +124,22 @@ impl Examiner {
 
     /// Takes in what one check came to.
     pub(super) fn hold(&mut self, clause: usize, check: impl Into<String>, finding: Finding) {
-        let Err(seen) = self.unanswered.take().map_or(finding, Err) else {
+        if self.holds(Some(clause), check.into(), finding) {
             self.findings.held[clause - 1] += 1;
-            return;
-        };
-        let broken = Broken { clause, check: check.into(), seen };
+        }
+    }
+
+    /// Takes in what a check of no clause came to; returns whether it held.
+    pub(super) fn works(&mut self, check: impl Into<String>, finding: Finding) -> bool {
+        self.holds(None, check.into(), finding)
+    }
+
+    fn holds(&mut self, clause: Option<usize>, check: String, finding: Finding) -> bool {
+        let Err(seen) = self.unanswered.take().map_or(finding, Err) else { return true };
+        let broken = Broken { clause, check, seen };
         assert!(!self.strict, "{broken}");
         self.findings.broken.push(broken);
+        false
     }
 }
 

@@ -7,6 +7,9 @@ use super::examiner::{Examiner, Finding, ensure};
 use super::scene::{answers, consumer, granted, record, request, settle, token};
 use crate::script::{done, failed};
 
+/// A longer key is shown by its end.
+const SHOWN_MAX_BYTES: usize = 40;
+
 pub(super) async fn check(examiner: &mut Examiner) {
     let finding = ensure(Key::new("").is_err(), || "it is a key".into());
     examiner.hold(10, "an empty key is refused before it gets to a store", finding);
@@ -75,22 +78,31 @@ async fn told_apart(examiner: &Examiner, alike: &[String], batched: bool) -> Fin
     }
     let mut claims = Vec::new();
     for (n, request) in requests.iter().enumerate() {
-        let claim = granted(store, request).await.map_err(|e| format!("key {n} of {alike:?}: {e}"))?;
-        ensure(claim.fence.get() == 1, || format!("key {n} of {alike:?} has fence {}", claim.fence))?;
+        let claim = granted(store, request).await.map_err(|e| format!("key {n} of {}: {e}", shown(alike)))?;
+        ensure(claim.fence.get() == 1, || format!("key {n} of {} has fence {}", shown(alike), claim.fence))?;
         claims.push(claim);
     }
     for (n, claim) in claims.iter().enumerate() {
         let ending = if n % 2 == 0 { done() } else { failed() };
         let record = record(store, &claim.id).await?;
-        ensure(record.owner == claim.owner, || format!("key {n} of {alike:?} shows another claim"))?;
-        settle(store, claim, ending.clone(), 5).await.map_err(|e| format!("key {n} of {alike:?}: {e}"))?;
+        ensure(record.owner == claim.owner, || format!("key {n} of {} shows another claim", shown(alike)))?;
+        settle(store, claim, ending.clone(), 5).await.map_err(|e| format!("key {n} of {}: {e}", shown(alike)))?;
     }
     for (n, claim) in claims.iter().enumerate() {
         let record = record(store, &claim.id).await?;
         let ending = if n % 2 == 0 { done() } else { failed() };
         ensure(record.owner == claim.owner && record.status == ending.status(), || {
-            format!("key {n} of {alike:?} has another one's ending: {record:?}")
+            format!("key {n} of {} has another one's ending: {record:?}", shown(alike))
         })?;
     }
     Ok(())
+}
+
+/// The keys, of long ones the ends, in which they differ.
+fn shown(alike: &[String]) -> String {
+    let shown = alike.iter().map(|key| match key.len() {
+        0..=SHOWN_MAX_BYTES => format!("{key:?}"),
+        length => format!("\"…{}\" ({length} bytes)", &key[length - 4..]),
+    });
+    format!("[{}]", shown.collect::<Vec<_>>().join(", "))
 }

@@ -9,6 +9,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `examiner` | what was checked, and what came of it |
+//! | `plain` | whether the store works at all, before any clause |
 //! | `scene` | a fresh key, a request for it, a call |
 //! | `rules`, `windows` | scripts with what each step must show: clauses 1 and 4 to 9 |
 //! | `clocks` | the same scripts at other times: clause 9 |
@@ -39,6 +40,7 @@ mod examiner;
 mod hurry;
 mod keys;
 mod operating;
+mod plain;
 mod races;
 mod reference;
 mod rule;
@@ -94,7 +96,8 @@ pub async fn survey_two(one: Arc<dyn Store>, other: Arc<dyn Store>) -> Findings 
     survey(Arc::new(Two::new(one, other))).await
 }
 
-/// As [`check`], but goes on after a check that does not hold: gives all that are broken.
+/// As [`check`], but goes on after a check that does not hold: gives all that are broken. Of a store that does not work at all it says that
+/// alone.
 pub async fn survey(store: Arc<dyn Store>) -> Findings {
     let (mut examiner, _) = Examiner::of(store, false);
     examine(&mut examiner).await;
@@ -170,8 +173,12 @@ pub async fn check_unreachable(store: Arc<dyn Store>, hidden: &[&str]) -> Findin
     examiner.findings
 }
 
-/// Clause 1 comes last: what breaks another clause most often breaks it too, and is named best by the other.
+/// What does not work at all is held to no clause. Clause 1 comes last: what breaks another clause most often breaks it too, and is named best
+/// by the other.
 async fn examine(examiner: &mut Examiner) {
+    if !plain::check(examiner).await {
+        return;
+    }
     keys::check(examiner).await;
     races::check(examiner).await;
     stale::check(examiner).await;

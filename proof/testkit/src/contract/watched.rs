@@ -86,6 +86,7 @@ impl<S: Send + Sync + ?Sized> Watched<S> {
 
     fn wait<'a, T: 'a>(
         &'a self,
+        name: &'static str,
         within: Duration,
         call: impl FnOnce() -> BoxFuture<'a, T>,
         given_up: impl FnOnce() -> T + Send + 'a,
@@ -94,7 +95,7 @@ impl<S: Send + Sync + ?Sized> Watched<S> {
         let answer = Caught::new(|| call().map(Ok), || Err("it panicked".to_owned()));
         Box::pin(async move {
             in_time(patience(within), answer).await.flatten().unwrap_or_else(|seen| {
-                note(format!("of a call that was given {within:?}: {seen}"));
+                note(format!("of `{name}`, which was given {within:?}: {seen}"));
                 given_up()
             })
         })
@@ -102,19 +103,21 @@ impl<S: Send + Sync + ?Sized> Watched<S> {
 
     fn wait_or_fail<'a, T: 'a>(
         &'a self,
+        name: &'static str,
         within: Duration,
         call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
-        self.wait(within, call, move || Err(StoreError::no_answer(within)))
+        self.wait(name, within, call, move || Err(StoreError::no_answer(within)))
     }
 
     fn wait_for_all<'a>(
         &'a self,
+        name: &'static str,
         within: Duration,
         count: usize,
         call: impl FnOnce() -> BoxFuture<'a, Vec<Settled>>,
     ) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait(within, call, move || (0..count).map(|_| Settled::given_up(within)).collect())
+        self.wait(name, within, call, move || (0..count).map(|_| Settled::given_up(within)).collect())
     }
 }
 
@@ -126,7 +129,7 @@ impl<S: Store + ?Sized> Store for Watched<S> {
         request: &'a ClaimRequest,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<ClaimAnswer, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.claim(request, call))
+        self.wait_or_fail("claim", call.within, || self.store.claim(request, call))
     }
 
     fn renew<'a>(
@@ -135,7 +138,7 @@ impl<S: Store + ?Sized> Store for Watched<S> {
         renewal: Renewal,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<Renewed, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.renew(claim, renewal, call))
+        self.wait_or_fail("renew", call.within, || self.store.renew(claim, renewal, call))
     }
 
     fn claim_all<'a>(
@@ -144,6 +147,7 @@ impl<S: Store + ?Sized> Store for Watched<S> {
         call: Call<'a>,
     ) -> BoxFuture<'a, Vec<Result<BatchedClaim, StoreError>>> {
         self.wait(
+            "claim_all",
             call.within,
             || self.store.claim_all(requests, call),
             move || requests.iter().map(|_| Err(StoreError::no_answer(call.within))).collect(),
@@ -151,15 +155,20 @@ impl<S: Store + ?Sized> Store for Watched<S> {
     }
 
     fn settle_all<'a>(&'a self, settlements: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait_for_all(call.within, settlements.len(), || self.store.settle_all(settlements, call))
+        self.wait_for_all("settle_all", call.within, settlements.len(), || self.store.settle_all(settlements, call))
     }
 
     fn settle<'a>(&'a self, claim: Claim, settlement: &'a Settlement, call: Call<'a>) -> BoxFuture<'a, Settled> {
-        self.wait(call.within, || self.store.settle(claim, settlement, call), move || Settled::given_up(call.within))
+        self.wait(
+            "settle",
+            call.within,
+            || self.store.settle(claim, settlement, call),
+            move || Settled::given_up(call.within),
+        )
     }
 
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.get(id, call))
+        self.wait_or_fail("get", call.within, || self.store.get(id, call))
     }
 }
 
@@ -171,11 +180,11 @@ impl<S: Records + ?Sized> Records for Watched<S> {
         next: &'a Record,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.replace(id, seen, next, call))
+        self.wait_or_fail("replace", call.within, || self.store.replace(id, seen, next, call))
     }
 
     fn cursors(&self, parts: usize, call: Call<'_>) -> BoxFuture<'_, Result<Vec<Cursor>, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.cursors(parts, call))
+        self.wait_or_fail("cursors", call.within, || self.store.cursors(parts, call))
     }
 
     fn list<'a>(
@@ -184,11 +193,11 @@ impl<S: Records + ?Sized> Records for Watched<S> {
         from: &'a Cursor,
         call: Call<'a>,
     ) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.list(filter, from, call))
+        self.wait_or_fail("list", call.within, || self.store.list(filter, from, call))
     }
 
     fn size<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Size, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.size(call))
+        self.wait_or_fail("size", call.within, || self.store.size(call))
     }
 }
 
@@ -196,7 +205,7 @@ impl<S: BatchTransactional> BatchTransactional for Watched<S> {
     type Transaction = S::Transaction;
 
     fn begin<'a>(&'a self, lasts: Duration, call: Call<'a>) -> BoxFuture<'a, Result<Self::Transaction, StoreError>> {
-        self.wait_or_fail(call.within, || self.store.begin(lasts, call))
+        self.wait_or_fail("begin", call.within, || self.store.begin(lasts, call))
     }
 
     fn commit<'a>(
@@ -205,15 +214,17 @@ impl<S: BatchTransactional> BatchTransactional for Watched<S> {
         completions: Vec<(Claim, Settlement)>,
         call: Call<'a>,
     ) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait_for_all(call.within, completions.len(), || self.store.commit(transaction, completions, call))
+        self.wait_for_all("commit", call.within, completions.len(), || {
+            self.store.commit(transaction, completions, call)
+        })
     }
 
     fn resolve<'a>(&'a self, completions: Vec<(Claim, Settlement)>, call: Call<'a>) -> BoxFuture<'a, Vec<Settled>> {
-        self.wait_for_all(call.within, completions.len(), || self.store.resolve(completions, call))
+        self.wait_for_all("resolve", call.within, completions.len(), || self.store.resolve(completions, call))
     }
 
     fn roll_back<'a>(&'a self, transaction: Self::Transaction, call: Call<'a>) -> BoxFuture<'a, ()> {
-        self.wait(call.within, || self.store.roll_back(transaction, call), || ())
+        self.wait("roll_back", call.within, || self.store.roll_back(transaction, call), || ())
     }
 }
 

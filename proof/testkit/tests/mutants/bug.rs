@@ -10,6 +10,14 @@ pub(crate) enum Bug {
     Unreachable,
     UnreachableAndTells,
     UnreachableAndTellsPassword,
+    /// No record is ever found by `get`.
+    ReadsNothing,
+    /// `get` panics.
+    ReadPanics,
+    /// `claim` never answers.
+    ClaimHangs,
+    /// Each call takes nearly all the time that it is given.
+    TakesItsTime,
     /// Its client blocks a thread for longer than it may.
     SleepsInAThread,
 

@@ -101,6 +101,7 @@ impl Mutant {
                 asleep.await.unwrap();
                 return Err(unreachable("no server answers".into()));
             }
+            Bug::TakesItsTime => sleep(call.within.saturating_sub(Duration::from_millis(1))).await,
             Bug::OverflowsTime => assert!(Instant::now().checked_add(call.within).is_some(), "overflow"),
             _ => {}
         }
@@ -124,6 +125,9 @@ impl Mutant {
         if self.is(Bug::GuessesGranted) && call.within < HURRY {
             let record = protocol::fresh_claim(request);
             return Ok(ClaimAnswer::Granted(protocol::claim_of(request.id.clone(), &record, 0)));
+        }
+        if self.is(Bug::ClaimHangs) {
+            std::future::pending::<()>().await;
         }
         self.begin(&request.id, call).await?;
         let name = self.bug.name(&request.id);
@@ -323,7 +327,8 @@ impl Store for Mutant {
     fn get<'a>(&'a self, id: &'a RecordId, call: Call<'a>) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
             self.begin(id, call).await?;
-            Ok(self.read(id))
+            assert!(!self.is(Bug::ReadPanics), "out of bounds");
+            Ok(self.read(id).filter(|_| !self.is(Bug::ReadsNothing)))
         })
     }
 }
