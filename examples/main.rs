@@ -38,10 +38,12 @@ examples! {
     results
     routes
     schedules
+    sending
     short_wait
     state
     telemetry
     transaction
+    worker
 }
 
 fn main() -> Result {

@@ -1,5 +1,5 @@
 //! One batch at a time, by hand: for tests of whole consumers, and for running them outside Lambda. There, the program sets up its logs: by
-//! `claimant::lambda::init_logs`, or a `tracing` subscriber and a panic hook of its own. Build it with `panic = "unwind"`, as `claimant::lambda::run`
+//! `claimant::lambda::init_logs`, or a `tracing` subscriber and a panic hook of its own; `docs/your-own-consumer.md` has a worker that receives by itself. Build it with `panic = "unwind"`, as `claimant::lambda::run`
 //! demands: otherwise a handler that panics ends the work on all other messages.
 //!
 //! ```

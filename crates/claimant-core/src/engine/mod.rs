@@ -248,7 +248,8 @@ impl Engine {
     /// Handlers run as tasks of their own, so this needs a Tokio runtime with timers. Handlers that block as many threads as it has
     /// hold up the engine too, unless they have [threads of their own](Self::handlers_on).
     ///
-    /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases.
+    /// Cancel safe: dropping the future cancels the handlers; claims that were held end with their leases, and their keys are busy until then. Where a
+    /// server drops it, as for a client that has gone, run it in a task of its own.
     pub fn process<'a>(
         &'a self,
         batch: &'a [Message],
