@@ -17,7 +17,9 @@ impl Scope {
         let of_function = || {
             let named = property("FunctionName")?;
             let whole = self.arn(&named, depth + 1).unwrap_or(named);
-            Some(whole.split(':').nth(6).unwrap_or(&whole).to_owned())
+            let name = if whole.starts_with("arn:") { whole.split(':').nth(6)? } else { &whole };
+            // Not of the form `account:function:name`.
+            Some(name.to_owned()).filter(|name| !name.contains(':'))
         };
         let name = match attribute {
             "Arn" if FUNCTION.contains(&kind) => format!("${{{id}}}"),

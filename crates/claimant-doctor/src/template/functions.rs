@@ -12,7 +12,7 @@ use super::roles::{ROLE, Roles};
 use super::tables::TABLE;
 use crate::environment::{self, RESUME_ROLE, SCHEDULE_ROLE, TABLE_BEFORE, faults, is_own};
 use crate::fact::Fact;
-use crate::model::{Environment, Function, Link, Logs, Machine, Scheduler, WITHIN};
+use crate::model::{Environment, Function, Link, Logs, Machine, Scheduler};
 
 pub(super) const FUNCTION: &[&str] = &["AWS::Serverless::Function", "AWS::Lambda::Function"];
 
@@ -113,14 +113,16 @@ fn as_given(resources: &Resources<'_>, part: &Part<'_>) -> Fact<String> {
     let Some((id, attribute)) = reference(&text) else {
         return if text.contains("${") { Fact::Unknown } else { Fact::Known(text) };
     };
+    // Of a template that is read with others, it has the file's name in front.
+    let named = id.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_', "-");
     let is = |kinds: &[&str]| resources.get(id).is_some_and(|resource| kinds.contains(&resource.kind.as_str()));
     match attribute {
-        "" | "QueueUrl" if is(QUEUE) => Fact::Known(format!("https://sqs.…/{id}")),
-        "Arn" if is(QUEUE) => Fact::Known(format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{}", id.replace(WITHIN, "-"))),
-        "Arn" if is(ROLE) => Fact::Known(format!("arn:aws:iam::{ACCOUNT}:role/{id}")),
-        "" | "QueueName" if is(QUEUE) || is(ROLE) => Fact::Known(id.to_owned()),
+        "" | "QueueUrl" if is(QUEUE) => Fact::Known(format!("https://sqs.…/{named}")),
+        "Arn" if is(QUEUE) => Fact::Known(format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{named}")),
+        "Arn" if is(ROLE) => Fact::Known(format!("arn:aws:iam::{ACCOUNT}:role/{named}")),
+        "" | "QueueName" if is(QUEUE) || is(ROLE) => Fact::Known(named),
         // As CloudFormation makes it of the stack's name: that of no other table.
-        "" if is(TABLE) => Fact::Known(format!("stack-{}", id.replace(WITHIN, "-"))),
+        "" if is(TABLE) => Fact::Known(format!("stack-{named}")),
         _ => Fact::Unknown,
     }
 }

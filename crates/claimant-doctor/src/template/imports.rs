@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use claimant_template::{Kind, Node};
 
-use super::scope::{ACCOUNT, Scope};
+use super::scope::Scope;
 
 /// Which template has what others can refer to, by the key among the outputs; nothing where several have it.
 pub(super) type Owners = BTreeMap<String, Option<usize>>;
@@ -14,7 +14,12 @@ pub(super) fn export(name: &str) -> String {
     format!("!ImportValue {name}")
 }
 
-/// What an output of a stack is called among the outputs.
+/// What an output is called among the outputs that the stack of this name gives to any other one.
+pub(super) fn given(stack: &str, name: &str) -> String {
+    format!("!GetStackOutput {stack} {name}")
+}
+
+/// What an output of a stack is called among the outputs, for the one that it is in.
 pub(super) fn output(stack: &str, name: &str) -> String {
     format!("${{{stack}.Outputs.{name}}}")
 }
@@ -22,14 +27,17 @@ pub(super) fn output(stack: &str, name: &str) -> String {
 impl Scope {
     /// What an import is called among the outputs.
     fn imported_key(&self, function: &str, argument: &Node, depth: u32) -> Option<String> {
-        if function == "ImportValue" {
-            return Some(export(&self.literal(argument, depth)?));
+        let of = |key| self.literal(argument.get(key)?, depth);
+        match function {
+            "ImportValue" => Some(export(&self.literal(argument, depth)?)),
+            // An output of another Region is none of these templates', and by a role it is that of another account.
+            "GetStackOutput" => {
+                let region = of("Region").zip(self.pseudo.get("Region"));
+                let is_here = region.is_none_or(|(there, here)| there == *here) && argument.get("RoleArn").is_none();
+                Some(given(&of("StackName")?, &of("OutputName")?)).filter(|_| is_here)
+            }
+            _ => None,
         }
-        let of = |key| self.literal(argument.get(key).filter(|_| function == "GetStackOutput")?, depth);
-        // An output of another Region or account is none of these templates'.
-        let is_elsewhere = |key, own| of(key).zip(self.pseudo.get(own)).is_some_and(|(there, here)| there != *here);
-        let key = output(&of("StackName")?, &of("OutputName")?);
-        (!is_elsewhere("Region", "Region") && !is_elsewhere("Account", ACCOUNT)).then_some(key)
     }
 
     /// The text that is imported, if what exports it was read.

@@ -36,7 +36,7 @@ pub(super) fn scopes(paths: &[(&Path, &str)], owners: &Owners, options: &Options
         || paths.iter().map(|(path, prefix)| included(path, prefix, options, &outputs)).collect::<Result<Vec<_>, _>>();
     let mut read = all()?;
     // What a stack gives out decides what others are given, and include: however they stand, one link more is known each time.
-    for _ in 0..DEPTH_MAX {
+    for _ in 0..DEPTH_MAX + paths.len() {
         let scopes = read.iter().flat_map(|read| read.scopes.iter().rev());
         if scopes.filter(|scope| give_out(scope, owners)).count() == 0 {
             break;
@@ -73,7 +73,9 @@ fn give_out(scope: &Scope, owners: &Owners) -> bool {
         if let Some(text) = text {
             let is_owned = |key: &String| owners.get(key).is_some_and(Option::is_some);
             let exported = scope.exported(output).map(|name| imports::export(&name));
-            for key in exported.filter(is_owned).into_iter().chain([imports::output(stack, name)]) {
+            let given = Some(imports::given(stack, name)).filter(is_owned);
+            let keys = exported.filter(is_owned).into_iter().chain(given).chain([imports::output(stack, name)]);
+            for key in keys {
                 is_new |= scope.outputs.borrow_mut().insert(key, text.to_owned()).as_deref() != Some(text);
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use claimant_template::Node;
 
 use super::part::Part;
-use super::scope::{ACCOUNT, Scope};
+use super::scope::{ACCOUNT, HOLE, Scope};
 use crate::catalog::Check;
 use crate::fact::Fact;
 use crate::model::{Link, Place};
@@ -185,6 +185,7 @@ impl<'s> Resources<'s> {
         let is_of = |given: &String| text.split([':', '/', '.']).any(|part| part == given);
         let needs_region = !regions.iter().any(|one| one.is_empty() || *one == REGION);
         if !(text.starts_with("arn:") || text.starts_with("https://sqs."))
+            || text.contains(HOLE)
             || !account.is_none_or(is_of)
             || needs_region && !region.is_none_or(is_of)
         {
@@ -210,7 +211,7 @@ impl<'s> Resources<'s> {
         };
         let file = &self.all.first()?.scope.file;
         let text = text.replace("${@", "${AWS::");
-        Some(format!("{file}: whether {text} is {id}{others}: give {options}"))
+        Some(format!("{file}: whether {text} is {id}{others}: claimant doctor takes {options}"))
     }
 
     /// Whether an ARN or a URL is of the stack's account, and not known to be of another Region; one that has the account written out
@@ -239,10 +240,11 @@ impl<'s> Resources<'s> {
         let named = kinds.iter().find_map(|kind| self.names.get(&(named_by(kind)?, last.to_owned())));
         match named.map(Vec::as_slice) {
             Some([id]) if may_be_here => Fact::Known(Link::Here(id.to_string())),
-            Some(ids) => {
-                ids.iter().filter(|_| !may_be_here).for_each(|id| self.note_unplaced(text, id));
+            Some([id]) => {
+                self.note_unplaced(text, id);
                 Fact::Unknown
             }
+            Some(_) => Fact::Unknown,
             None if last.contains("${") => Fact::Unknown,
             None => Fact::Known(Link::Elsewhere(text.to_owned())),
         }

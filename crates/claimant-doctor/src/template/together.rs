@@ -1,6 +1,6 @@
 //! Templates that are given together: those that import from each other are read as one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use claimant_template::Node;
 
@@ -41,16 +41,24 @@ pub(super) fn read<'p>(paths: &[&'p Path], options: &Options) -> Result<Vec<(Vec
     Ok(read)
 }
 
-/// What the stacks of these templates are called: as the files are, as `cdk synth` writes them; where two are called the same, by their paths.
+/// What the stacks of these templates are called: as the files are, as `cdk synth` writes them; where two are called the same, by their paths,
+/// without what ends a name where it is referred to.
 fn stacks(paths: &[&Path]) -> Vec<String> {
     let name = |path: &Path| {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         file.split('.').next().unwrap_or_default().to_owned()
     };
     let is_alone = |path: &&Path| paths.iter().filter(|other| name(other) == name(path)).count() == 1;
-    let plain =
-        |path: &Path| PathBuf::from(path).with_extension("").display().to_string().replace(['.', '{', '}'], "_");
-    paths.iter().map(|path| if is_alone(path) { name(path) } else { plain(path) }).collect()
+    let plain = |(index, path): (usize, &&Path)| {
+        let plain = path.display().to_string().replace(['.', '{', '}'], "_");
+        let is_again = |other: &&Path| other.display().to_string().replace(['.', '{', '}'], "_") == plain;
+        if paths[..index].iter().any(is_again) { format!("{plain} {}", index + 1) } else { plain }
+    };
+    paths
+        .iter()
+        .enumerate()
+        .map(|(index, path)| if is_alone(path) { name(path) } else { plain((index, path)) })
+        .collect()
 }
 
 fn owners(read: &[Read], stacks: &[String]) -> Owners {
@@ -63,7 +71,7 @@ fn owners(read: &[Read], stacks: &[String]) -> Owners {
             for (name, one) in scope.root.get("Outputs").map_or(&[][..], Node::entries) {
                 scope.exported(one).map(|name| imports::export(&name)).into_iter().for_each(&mut add);
                 if scope.prefix.is_empty() {
-                    add(imports::output(stack, name));
+                    add(imports::given(stack, name));
                 }
             }
         }

@@ -122,8 +122,7 @@ fn an_arn_that_may_be_of_the_template_says_what_to_give() {
         ..Options::default()
     };
     const OWN: (Option<&str>, Option<&str>) = (Some("111122223333"), Some("eu-west-1"));
-    let whether =
-        "App.template.json: whether arn:${AWS::Partition}:sqs:eu-west-1:111122223333:orders is Q63C6E3AB: give";
+    let whether = "App.template.json: whether arn:${AWS::Partition}:sqs:eu-west-1:111122223333:orders is Q63C6E3AB: claimant doctor takes";
     for (account, region, wanted) in [
         (None, None, Some("--account ID and --region NAME")),
         (OWN.0, None, Some("--region NAME")),
@@ -145,7 +144,10 @@ fn an_arn_that_may_be_of_the_template_says_what_to_give() {
     );
     let (_, _, lines) = examined(&[("App.template.json", &dead)], &Options::default());
     assert_eq!(lines.len(), 1);
-    assert!(lines[0].contains(" is Q63C6E3AB, and 1 more like it: give --account ID and --region NAME"), "{lines:?}");
+    assert!(
+        lines[0].contains(" is Q63C6E3AB, and 1 more like it: claimant doctor takes --account ID and --region NAME"),
+        "{lines:?}"
+    );
 }
 
 /// A queue in one stack, its function in another, as CDK writes them; `export` for the first, `source` in the second.

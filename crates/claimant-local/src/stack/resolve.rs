@@ -187,7 +187,10 @@ impl Template<'_> {
         let own = self.resource(function).and_then(|function| function.get("Properties"));
         let places = [own, self.under("Globals", "Function")].into_iter().flatten();
         let alias = places.filter(|_| kind == Kind::Alias).find_map(|place| place.get("AutoPublishAlias"));
-        let qualifier = alias.map_or(Ok(LATEST.to_owned()), |name| self.text(name, depth + 1))?;
+        // Whatever it is called, calls to it reach its function.
+        let known_before = self.unknown.borrow().len();
+        let qualifier = alias.and_then(|name| self.text(name, depth + 1).ok()).unwrap_or_else(|| LATEST.to_owned());
+        self.unknown.borrow_mut().truncate(known_before);
         Ok(match self.find(function, depth)? {
             Referred::Known(of) => Referred::Known(Known { kind, name: format!("{}:{qualifier}", of.name) }),
             unknown => unknown,
