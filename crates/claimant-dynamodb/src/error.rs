@@ -22,6 +22,9 @@ const KEY_NEEDED: &str = ". The role or user that asks needs kms:Decrypt on the 
 /// How to fix that nobody can use it.
 const KEY_DISABLED: &str = ". Is the table's KMS key there and enabled?";
 
+/// Where the book says what to do about a table that is gone.
+const LOST: &str = "docs/operating.md, \"A lost lock table\"";
+
 /// How to do without requests for many.
 const SINGLY: &str = " If it answers single requests, set CLAIMANT_BATCH=off";
 
@@ -36,12 +39,16 @@ pub(crate) fn store_error<E>(operation: &'static str, table: &str, error: &SdkEr
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {
-    let missing = format!(
-        "Are the name {table:?} (CLAIMANT_TABLE of a function, --table of a command), the account and the Region right? If they are, the \
-         table has to be created"
-    );
-    let fixes = Fixes { missing, denied: denied(operation, table) };
+    let fixes = Fixes { missing: missing(table), denied: denied(operation, table) };
     described(&format!("{operation} on table {table:?}"), &fixes, error)
+}
+
+fn missing(table: &str) -> String {
+    format!(
+        "Are the name {table:?} (CLAIMANT_TABLE of a function, --table of a command), the account and the Region right? If they are, and the \
+         table was there before, stop the functions and restore it, from point-in-time recovery or a backup: with an empty one, work that is \
+         done runs again ({LOST}). Only for a new system, create it"
+    )
 }
 
 /// Returns the error of a call that was answered with a success which is not DynamoDB's, since it lacks this: what has no body reads as an
@@ -121,7 +128,7 @@ pub(crate) fn error_moving<E>((from, to): (&str, &str), error: &SdkError<E>) -> 
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {
-    let missing = format!("If {to:?} is not in this region, create it. {}", missing_before(from));
+    let missing = format!("{}. {}", missing(to), missing_before(from));
     let denied = format!("{}, and dynamodb:UpdateItem on {to:?}{OF_KEY}", needed("DeleteItem", from));
     described(&format!("moving a record from table {from:?} to {to:?}"), &Fixes { missing, denied }, error)
 }
@@ -260,6 +267,24 @@ mod tests {
             assert_eq!(error.to_string().contains("LeadingKeys"), wanted == own, "{error}");
             assert_eq!(is_denied(&refused), wanted == own, "{message}");
         }
+    }
+
+    /// An empty table in place of one that is gone lets done work run again.
+    #[test]
+    fn a_table_that_is_gone_is_restored_before_one_is_created() {
+        let gone = refused("ResourceNotFoundException", "Requested resource not found");
+        for error in [store_error("GetItem", "locks", &gone), error_moving(("old", "locks"), &gone)] {
+            let text = error.to_string();
+            assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{text}");
+            let [restore, runs_again, create] =
+                ["restore it", "runs again", "create it"].map(|part| text.find(part).expect(part));
+            assert!(restore < runs_again && runs_again < create, "{text}");
+            assert!(text.contains("the name \"locks\""), "{text}");
+        }
+        let (page, section) = LOST.split_once(", ").unwrap();
+        assert_eq!(page, "docs/operating.md");
+        let section = format!("\n## {}\n", section.trim_matches('"'));
+        assert!(include_str!("../../../docs/operating.md").contains(&section), "{section}");
     }
 
     #[test]
