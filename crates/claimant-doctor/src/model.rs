@@ -37,13 +37,32 @@ pub struct System {
     pub watching: Watching,
 }
 
-/// The Region and the account of a stack.
+/// The Region and the account of a stack, and what it lacks there.
 #[derive(Debug, Clone, Default)]
 pub struct Home {
     /// Its Region.
     pub region: Fact<String>,
     /// Its account.
     pub account: Fact<String>,
+    /// What is named and is not there; nothing in a template.
+    pub gone: Gone,
+}
+
+/// What is not in the Region and the account in which it is named.
+#[derive(Debug, Clone, Default)]
+pub struct Gone {
+    /// Tables that functions have their records in.
+    pub tables: Vec<Place>,
+    /// Queues and dead-letter queues.
+    pub queues: Vec<Place>,
+}
+
+impl Home {
+    /// Returns whether an ARN is of this Region and account; another account may only not show what it has.
+    pub(crate) fn has(&self, arn: &str) -> bool {
+        let part = |index| arn.split(':').nth(index).map(str::to_owned);
+        part(3).as_ref() == self.region.known() && part(4).as_ref() == self.account.known()
+    }
 }
 
 /// A queue.

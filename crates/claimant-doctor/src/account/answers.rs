@@ -83,7 +83,16 @@ const NOT_ACCEPTED: [&str; 7] = [
     "RequestExpired",
 ];
 
+/// How the codes end for a table and for a queue that is not there.
+const GONE: [&str; 3] = ["ResourceNotFoundException", "QueueDoesNotExist", "NonExistentQueue"];
+
 impl Refused {
+    /// Returns whether the table or queue that was asked for is not there.
+    pub(super) fn is_gone(&self) -> bool {
+        let name = self.code.split(' ').next().unwrap_or_default();
+        GONE.iter().any(|one| name.ends_with(one))
+    }
+
     /// Returns whether a permission is missing.
     pub(super) fn is_denied(&self) -> bool {
         let name = self.code.split(' ').next().unwrap_or_default();
@@ -192,6 +201,23 @@ impl<A: Account> Asker<'_, A> {
             Err(refused) => {
                 self.note(refused.to_string());
                 None
+            }
+        }
+    }
+
+    /// As [`get`](Self::get); an error, and not noted, where what is asked for is gone.
+    pub(super) async fn find(
+        &self,
+        service: Service,
+        operation: &'static str,
+        input: Value,
+    ) -> Result<Option<Value>, Refused> {
+        match self.ask(service, operation, input).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(refused) if refused.is_gone() => Err(refused),
+            Err(refused) => {
+                self.note(refused.to_string());
+                Ok(None)
             }
         }
     }

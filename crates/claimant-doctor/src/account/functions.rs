@@ -6,15 +6,14 @@ use claimant_aws::sqs::queue_arn;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
-use super::names::{function_of, here, mapping_id, name_of, partition_of, qualifier_of, table_id};
+use super::names::{function_of, here, mapping_id, name_of, partition_of, place, qualifier_of, table_id};
 use super::watching;
 use crate::environment::{
     BATCH, DEAD_LETTER_QUEUE, MAPPING_CHECK, RECEIVES, RESUME_ROLE, TABLE, TABLE_BEFORE, VISIBILITY, faults, is_own,
 };
 use crate::fact::Fact;
 use crate::model::{
-    Batch, Environment, Filters, Function, Home, Invoked, Link, Logs, Machine, Mapping, POLLERS_DEFAULT, Place,
-    Scaling, System,
+    Batch, Environment, Filters, Function, Invoked, Link, Logs, Machine, Mapping, POLLERS_DEFAULT, Scaling, System,
 };
 use crate::rights::{EVERYTHING, LEADING_KEYS, LIST_MAPPINGS, ON_MOVED, ON_TABLES, Rights};
 
@@ -25,10 +24,6 @@ const ON_QUEUES: [&str; 5] = [
     "sqs:ChangeMessageVisibility",
     "sqs:SendMessage",
 ];
-
-fn place(id: &str) -> Place {
-    Place { id: id.into(), certain: true, ..Place::default() }
-}
 
 /// What is asked for later of a function that was read.
 pub(super) struct Read {
@@ -60,7 +55,8 @@ pub(super) async fn read<A: Account>(
     let arn = text(found, "FunctionArn").unwrap_or_default();
     let mut parts = arn.split(':').skip(3);
     if let (Some(region), Some(account)) = (parts.next(), parts.next()) {
-        system.home = Home { region: Fact::Known(region.to_owned()), account: Fact::Known(account.to_owned()) };
+        system.home.region = Fact::Known(region.to_owned());
+        system.home.account = Fact::Known(account.to_owned());
     }
     let logging = &found["LoggingConfig"];
     // Without the version or alias that it was asked for by.

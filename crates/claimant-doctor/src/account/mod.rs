@@ -1,7 +1,7 @@
 //! The model of what is deployed: asked of an account, with requests that only read.
 //!
-//! Whoever asks is an [`Account`]: AWS itself (feature `aws`), or a script in tests. What is refused or not there is unknown, and
-//! the report says so.
+//! Whoever asks is an [`Account`]: AWS itself (feature `aws`), or a script in tests. What is refused is unknown, and
+//! the report says so; a table or a queue that is not there is [gone](crate::model::Gone).
 //!
 //! | module | holds |
 //! | --- | --- |

@@ -1,6 +1,6 @@
 //! ARNs, URLs and names.
 
-use crate::model::Link;
+use crate::model::{Link, Place};
 
 /// The partition of most accounts.
 const PARTITION: &str = "aws";
@@ -35,6 +35,11 @@ pub(super) fn qualifier_of(arn: &str) -> Option<&str> {
 pub(super) fn table_id<'t>(table: &'t str, function: &str) -> &'t str {
     let home = |arn: &'_ str| arn.split(':').skip(3).take(2).map(str::to_owned).collect::<Vec<_>>();
     if table.starts_with("arn:") && home(table) != home(function) { table } else { name_of(table) }
+}
+
+/// The place of what has this id in an account.
+pub(super) fn place(id: &str) -> Place {
+    Place { id: id.into(), certain: true, ..Place::default() }
 }
 
 /// A link to what has this name, as far as it is described here.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::answers::{Account, Asker, Service, text};
-use super::names::{here, name_of};
+use super::answers::{Account, Asker, Refused, Service, text};
+use super::names::{here, name_of, place};
 use crate::environment::DEAD_LETTER_QUEUE;
 use crate::fact::Fact;
-use crate::model::{Key, Link, Place, Queue, Redrive, RedriveAllow, System};
+use crate::model::{Key, Link, Queue, Redrive, RedriveAllow, System};
 use crate::rights::QueuePolicy;
 
 /// Adds the queues of all mappings, and their dead-letter queues. A queue's id is its ARN.
@@ -31,7 +31,18 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
         if !seen.insert(arn.clone()) {
             continue;
         }
-        let Some(queue) = queue(asker, &arn).await else { continue };
+        let queue = match queue(asker, &arn).await {
+            Ok(Some(queue)) => queue,
+            Ok(None) => continue,
+            Err(_) if system.home.has(&arn) => {
+                system.home.gone.queues.push(place(&arn));
+                continue;
+            }
+            Err(refused) => {
+                asker.note(refused.to_string());
+                continue;
+            }
+        };
         if matches!(queue.key, Fact::Known(Some(Key::Own { .. }))) && of_roles.contains(&arn) {
             with_keys.insert(arn);
         }
@@ -58,18 +69,22 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
     }
 }
 
-async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Option<Queue> {
+async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Result<Option<Queue>, Refused> {
     let account = arn.split(':').nth(4).unwrap_or_default();
     let input = json!({"QueueName": name_of(arn), "QueueOwnerAWSAccountId": account});
-    let url = asker.get(Service::Sqs, "GetQueueUrl", input).await?;
-    let input = json!({"QueueUrl": text(&url, "QueueUrl")?, "AttributeNames": ["All"]});
-    let answer = asker.get(Service::Sqs, "GetQueueAttributes", input).await?;
-    let found = &answer["Attributes"];
+    let url = asker.find(Service::Sqs, "GetQueueUrl", input).await?;
+    let Some(url) = url.as_ref().and_then(|url| text(url, "QueueUrl")) else { return Ok(None) };
+    let input = json!({"QueueUrl": url, "AttributeNames": ["All"]});
+    let answer = asker.find(Service::Sqs, "GetQueueAttributes", input).await?;
+    Ok(answer.map(|answer| described(arn, &answer["Attributes"])))
+}
+
+fn described(arn: &str, found: &Value) -> Queue {
     let number = |key: &str| text(found, key).and_then(|text| text.parse::<u64>().ok());
     let document = |key: &str| text(found, key).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let group = |key: &str, wanted: &str| text(found, key) == Some(wanted);
-    Some(Queue {
-        place: Place { id: arn.into(), certain: true, ..Place::default() },
+    Queue {
+        place: place(arn),
         name: Fact::Known(name_of(arn).to_owned()),
         fifo: Fact::Known(text(found, "FifoQueue") == Some("true")),
         visibility_s: number("VisibilityTimeout").into(),
@@ -82,7 +97,7 @@ async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Option<Queue> {
             group("DeduplicationScope", "messageGroup"),
             group("FifoThroughputLimit", "perMessageGroupId"),
         )),
-    })
+    }
 }
 
 fn redrive(policy: &Value) -> Redrive {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answers::{Account, Asker, Service, text};
+use super::answers::{Account, Asker, Refused, Service, text};
+use super::names::place;
 use crate::environment::{TABLE, TABLE_BEFORE};
 use crate::fact::Fact;
-use crate::model::{Access, Capacity, Key, Link, Place, System, Table};
+use crate::model::{Access, Capacity, Key, Link, System, Table};
 
 /// What names a function's lock tables, and those that its records are moved from; with whether they are lock tables.
 const NAMED_BY: [(&str, bool); 2] = [(TABLE, true), (TABLE_BEFORE, false)];
@@ -25,9 +26,15 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
     }
     let mut with_keys = Vec::new();
     for (name, is_lock_table) in names {
-        if let Some(table) = table(asker, &name, is_lock_table).await {
-            with_keys.extend(table.access.key.known().is_some_and(Option::is_some).then_some(name));
-            system.tables.push(table);
+        match table(asker, &name, is_lock_table).await {
+            Ok(Some(table)) => {
+                with_keys.extend(table.access.key.known().is_some_and(Option::is_some).then_some(name));
+                system.tables.push(table);
+            }
+            Ok(None) => {}
+            // One of another account has its ARN here.
+            Err(_) if !name.starts_with("arn:") => system.home.gone.tables.push(place(&name)),
+            Err(refused) => asker.note(refused.to_string()),
         }
     }
     if !with_keys.is_empty() {
@@ -39,10 +46,12 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
 }
 
 /// A table; what checks of lock tables alone look at is not asked for otherwise.
-async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool) -> Option<Table> {
+async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool) -> Result<Option<Table>, Refused> {
     let get = async |operation| asker.get(Service::DynamoDb, operation, json!({"TableName": name})).await;
     let of_lock_table = async |operation| if is_lock_table { get(operation).await } else { None };
-    let answer = get("DescribeTable").await?;
+    let Some(answer) = asker.find(Service::DynamoDb, "DescribeTable", json!({"TableName": name})).await? else {
+        return Ok(None);
+    };
     let found = &answer["Table"];
     let ttl = of_lock_table("DescribeTimeToLive").await;
     let backups = of_lock_table("DescribeContinuousBackups").await;
@@ -60,8 +69,8 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool
         let status = &answer["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"];
         text(status, "PointInTimeRecoveryStatus") == Some("ENABLED")
     };
-    Some(Table {
-        place: Place { id: name.into(), certain: true, ..Place::default() },
+    Ok(Some(Table {
+        place: place(name),
         key: key(found).into(),
         ttl: ttl.map(|answer| ttl_of(&answer["TimeToLiveDescription"])).into(),
         recovery: backups.map(recovery).into(),
@@ -81,7 +90,7 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool
         eventual_replicas: Fact::Known(!others.is_empty() && text(found, "MultiRegionConsistency") != Some("STRONG")),
         replicas: Fact::Unknown,
         infrequent: Fact::Unknown,
-    })
+    }))
 }
 
 /// The other Regions that a global table is in.

@@ -155,4 +155,13 @@ pub(super) const CHECKS: &[Check] = &[
         fine: "Where the policy of the queue or the key admits the role.",
         source: "docs/outcomes.md",
     },
+    Check {
+        number: 41,
+        name: "not-there",
+        title: "Each table, queue and dead-letter queue that a function, a mapping or a RedrivePolicy names is there",
+        why: "Without its lock table no message is handled, without its queue none comes, and without its dead-letter queue what always \
+              fails is kept nowhere. An empty lock table in place of one that is gone lets done work run again.",
+        fine: "Where what names it is not in use any more.",
+        source: "docs/operating.md",
+    },
 ];

@@ -6,6 +6,7 @@ mod breaker;
 mod costs;
 mod dead_letters;
 mod fix;
+mod gone;
 mod pair;
 mod records;
 mod redrive;
@@ -58,6 +59,7 @@ const OF_SYSTEMS: &[OfSystem] = &[
     settings::check,
     breaker::check,
     schedules::check,
+    gone::check,
 ];
 
 /// Runs all checks.

@@ -87,7 +87,11 @@ fn system(paths: &[&Path], read: nested::Read, options: &Options) -> (System, Ve
         mappings_elsewhere: Vec::new(),
         tables: tables::tables(&resources),
         alarms: if is_whole { alarms } else { Fact::Unknown },
-        home: Home { region: options.region.clone().into(), account: options.account.clone().into() },
+        home: Home {
+            region: options.region.clone().into(),
+            account: options.account.clone().into(),
+            ..Home::default()
+        },
         database_connections: tables::connections(&resources),
         history: None,
         watching: watching::watching(&resources),

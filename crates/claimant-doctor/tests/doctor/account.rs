@@ -953,6 +953,49 @@ fn what_is_refused_is_unknown_and_said() {
     }
 }
 
+/// What was deleted does not read as a permission that is missing; what another account has, it may only not show.
+#[test]
+fn what_is_named_and_not_there_is_an_error() {
+    let arn = |kind: &str, name: &str| format!("arn:aws:{kind}:eu-west-1:222222222222:{name}");
+    let variable = |name: &str| format!("{VARIABLES}/{name}");
+    let (no_table, no_queue) =
+        (json!("ResourceNotFoundException (status 400)"), json!("QueueDoesNotExist (status 400)"));
+    for (gone, code, what, by) in [
+        ("DescribeTable locks", &no_table, "no table locks", vec!["CLAIMANT_TABLE of worker"]),
+        ("GetQueueUrl orders", &no_queue, "no queue orders", vec!["the mapping worker (orders, m-1)"]),
+        (
+            "GetQueueUrl letters",
+            &json!("AWS.SimpleQueueService.NonExistentQueue (status 400)"),
+            "no queue letters",
+            vec![
+                "CLAIMANT_DEAD_LETTER_QUEUE_URL of worker",
+                "the RedrivePolicy of arn:aws:sqs:eu-west-1:123456789012:orders",
+            ],
+        ),
+        ("GetQueueAttributes letters", &no_queue, "no queue letters", vec!["CLAIMANT_DEAD_LETTER_QUEUE_URL of worker"]),
+    ] {
+        let report = examined(changed(&[(gone, code.clone())])).unwrap();
+        let errors: Vec<_> = report.from(Level::Error).collect();
+        let [error] = &errors[..] else { panic!("{gone}: {report:#?}") };
+        assert!(error.check.number == 41 && error.what.contains(what), "{error:?}");
+        assert!(by.iter().all(|by| error.what.contains(by)), "{error:?}");
+        assert!(!report.not_looked_at.iter().any(|line| line.contains(&format!("{code}"))), "{report:#?}");
+    }
+    let before = (&*variable("CLAIMANT_TABLE_BEFORE"), json!("old"));
+    let report = examined(changed(&[before, ("DescribeTable old", no_table.clone())])).unwrap();
+    let errors: Vec<_> = report.from(Level::Error).map(|error| &*error.fix).collect();
+    assert!(errors.len() == 1 && errors[0].contains("deploy without CLAIMANT_TABLE_BEFORE"), "{report:#?}");
+    let url = json!("https://sqs.eu-west-1.amazonaws.com/222222222222/theirs");
+    for (name, value, gone, code) in [
+        ("CLAIMANT_TABLE", json!(arn("dynamodb", "table/theirs")), "DescribeTable theirs", &no_table),
+        ("CLAIMANT_DEAD_LETTER_QUEUE_URL", url, "GetQueueUrl theirs", &no_queue),
+    ] {
+        let report = examined(changed(&[(&variable(name), value), (gone, code.clone())])).unwrap();
+        assert_eq!(report.from(Level::Error).count(), 0, "{report:#?}");
+        assert!(report.not_looked_at.iter().any(|line| line.contains("theirs")), "{report:#?}");
+    }
+}
+
 #[test]
 fn an_alarm_by_a_query_can_be_on_any_queue() {
     for (metric, found, unknown, lines) in [

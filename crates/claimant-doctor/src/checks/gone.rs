@@ -1,0 +1,64 @@
+//! What something names, and what is not there.
+
+use super::fix;
+use crate::environment::{DEAD_LETTER_QUEUE, TABLE, TABLE_BEFORE};
+use crate::fact::Fact;
+use crate::finding::{Answer, FINE, Level, Report, found};
+use crate::model::{Gone, Link, Place, System};
+
+pub(super) fn check(system: &System, report: &mut Report) {
+    let Gone { tables, queues } = &system.home.gone;
+    for gone in tables {
+        report.answer(41, gone, table(system, gone));
+    }
+    for gone in queues {
+        report.answer(41, gone, queue(system, gone));
+    }
+    let there = system.queues.iter().map(|queue| &queue.place).chain(system.tables.iter().map(|table| &table.place));
+    // A template does not say what is there.
+    for place in there.filter(|place| place.file.is_none()) {
+        report.answer(41, place, FINE);
+    }
+}
+
+fn table(system: &System, gone: &Place) -> Answer {
+    let (now, before) = (variables(system, TABLE, gone), variables(system, TABLE_BEFORE, gone));
+    let fix = if now.is_empty() {
+        "if it was deleted since all its records were over, deploy without CLAIMANT_TABLE_BEFORE; else restore it"
+    } else {
+        "stop the functions and restore it; an empty one lets done work run again: docs/operating.md, \"A lost lock table\""
+    };
+    let by = now.into_iter().chain(before).collect::<Vec<_>>().join(", ");
+    found(Level::Error, format!("there is no table {}, which is named by {by}", gone.id), fix)
+}
+
+fn queue(system: &System, gone: &Place) -> Answer {
+    let is_it = |link: &Fact<Link>| link.known().is_some_and(|link| link.text() == &*gone.id);
+    let mut by: Vec<_> = system
+        .mappings
+        .iter()
+        .filter(|mapping| is_it(&mapping.queue))
+        .map(|mapping| format!("the mapping {}", mapping.place.id))
+        .collect();
+    by.extend(variables(system, DEAD_LETTER_QUEUE, gone));
+    let redrives =
+        |redrive: &Fact<_>| matches!(redrive, Fact::Known(Some(crate::model::Redrive { target, .. })) if is_it(target));
+    let sources = system.queues.iter().filter(|queue| redrives(&queue.redrive));
+    by.extend(sources.map(|queue| format!("the RedrivePolicy of {}", queue.place.id)));
+    let name = fix::queue_name(gone);
+    found(
+        Level::Error,
+        format!("there is no queue {name}, which is named by {}", by.join(", ")),
+        format!(
+            "a queue {name} of the settings and the policies that it had, or another one in each place that names it"
+        ),
+    )
+}
+
+/// The variables of this name that lead to what is gone.
+fn variables(system: &System, variable: &str, gone: &Place) -> Vec<String> {
+    let names = |link: &Link| link.each().any(|one| one.text() == &*gone.id);
+    let has = |found: Option<&Fact<Link>>| found.and_then(Fact::known).is_some_and(names);
+    let functions = system.functions.iter().filter(|function| has(function.environment.get(variable)));
+    functions.map(|function| format!("{variable} of {}", function.place.id)).collect()
+}
