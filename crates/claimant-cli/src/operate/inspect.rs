@@ -78,6 +78,8 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let stop = which::stop();
     let letters = if options.no_dead_letters {
         DeadLetters::not_wanted()
+    } else if !inspections.iter().any(|(one, _)| one.is_of_work()) {
+        DeadLetters::none_can_be()
     } else {
         dead_letters(&place, !target.queues.is_empty(), (&ids, &inspections), &stop).await
     };
@@ -113,6 +115,8 @@ struct DeadLetters {
 enum Looked {
     /// None: that was not wanted.
     NotWanted,
+    /// None: the record is of no message.
+    NoneCanBe,
     /// None: there is no dead-letter queue that is known, and no queue was named.
     NoQueue,
     /// None: there is no dead-letter queue that is known of the queues that were named.
@@ -128,12 +132,17 @@ impl DeadLetters {
         Self { found: Vec::new(), looked: Looked::NotWanted }
     }
 
+    const fn none_can_be() -> Self {
+        Self { found: Vec::new(), looked: Looked::NoneCanBe }
+    }
+
     /// Says what was found, or why nothing was, beside the only record that is shown, if it is one.
     fn lines(&self, only: Option<&str>) -> Vec<String> {
         let mut lines: Vec<_> = self.found.iter().map(|found| found.line(only)).collect();
         let none = lines.is_empty();
         let nothing = match (self.looked, none) {
             (Looked::NotWanted, _) => "Its dead letters were not looked for (--no-dead-letters).",
+            (Looked::NoneCanBe, _) => "It has no dead letters: it is the record of a breaker or a limit.",
             (Looked::NoQueue, _) => {
                 "Its dead letters were not looked for: no dead-letter queue is known. With --table or --store, and without --stack, --queue URL \
                  names one, or the queue that has it."
@@ -307,6 +316,6 @@ fn document(shown: &[Shown<'_>], letters: &DeadLetters) -> Value {
     let mut document = records.next().unwrap_or_default();
     document["other"] = records.next().into();
     document["dead_letters"] = letters.found.iter().map(letter).collect();
-    document["dead_letters_complete"] = (letters.looked == Looked::Whole).into();
+    document["dead_letters_complete"] = matches!(letters.looked, Looked::Whole | Looked::NoneCanBe).into();
     document
 }

@@ -537,6 +537,24 @@ fn a_key_is_not_said_to_have_no_dead_letters_where_none_was_looked_for() {
     assert_eq!((letters.len(), &letters[0]["queue"], is_complete), (1, &json!("orders-dead"), &json!(true)), "{shown}");
 }
 
+/// To read letters is to receive them, which hides them from others.
+#[test]
+fn the_record_of_a_breaker_is_not_looked_for_among_dead_letters() {
+    let server = Server::start(|request: &str| match request {
+        _ if request.contains("AmazonSQS.ReceiveMessage") => panic!("letters were received"),
+        _ => shop(request),
+    });
+    let inspect = |more: &[&str]| {
+        let queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
+        server.claimant(&[&["inspect", "claimant-breaker#mail", "--table", "locks", "--queue", queue], more].concat())
+    };
+    let (_, out, err) = inspect(&[]);
+    assert!(out.ends_with("It has no dead letters: it is the record of a breaker or a limit.\n"), "{out}{err}");
+    let (_, out, err) = inspect(&["--json"]);
+    let shown: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    assert_eq!((&shown["dead_letters"], &shown["dead_letters_complete"]), (&json!([]), &json!(true)), "{shown}");
+}
+
 /// Answers as [`shop`] does, but the message that is done is its own key, which has a record in the clear and a hashed one.
 fn done_by_two(request: &str) -> (u16, String) {
     let hashed = RecordId::hashed(&ConsumerName::new("order").unwrap(), &Key::new(DONE).unwrap());

@@ -29,6 +29,7 @@ async fn a_key_that_is_none_is_told_before_the_others_are_acted_on() {
     let world = World::of(TABLE).await;
     let (code, out, err) = world.claimant(&["release", "order#1", "none", "--table", "Locks", "--yes"]).await;
     assert!(code == 2 && err.contains("none: the key has no consumer"), "{err}");
+    assert!(err.contains("claimant list running stuck completed failed rejected parked --text"), "{err}");
     assert_eq!(out, "");
     world.cloud.stop().await;
 }

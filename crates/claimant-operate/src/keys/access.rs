@@ -68,7 +68,8 @@ impl Keys {
                 None => RecordId::from_stored(text).map(|id| vec![id]).map_err(|_| {
                     Error::invalid(
                         "the key has no consumer: give the consumer's name, or the whole id of the record, consumer#key or \
-                         consumer~hash",
+                         consumer~hash. Where the consumer is not known, claimant list running stuck completed failed rejected parked \
+                         --text TEXT reads the whole table for a part of a key in the clear, or for the id of a message",
                     )
                 }),
             };
