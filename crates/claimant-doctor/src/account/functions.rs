@@ -195,7 +195,6 @@ fn mapping(found: &Value, function: &str) -> Option<Mapping> {
                 (of("MinimumPollers", POLLERS_DEFAULT.0), of("MaximumPollers", POLLERS_DEFAULT.1))
             })),
         },
-        // A list has none that are encrypted.
         filters: filters(found),
         enabled: Fact::Known(!matches!(text(found, "State"), Some("Disabled" | "Disabling"))),
         metrics: has(&found["MetricsConfig"]["Metrics"]),

@@ -84,11 +84,17 @@ fn backoff(pair: &Pair<'_>) -> Answer {
     )
 }
 
+/// Whether it is a consumer of claimant. One that has claimant's variables only as all functions of its template have them may be none.
+fn is_certain(function: &Function) -> Option<bool> {
+    let is_consumer = *function.is_consumer().known()?;
+    (!is_consumer || !function.environment.is_inherited).then_some(is_consumer)
+}
+
 /// Whether it may write its log; IAM is not asked about that.
 fn logging(function: &Function) -> Answer {
     let action = "logs:PutLogEvents";
     let is_read = matches!(function.rights, Rights::Stated(_));
-    if !*function.is_consumer().known()? || !is_read || *function.rights.allow_somewhere(action).known()? {
+    if !is_certain(function)? || !is_read || *function.rights.allow_somewhere(action).known()? {
         return FINE;
     }
     found(
@@ -100,7 +106,7 @@ fn logging(function: &Function) -> Answer {
 
 /// Whether it may look up its mapping, which it does where messages fail.
 fn checking(function: &Function) -> Answer {
-    if !*function.is_consumer().known()? || *function.has_value(MAPPING_CHECK, "off").known()? {
+    if !is_certain(function)? || *function.has_value(MAPPING_CHECK, "off").known()? {
         return FINE;
     }
     if *function.rights.allow_somewhere(LIST_MAPPINGS).known()? {
@@ -208,14 +214,15 @@ pub(super) fn feeds_itself(pair: &Pair<'_>) -> Option<Answer> {
 fn copies_to_itself(pair: &Pair<'_>) -> Answer {
     let function = pair.function?;
     let Some(letters) = function.environment.get(DEAD_LETTER_QUEUE) else { return FINE };
-    if !*function.is_consumer().known()? {
+    if !is_certain(function)? || !*pair.mapping.enabled.known()? {
         return FINE;
     }
     let queue = pair.mapping.queue.known()?;
     if !is_same(pair, queue, letters.known()?)? {
         return FINE;
     }
-    let has_others = pair.system.mappings_of(function).nth(1).is_some();
+    let mut others = pair.system.mappings_of(function).filter(|other| other.enabled.known() != Some(&false));
+    let has_others = others.any(|other| other.place.id != pair.mapping.place.id);
     let others = if has_others { "the dead letters of its other queues are worked on again there, and " } else { "" };
     found(
         Level::Error,

@@ -32,8 +32,9 @@ impl Scope {
             "ImportValue" => Some(export(&self.literal(argument, depth)?)),
             // An output of another Region is none of these templates', and by a role it is that of another account.
             "GetStackOutput" => {
-                let region = of("Region").zip(self.pseudo.get("Region"));
-                let is_here = region.is_none_or(|(there, here)| there == *here) && argument.get("RoleArn").is_none();
+                let is_here = argument.get("RoleArn").is_none()
+                    && (argument.get("Region").is_none()
+                        || of("Region").is_some_and(|it| self.pseudo.get("Region") == Some(&it)));
                 Some(given(&of("StackName")?, &of("OutputName")?)).filter(|_| is_here)
             }
             _ => None,

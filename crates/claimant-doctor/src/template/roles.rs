@@ -24,24 +24,25 @@ const TRUST: &str = "AssumeRolePolicyDocument";
 const BASIC: &str = "AWSLambdaBasicExecutionRole";
 
 /// Policies of AWS that say nothing about queues, keys, tables or a function's logs.
-const ELSEWHERE: [&str; 6] = [
+const ELSEWHERE: [&str; 7] = [
     "AWSXRayDaemonWriteAccess",
     "AWSXrayWriteOnlyAccess",
     "AmazonS3ReadOnlyAccess",
     "AmazonS3FullAccess",
     "AmazonSNSFullAccess",
     "AmazonSESFullAccess",
+    // Its right to write logs is to those of Lambda Insights.
+    "CloudWatchLambdaInsightsExecutionRolePolicy",
 ];
 
 /// Policies of AWS that do, with what they allow on everything.
-const KNOWN: [(&str, &[&str]); 9] = [
+const KNOWN: [(&str, &[&str]); 8] = [
     (
         "AWSLambdaSQSQueueExecutionRole",
         &["sqs:receivemessage", "sqs:deletemessage", "sqs:getqueueattributes", "logs:putlogevents"],
     ),
     (BASIC, &["logs:putlogevents"]),
     ("AWSLambdaVPCAccessExecutionRole", &["logs:putlogevents"]),
-    ("CloudWatchLambdaInsightsExecutionRolePolicy", &["logs:putlogevents"]),
     ("AmazonSQSFullAccess", &["sqs:*"]),
     ("AmazonSQSReadOnlyAccess", &["sqs:getqueueattributes"]),
     ("AmazonDynamoDBFullAccess", &["dynamodb:*", "lambda:listeventsourcemappings"]),

@@ -200,7 +200,7 @@ fn what_is_imported_is_passed_on_and_nothing_is_known_of_an_export_that_two_have
     let (count, report, lines) = examined(&files, &Options::default());
     assert_eq!((count, lines), (1, vec![]));
     let found = too_short(&report);
-    assert!(matches!(found[..], [id] if id.ends_with("base/template>Q63C6E3AB")), "{found:?}");
+    assert!(matches!(found[..], [id] if id.ends_with("base/template_json>Q63C6E3AB")), "{found:?}");
     let with_another = [files[0], files[1], files[2], ("other/template.json", &*base)];
     let (count, report, _) = examined(&with_another, &Options::default());
     assert_eq!((count, too_short(&report)), (3, vec![]), "the two that pass on and import");

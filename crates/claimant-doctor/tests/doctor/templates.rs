@@ -1655,7 +1655,7 @@ fn what_is_of_the_stacks_account_and_region_is_here() {
 /// A value that is given counts as its parameter's type says.
 #[test]
 fn parameters_are_read_by_their_types() {
-    let policies = "arn:aws:iam::aws:policy/CloudWatchLambdaInsightsExecutionRolePolicy,arn:aws:iam::aws:policy/AmazonSQSFullAccess,arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess";
+    let policies = "arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole,arn:aws:iam::aws:policy/AmazonSQSFullAccess,arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess";
     let by_list = [
         ("Any: {Type: String}", "Any: {Type: CommaDelimitedList}"),
         (
