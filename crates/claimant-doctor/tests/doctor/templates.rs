@@ -1652,6 +1652,29 @@ fn what_is_of_the_stacks_account_and_region_is_here() {
     assert_eq!(report.tallies[&18].unknown, 0, "{report:#?}");
 }
 
+/// A function that has claimant's variables as all others have them may do without claimant, and one whose mapping is disabled reads nothing.
+#[test]
+fn loops_and_checks_of_what_may_be_no_consumer_are_not_known() {
+    let from_globals = [
+        (
+            "LoggingConfig: {LogFormat: JSON}",
+            "LoggingConfig: {LogFormat: JSON}\n    Environment: {Variables: {CLAIMANT_TABLE: !Ref Table, CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Orders}}",
+        ),
+        (
+            "          CLAIMANT_TABLE: !Ref Table\n          CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref Letters\n",
+            "          LOG: info\n",
+        ),
+    ];
+    let is_error =
+        |report: &Report, check| report.findings.iter().any(|one| one.check.number == check && one.level == Error);
+    let report = examine(&changed(GOOD, &from_globals), &in_region("eu-west-1"));
+    assert!(!is_error(&report, 21) && report.tallies[&21].unknown == 1, "{report:#?}");
+    let report = examine(&changed(GOOD, &[OWN_LETTERS, ("# pollers", "Enabled: false")]), &in_region("eu-west-1"));
+    assert!(!is_error(&report, 21), "{report:#?}");
+    let report = examine(&changed(GOOD, &[OWN_LETTERS]), &in_region("eu-west-1"));
+    assert!(is_error(&report, 21), "{report:#?}");
+}
+
 /// A value that is given counts as its parameter's type says.
 #[test]
 fn parameters_are_read_by_their_types() {
