@@ -174,6 +174,9 @@ fn stacks_that_are_given_together_import_from_each_other() {
         ("", output(""), &Options::default(), true),
         ("", output(r#", "Region": "eu-west-1""#), &region, true),
         ("", output(r#", "Region": "us-east-1""#), &region, false),
+        // Of a Region that may be another one, and by a role, which is another account's.
+        ("", output(r#", "Region": "us-east-1""#), &Options::default(), false),
+        ("", output(r#", "RoleArn": "arn:aws:iam::444455556666:role/reads""#), &region, false),
         ("", import.to_owned(), &Options::default(), false),
         (export, r#"{"Fn::ImportValue": "Other"}"#.to_owned(), &Options::default(), false),
         ("", output("").replace("Base", "Other"), &Options::default(), false),
@@ -186,6 +189,21 @@ fn stacks_that_are_given_together_import_from_each_other() {
             assert_eq!(too_short(&report), if is_one { vec!["Base>Q63C6E3AB"] } else { vec![] }, "{source}");
             assert_eq!(lines.is_empty(), is_one, "{source}: {lines:?}");
         }
+    }
+}
+
+/// Ids that have a file's path in front stand for names that AWS would take.
+#[test]
+fn a_variable_that_is_imported_has_no_fault_for_the_name_of_its_file() {
+    let (base, app) = two(r#", "Export": {"Name": "Arn"}"#, r#"{"Fn::ImportValue": "Arn"}"#);
+    let variables = r#""Timeout": 30, "Environment": {"Variables": {"CLAIMANT_TABLE": "locks", "CLAIMANT_SCHEDULE_ROLE_ARN": "arn:aws:iam::111122223333:role/r",
+        "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN": {"Fn::ImportValue": "Arn"}}}"#;
+    let app = app.replace(r#""Timeout": 30"#, variables);
+    for base_name in ["base/template.json", "My base.json"] {
+        let files = [(base_name, &*base), ("work/template.json", &*app)];
+        let (count, report, _) = examined(&files, &Options::default());
+        assert_eq!(count, 1, "{base_name}");
+        assert!(report.findings.iter().all(|one| one.check.number != 37), "{base_name}: {report:#?}");
     }
 }
 
