@@ -18,6 +18,44 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
+/// Binds a record's values for all columns but the id, in their order, by this method of a statement or of a row of one.
+macro_rules! bound {
+    ($to:expr, $bind:ident, $record:expr) => {{
+        // Without `..`: the compiler names each place that writes a record and lacks a field.
+        let Record {
+            status,
+            owner,
+            fence,
+            lease_until,
+            attempts,
+            message_id,
+            fingerprint,
+            created_at,
+            updated_at,
+            completed_at,
+            expires_at_s,
+            result,
+            error,
+            note,
+        } = $record;
+        $to.$bind(status.as_str())
+            .$bind(owner.as_str().as_bytes())
+            .$bind(bigint(fence.get()))
+            .$bind(time(*lease_until))
+            .$bind(i64::from(*attempts))
+            .$bind(message_id.as_str().as_bytes())
+            .$bind(fingerprint.to_stored())
+            .$bind(time(*created_at))
+            .$bind(time(*updated_at))
+            .$bind(completed_at.map(time))
+            .$bind(bigint(*expires_at_s))
+            .$bind(result.as_deref().map(str::as_bytes))
+            .$bind(error.as_deref().map(str::as_bytes))
+            .$bind(note.as_deref().map(str::as_bytes))
+    }};
+}
+pub(crate) use bound;
+
 /// The columns of a list, in the same order: without results.
 macro_rules! listed_columns {
     () => {

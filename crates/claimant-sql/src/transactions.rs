@@ -77,9 +77,7 @@ pub(crate) async fn settle<D: Dialect>(
     // All connections of the pool can be in use, by handlers that keep theirs.
     let beside = beside::open(pool);
     let settled = match beside::end(&beside, at, budget).await {
-        Err(error) if !matches!(settlement.ending, Ending::Released | Ending::SetAside { .. }) => {
-            error.unsettled(claim)
-        }
+        Err(error) if !is_undone(&settlement.ending) => error.unsettled(claim),
         _ => settle_over(&beside, claim, remains, settlement, budget).await,
     };
     beside::close(beside);
@@ -115,10 +113,15 @@ async fn settle_over<D: Dialect>(
     if let Some(session) = &mut session {
         session.roll_back().await;
     }
-    match settlement.ending {
-        Ending::Released | Ending::SetAside { .. } => Settled::Done,
-        _ => record_failure(pool, claim, grant, settlement, session, budget).await,
+    if is_undone(&settlement.ending) {
+        return Settled::Done;
     }
+    record_failure(pool, claim, grant, settlement, session, budget).await
+}
+
+/// Returns whether nothing is to be written: the claim is rolled back with its transaction, and the record is what it was before.
+const fn is_undone(ending: &Ending) -> bool {
+    matches!(ending, Ending::Released | Ending::SetAside { .. })
 }
 
 /// Writes the completion into the transaction and commits it.

@@ -12,7 +12,7 @@ use crate::dialect::{AtServer, Dialect};
 use crate::error::SqlError;
 use crate::range::{PAGE_RECORDS, Range};
 use crate::record::{
-    Listed, Seen, asked_for, bigint, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
+    Listed, Seen, asked_for, bigint, bound, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
 };
 use crate::session::Session;
 
@@ -48,75 +48,14 @@ const DELETE_EXPIRED: &str = "DELETE FROM claimant_records \
 fn insert(records: &[(&RecordId, Record)]) -> QueryBuilder<MySql> {
     let mut text = QueryBuilder::new(INSERT);
     text.push_values(records, |mut row, (id, r)| {
-        // Without `..`: the compiler names each place that writes a record and lacks a field.
-        let Record {
-            status,
-            owner,
-            fence,
-            lease_until,
-            attempts,
-            message_id,
-            fingerprint,
-            created_at,
-            updated_at,
-            completed_at,
-            expires_at_s,
-            result,
-            error,
-            note,
-        } = r;
-        row.push_bind(key(id).to_vec())
-            .push_bind(status.as_str())
-            .push_bind(owner.as_str().as_bytes().to_vec())
-            .push_bind(bigint(fence.get()))
-            .push_bind(time(*lease_until))
-            .push_bind(i64::from(*attempts))
-            .push_bind(message_id.as_str().as_bytes().to_vec())
-            .push_bind(fingerprint.to_stored())
-            .push_bind(time(*created_at))
-            .push_bind(time(*updated_at))
-            .push_bind(completed_at.map(time))
-            .push_bind(bigint(*expires_at_s))
-            .push_bind(bytes(result.as_deref()))
-            .push_bind(bytes(error.as_deref()))
-            .push_bind(bytes(note.as_deref()));
+        row.push_bind(key(id));
+        bound!(row, push_bind, r);
     });
     text
 }
 
 pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
-    // Without `..`: the compiler names each place that writes a record and lacks a field.
-    let Record {
-        status,
-        owner,
-        fence,
-        lease_until,
-        attempts,
-        message_id,
-        fingerprint,
-        created_at,
-        updated_at,
-        completed_at,
-        expires_at_s,
-        result,
-        error,
-        note,
-    } = next;
-    query(REPLACE)
-        .bind(status.as_str())
-        .bind(owner.as_str().as_bytes())
-        .bind(bigint(fence.get()))
-        .bind(time(*lease_until))
-        .bind(i64::from(*attempts))
-        .bind(message_id.as_str().as_bytes())
-        .bind(fingerprint.to_stored())
-        .bind(time(*created_at))
-        .bind(time(*updated_at))
-        .bind(completed_at.map(time))
-        .bind(bigint(*expires_at_s))
-        .bind(result.as_deref().map(str::as_bytes))
-        .bind(error.as_deref().map(str::as_bytes))
-        .bind(note.as_deref().map(str::as_bytes))
+    bound!(query(REPLACE), bind, next)
         .bind(key(id))
         .bind(seen.status.as_str())
         .bind(seen.owner.as_str().as_bytes())

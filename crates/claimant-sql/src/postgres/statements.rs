@@ -10,7 +10,7 @@ use crate::dialect::{AtServer, Dialect};
 use crate::error::SqlError;
 use crate::range::{PAGE_RECORDS, Range};
 use crate::record::{
-    Listed, Seen, asked_for, bigint, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
+    Listed, Seen, asked_for, bigint, bound, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
 };
 use crate::session::Session;
 
@@ -104,39 +104,7 @@ fn offer<'q>(records: &[(&RecordId, Record)]) -> Statement<'q> {
 }
 
 pub(super) fn replace<'q>(id: &'q RecordId, seen: &'q Record, next: &'q Record) -> Statement<'q> {
-    // Without `..`: the compiler names each place that writes a record and lacks a field.
-    let Record {
-        status,
-        owner,
-        fence,
-        lease_until,
-        attempts,
-        message_id,
-        fingerprint,
-        created_at,
-        updated_at,
-        completed_at,
-        expires_at_s,
-        result,
-        error,
-        note,
-    } = next;
-    query(REPLACE)
-        .bind(key(id))
-        .bind(status.as_str())
-        .bind(owner.as_str().as_bytes())
-        .bind(bigint(fence.get()))
-        .bind(time(*lease_until))
-        .bind(i64::from(*attempts))
-        .bind(message_id.as_str().as_bytes())
-        .bind(fingerprint.to_stored())
-        .bind(time(*created_at))
-        .bind(time(*updated_at))
-        .bind(completed_at.map(time))
-        .bind(bigint(*expires_at_s))
-        .bind(result.as_deref().map(str::as_bytes))
-        .bind(error.as_deref().map(str::as_bytes))
-        .bind(note.as_deref().map(str::as_bytes))
+    bound!(query(REPLACE).bind(key(id)), bind, next)
         .bind(seen.status.as_str())
         .bind(seen.owner.as_str().as_bytes())
         .bind(bigint(seen.fence.get()))
