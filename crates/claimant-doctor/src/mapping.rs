@@ -1,5 +1,7 @@
 //! Event source mappings.
 
+use claimant_template::Filter;
+
 use crate::fact::Fact;
 use crate::link::{Invoked, Link};
 use crate::place::Place;
@@ -65,8 +67,8 @@ pub struct Scaling {
 
 impl Filters {
     /// Returns those of a mapping with these patterns, as far as they are known.
-    pub(crate) fn new<'p>(any: Fact<bool>, patterns: impl Iterator<Item = &'p str>) -> Self {
-        let faults = patterns.filter_map(|pattern| claimant_template::Filter::read(pattern).err()).collect();
+    pub(crate) fn new(any: Fact<bool>, patterns: impl Iterator<Item: AsRef<str>>) -> Self {
+        let faults = patterns.filter_map(|pattern| Filter::read(pattern.as_ref()).err()).collect();
         Self { any, faults }
     }
 }

@@ -196,13 +196,10 @@ impl<A: Account> Asker<'_, A> {
 
     /// The answer; nothing, and noted, if there is none.
     pub(super) async fn get(&self, service: Service, operation: &'static str, input: Value) -> Option<Value> {
-        match self.ask(service, operation, input).await {
-            Ok(answer) => Some(answer),
-            Err(refused) => {
-                self.note(refused.to_string());
-                None
-            }
-        }
+        self.find(service, operation, input).await.unwrap_or_else(|gone| {
+            self.note(gone.to_string());
+            None
+        })
     }
 
     /// As [`get`](Self::get); an error, and not noted, where what is asked for is gone.

@@ -4,7 +4,7 @@ use super::fix;
 use crate::environment::{DEAD_LETTER_QUEUE, TABLE, TABLE_BEFORE};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
-use crate::model::{Gone, Link, Place, System};
+use crate::model::{Gone, Link, Place, Redrive, System};
 
 pub(super) fn check(system: &System, report: &mut Report) {
     let Gone { tables, queues } = &system.home.gone;
@@ -41,8 +41,7 @@ fn queue(system: &System, gone: &Place) -> Answer {
         .map(|mapping| format!("the mapping {}", mapping.place.id))
         .collect();
     by.extend(variables(system, DEAD_LETTER_QUEUE, gone));
-    let redrives =
-        |redrive: &Fact<_>| matches!(redrive, Fact::Known(Some(crate::model::Redrive { target, .. })) if is_it(target));
+    let redrives = |redrive: &Fact<_>| matches!(redrive, Fact::Known(Some(Redrive { target, .. })) if is_it(target));
     let sources = system.queues.iter().filter(|queue| redrives(&queue.redrive));
     by.extend(sources.map(|queue| format!("the RedrivePolicy of {}", queue.place.id)));
     let name = fix::queue_name(gone);

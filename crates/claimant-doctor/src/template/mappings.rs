@@ -211,7 +211,7 @@ fn mapping(
 
 fn filters(list: &Part<'_>) -> Filters {
     let items = list.items();
-    let patterns: Vec<_> =
-        items.known().into_iter().flatten().filter_map(|one| one.at("Pattern").literal().known().cloned()?).collect();
-    Filters::new(list.has_items(1), patterns.iter().map(String::as_str))
+    let patterns =
+        items.known().into_iter().flatten().filter_map(|one| one.at("Pattern").literal().known().cloned()?);
+    Filters::new(list.has_items(1), patterns)
 }

@@ -23,6 +23,7 @@ const STACKS_MAX: usize = 200;
 const INCLUDES: [(&str, &str); 2] =
     [("AWS::CloudFormation::Stack", "TemplateURL"), ("AWS::Serverless::Application", "Location")];
 
+#[derive(Default)]
 pub(super) struct Read {
     /// The template, and those that it includes.
     pub(super) scopes: Vec<Scope>,

@@ -1,5 +1,6 @@
 //! Templates that are given together: those that import from each other are read as one.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use claimant_template::Node;
@@ -12,53 +13,45 @@ use crate::model::WITHIN;
 /// Reads templates, those together that import from each other; with their paths.
 pub(super) fn read<'p>(paths: &[&'p Path], options: &Options) -> Result<Vec<(Vec<&'p Path>, Read)>, Error> {
     let alone = paths.iter().map(|path| nested::scopes(&[(path, "")], &Owners::new(), options));
-    let alone = alone.map(|read| Ok(read?.remove(0))).collect::<Result<Vec<Read>, Error>>()?;
+    let mut alone = alone.map(|read| Ok(read?.remove(0))).collect::<Result<Vec<Read>, Error>>()?;
     nested::known(&alone, options)?;
     let stacks = stacks(paths);
     let owners = owners(&alone, &stacks);
-    let groups = groups(&alone, &owners);
     let mut read = Vec::new();
-    for (first, one) in alone.into_iter().enumerate() {
-        let members: Vec<usize> = (first..paths.len()).filter(|other| groups[*other] == groups[first]).collect();
-        match members.len() {
-            _ if groups[..first].contains(&groups[first]) => {}
-            1 => read.push((vec![paths[first]], one)),
-            _ => {
-                let prefixes: Vec<_> = members.iter().map(|index| format!("{}{WITHIN}", stacks[*index])).collect();
-                let each: Vec<_> =
-                    members.iter().zip(&prefixes).map(|(index, prefix)| (paths[*index], &**prefix)).collect();
-                let together = nested::scopes(&each, &owners, options)?;
-                let (mut scopes, mut not_looked_at) = (Vec::new(), Vec::new());
-                for one in together {
-                    scopes.extend(one.scopes);
-                    not_looked_at.extend(one.not_looked_at);
-                }
-                let paths = members.iter().map(|index| paths[*index]).collect();
-                read.push((paths, Read { scopes, not_looked_at }));
+    for members in groups(&alone, &owners) {
+        let whole = if let [only] = members[..] {
+            std::mem::take(&mut alone[only])
+        } else {
+            let prefixes: Vec<_> = members.iter().map(|index| format!("{}{WITHIN}", stacks[*index])).collect();
+            let each: Vec<_> =
+                members.iter().zip(&prefixes).map(|(index, prefix)| (paths[*index], &**prefix)).collect();
+            let mut whole = Read::default();
+            for one in nested::scopes(&each, &owners, options)? {
+                whole.scopes.extend(one.scopes);
+                whole.not_looked_at.extend(one.not_looked_at);
             }
-        }
+            whole
+        };
+        read.push((members.iter().map(|index| paths[*index]).collect(), whole));
     }
     Ok(read)
 }
 
 /// What the stacks of these templates are called: as the files are, as `cdk synth` writes them; where two are called the same, by their paths,
-/// without what ends a name where it is referred to.
+/// without what ends a name where it is referred to; and where these are the same, by a number, too.
 fn stacks(paths: &[&Path]) -> Vec<String> {
-    let name = |path: &Path| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        file.split('.').next().unwrap_or_default().to_owned()
+    let file = |path: &&Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names: Vec<_> = paths.iter().map(|path| file(path).split('.').next().unwrap_or_default().to_owned()).collect();
+    let plain: Vec<_> = paths.iter().map(|path| path.display().to_string().replace(['.', '{', '}'], "_")).collect();
+    let stack = |index: usize| {
+        let (name, plain, before) = (&names[index], &plain[index], &plain[..index]);
+        match names.iter().filter(|other| *other == name).count() {
+            1 => name.clone(),
+            _ if before.contains(plain) => format!("{plain} {}", index + 1),
+            _ => plain.clone(),
+        }
     };
-    let is_alone = |path: &&Path| paths.iter().filter(|other| name(other) == name(path)).count() == 1;
-    let plain = |(index, path): (usize, &&Path)| {
-        let plain = path.display().to_string().replace(['.', '{', '}'], "_");
-        let is_again = |other: &&Path| other.display().to_string().replace(['.', '{', '}'], "_") == plain;
-        if paths[..index].iter().any(is_again) { format!("{plain} {}", index + 1) } else { plain }
-    };
-    paths
-        .iter()
-        .enumerate()
-        .map(|(index, path)| if is_alone(path) { name(path) } else { plain((index, path)) })
-        .collect()
+    (0..paths.len()).map(stack).collect()
 }
 
 fn owners(read: &[Read], stacks: &[String]) -> Owners {
@@ -79,16 +72,22 @@ fn owners(read: &[Read], stacks: &[String]) -> Owners {
     owners
 }
 
-/// For each template a number, the same for those that import from each other.
-fn groups(read: &[Read], owners: &Owners) -> Vec<usize> {
-    let mut groups: Vec<usize> = (0..read.len()).collect();
+/// The templates that import from each other, by their places, in the order of the first of each.
+fn groups(read: &[Read], owners: &Owners) -> Vec<Vec<usize>> {
+    let mut numbers: Vec<usize> = (0..read.len()).collect();
     for (index, read) in read.iter().enumerate() {
         let mut keys = Vec::new();
         read.scopes.iter().for_each(|scope| scope.imports(&scope.root, &mut keys));
         for owner in keys.iter().filter_map(|key| *owners.get(key)?) {
-            let (from, to) = (groups[index], groups[owner]);
-            groups.iter_mut().filter(|group| **group == from).for_each(|group| *group = to);
+            let (from, to) = (numbers[index], numbers[owner]);
+            numbers.iter_mut().filter(|number| **number == from).for_each(|number| *number = to);
         }
     }
+    let mut groups = BTreeMap::<usize, Vec<usize>>::new();
+    for (index, number) in numbers.into_iter().enumerate() {
+        groups.entry(number).or_default().push(index);
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_unstable();
     groups
 }
