@@ -36,6 +36,11 @@ pub(crate) fn local_queue_name(arn: &str) -> Option<&str> {
     arn.strip_prefix(&of_queue("")).filter(|name| !name.is_empty())
 }
 
+/// Returns what a queue with this ARN is called here: by its name if it is a local one, else by the ARN.
+pub(crate) fn queue_here(arn: &str) -> Option<&str> {
+    local_queue_name(arn).or_else(|| arn.starts_with("arn:").then_some(arn))
+}
+
 /// Returns the name in the ARN of a queue of any account, Region and partition.
 pub(crate) fn queue_name(arn: &str) -> Option<&str> {
     match arn.split(':').collect::<Vec<_>>()[..] {

@@ -129,7 +129,7 @@ fn mapping(logical_id: &str, line: usize, queue: &Section<'_>, properties: &Sect
     let filters = filters(&properties.section("FilterCriteria").section("Filters"));
     properties.note_others(&[&PROPERTIES, &SILENT]);
     let arn = arn?;
-    let Some(name) = arn::local_queue_name(&arn).or_else(|| arn.starts_with("arn:").then_some(&*arn)) else {
+    let Some(name) = arn::queue_here(&arn) else {
         queue.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Orders.Arn"));
         return None;
     };

@@ -161,7 +161,7 @@ fn redrive(policy: &Section<'_>) -> Option<Redrive> {
     let max_receive_count = count.required_text_or("give 1 to 1000; with Lambda at least 5", STAYS);
     let max_receive_count = max_receive_count.and_then(|_| count.integer(1..=RECEIVE_COUNT_MAX.into()));
     let arn = arn?;
-    let Some(name) = arn::local_queue_name(&arn).or_else(|| arn.starts_with("arn:").then_some(&*arn)) else {
+    let Some(name) = arn::queue_here(&arn) else {
         target.fault(format!("must be the ARN of a queue in this template, not `{arn}`: write !GetAtt Failed.Arn"));
         return None;
     };

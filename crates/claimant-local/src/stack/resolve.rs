@@ -156,12 +156,9 @@ impl Template<'_> {
             return self.qualified(kind, id, properties, depth);
         }
         let given = properties.and_then(|properties| properties.get(kind.name_property()));
-        let known_before = self.unknown.borrow().len();
-        let name = given.map(|name| self.evaluate(name, depth + 1)).transpose()?;
         // Said where the resource itself is read.
-        let is_known = self.unknown.borrow().len() == known_before;
-        self.unknown.borrow_mut().truncate(known_before);
-        let name = match name.as_ref().and_then(Node::as_text).filter(|_| is_known) {
+        let (name, is_known) = self.unsaid(|| given.map(|name| self.evaluate(name, depth + 1)).transpose());
+        let name = match name?.as_ref().and_then(Node::as_text).filter(|_| is_known) {
             Some(name) => name.to_owned(),
             None => self.default_name(kind, id, properties, depth),
         };
@@ -176,9 +173,7 @@ impl Template<'_> {
         };
         let of = text(kind.name_property())?;
         // Whatever an alias is called, calls to it reach its function.
-        let known_before = self.unknown.borrow().len();
-        let qualifier = if kind == Kind::Alias { text("Name")? } else { LATEST.to_owned() };
-        self.unknown.borrow_mut().truncate(known_before);
+        let qualifier = if kind == Kind::Alias { self.unsaid(|| text("Name")).0? } else { LATEST.to_owned() };
         Ok(Referred::Known(Known { kind, name: format!("{}:{qualifier}", arn::function_name(&of)) }))
     }
 
@@ -188,13 +183,21 @@ impl Template<'_> {
         let places = [own, self.under("Globals", "Function")].into_iter().flatten();
         let alias = places.filter(|_| kind == Kind::Alias).find_map(|place| place.get("AutoPublishAlias"));
         // Whatever it is called, calls to it reach its function.
-        let known_before = self.unknown.borrow().len();
-        let qualifier = alias.and_then(|name| self.text(name, depth + 1).ok()).unwrap_or_else(|| LATEST.to_owned());
-        self.unknown.borrow_mut().truncate(known_before);
+        let (qualifier, _) = self.unsaid(|| alias.and_then(|name| self.text(name, depth + 1).ok()));
+        let qualifier = qualifier.unwrap_or_else(|| LATEST.to_owned());
         Ok(match self.find(function, depth)? {
             Referred::Known(of) => Referred::Known(Known { kind, name: format!("{}:{qualifier}", of.name) }),
             unknown => unknown,
         })
+    }
+
+    /// Evaluates something without saying what of it only AWS knows; returns whether that is nothing.
+    fn unsaid<T>(&self, evaluate: impl FnOnce() -> T) -> (T, bool) {
+        let before = self.unknown.borrow().len();
+        let value = evaluate();
+        let is_known = self.unknown.borrow().len() == before;
+        self.unknown.borrow_mut().truncate(before);
+        (value, is_known)
     }
 
     /// The resource for which SAM makes one of this id, such as `ConfirmRole` for `Confirm`.
