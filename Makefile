@@ -144,7 +144,7 @@ model: ## Model-check the protocol, small worlds and the large one; WORLD=small,
 	$(if $(filter-out small large ablation,$(WORLD)),$(error WORLD is small, large or ablation))
 	cargo run --release --locked -p claimant-model -- $(WORLD)
 
-simulate: ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1; MUTANT=name for one
+simulate: whole-SEED whole-SEEDS whole-FROM ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1; MUTANT=name for one
 	cargo run --locked $(if $(SEEDS),--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(MUTANT),--mutant $(MUTANT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 outage: ## Run half an hour without what a consumer calls, with each means against it, and write table and plot into docs/
@@ -198,8 +198,6 @@ clean: ## Remove what was built; the tools in .tools stay
 
 tools: ## Install the pinned tools into .tools, and the servers for tests
 	@scripts/tools
-
-simulate: whole-SEED whole-SEEDS whole-FROM
 
 # A number that is given: refused before tools are fetched and anything is built, which takes minutes.
 whole-%:
