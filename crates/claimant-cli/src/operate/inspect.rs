@@ -77,9 +77,9 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     }
     let stop = which::stop();
     let letters = if options.no_dead_letters {
-        DeadLetters::not_wanted()
+        DeadLetters::none(Looked::NotWanted)
     } else if !inspections.iter().any(|(one, _)| one.is_of_work()) {
-        DeadLetters::none_can_be()
+        DeadLetters::none(Looked::NoneCanBe)
     } else {
         dead_letters(&place, !target.queues.is_empty(), (&ids, &inspections), &stop).await
     };
@@ -128,12 +128,8 @@ enum Looked {
 }
 
 impl DeadLetters {
-    const fn not_wanted() -> Self {
-        Self { found: Vec::new(), looked: Looked::NotWanted }
-    }
-
-    const fn none_can_be() -> Self {
-        Self { found: Vec::new(), looked: Looked::NoneCanBe }
+    const fn none(looked: Looked) -> Self {
+        Self { found: Vec::new(), looked }
     }
 
     /// Says what was found, or why nothing was, beside the only record that is shown, if it is one.

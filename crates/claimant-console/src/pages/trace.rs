@@ -153,10 +153,7 @@ impl Looked {
     fn add(&mut self, one: Self) {
         self.letter = self.letter.take().or(one.letter);
         self.looked_at += one.looked_at;
-        self.unseen.cut |= one.unseen.cut;
-        self.unseen.hidden += one.unseen.hidden;
-        self.unseen.delayed += one.unseen.delayed;
-        self.unseen.stay_hidden += one.unseen.stay_hidden;
+        self.unseen += one.unseen;
         self.not_read.extend(one.not_read);
         self.moved_on.extend(one.moved_on);
     }

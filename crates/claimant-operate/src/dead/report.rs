@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::iter::Sum;
-use std::ops::ControlFlow;
+use std::ops::{AddAssign, ControlFlow};
 
 use claimant_core::Error;
 use claimant_core::error::Chain;
@@ -104,6 +104,18 @@ pub struct Unseen {
     pub delayed: u64,
     /// Letters that were met, and stay hidden from everyone for two minutes, since the requests to show them again failed.
     pub stay_hidden: u64,
+}
+
+impl AddAssign for Unseen {
+    /// Adds what may be left of another queue.
+    fn add_assign(&mut self, other: Self) {
+        let Self { cut, limited, hidden, delayed, stay_hidden } = other;
+        self.cut |= cut;
+        self.limited |= limited;
+        self.hidden += hidden;
+        self.delayed += delayed;
+        self.stay_hidden += stay_hidden;
+    }
 }
 
 impl Unseen {
