@@ -58,6 +58,9 @@ pub(crate) const RECEIVES: &str = "CLAIMANT_MAX_RECEIVE_COUNT";
 pub(crate) const VISIBILITY: &str = "CLAIMANT_VISIBILITY";
 pub(crate) const BATCH: &str = "CLAIMANT_BATCH";
 
+/// How long before its end a function returns.
+pub(crate) const MARGIN: &str = "CLAIMANT_MARGIN_MS";
+
 /// Set where claimant's records are in a database.
 pub(crate) const DATABASE: &str = "CLAIMANT_DATABASE_URL";
 

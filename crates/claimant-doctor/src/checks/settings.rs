@@ -1,10 +1,9 @@
 //! Variables with which a function does not start, or works on no message.
 
+use crate::environment::MARGIN;
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found, together};
 use crate::model::{Function, System};
-
-const MARGIN: &str = "CLAIMANT_MARGIN_MS";
 
 pub(super) fn check(system: &System, report: &mut Report) {
     for function in system.functions.iter().filter(|function| function.is_consumer() != Fact::Known(false)) {

@@ -393,6 +393,12 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
             Error,
             "CLAIMANT_METRICS is \"none\"; `on` or `off` is needed",
         ),
+        (
+            one(format!("{VARIABLES}/CLAIMANT_MARGIN_MS"), json!("30000")),
+            37,
+            Error,
+            "has to return 30000 ms before that is over",
+        ),
     ];
     for (changes, number, level, says) in &cases {
         let changes: Vec<_> = changes.iter().map(|(path, value)| (path.as_str(), value.clone())).collect();
