@@ -11,6 +11,7 @@
 //! | `says` | where a message is now and why, in a few sentences |
 //! | `gone` | how a message left its queue for good, in words |
 //! | `steps` | what happened, step by step |
+//! | `waits` | what a message waited for between two receives |
 //! | `words` | times, numbers and lists in words |
 
 mod clauses;
@@ -24,6 +25,7 @@ mod says;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod waits;
 pub(crate) mod words;
 
 use claimant_core::Timestamp;

@@ -6,6 +6,7 @@ use claimant_core::Timestamp;
 use serde::Serialize;
 
 use super::fact::{Answer, BatchEnd, Claim, Fact, Finished, Origin, Process, What};
+use super::waits::{LATE_MIN, Waited, of_last_receive, waited};
 use super::words::{clock, lasting, ordinal, sentence, short};
 
 /// A wait shorter than this is not shown as one.
@@ -70,10 +71,12 @@ pub(super) fn steps(facts: &[Fact], focus: &str, waits_until: Option<Timestamp>,
             detail,
         };
         if matches!(fact.what, What::Received { .. })
-            && let Some((from, why)) = waited(&facts[..index], &fact.message)
+            && let Some(Waited { from, mut why, hidden_until }) = waited(&facts[..index], &fact.message)
             && fact.at.since(from) >= WAIT_MIN
         {
             let waited = format!("Waited {}", lasting(millis(fact.at.since(from))));
+            let late = hidden_until.map(|until| fact.at.since(until)).filter(|late| *late >= LATE_MIN);
+            why.extend(late.map(|late| format!(", and {} more to be received", lasting(millis(late)))));
             steps.push(Step { process: None, ..step(from, (Kind::Wait, waited, Some(why))) });
         }
         let (kind, mut what, mut detail) = words(fact, now);
@@ -87,7 +90,7 @@ pub(super) fn steps(facts: &[Fact], focus: &str, waits_until: Option<Timestamp>,
         }
         steps.push(step(fact.at, (kind, what, detail)));
     }
-    if let Some((until, (from, why))) = waits_until.zip(waited(facts, focus)) {
+    if let Some((until, Waited { from, why, .. })) = waits_until.zip(waited(facts, focus)) {
         steps.push(Step {
             at_ms: from.as_millis(),
             message: focus.to_owned(),
@@ -109,73 +112,11 @@ fn process(process: &Process) -> String {
     }
 }
 
-/// Returns what happened to a message since its last receive or its sending, newest first, with that at the end. What ends an earlier
-/// receive late is left out: what a process that was frozen tells, and the function's timeout.
-fn of_last_receive<'a>(before: &'a [Fact], message: &str) -> Vec<&'a Fact> {
-    let mut own = Vec::new();
-    for (index, fact) in before.iter().enumerate().rev().filter(|(_, fact)| fact.message == message) {
-        own.push(fact);
-        if let What::Received { count, .. } = fact.what {
-            own.retain(|fact| match &fact.what {
-                What::Finished(finished) => finished.receive.is_none_or(|of| of >= count),
-                What::BatchFailed(_) | What::Answered(_) => !is_delivered(&before[..index], fact),
-                _ => true,
-            });
-        }
-        if matches!(fact.what, What::Received { .. } | What::Sent { .. }) {
-            break;
-        }
-    }
-    own
-}
-
-/// Whether a message had been handed to the invocation of a fact about it.
-fn is_delivered(before: &[Fact], of: &Fact) -> bool {
-    let is_its = |fact: &Fact| fact.message == of.message && fact.invocation == of.invocation;
-    of.invocation.is_some() && before.iter().any(|fact| matches!(fact.what, What::Delivered { .. }) && is_its(fact))
-}
-
 /// Whether a worker had claimed a message, and had not ended.
 fn is_worked_on(before: &[Fact], message: &str) -> bool {
     let mut own = of_last_receive(before, message).into_iter();
     let last = own.find(|fact| matches!(fact.what, What::Claimed(_) | What::Finished(_) | What::BatchFailed(_)));
     last.is_some_and(|fact| matches!(fact.what, What::Claimed(_)))
-}
-
-/// From when a message was waiting to be received again, and for what.
-fn waited(before: &[Fact], message: &str) -> Option<(Timestamp, String)> {
-    let mut outcome = None;
-    let mut from = None;
-    for fact in of_last_receive(before, message) {
-        match &fact.what {
-            What::Finished(finished) => {
-                let known = outcome.filter(|(rank, _)| *rank < finished.rank());
-                outcome = known.or(Some((finished.rank(), finished.outcome.as_str())));
-            }
-            What::BatchFailed(BatchEnd::Died(_) | BatchEnd::TimedOut) => outcome = Some((0, "died")),
-            What::Received { .. } => break,
-            What::Moved { .. } => return Some((from.unwrap_or(fact.at), "in the dead-letter queue".to_owned())),
-            What::Sent { delayed_until, .. } => {
-                let delayed = delayed_until.map(|_| (fact.at, "delayed by its sender".to_owned()));
-                return delayed.or_else(|| Some((fact.at, "in its queue, to be received".to_owned())));
-            }
-            _ => {}
-        }
-        from = from.or(Some(fact.at));
-    }
-    let why = match outcome.map(|(_, word)| word) {
-        Some("busy") => "for the claim on its key, which another worker held",
-        Some("retry" | "cancelled" | "lease_lost") => "for the backoff after a failed run",
-        Some("stuck" | "settle_unknown") => "for the end of the lease of its claim",
-        Some("blocked") => "for an earlier message of its group",
-        Some("breaker_open") => "for the system that its handler calls: the breaker was open",
-        Some("rate_limited") => "for its turn within the limit of the system that its handler calls",
-        Some("not_started") => "for an invocation that has time for it",
-        Some("rejected" | "conflict" | "parked") => "to be received once more, on its way to the dead-letter queue",
-        Some("died") => "for the end of its visibility timeout: nothing else brings a message back whose process died",
-        _ => "for the end of its visibility timeout",
-    };
-    from.map(|from| (from, why.to_owned()))
 }
 
 /// Whether a message was claimed already in this receive: then that claim was given back.

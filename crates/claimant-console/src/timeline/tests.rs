@@ -857,6 +857,30 @@ fn a_late_end_ends_no_later_receive() {
     }
 }
 
+/// A breaker holds the message of a probe that failed back for longer than its backoff, as one that it held back.
+#[test]
+fn a_wait_that_is_longer_than_the_backoff_is_told_as_such() {
+    let failed = |until: u64| {
+        story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).finished(2, "a", "retry").hidden(2, "a", until)
+    };
+    let longer = "after a failed run, for longer than the backoff: its handler asked for that, or the breaker was open";
+    for (story, waited, why) in [
+        (failed(4).received(4, "a", 2), "Waited 2 s", "for the backoff after a failed run".to_owned()),
+        (failed(549).received(549, "a", 2), "Waited 9 min 7 s", longer.to_owned()),
+        (
+            failed(4).received(29, "a", 2),
+            "Waited 27 s",
+            "for the backoff after a failed run, and 25 s more to be received".to_owned(),
+        ),
+        (failed(549).received(560, "a", 2), "Waited 9 min 18 s", format!("{longer}, and 11 s more to be received")),
+    ] {
+        let told = story.told("a", 600);
+        let step = told.steps.iter().rfind(|step| step.what == waited);
+        let step = step.unwrap_or_else(|| panic!("{waited}: {:?}", told.steps));
+        assert_eq!(step.detail.as_deref(), Some(&*why));
+    }
+}
+
 /// Without a line of the engine nobody knows what was started; and an error of the function kills nothing.
 #[test]
 fn what_is_not_known_of_a_failed_batch_is_not_said() {
