@@ -90,9 +90,9 @@ impl Display {
         self.shown = figures;
     }
 
-    /// Ends the refreshed line.
-    pub(crate) fn end(&self) {
-        if self.style == Style::Refreshed {
+    /// Ends the refreshed line, if there is one.
+    pub(crate) fn end(&mut self) {
+        if self.shown_at.take().is_some() && self.style == Style::Refreshed {
             note_as_it_is("\n");
         }
     }

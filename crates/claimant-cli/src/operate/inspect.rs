@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::dead::several::{self, What};
-use super::dead::which;
+use super::dead::which::{self, Watch};
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions};
 use super::table::ago;
@@ -198,9 +198,14 @@ async fn dead_letters(
         let names_it = |record: &str| ids.iter().any(|id| id.as_str() == record);
         letter.why.record.as_deref().is_some_and(names_it) || messages.iter().any(|id| letter.has_id(id))
     };
-    let add = |kept: &mut Vec<DeadLetter>, letter: &DeadLetter| kept.extend(is_its(letter).then(|| letter.clone()));
+    let add = |kept: &mut Vec<DeadLetter>, letter: &DeadLetter| {
+        let is_its = is_its(letter);
+        kept.extend(is_its.then(|| letter.clone()));
+        is_its
+    };
     let limit = if place.is_local() { LOOKED_AT_MAX } else { RECEIVED_MAX };
     let what = What { selection: &Selection::default(), limit, add };
+    let mut watch = Watch::begin(0, true, stop);
     for some in dead.chunks(QUEUES_AT_ONCE) {
         if stop.is_asked() {
             is_whole = false;
@@ -210,10 +215,10 @@ async fn dead_letters(
         let opened = join_all(some.iter().map(|queue| open(queue))).await;
         for (name, queue) in &opened {
             if let Some(careful) = queue.as_ref().ok().and_then(which::careful) {
-                note(format!("{name}: {careful}."));
+                watch.note(format!("{name}: {careful}."));
             }
         }
-        for (name, letters, read) in several::read(opened, &what, stop).await {
+        for (name, letters, read) in several::read(opened, &what, &mut watch).await {
             let of_key = |letter| Found { queue: name.clone(), record: record_of(&letter, shown), letter };
             found.extend(letters.into_iter().map(of_key));
             match read {
@@ -223,15 +228,16 @@ async fn dead_letters(
                     let is_limit = report.unseen.cut && report.progress.looked_at >= limit;
                     let is_limit = is_limit && !queue.is_only_looked_at();
                     let more = if is_limit { looks_at_more(&messages, ids) } else { String::new() };
-                    note(format!("{name}: not every dead letter was looked at{more}."));
+                    watch.note(format!("{name}: not every dead letter was looked at{more}."));
                 }
                 Err(error) => {
                     is_whole = false;
-                    note(format!("{name}: {}", Chain(&error)));
+                    watch.note(format!("{name}: {}", Chain(&error)));
                 }
             }
         }
     }
+    watch.end();
     // Of a queue that was named by hand it is not known what it is. Its messages may be at work: to receive them would hide them.
     let by_hand = place.queues.iter().filter(|_| place.functions.is_empty() && !place.is_local());
     for queue in by_hand.filter(|queue| !queue.is_dead_letter_queue && queue.dead_letter_queue.is_none()) {

@@ -322,6 +322,23 @@ async fn a_limit_that_another_one_sets_while_somebody_thinks_is_left() {
     world.cloud.stop().await;
 }
 
+/// Letters of other keys fit nothing, and where there are none nothing is shown to be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_of_a_look_for_the_letters_of_a_key_counts_its_own() {
+    let world = World::of(&format!("{TABLE}{MORE}")).await;
+    let progress = async |world: &World| {
+        let (_, shown) = Terminal::start(world, "inspect order#none --table Locks").types("").await;
+        let lines: Vec<_> = shown.lines().filter(|line| line.contains("read")).map(str::to_owned).collect();
+        (lines, shown)
+    };
+    let (lines, shown) = progress(&world).await;
+    assert_eq!(lines, [""; 0], "{shown}");
+    (0..3).for_each(|_| world.letter("no price", "rejected", "{}"));
+    let (lines, shown) = progress(&world).await;
+    assert!(matches!(&lines[..], [only] if only.contains(" of about 3 read, 0 fit")), "{shown}");
+    world.cloud.stop().await;
+}
+
 /// Standard error is the terminal, and standard output is none.
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_as_wide_as_the_terminal_that_shows_it() {

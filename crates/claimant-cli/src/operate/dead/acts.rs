@@ -158,7 +158,7 @@ impl Acts {
                 let report =
                     act(&queue, selection, what.bounds(done, dry_run), &mut |progress| watch.step(progress)).await;
                 watch.end();
-                report.inspect(|report| which::note_stay_hidden(&name, report))
+                report.inspect(|report| which::note_stay_hidden(&name, report, &mut watch))
             };
             match self.one(&queue, (what, &stop), selection, watched).await {
                 Err(error) if only => return Err(error),

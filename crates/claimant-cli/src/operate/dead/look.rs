@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::seen::{Seen, end};
 use super::several::{self, What};
-use super::which::{self, Which, age};
+use super::which::{self, Watch, Which, age};
 use crate::exit::Ended;
 use crate::operate::options::{OutputOptions, TargetOptions};
 use crate::operate::parse;
@@ -101,7 +101,11 @@ fn limit(text: &str) -> Result<usize, String> {
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
     let (selection, queues) = (options.which.selection(&[]), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "groups"));
-    let what = What { selection: &selection, limit: options.limit, add: Groups::add };
+    let add = |groups: &mut Groups, letter: &DeadLetter| {
+        groups.add(letter);
+        true
+    };
+    let what = What { selection: &selection, limit: options.limit, add };
     let shown = |seen: &mut Seen, queue: &DeadLetterQueue, report: &Report, groups: Groups| {
         let groups = groups.into_sorted();
         if options.output.json {
@@ -155,6 +159,7 @@ pub(super) async fn list(options: List) -> Result<Ended, Error> {
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
     let add = |letters: &mut Vec<Shown>, letter: &DeadLetter| {
         letters.push(if options.output.json { Shown::Json(letter.to_json(false)) } else { Shown::Row(row(letter)) });
+        true
     };
     let what = What { selection: &selection, limit: options.limit, add };
     let shown = |seen: &mut Seen, queue: &DeadLetterQueue, report: &Report, letters: Vec<Shown>| {
@@ -197,7 +202,11 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     let selection = Which::default().selection(&options.ids);
     let (mut letters, queues) = (Vec::new(), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
-    let add = |letters: &mut Vec<DeadLetter>, letter: &DeadLetter| letters.push(letter.clone());
+    let add = |letters: &mut Vec<DeadLetter>, letter: &DeadLetter| {
+        letters.push(letter.clone());
+        true
+    };
+    let mut watch = Watch::begin(0, true, &stop);
     let what = What { selection: &selection, limit: dead::LOOKED_AT_MAX, add };
     for (name, queue) in queues {
         if stop.is_asked() {
@@ -205,7 +214,9 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             continue;
         }
         // One after the other: what is found in one keeps the next from being received.
-        for (name, found, read) in several::read(vec![(name, queue)], &what, &stop).await {
+        let read = several::read(vec![(name, queue)], &what, &mut watch).await;
+        watch.end();
+        for (name, found, read) in read {
             letters.extend(found.into_iter().map(|letter| (name.clone(), letter)));
             seen.add(&name, read)?;
         }

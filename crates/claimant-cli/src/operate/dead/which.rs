@@ -180,6 +180,8 @@ pub(crate) struct Watch<'a> {
     display: Display,
     began: Instant,
     about: u64,
+    /// What was looked at before.
+    before: Progress,
     /// Whether nothing is done: what would be done counts as done in its reports.
     dry_run: bool,
     stop: &'a Stop,
@@ -193,12 +195,26 @@ pub(crate) fn stop() -> Stop {
 impl<'a> Watch<'a> {
     /// Begins to watch a look at so many letters, about, or an act on them.
     pub(crate) fn begin(about: u64, dry_run: bool, stop: &'a Stop) -> Self {
-        Self { display: Display::when_long(), began: Instant::now(), about, dry_run, stop }
+        let (display, began) = (Display::when_long(), Instant::now());
+        Self { display, began, about, before: Progress::default(), dry_run, stop }
+    }
+
+    /// Begins to watch a look at so many more, after what was looked at.
+    pub(super) fn goes_on(&mut self, about: u64) {
+        self.about += about;
+    }
+
+    /// Counts what was looked at until here as before.
+    pub(super) fn has_done(&mut self, progress: Progress) {
+        self.before = [self.before, progress].into_iter().sum();
     }
 
     /// Shows the progress, and says whether to go on.
     pub(crate) fn step(&mut self, progress: Progress) -> ControlFlow<()> {
-        self.display.show_text(self.began.elapsed(), self.figures(progress));
+        let progress = [self.before, progress].into_iter().sum();
+        if progress != Progress::default() || self.about > 0 {
+            self.display.show_text(self.began.elapsed(), self.figures(progress));
+        }
         if self.stop.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -207,9 +223,15 @@ impl<'a> Watch<'a> {
         format!("{looked_at} of about {} read, {selected} fit{done}", self.about)
     }
 
-    /// Ends the line of progress.
-    pub(crate) fn end(&self) {
+    /// Ends the line of progress, if there is one.
+    pub(crate) fn end(&mut self) {
         self.display.end();
+    }
+
+    /// Says something else, on a line of its own.
+    pub(in crate::operate) fn note(&mut self, what: String) {
+        self.end();
+        note(what);
     }
 }
 
@@ -220,9 +242,9 @@ pub(crate) fn careful(queue: &DeadLetterQueue) -> Option<String> {
 }
 
 /// Says of a queue how many of its letters stay hidden that were read, where some do.
-pub(crate) fn note_stay_hidden(queue: &str, report: &Report) {
+pub(crate) fn note_stay_hidden(queue: &str, report: &Report, watch: &mut Watch<'_>) {
     if let Some(words) = report.unseen.stay_hidden_in_words() {
-        note(format!("{queue}: {words}"));
+        watch.note(format!("{queue}: {words}"));
     }
 }
 
@@ -273,5 +295,14 @@ mod tests {
             let progress = Progress { looked_at: 3, selected: 2, done, copied: 0 };
             assert_eq!(Watch::begin(9, dry_run, &stop).figures(progress), figures);
         }
+        // A look at more queues goes on with the line.
+        let mut watch = Watch::begin(0, true, &stop);
+        let progress = Progress { looked_at: 3, selected: 1, ..Progress::default() };
+        for _ in 0..2 {
+            watch.goes_on(4);
+            assert!(watch.step(progress).is_continue());
+            watch.has_done(progress);
+        }
+        assert_eq!(watch.figures(watch.before), "6 of about 8 read, 2 fit");
     }
 }
