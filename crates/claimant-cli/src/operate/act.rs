@@ -1,8 +1,10 @@
 //! `claimant release`, `reset`, `forget` and `resolve`: acts on the records of keys.
 
+use std::time::Duration;
+
 use claimant_core::error::Chain;
 use claimant_core::protocol::Act;
-use claimant_core::{ConsumerName, Error, Record, RecordId};
+use claimant_core::{ConsumerName, Error, Record, RecordId, Timestamp};
 use claimant_operate::keys::{Acted, Beside, Keys, Order, Version, operator};
 use claimant_operate::open::{Located, Meant, OpenStore, find_meant};
 use claimant_operate::pauses::{self, Pause};
@@ -74,12 +76,10 @@ struct Outcome {
 }
 
 enum Came {
-    Acted(Acted),
+    /// This came of it, as of this time, with this margin.
+    Acted(Acted, (Timestamp, Duration)),
     /// The key has two records, of these ids, and which one is meant was not said.
-    Two {
-        named: String,
-        ids: Vec<RecordId>,
-    },
+    Two { named: String, ids: Vec<RecordId> },
     /// The question was answered with no.
     Declined,
     /// The store gave no answer that can be used, and nothing was written.
@@ -192,18 +192,21 @@ async fn on_one(
         force: options.force,
         dry_run: options.write.dry_run,
     };
+    let came = |acted| Came::Acted(acted, store.keys.now());
     let came = match question(&order, store).await {
         Err(error) => Came::Failed(error),
-        Ok(Question::Needless(acted)) => Came::Acted(acted),
-        Ok(Question::Ask(question, record)) => match confirm::answered(&question, &options.write, stop).await? {
-            None => return Ok(None),
-            Some(false) => Came::Declined,
-            Some(true) => {
-                // Only what was asked about was confirmed.
-                let confirmed = (!options.write.yes).then(|| Version::of(Some(&record)));
-                store.keys.act_on(&order, confirmed.as_ref()).await.map_or_else(Came::Failed, Came::Acted)
+        Ok(Question::Needless(acted)) => came(acted),
+        Ok(Question::Ask(question, record)) => {
+            match confirm::answered(&question, &options.write, stop).await? {
+                None => return Ok(None),
+                Some(false) => Came::Declined,
+                Some(true) => {
+                    // Only what was asked about was confirmed.
+                    let confirmed = (!options.write.yes).then(|| Version::of(Some(&record)));
+                    store.keys.act_on(&order, confirmed.as_ref()).await.map_or_else(Came::Failed, came)
+                }
             }
-        },
+        }
     };
     Ok(Some(Outcome { id, came }))
 }
@@ -242,17 +245,17 @@ fn asks(act: Act, force: bool) -> String {
 impl Outcome {
     /// Returns whether the key is now, or would be, as the act leaves it.
     const fn is_done(&self) -> bool {
-        matches!(&self.came, Came::Acted(acted) if acted.is_done())
+        matches!(&self.came, Came::Acted(acted, _) if acted.is_done())
     }
 
     /// Returns whether the store gave no answer for it.
     const fn is_not_known(&self) -> bool {
-        matches!(self.came, Came::Failed(_) | Came::Acted(Acted::Unknown { .. }))
+        matches!(self.came, Came::Failed(_) | Came::Acted(Acted::Unknown { .. }, _))
     }
 
     fn in_words(&self, act: Act) -> String {
         match &self.came {
-            Came::Acted(acted) => acted.in_words(act, &self.id),
+            Came::Acted(acted, _) => acted.in_words(act, &self.id),
             Came::Two { named, .. } => {
                 format!(
                     "refused: the key has two records, {named}. Give the id of the one that is meant, with --exact; claimant inspect shows both."
@@ -266,7 +269,7 @@ impl Outcome {
     fn to_json(&self) -> Value {
         let nothing = |outcome: &str, why: Option<String>| json!({ "record": self.id.as_str(), "outcome": outcome, "why": why, "before": null, "after": null });
         match &self.came {
-            Came::Acted(acted) => acted.to_json(&self.id),
+            Came::Acted(acted, at) => acted.to_json(&self.id, *at),
             Came::Two { ids, .. } => {
                 let mut refused = nothing("refused", Some("two_records".to_owned()));
                 refused["records"] = ids.iter().map(RecordId::as_str).collect();

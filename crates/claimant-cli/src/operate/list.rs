@@ -224,7 +224,7 @@ fn more_in_words(listed: &Listed, query: &Query) -> String {
 }
 
 fn document(lists: &[(OpenStore, Listed)]) -> Value {
-    let key = |found: &Found| record_json(&found.id, &found.record, Some(found.state));
+    let key = |found: &Found| record_json(&found.id, &found.record, found.state);
     let list = |(store, listed): &(OpenStore, Listed)| {
         json!({
             "store": store.name,

@@ -117,7 +117,7 @@ async fn acted(console: &Console, key: &str, act: &Act) -> Result<Done, Error> {
     let mut says = format!("{}: {}", typed(key), acted.in_words(on_key, &id));
     // A key may go on faster than a person types.
     let see = if matches!(acted, Acted::Changed(_)) { with_typed(console, key, act) } else { exactly(key) };
-    let mut value = acted.to_json(&id);
+    let mut value = acted.to_json(&id, store.keys.now());
     if let Some(breaker) = breaker(id.as_str()) {
         let (paused, not_known) = paused_by(console.place(), &[breaker]).await;
         let at_once = |pause: &Pause| format!("{}. At once: Resume, on the overview", pause.in_words());

@@ -108,7 +108,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
         }
         list.not_read = Some(format!("There is no index of keys: {}.", costs.join("; ")));
     }
-    list.keys = list.found.iter().map(|found| record_json(&found.id, &found.record, Some(found.state))).collect();
+    list.keys = list.found.iter().map(|found| record_json(&found.id, &found.record, found.state)).collect();
     Ok(list)
 }
 

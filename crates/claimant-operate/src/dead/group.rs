@@ -43,6 +43,8 @@ impl Group {
             "cause": self.cause,
             "count": self.count,
             "redriven": self.redriven,
+            "oldest": self.sent.map(|(oldest, _)| oldest.to_utc()),
+            "newest": self.sent.map(|(_, newest)| newest.to_utc()),
             "oldest_ms": self.sent.map(|(oldest, _)| oldest.as_millis()),
             "newest_ms": self.sent.map(|(_, newest)| newest.as_millis()),
             "examples": self.examples,

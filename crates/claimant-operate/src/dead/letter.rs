@@ -238,6 +238,7 @@ impl DeadLetter {
             "attempt": attempt,
             "earlier_ids": self.earlier_ids,
             "redrives": self.redrives,
+            "sent_at": self.sent_at.map(Timestamp::to_utc),
             "sent_at_ms": self.sent_at.map(Timestamp::as_millis),
             "receives": self.receives,
             "message_group": self.group,
@@ -321,6 +322,7 @@ mod tests {
         assert_eq!(letter.why.attempt, Some(2));
         let json = letter.to_json(false);
         assert_eq!((&json["record"], &json["sent_at_ms"]), (&json!("order#ord-7"), &json!(1_700_000_000_000_u64)));
+        assert_eq!(json["sent_at"], "2023-11-14T22:13:20Z");
         for shown in [format!("{letter:?}"), json.to_string()] {
             assert!(!shown.contains("secret") && !shown.contains("t-1"), "{shown}");
         }

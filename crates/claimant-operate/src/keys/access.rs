@@ -110,8 +110,9 @@ impl Keys {
         Call { within: PAGE_MAX, meter: &self.meter }
     }
 
-    /// Returns the time and the margin.
-    pub(crate) fn now(&self) -> (Timestamp, Duration) {
+    /// Returns the time and the clock-skew margin, by which it judges what is live.
+    #[must_use]
+    pub fn now(&self) -> (Timestamp, Duration) {
         (self.clock.now(), self.skew)
     }
 }

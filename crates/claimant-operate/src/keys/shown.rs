@@ -1,5 +1,7 @@
 //! Records, inspections and acts as text for people and as JSON: one form for commands and pages.
 
+use std::time::Duration;
+
 use claimant_core::protocol::{Act, OperateRefusal, runs};
 use claimant_core::{Record, RecordId, State, Timestamp};
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use super::times::when;
 
 /// Returns a record as JSON, without its result, which can be what customers got.
 #[must_use]
-pub fn record_json(id: &RecordId, record: &Record, state: Option<State>) -> Value {
+pub fn record_json(id: &RecordId, record: &Record, state: State) -> Value {
     // Without `..`: the compiler names each place that shows or writes a record and lacks a field.
     let Record {
         status,
@@ -33,7 +35,7 @@ pub fn record_json(id: &RecordId, record: &Record, state: Option<State>) -> Valu
         "record": id.as_str(),
         "consumer": id.consumer(),
         "key": id.key(),
-        "state": state.map(State::as_str),
+        "state": state.as_str(),
         "status": status.as_str(),
         "attempts": attempts,
         "fence": fence.get(),
@@ -81,7 +83,7 @@ impl Inspection {
         json!({
             "record": id.as_str(),
             "says": self.headline(),
-            "found": record.as_ref().map(|record| record_json(id, record, *state)),
+            "found": record.as_ref().zip(*state).map(|(record, state)| record_json(id, record, state)),
             "next": next.iter().map(|f| json!({ "case": f.case, "outcome": f.outcome, "says": f.says })).collect::<Vec<_>>(),
             "acts": acts.iter().map(|a| json!({ "act": a.act.as_str(), "writes": a.writes, "says": a.says })).collect::<Vec<_>>(),
         })
@@ -152,9 +154,10 @@ impl Acted {
         }
     }
 
-    /// Returns it as JSON: the outcome, and the record before and after as far as they are known.
+    /// Returns it as JSON: the outcome, and the record before and after as far as they are known, with the states that these have at this time,
+    /// with this clock-skew margin.
     #[must_use]
-    pub fn to_json(&self, id: &RecordId) -> Value {
+    pub fn to_json(&self, id: &RecordId, (now, skew): (Timestamp, Duration)) -> Value {
         let (outcome, before, after) = match self {
             Self::Done { before, after } => ("done", Some(before), Some(after)),
             Self::WouldWrite { before, after } => ("would_write", Some(before), Some(after)),
@@ -173,7 +176,8 @@ impl Acted {
             Self::Unknown { why } => Some(why.as_str()),
             _ => None,
         };
-        let shown = |record: Option<&Box<Record>>| record.map(|record| record_json(id, record, None));
+        let shown =
+            |record: Option<&Box<Record>>| record.map(|record| record_json(id, record, State::of(record, now, skew)));
         json!({ "record": id.as_str(), "outcome": outcome, "why": why, "before": shown(before), "after": shown(after) })
     }
 }

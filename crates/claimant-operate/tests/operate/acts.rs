@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
-use claimant_core::{ErrorKind, Timestamp};
-use claimant_operate::dead::{FieldPath, Groups, MOVED, Origin};
+use claimant_core::{ErrorKind, State, Timestamp};
+use claimant_operate::dead::{Edit, FieldPath, Groups, MOVED, Origin};
+use claimant_operate::keys::record_json;
 
 use super::*;
 
@@ -55,6 +56,36 @@ async fn letters_are_grouped_by_cause_and_stay() {
     let (one, report) = read(&queue, &Selection { fields: vec![field], ..Selection::default() }, 1_000).await;
     assert_eq!((one.len(), report.progress.looked_at), (1, 28));
     assert_eq!(local.depth("dead"), (28, 0));
+}
+
+/// Scripts go by what the book says.
+#[tokio::test]
+async fn each_field_is_in_the_book() {
+    let local = Local::start().await;
+    local.copied("dead", "no", "{}", "");
+    let queue = local.open("dead").await;
+    let (letters, _) = read(&queue, &Selection::default(), 10).await;
+    let mut groups = Groups::default();
+    letters.iter().for_each(|letter| groups.add(letter));
+    let report = queue.redrive(&Selection::default(), None, &Edit::None, ALL, &mut go_on).await.unwrap();
+    let (id, record) = crate::keys::completed().await;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for (what, shown) in [
+        ("| a record |", record_json(&id, &record, State::Completed)),
+        ("| a dead letter |", letters[0].to_json(true)),
+        ("| a group of them |", groups.into_sorted()[0].to_json()),
+        ("| a letter that was sent back, or discarded |", report.to_json()["done"][0].clone()),
+    ] {
+        let row = page.lines().find(|line| line.starts_with(what)).unwrap();
+        let fields = row.rsplit_once(" | `").unwrap().1;
+        let listed = fields.split('`').step_by(2).filter(|field| !field.starts_with("--") && !field.ends_with(" |"));
+        let mut listed: Vec<_> = listed.filter(|field| !field.is_empty()).map(str::to_owned).collect();
+        let mut there: Vec<_> = shown.as_object().unwrap().keys().cloned().collect();
+        listed.sort();
+        there.sort();
+        assert_eq!(listed, there, "{what} docs/commands.md on the left, what is shown on the right");
+    }
 }
 
 #[tokio::test]

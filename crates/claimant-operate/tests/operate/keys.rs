@@ -78,6 +78,13 @@ impl Desk {
     }
 }
 
+/// A record of work that is done.
+pub(crate) async fn completed() -> (RecordId, Record) {
+    let desk = desk();
+    desk.ended("done", Ending::Completed { result: None }).await;
+    (id("done"), desk.keys.get(&id("done")).await.unwrap().unwrap())
+}
+
 fn error() -> String {
     "no such order".into()
 }
@@ -103,7 +110,10 @@ async fn a_stuck_key_is_found_explained_and_released() {
     assert!(inspection.acts.iter().all(|act| act.writes));
 
     let dry = Order { dry_run: true, ..order("stuck", Act::Release) };
-    assert!(matches!(desk.keys.act(&dry).await.unwrap(), Acted::WouldWrite { .. }));
+    let acted = desk.keys.act(&dry).await.unwrap();
+    assert!(matches!(acted, Acted::WouldWrite { .. }));
+    let json = acted.to_json(&id("stuck"), desk.keys.now());
+    assert_eq!([&json["before"]["state"], &json["after"]["state"]], ["stuck", "failed"], "{json}");
     assert_eq!(desk.list(&[State::Stuck]).await, ["stuck stuck"]);
 
     let Acted::Done { after, .. } = desk.keys.act(&order("stuck", Act::Release)).await.unwrap() else { panic!("done") };
