@@ -19,6 +19,7 @@
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
 //! | `place`, `queue`, `stack` | what there is to work on; a queue, and what it is called; a deployed stack |
 //! | [`text`] | which characters of messages and keys make what is shown say something else, and how a key is shown; whether two texts differ in their line ends alone |
+//! | `whereabouts` | in which stack, account and Region something is |
 //! | `lambda`, `http`, `aws` | requests to Lambda, and to a control endpoint; what errors of the SDKs mean to a person |
 
 mod attribute;
@@ -44,3 +45,4 @@ mod stack;
 pub mod switch;
 pub mod target;
 pub mod text;
+mod whereabouts;

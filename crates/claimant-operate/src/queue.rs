@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::aws::name_of_arn;
 
 /// What an ARN of a function begins with that says nothing of its account and Region.
-const ANYWHERE: &str = "arn:aws:lambda:::";
+pub(crate) const ANYWHERE: &str = "arn:aws:lambda:::";
 
 /// A queue.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

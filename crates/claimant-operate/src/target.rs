@@ -17,6 +17,7 @@ use tokio::time::timeout;
 pub use crate::aws::is_same_queue;
 pub use crate::place::{Account, Function, Origin, Place, StoreAddress, sibling};
 pub use crate::queue::Queue;
+pub use crate::whereabouts::whereabouts;
 use crate::{http, stack};
 
 /// Where a local cloud says what it holds, under the address of its control endpoint.

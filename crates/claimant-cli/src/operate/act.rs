@@ -101,13 +101,16 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     let meant: Vec<_> = options.keys.iter().map(meant).collect::<Result<_, _>>()?;
     let place = options.target.open().await?;
     let stores = place.open_stores(options.target.skew).await?;
+    if options.write.dry_run {
+        stores.iter().for_each(|store| confirm::note_at(place.whereabouts_of(store).as_deref()));
+    }
     let (mut outcomes, mut asked) = (Vec::new(), Ok(()));
     let stop = Stop::listen("Ending after this key. Ctrl-C again ends at once.");
     for ids in &meant {
         if stop.is_asked() {
             break;
         }
-        match on_one(act, ids, &stores, (&options, &stop)).await {
+        match on_one(act, ids, (&place, &stores), (&options, &stop)).await {
             Ok(None) => break,
             Ok(Some(outcome)) => {
                 if !options.output.json {
@@ -171,7 +174,7 @@ async fn still_paused(place: &Place, outcomes: &[Outcome], stop: &Stop) -> Vec<P
 async fn on_one(
     act: Act,
     ids: &[RecordId],
-    stores: &[OpenStore],
+    (place, stores): (&Place, &[OpenStore]),
     (options, stop): (&OnKeys, &Stop),
 ) -> Result<Option<Outcome>, Error> {
     let meant = match (find_meant(stores, ids).await, ids) {
@@ -197,6 +200,7 @@ async fn on_one(
         Err(error) => Came::Failed(error),
         Ok(Question::Needless(acted)) => came(acted),
         Ok(Question::Ask(question, record)) => {
+            let question = confirm::at(&question, place.whereabouts_of(store).as_deref());
             match confirm::answered(&question, &options.write, stop).await? {
                 None => return Ok(None),
                 Some(false) => Came::Declined,

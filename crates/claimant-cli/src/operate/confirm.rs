@@ -6,7 +6,17 @@ use claimant_core::Error;
 
 use super::interrupt::Stop;
 use super::options::WriteOptions;
-use crate::output::lines;
+use crate::output::{lines, note};
+
+/// Returns a question with where it would be done, as far as that is known.
+pub(crate) fn at(question: &str, whereabouts: Option<&str>) -> String {
+    whereabouts.map_or_else(|| question.to_owned(), |at| format!("{question} ({at})"))
+}
+
+/// Says where a dry run has looked, as far as that is known.
+pub(crate) fn note_at(whereabouts: Option<&str>) {
+    whereabouts.into_iter().for_each(|at| note(format!("A dry run, in {at}:")));
+}
 
 /// Whether to go on: `--yes`, or the answer y or yes on the terminal; `None` where Ctrl-C or SIGTERM was the answer.
 ///

@@ -75,7 +75,9 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
     }
     let wanted = if enabled { "Enabled" } else { "Disabled" };
     let change = Change { enabled: Some(enabled), reports_failures: options.report_failures.then_some(true) };
+    let whereabouts = mappings.first().and_then(|mapping| place.whereabouts(&mapping.function_arn));
     if options.write.dry_run {
+        confirm::note_at(whereabouts.as_deref());
         let all: Vec<_> = mappings.into_iter().map(Switched::untouched).collect();
         print(&all, &come_back(&intake, &all).await, change, &options);
         return Ok(Ended::Well);
@@ -93,6 +95,7 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         let asks = if enabled { "Let messages in to" } else { "Stop messages to" };
         let reports = if options.report_failures { ", and have it report failures" } else { "" };
         let question = format!("{asks} {name}, from {}{reports}?", queues.join(", "));
+        let question = confirm::at(&question, whereabouts.as_deref());
         match confirm::answered(&question, &options.write, &stop).await? {
             Some(true) => {}
             Some(false) => return Ok(Ended::WithFaults),

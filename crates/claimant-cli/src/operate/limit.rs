@@ -83,7 +83,9 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     Error::unless_empty("the limit cannot be set", &wanted.map(|wanted| wanted.faults()).unwrap_or_default())?;
     let (was, is) = (in_words(before.set), in_words(wanted));
     let question = format!("{} in {}: is {was}; becomes {is}. Set it?", options.name, harmless(&store.name));
+    let whereabouts = place.whereabouts_of(store);
     if options.write.dry_run {
+        confirm::note_at(whereabouts.as_deref());
         if options.output.json {
             let mut document = document(&options, &before, Err("a dry run does not look at them".to_owned()));
             document["would_set"] = json!(wanted);
@@ -94,6 +96,7 @@ pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
         return Ok(Ended::Well);
     }
     let stop = Stop::listen("Ending once it is known whether it is set. Ctrl-C again ends at once.");
+    let question = confirm::at(&question, whereabouts.as_deref());
     match confirm::answered(&question, &options.write, &stop).await? {
         Some(true) => {}
         Some(false) => return Ok(Ended::WithFaults),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claimant_core::{Error, SecretUrl};
 use claimant_operate::dead::find_dead_letter_queues;
-use claimant_operate::target::{Account, Place, Queue, StoreAddress, Target};
+use claimant_operate::target::{Account, Place, Queue, StoreAddress, Target, whereabouts};
 use claimant_operate::text::harmless;
 
 use super::parse;
@@ -116,6 +116,11 @@ impl TargetOptions {
             queue.is_dead_letter_queue = dead.contains(&queue.url);
         }
         Ok(place)
+    }
+
+    /// Returns where a queue with this URL is, for a question.
+    pub(crate) fn whereabouts(&self, url: &str) -> Option<String> {
+        whereabouts(self.stack.as_deref(), url, None)
     }
 
     /// Whether this queue was asked for.

@@ -278,6 +278,28 @@ fn going_on(request: &str) -> (u16, String) {
     (status, if HAS_GONE_ON.load(Ordering::SeqCst) { answer.replace("12e456aa", "99e456aa") } else { answer })
 }
 
+/// The same names are in staging and production.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_says_where_it_is_done() {
+    let server = Server::start(shop);
+    for (args, question) in [
+        ("resolve order#o-9 --table locks", "Count it as done? (eu-west-1)"),
+        ("send orders --body x --stack shop", "Send 1 message to orders? (the stack shop, "),
+        (
+            "pause worker --stack shop",
+            "Stop messages to worker, from orders? (the stack shop, account 123456789012, eu-west-1)",
+        ),
+    ] {
+        let mut terminal = Terminal::in_account(&server, args);
+        terminal.asks().await;
+        let (code, shown) = terminal.types("n\n").await;
+        assert!(code == Some(1) && shown.contains(question), "{shown}");
+        let (_, out, err) = server.claimant(&[&args.split(' ').collect::<Vec<_>>()[..], &["--dry-run"]].concat());
+        let (_, place) = question.split_once('(').unwrap();
+        assert!(err.contains(&format!("A dry run, in {}", place.trim_end_matches(')'))), "{out}{err}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_goes_on_while_somebody_thinks_is_left() {
     let server = Server::start(going_on);

@@ -221,11 +221,16 @@ impl Acts {
         mut act: impl AsyncFnMut(&Selection, bool) -> Result<Report, Error>,
     ) -> Result<bool, Error> {
         let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
+        if dry_run {
+            confirm::note_at(what.target.whereabouts(queue.url()).as_deref());
+        }
         let began = SystemClock.now();
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
             let is_fifo = queue.is_fifo();
-            let answer = confirm::answered(&self.question(queue, selection, &report), &what.write, stop).await?;
+            let question =
+                confirm::at(&self.question(queue, selection, &report), what.target.whereabouts(queue.url()).as_deref());
+            let answer = confirm::answered(&question, &what.write, stop).await?;
             if answer != Some(true) {
                 self.declined = true;
                 let report = Report { unseen: Unseen { cut: true, ..report.unseen }, ..Report::default() };

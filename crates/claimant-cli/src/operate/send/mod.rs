@@ -158,13 +158,16 @@ pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
     let number = options.how.number.clone().unwrap_or(fresh);
     let batch = batch(&options, &samples, queue, before)?;
     let messages = batch.plan(&number, now, sender.is_fifo())?;
+    let whereabouts = place.whereabouts(&queue.url);
     if options.dry_run {
+        confirm::note_at(whereabouts.as_deref());
         shown::plan(&messages, queue, options.output);
         return Ok(Ended::Well);
     }
     let stop = Stop::listen("Ending after this request. Ctrl-C again ends at once.");
     if !place.is_local() {
-        let question = format!("Send {} to {} of {}?", counted(messages.len()), queue.name, place.name);
+        let question = format!("Send {} to {}?", counted(messages.len()), queue.name);
+        let question = confirm::at(&question, whereabouts.as_deref());
         let write = WriteOptions { yes: options.yes, ..WriteOptions::default() };
         match confirm::answered(&question, &write, &stop).await? {
             Some(true) => {}
