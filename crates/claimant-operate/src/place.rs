@@ -1,6 +1,7 @@
 //! What there is to work on: stores, queues and functions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -98,8 +99,13 @@ impl Function {
 /// What a place was found by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A local cloud, of the template with this path, as its command was given it.
-    Template(String),
+    /// A local cloud, of a template.
+    Template {
+        /// The template's path, as the cloud's command was given it.
+        path: String,
+        /// The directory that it is in, wherever a command is typed, if that is known.
+        directory: Option<PathBuf>,
+    },
     /// A deployed stack, by its name.
     Stack(String),
     /// Names and URLs, one by one.
@@ -147,6 +153,15 @@ impl Place {
             other_tables: Vec::new(),
             aws,
             endpoints: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the directory that a project's samples are below: that of the template of a local cloud, else the one here.
+    #[must_use]
+    pub fn samples_directory(&self) -> PathBuf {
+        match &self.origin {
+            Origin::Template { directory: Some(directory), .. } => directory.clone(),
+            _ => PathBuf::from("."),
         }
     }
 

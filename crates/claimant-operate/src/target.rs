@@ -1,6 +1,7 @@
 //! What the commands work on, and what is there.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
@@ -77,6 +78,8 @@ impl Target {
 #[derive(Deserialize)]
 struct Cloud {
     template: String,
+    #[serde(default)]
+    directory: Option<PathBuf>,
     variables: BTreeMap<String, String>,
     tables: Vec<String>,
     queues: Vec<Queue>,
@@ -114,7 +117,7 @@ async fn local(control: &str) -> Result<Place, Error> {
     let credentials = Credentials::new("local", "local", None, None, "local cloud");
     Ok(Place {
         name: format!("the local cloud of {}", cloud.template),
-        origin: Origin::Template(cloud.template),
+        origin: Origin::Template { path: cloud.template, directory: cloud.directory },
         stores: used.into_iter().map(StoreAddress::Table).collect(),
         other_tables: others,
         control: Some(control.to_owned()),

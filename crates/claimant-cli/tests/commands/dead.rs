@@ -430,6 +430,8 @@ async fn messages_are_sent() {
     let directory = world.directory.path().display().to_string();
     let (code, out, err) = world.claimant(&["send", "--samples", "--directory", &directory]).await;
     assert!(code == 0 && out.lines().count() == 3 && out.contains("A broken order"), "{out}{err}");
+    // The local cloud says where its template is.
+    assert_eq!(world.claimant(&["send", "--samples"]).await, (code, out, err));
 
     let sample = ["send", "--sample", "An order", "--directory", &directory, "--number", "7"];
     let (code, out, err) = world.claimant(&[&sample[..], &["--copies", "2", "--count", "3"]].concat()).await;

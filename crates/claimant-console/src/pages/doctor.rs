@@ -31,7 +31,7 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 
 async fn page(console: &Console, ask: &Ask) -> Result<Examined, Error> {
     let place = console.place();
-    let Origin::Template(template) = place.origin.clone() else {
+    let Origin::Template { path: template, .. } = place.origin.clone() else {
         let wanted = ask.query.flag("look")?;
         let report = if wanted { Some(deployed(console).await?) } else { None };
         return Ok(Examined::of(place.name.clone(), report.as_ref()));
@@ -55,7 +55,7 @@ async fn deployed(console: &Console) -> Result<Report, Error> {
     let scope = match &place.origin {
         // With what is nested in it, and with what its resources accept.
         Origin::Stack(stack) => Scope { stack: Some(stack.clone()), ..Scope::default() },
-        Origin::Template(_) | Origin::Named => Scope {
+        Origin::Template { .. } | Origin::Named => Scope {
             functions: place.functions.iter().map(|function| function.name.clone()).collect(),
             ..Scope::default()
         },

@@ -1,14 +1,11 @@
 //! `/send`: samples of each function, in every envelope, twice, out of order, in bulk.
 
-use std::path::{Path, PathBuf};
-
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use claimant_core::Error;
 use claimant_operate::send::{Envelope, MESSAGES_MAX, Sample, Samples, SentBefore};
-use claimant_operate::target::{Origin, Place};
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -41,7 +38,7 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
     let place = console.place();
     let writes = console.source().allows_writes();
-    let directory = directory(place);
+    let directory = place.samples_directory();
     let read = tokio::task::spawn_blocking(move || Samples::below(&directory)).await;
     let samples = read.map_err(|e| Error::new("the samples could not be read").caused_by(e))?;
     let dead: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
@@ -88,15 +85,6 @@ async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
         writes,
         is_local: place.is_local(),
     })
-}
-
-/// Where a template and its samples are.
-fn directory(place: &Place) -> PathBuf {
-    let parent = match &place.origin {
-        Origin::Template(template) => Path::new(template).parent(),
-        Origin::Stack(_) | Origin::Named => None,
-    };
-    parent.filter(|parent| !parent.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 #[derive(Serialize)]

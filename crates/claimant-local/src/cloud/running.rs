@@ -86,8 +86,7 @@ impl Cloud {
     /// What the control endpoint says of it, by its template's path.
     pub(super) fn described(&self, template: &Path) -> Value {
         let runs = |name: &str| self.functions.iter().any(|running| running.spec.name == name);
-        let template = template.display().to_string();
-        describe(&template, (&self.stack, &runs), &self.services.sqs, &self.variables())
+        describe(template, (&self.stack, &runs), &self.services.sqs, &self.variables())
     }
 
     /// What the template holds.

@@ -1,5 +1,7 @@
 //! What a cloud holds, as JSON.
 
+use std::path::{Path, absolute};
+
 use serde_json::{Value, json};
 
 use crate::arn;
@@ -22,7 +24,7 @@ const UNSENT_VARIABLE: &str = "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN";
 /// function's variables is shown.
 #[must_use]
 pub fn describe(
-    template: &str,
+    template: &Path,
     (stack, runs): (&Stack, &dyn Fn(&str) -> bool),
     sqs: &Sqs,
     variables: &[(String, String)],
@@ -60,7 +62,9 @@ pub fn describe(
     let variables: serde_json::Map<_, _> =
         variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     json!({
-        "template": template,
+        "template": template.display().to_string(),
+        // Commands are typed elsewhere, too.
+        "directory": absolute(template).ok().and_then(|path| Some(path.parent()?.display().to_string())),
         "variables": variables,
         "tables": stack.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
         "queues": stack.queues.iter().map(queue).collect::<Vec<_>>(),
