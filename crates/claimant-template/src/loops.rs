@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::TEXT_BYTES_MAX;
+use crate::file::TEXT_BYTES_MAX;
 use crate::yaml::{Kind, Node, Unreadable};
 
 /// What a loop's key begins with, before its name.

@@ -199,7 +199,8 @@ impl Consumer<'_> {
     fn plan_resources(&self, plan: &mut Plan, mut words: Words) {
         let file = self.template;
         let Some(yaml) = plan.text(file) else {
-            plan.fault(format!("{file} cannot be read"));
+            let why = claimant_template::read(&plan.root().join(file)).err();
+            plan.fault(why.unwrap_or_else(|| format!("{file} could not be read: try again")));
             return;
         };
         if file.ends_with(".json") {
@@ -236,7 +237,7 @@ impl Consumer<'_> {
                 self.heed_globals(&globals, plan, &mut words);
             }
             Err(unreadable) => {
-                plan.fault(format!("{file} cannot be read at line {}: {}", unreadable.line, unreadable.what));
+                plan.fault(format!("{file}:{}: this cannot be read: {}", unreadable.line, unreadable.what));
             }
         }
         let with_resources = insert::into_section(&yaml, "Resources", &words.fill(RESOURCES), true);

@@ -593,3 +593,31 @@ fn shells_and_manuals_know_every_command() {
         assert!(page.contains(".SH"), "{page}");
     }
 }
+
+/// What a template is not, whichever command reads it, is said with the same words: where, what, and how to fix it.
+#[test]
+fn what_is_no_template_is_refused_in_the_same_words() {
+    let stage = stage("no-template");
+    let there = |name: &str| stage.join(name).to_str().unwrap().to_owned();
+    std::fs::create_dir_all(stage.join("directory")).unwrap();
+    for (name, content, says) in [
+        ("nowhere.yaml", None, "check that it exists and may be read"),
+        ("directory", None, "give the path of an AWS SAM or CloudFormation template"),
+        ("empty.yaml", Some(&b""[..]), "has no `Resources`: give the path of"),
+        ("text.yaml", Some(b"Buy milk"), "has no `Resources`: give the path of"),
+        ("latin.yaml", Some(b"Resources: {} # caf\xe9"), "save it as UTF-8"),
+        ("open.yaml", Some(b"\nResources: ["), "open.yaml:2: this cannot be read: unclosed bracket"),
+    ] {
+        let path = there(name);
+        if let Some(content) = content {
+            std::fs::write(&path, content).unwrap();
+        }
+        let said = [&["doctor"][..], &["cost", "--per-day", "1"], &["local"]].map(|command| {
+            let output = claimant(&[command, &["--template", &path]].concat());
+            assert_eq!(output.status.code(), Some(2), "{command:?} {name}");
+            text(&output.stderr)
+        });
+        assert!(said[0].contains(&path) && said[0].contains(says), "{name}: {}", said[0]);
+        assert!(said.iter().all(|one| *one == said[0]), "{said:?}");
+    }
+}

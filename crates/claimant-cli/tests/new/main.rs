@@ -238,6 +238,21 @@ fn a_workspace_is_one_by_its_template() {
 }
 
 #[test]
+fn a_template_that_cannot_be_read_is_said_with_its_reason() {
+    let workspace = workspace();
+    let template = workspace.path().join("template.yaml");
+    for (content, says) in [
+        (&b"Resources: {} # caf\xe9"[..], "save it as UTF-8"),
+        (b"\nResources: [", "template.yaml:2: this cannot be read: unclosed bracket"),
+    ] {
+        fs::write(&template, content).unwrap();
+        let output = claimant_new(workspace.path(), "second", &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(says), "{says}: {errors}");
+    }
+}
+
+#[test]
 fn a_workspace_that_lacks_something_is_told_what() {
     let workspace = workspace();
     let template = workspace.path().join("template.yaml");

@@ -2,11 +2,9 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use claimant_template::{Demands, LOOP, Macro, Node, TEXT_BYTES_MAX, WHAT_TO_GIVE};
+use claimant_template::{Demands, LOOP, Macro, Node};
 
 use super::imports::{self, Owners};
 use super::options::{Error, Options};
@@ -241,28 +239,8 @@ fn scope(
     pseudo: BTreeMap<&'static str, String>,
     outputs: Outputs,
 ) -> Result<Scope, Error> {
+    let root = claimant_template::read(path).map_err(Error)?;
     let place = path.display().to_string();
-    let mut text = String::new();
-    // One byte more tells a template that is too long; a device that never ends is one, too.
-    let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text));
-    read.map_err(|e| {
-        let fix = match e.kind() {
-            ErrorKind::InvalidData => "save it as UTF-8",
-            ErrorKind::IsADirectory => WHAT_TO_GIVE,
-            _ => "check that it exists and may be read",
-        };
-        Error(format!("cannot read the template {place}: {e}: {fix}"))
-    })?;
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(Error(format!(
-            "{place} has more than {TEXT_BYTES_MAX} bytes, which CloudFormation refuses: split it"
-        )));
-    }
-    let root = claimant_template::parse(&text)
-        .map_err(|e| Error(format!("{place}:{}: this cannot be read: {}", e.line, e.what)))?;
-    if !root.get("Resources").is_some_and(Node::is_map) {
-        return Err(Error(format!("{place} has no `Resources`: {WHAT_TO_GIVE}")));
-    }
     let (loops_left, steps) = (Vec::new(), Cell::new(0));
     let mut scope = Scope { file: place.into(), prefix, certain, root, loops_left, parameters, pseudo, outputs, steps };
     let items_of = |list: &Node| scope.texts(list).ok_or_else(|| "its list is not known here".to_owned());
