@@ -134,12 +134,12 @@ if the cloud was stopped before it was ready.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Local {
-    /// The SAM template; where there is no template.yaml, template.yml or template.json
+    /// The template; without it template.yaml, template.yml or template.json, the first that is there; nested stacks are not read with it
     #[arg(long, value_name = "FILE", default_value = claimant_template::name_here())]
     pub(crate) template: PathBuf,
 
-    /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    /// A value for a template's parameter, or env:VARIABLE, which holds it; may be given several times
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse::name_and_value)]
     pub(crate) parameters: Vec<(String, String)>,
 
     /// The directory of the functions' binaries, which must all be there [default: searched for as described above]
@@ -291,12 +291,6 @@ impl New {
     }
 }
 
-pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or("write NAME=VALUE, or NAME=env:VARIABLE")?;
-    Ok((name.to_owned(), parse::of_variable(value)?))
-}
-
 /// The longest time for a workload.
 const TIMEOUT_MAX_S: u64 = 86_400;
 
@@ -345,6 +339,29 @@ mod tests {
     }
 
     #[test]
+    fn options_that_mean_the_same_are_explained_in_the_same_words() {
+        let args = Args::command();
+        let help = |command: &str, option: &str| {
+            let command = args.find_subcommand(command).unwrap();
+            let found = command.get_arguments().find(|one| one.get_long() == Some(option)).unwrap();
+            found.get_help().unwrap().to_string()
+        };
+        for (option, commands) in [
+            ("template", &["doctor", "cost"][..]),
+            ("parameter", &["doctor", "cost", "local"]),
+            ("json", &["cost", "inspect", "list", "send"]),
+        ] {
+            let helps: BTreeSet<_> = commands.iter().map(|command| help(command, option)).collect();
+            assert_eq!(helps.len(), 1, "--{option}: {helps:?}");
+        }
+        // Of several templates, or in more than one form, there is more to say.
+        let begins =
+            |command: &str| help(command, "template").split("; ").take(2).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(begins("local"), begins("doctor"));
+        assert!(help("doctor", "json").starts_with(&help("cost", "json")));
+    }
+
+    #[test]
     fn workloads() {
         let table: [(&[&str], Option<Option<u32>>); 7] = [
             (&[], Some(None)),
@@ -382,15 +399,5 @@ mod tests {
             });
             assert_eq!(found, expected, "{options:?}");
         }
-    }
-
-    #[test]
-    fn parameters() {
-        assert_eq!(name_and_value("A=b=c"), Ok(("A".into(), "b=c".into())));
-        assert!(name_and_value("A").is_err());
-        assert!(name_and_value("=b").is_err());
-        let home = std::env::var("HOME").unwrap();
-        assert_eq!(name_and_value("A=env:HOME"), Ok(("A".into(), home)));
-        assert!(name_and_value("A=env:NO_SUCH_VARIABLE").is_err_and(|why| why.contains("NO_SUCH_VARIABLE")));
     }
 }

@@ -8,20 +8,21 @@ use claimant_operate::text::harmless;
 
 use crate::exit::Ended;
 use crate::output;
+use crate::template::TemplateOptions;
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  The bill was printed.
-  2  Wrong usage, or the template or the prices cannot be read.";
+  2  Wrong usage, or the templates or the prices cannot be read.";
 
-/// Compute what a template's consumers cost a month, at a rate, and which limit they meet first.
+/// Compute what the consumers of templates cost a month, at a rate, and which limit they meet first.
 ///
-/// From what the template says (memory, architecture, batch size, window, concurrency, table, alarms), what the options say, and list
+/// From what the templates say (memory, architecture, batch size, window, concurrency, table, alarms), what the options say, and list
 /// prices with their date, which may have changed. Nothing is asked of AWS. How many units of the table a message takes is what the
 /// runtime makes; how full batches are is an estimate, unless --filled is given.
 ///
 /// Several functions are a table, with the limits of what they share, a table and the account; one, or one of --function, has its lines, what would lower its bill, its limits, and its bill by
-/// guarantee and store. The rate is that of each function; of one that reads several queues, that of each queue.
+/// guarantee and store. Of several templates each function has the name of its file in front (App>Confirm), and all are in one bill. The rate is that of each function; of one that reads several queues, that of each queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Cost {
@@ -44,20 +45,15 @@ pub(crate) struct Cost {
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
 
-    /// Print one JSON document
+    /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct DeploymentOptions {
-    /// The template; where there is no template.yaml, template.yml or template.json
-    #[arg(long, value_name = "FILE", default_value = claimant_template::name_here())]
-    template: PathBuf,
-
-    /// A value for a parameter of the template, or env:VARIABLE, which holds it; may be given several times
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
-    parameters: Vec<(String, String)>,
+    #[command(flatten)]
+    read: TemplateOptions,
 
     /// Only this function, by its logical id, or one of its queues, by FUNCTION/MAPPING; may be given several times
     #[arg(long = "function", value_name = "NAME")]
@@ -163,7 +159,7 @@ struct PriceOptions {
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
 
-    /// The Region; another one than us-east-1 needs --prices
+    /// The Region that the template's stack is for; another one than us-east-1 needs --prices
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 
@@ -232,18 +228,21 @@ fn body_bytes(text: &str) -> Result<f64, String> {
 pub(crate) fn run(options: &Cost) -> Result<Ended, Error> {
     let prices = prices(&options.prices)?;
     let known = claimant_doctor::Options {
-        parameters: options.deployment.parameters.iter().cloned().collect(),
+        parameters: options.deployment.read.parameters.iter().cloned().collect(),
         region: Some(prices.region.clone()),
         account: None,
     };
-    let template = &options.deployment.template;
-    let read = claimant_doctor::read(template, &known);
+    let templates = &options.deployment.read.templates;
+    let read = claimant_doctor::read_as_one(templates, &known);
     let (system, not_looked_at) = read.map_err(|e| Error::invalid(e.to_string()))?;
     for what in not_looked_at {
         output::note(format!("not looked at: {}", harmless(&what)));
     }
     let (load, choice) = (load(options), choice(options));
-    let of_template = |e: String| Error::invalid(format!("{}: {e}", template.display()));
+    let of_template = |e: String| {
+        let templates: Vec<_> = templates.iter().map(|template| template.display().to_string()).collect();
+        Error::invalid(format!("{}: {e}", templates.join(", ")))
+    };
     if let Some(path) = &options.chart {
         let chart = claimant_cost::chart(&system, &load, &prices, &choice).map_err(of_template)?;
         let written = std::fs::write(path, chart);

@@ -1,13 +1,12 @@
 //! `claimant doctor`: what is wrong with a template, or with what is deployed.
 
-use std::path::PathBuf;
-
 use claimant_core::{Clock as _, Error, SystemClock};
 use claimant_doctor::account::{Aws, Scope, examine};
 use claimant_doctor::{CATALOG, Check, Level, Report};
 
 use crate::exit::Ended;
 use crate::output;
+use crate::template::TemplateOptions;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -32,17 +31,10 @@ const WIDTH: usize = 100;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Doctor {
-    /// The template; where there is no template.yaml, template.yml or template.json; may be given several times: stacks that import from each other are read together. Nested stacks that it names by a path are read with it
-    #[arg(long = "template", value_name = "FILE", default_value = claimant_template::name_here(),
-          conflicts_with_all = ["stack", "functions"])]
-    templates: Vec<PathBuf>,
+    #[command(flatten)]
+    read: TemplateOptions,
 
-    /// A value for a parameter of the templates, or env:VARIABLE, which holds it; may be given several times
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value,
-          conflicts_with_all = ["stack", "functions"])]
-    parameters: Vec<(String, String)>,
-
-    /// The Region that the template's stack is for; of an account, the Region to look at
+    /// The Region that the template's stack is for; of an account, the Region to look at [default: as the environment or the profile says]
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
 
@@ -50,12 +42,12 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "ID", value_parser = account, conflicts_with_all = ["stack", "functions"])]
     account: Option<String>,
 
-    /// A deployed stack, by its name, with those nested in it
-    #[arg(long, value_name = "NAME")]
+    /// A deployed CloudFormation stack, by its name, with those nested in it
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["templates", "parameters"])]
     stack: Option<String>,
 
     /// A deployed function, by its name; may be given several times
-    #[arg(long = "function", value_name = "NAME")]
+    #[arg(long = "function", value_name = "NAME", conflicts_with_all = ["templates", "parameters"])]
     functions: Vec<String>,
 
     /// Of what is deployed, look also at the metrics of the last 24 hours
@@ -84,7 +76,7 @@ struct OutputOptions {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 
-    /// The same as --format json
+    /// Print one JSON document instead of text, as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
@@ -151,12 +143,12 @@ pub(crate) async fn run(options: &Doctor) -> Result<Ended, Error> {
 
 fn templates(options: &Doctor) -> Result<Report, Error> {
     let known = claimant_doctor::Options {
-        parameters: options.parameters.iter().cloned().collect(),
+        parameters: options.read.parameters.iter().cloned().collect(),
         region: options.region.clone(),
         account: options.account.clone(),
     };
     let mut report = Report::default();
-    let read = claimant_doctor::read_all(&options.templates, &known).map_err(|e| Error::invalid(e.to_string()))?;
+    let read = claimant_doctor::read_all(&options.read.templates, &known).map_err(|e| Error::invalid(e.to_string()))?;
     for (system, not_looked_at) in read {
         report.add(claimant_doctor::run(&system));
         report.not_looked_at.extend(not_looked_at);

@@ -17,6 +17,7 @@ mod progress;
 mod running;
 mod shell;
 mod stop;
+mod template;
 mod writer;
 
 use std::error::Error as StdError;

@@ -107,9 +107,9 @@ pub fn report(system: &System, load: Load, prices: Prices, choice: &Choice) -> R
         let disabled = (!disabled.is_empty()).then(|| format!("{}: the mapping is disabled", disabled.join(", ")));
         let reasons: Vec<_> = left_out.into_iter().chain(disabled).collect();
         return Err(if reasons.is_empty() {
-            "it has no function that reads a queue".to_owned()
+            "no function reads a queue: give the template that has the consumers".to_owned()
         } else {
-            format!("none of its functions is known to read a queue; {}", reasons.join("; "))
+            format!("no function is known to read a queue; {}", reasons.join("; "))
         });
     }
     if let Some(missing) = choice.functions.iter().find(|name| !found.iter().any(|one| one.is(name))) {

@@ -48,6 +48,13 @@ pub(crate) fn limit(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A name and its value, or the variable that holds it.
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("write NAME=VALUE, or NAME=env:VARIABLE")?;
+    Ok((name.to_owned(), of_variable(value)?))
+}
+
 /// A span of time: a whole number and s, m, h or d.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let units = [("s", 1), ("m", 60), ("min", 60), ("h", 3_600), ("d", 86_400)];
@@ -123,6 +130,16 @@ pub(crate) fn of_variable(option: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_with_values() {
+        assert_eq!(name_and_value("A=b=c"), Ok(("A".into(), "b=c".into())));
+        assert!(name_and_value("A").is_err());
+        assert!(name_and_value("=b").is_err());
+        let home = std::env::var("HOME").unwrap();
+        assert_eq!(name_and_value("A=env:HOME"), Ok(("A".into(), home)));
+        assert!(name_and_value("A=env:NO_SUCH_VARIABLE").is_err_and(|why| why.contains("NO_SUCH_VARIABLE")));
+    }
 
     #[test]
     fn times() {

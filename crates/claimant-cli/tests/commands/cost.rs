@@ -167,7 +167,7 @@ fn what_cannot_be_computed_is_refused() {
         (&["--per-day", "1", "--function", "Nobody"], "those that do: OrderConfirmationFunction"),
         (&["--per-day", "1", "--region", "eu-west-1"], "the prices are those of us-east-1"),
         (&["--per-day", "1", "--prices", "/none/there.yaml"], "cannot be read"),
-        (&["--per-day", "1", "--template", "infra/alarms.yaml"], "no function that reads a queue"),
+        (&["--per-day", "1", "--template", "infra/alarms.yaml"], "no function reads a queue: give"),
         (&["--per-day", "1", "--store", "database", "--guarantee", "optimistic"], "is for DynamoDB"),
         (&["--per-day", "1", "--batch-size", "20000", "--batching-window", "5"], "20000 is not in 1..=10000"),
         (&["--per-day", "1", "--batching-window", "900"], "900 is not in 0..=300"),

@@ -49,7 +49,16 @@ use resources::Resources;
 /// The file cannot be read, is too long, is neither YAML nor JSON, or has no resources; or it has no parameter of a name that a value is
 /// given for, or forbids the value of one; or it, or one that is certain to be included, has resources of AWS SAM and no macro for them.
 pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Error> {
-    Ok(read_all(&[path], options)?.remove(0))
+    read_as_one(&[path], options)
+}
+
+/// Reads several templates, as [`read`] does each, as one system: in it each id has the name of its template's file in front, where there are
+/// several.
+///
+/// # Errors
+/// As for [`read`]; a parameter has to be in one of them.
+pub fn read_as_one(paths: &[impl AsRef<Path>], options: &Options) -> Result<(System, Vec<String>), Error> {
+    Ok(read_groups(paths, together::all, options)?.remove(0))
 }
 
 /// Reads several templates, as [`read`] does each; a parameter has to be in one of them. Those that import from each other are one system,
@@ -58,8 +67,16 @@ pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Err
 /// # Errors
 /// As for [`read`].
 pub fn read_all(paths: &[impl AsRef<Path>], options: &Options) -> Result<Vec<(System, Vec<String>)>, Error> {
+    read_groups(paths, together::importing, options)
+}
+
+fn read_groups(
+    paths: &[impl AsRef<Path>],
+    groups: together::Groups,
+    options: &Options,
+) -> Result<Vec<(System, Vec<String>)>, Error> {
     let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
-    let read = together::read(&paths, options)?;
+    let read = together::read(&paths, groups, options)?;
     Ok(read.into_iter().map(|(paths, read)| system(&paths, read, options)).collect())
 }
 

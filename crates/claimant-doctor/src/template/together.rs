@@ -10,8 +10,15 @@ use super::nested::{self, Read};
 use super::options::{Error, Options};
 use crate::model::WITHIN;
 
-/// Reads templates, those together that import from each other; with their paths.
-pub(super) fn read<'p>(paths: &[&'p Path], options: &Options) -> Result<Vec<(Vec<&'p Path>, Read)>, Error> {
+/// Which templates are one system, each by its place.
+pub(super) type Groups = fn(&[Read], &Owners) -> Vec<Vec<usize>>;
+
+/// Reads templates, those of a group together; with their paths.
+pub(super) fn read<'p>(
+    paths: &[&'p Path],
+    groups: Groups,
+    options: &Options,
+) -> Result<Vec<(Vec<&'p Path>, Read)>, Error> {
     let alone = paths.iter().map(|path| nested::scopes(&[(path, "")], &Owners::new(), options));
     let mut alone = alone.map(|read| Ok(read?.remove(0))).collect::<Result<Vec<Read>, Error>>()?;
     nested::known(&alone, options)?;
@@ -72,8 +79,13 @@ fn owners(read: &[Read], stacks: &[String]) -> Owners {
     owners
 }
 
-/// The templates that import from each other, by their places, in the order of the first of each.
-fn groups(read: &[Read], owners: &Owners) -> Vec<Vec<usize>> {
+/// All templates.
+pub(super) fn all(read: &[Read], _: &Owners) -> Vec<Vec<usize>> {
+    vec![(0..read.len()).collect()]
+}
+
+/// The templates that import from each other, in the order of the first of each.
+pub(super) fn importing(read: &[Read], owners: &Owners) -> Vec<Vec<usize>> {
     let mut numbers: Vec<usize> = (0..read.len()).collect();
     for (index, read) in read.iter().enumerate() {
         let mut keys = Vec::new();

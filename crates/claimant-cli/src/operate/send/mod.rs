@@ -15,7 +15,7 @@ use claimant_operate::text::harmless;
 use self::shown::counted;
 use super::interrupt::Stop;
 use super::options::{OutputOptions, TargetOptions, WriteOptions};
-use super::{body, confirm};
+use super::{body, confirm, parse};
 use crate::exit::Ended;
 use crate::output::{note, say_json};
 
@@ -124,7 +124,7 @@ struct How {
     group: Option<String>,
 
     /// An attribute of the type String; may be given several times
-    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = crate::args::name_and_value)]
+    #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = parse::name_and_value)]
     attributes: Vec<(String, String)>,
 
     /// Hide the messages so long at first, in seconds

@@ -49,6 +49,42 @@ fn of_a_function_with_a_bill_a_mapping_is_named_that_may_not_be_there() {
     assert!(bill["not_counted"].to_string().contains("\"A/M: its function, or whether it is there"), "{bill}");
 }
 
+/// A queue whose visibility timeout another template needs to know, and what that template makes of it.
+const BASE: &str = "
+Resources:
+  Q: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 180}}
+Outputs:
+  Arn: {Value: !GetAtt Q.Arn, Export: {Name: shop-orders}}
+";
+
+#[test]
+fn stacks_that_import_from_each_other_have_one_bill() {
+    let base = file("Base.template.yaml", &BASE.replace("Outputs:", &format!("{}Outputs:", &WATCHING[1..])));
+    let app = file("App.template.yaml", &ONE.replace("!GetAtt Q.Arn", "!ImportValue shop-orders"));
+    let other = file("Other.template.yaml", ONE);
+    let bill = |templates: &[&String]| {
+        let templates = templates.iter().flat_map(|template| ["--template", template.as_str()]);
+        json(&templates.chain(["--per-day", "1000"]).collect::<Vec<_>>())
+    };
+    let (alone, together) = (bill(&[&app]), bill(&[&base, &app]));
+    let names = |bill: &Value| {
+        let functions = bill["functions"].as_array().unwrap().iter();
+        functions.map(|one| one["function"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((names(&alone), names(&together)), (vec!["A".to_owned()], vec!["App>A".to_owned()]));
+    let assumes = |bill: &Value| bill["functions"][0]["assumed"].to_string().contains("VisibilityTimeout");
+    assert_eq!((assumes(&alone), assumes(&together)), (true, false), "{together}");
+    assert!(usd(&together) > usd(&alone) + 3.0, "the dashboard and the alarm of the other stack: {together}");
+    // One that imports nothing is in the bill all the same.
+    let all = bill(&[&base, &app, &other]);
+    assert_eq!(names(&all), ["App>A", "Other>A"]);
+    assert!((usd(&all) - usd(&together) - usd(&bill(&[&other]))).abs() < 0.5, "{all}");
+    let output = cost(&["--template", &base, "--template", &base, "--per-day", "1"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains(&format!("{base}, {base}: no function reads a queue: give the template")), "{said}");
+}
+
 /// What the stack has once is in the total of a single function, and in what stands below it.
 #[test]
 fn a_single_function_with_a_dashboard_has_one_total() {

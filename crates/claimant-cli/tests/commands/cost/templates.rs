@@ -326,7 +326,7 @@ fn what_the_template_leaves_to_a_parameter_is_assumed_and_said() {
 
 #[test]
 fn why_no_function_is_known_to_read_a_queue_is_said() {
-    let none = "none of its functions is known to read a queue; A: ";
+    let none = "no function is known to read a queue; A: ";
     for (from, to, says) in [
         ("!GetAtt Q.Arn}", "!GetAtt Q.Arn, Enabled: false}", format!("{none}the mapping is disabled")),
         (
