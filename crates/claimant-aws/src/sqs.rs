@@ -76,10 +76,13 @@ pub fn queue_arn(url: &str, near: &str) -> Option<String> {
 
 /// The Region that a host names: `sqs.eu-west-1.amazonaws.com`, `eu-west-1.queue.amazonaws.com`, or an endpoint of a VPC.
 fn region_in(host: &str) -> Option<&str> {
+    // Of hosts of one's own, `ip-10-0-0-1` and `shop-localstack-1` look almost like one.
     let is_region = |label: &&str| {
-        label.matches('-').count() > 1
-            && label.ends_with(|last: char| last.is_ascii_digit())
-            && !label.starts_with("vpce-")
+        let mut parts = label.rsplitn(3, '-');
+        let [number, direction, place] = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
+        number.parse::<u8>().is_ok()
+            && ["north", "east", "south", "west", "central"].iter().any(|one| direction.starts_with(one))
+            && place.starts_with(|first: char| first.is_ascii_lowercase())
     };
     host.split(':').next()?.split('.').find(is_region)
 }
@@ -124,6 +127,14 @@ mod tests {
             ),
             ("https://sqs-fips.us-east-1.amazonaws.com/123456789012/orders", Some("us-east-1:123456789012:orders")),
             ("https://sqs.eu-west-1.amazonaws.com/210987654321/orders", Some("eu-west-1:210987654321:orders")),
+            ("https://sqs.us-gov-east-1.amazonaws.com/123456789012/orders", Some("us-gov-east-1:123456789012:orders")),
+            (
+                "https://sqs.ap-northeast-2.amazonaws.com/123456789012/orders",
+                Some("ap-northeast-2:123456789012:orders"),
+            ),
+            ("https://sqs.il-central-1.amazonaws.com/123456789012/orders", Some("il-central-1:123456789012:orders")),
+            ("http://ip-10-0-0-1.ec2.internal:4566/123456789012/orders", Some("eu-west-1:123456789012:orders")),
+            ("http://shop-localstack-1:4566/123456789012/orders", Some("eu-west-1:123456789012:orders")),
             ("http://127.0.0.1:9324/000000000000/orders", Some("eu-west-1:000000000000:orders")),
             ("http://localhost:4566/queue/us-east-1/000000000000/orders", Some("us-east-1:000000000000:orders")),
             ("http://localhost:9324/queue/orders", Some("eu-west-1:123456789012:orders")),
