@@ -61,8 +61,9 @@ pub(crate) const BATCH: &str = "CLAIMANT_BATCH";
 /// How long before its end a function returns.
 pub(crate) const MARGIN: &str = "CLAIMANT_MARGIN_MS";
 
-/// Set where claimant's records are in a database.
+/// Set where claimant's records are in a database; and how many connections of it each process opens.
 pub(crate) const DATABASE: &str = "CLAIMANT_DATABASE_URL";
+pub(crate) const CONNECTIONS: &str = "CLAIMANT_DATABASE_CONNECTIONS";
 
 /// Says whether a function checks that its mapping reports failures, and what follows where it cannot.
 pub(crate) const MAPPING_CHECK: &str = "CLAIMANT_MAPPING_CHECK";

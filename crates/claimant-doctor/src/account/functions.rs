@@ -9,8 +9,8 @@ use super::answers::{Account, Asker, Refused, Service, text, texts};
 use super::names::{function_of, here, mapping_id, name_of, partition_of, place, qualifier_of, table_id};
 use super::watching;
 use crate::environment::{
-    BATCH, DEAD_LETTER_QUEUE, MAPPING_CHECK, MARGIN, RECEIVES, RESUME_ROLE, TABLE, TABLE_BEFORE, VISIBILITY, faults,
-    is_own,
+    BATCH, CONNECTIONS, DEAD_LETTER_QUEUE, MAPPING_CHECK, MARGIN, RECEIVES, RESUME_ROLE, TABLE, TABLE_BEFORE,
+    VISIBILITY, faults, is_own,
 };
 use crate::fact::Fact;
 use crate::model::{
@@ -145,7 +145,7 @@ fn environment<A>(asker: &Asker<'_, A>, name: &str, found: &Value) -> Environmen
                 }
             }),
             DEAD_LETTER_QUEUE => queue_arn(value, arn).map(|queue| here(&queue)).into(),
-            BATCH | VISIBILITY | MAPPING_CHECK | MARGIN | "CLAIMANT_DATABASE_CONNECTIONS" | RECEIVES => {
+            BATCH | VISIBILITY | MAPPING_CHECK | MARGIN | CONNECTIONS | RECEIVES => {
                 Fact::Known(Link::Elsewhere(value.to_owned()))
             }
             name if is_own(name) => Fact::Unknown,

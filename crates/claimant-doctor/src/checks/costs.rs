@@ -3,7 +3,7 @@
 use claimant::postgres::CONNECTIONS_DEFAULT;
 
 use super::scaling::{agreed, at_once, sum_of};
-use crate::environment::DATABASE;
+use crate::environment::{CONNECTIONS, DATABASE};
 use crate::fact::{self, Fact};
 use crate::finding::{Answer, FINE, Level, Report, found};
 use crate::model::{Function, Mapping, System};
@@ -34,7 +34,7 @@ fn has_database(function: &Function) -> Fact<bool> {
 
 /// Connections of each of a function's processes.
 fn of_each(function: &Function) -> Option<u64> {
-    match function.environment.get("CLAIMANT_DATABASE_CONNECTIONS") {
+    match function.environment.get(CONNECTIONS) {
         None => Some(CONNECTIONS_DEFAULT.into()),
         Some(value) => value.known()?.text().parse().ok(),
     }
@@ -76,11 +76,11 @@ fn connections(system: &System, function: &Function, mappings: &[&Mapping]) -> A
     let all = others.iter().fold(own, |all, (_, more, _)| all.saturating_add(*more));
     let fix = match allowed.checked_div(all) {
         Some(each @ 1..) => {
-            format!("CLAIMANT_DATABASE_CONNECTIONS: {each} or less{in_each}, or less MaximumConcurrency")
+            format!("{CONNECTIONS}: {each} or less{in_each}, or less MaximumConcurrency")
         }
         // Not even with one connection each.
         _ => format!(
-            "CLAIMANT_DATABASE_CONNECTIONS: 1{in_each}, and MaximumConcurrency (of provisioned pollers MaximumPollers, times 10) \
+            "{CONNECTIONS}: 1{in_each}, and MaximumConcurrency (of provisioned pollers MaximumPollers, times 10) \
              of {allowed} in all; or a pooler such as RDS Proxy"
         ),
     };
