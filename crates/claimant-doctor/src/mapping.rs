@@ -1,6 +1,6 @@
 //! Event source mappings.
 
-use claimant_template::Filter;
+use claimant_template::{Fault, Filter};
 
 use crate::fact::Fact;
 use crate::link::{Invoked, Link};
@@ -40,7 +40,7 @@ pub struct Filters {
     /// Whether there are any.
     pub any: Fact<bool>,
     /// What is wrong with their patterns, as far as these are known.
-    pub faults: Vec<String>,
+    pub faults: Vec<Fault>,
 }
 
 /// A mapping's batches.

@@ -3,9 +3,11 @@
 //! Of an SQS message only the body can be filtered by. A pattern for fields of the body fits only a body that is a JSON
 //! object or list; a pattern for the body as a text fits only one that is not. What fits no filter is deleted.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
 
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::rule::{Comparison, Field, Fields, Rule};
 
 /// The longest pattern, in characters.
 const PATTERN_LENGTH_MAX: usize = 4_096;
@@ -13,6 +15,15 @@ const PATTERN_LENGTH_MAX: usize = 4_096;
 /// One compiled pattern of a mapping's `FilterCriteria`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter(Body);
+
+/// Why a pattern is not compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Lambda refuses it, or it filters by more than the body.
+    Refused(String),
+    /// It uses what `EventBridge` has, and Lambda's documentation does not: whether Lambda takes it shows when it is deployed.
+    Undocumented(String),
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Body {
@@ -22,69 +33,33 @@ enum Body {
     Json(Fields),
 }
 
-/// What must hold of an object: every field, and of each choice (`$or`) one alternative.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Fields {
-    fields: Vec<(String, Field)>,
-    choices: Vec<Vec<Fields>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Field {
-    Object(Fields),
-    /// One of these must hold.
-    Rules(Vec<Rule>),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Rule {
-    Equals(Value),
-    EqualsIgnoreCase(String),
-    Prefix(String),
-    Suffix(String),
-    AnythingBut(Vec<Rule>),
-    Numeric(Vec<(Comparison, Number)>),
-    /// A network, and the bits that its addresses have in common.
-    Cidr(IpAddr, u8),
-    Exists(bool),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
 impl Filter {
     /// Compiles a pattern from its text, as a mapping has it.
     ///
     /// # Errors
     /// As for [`new`](Self::new); and where the text is no JSON, or too long.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, Fault> {
         if text.chars().count() > PATTERN_LENGTH_MAX {
-            return Err(format!("has more than {PATTERN_LENGTH_MAX} characters: Lambda refuses it"));
+            return Err(Fault::Refused(format!("has more than {PATTERN_LENGTH_MAX} characters: Lambda refuses it")));
         }
-        Self::new(&serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?)
+        let pattern = serde_json::from_str(text).map_err(|e| Fault::Refused(format!("is not JSON: {e}")))?;
+        Self::new(&pattern)
     }
 
     /// Compiles a pattern, such as `{"body": {"kind": ["order"]}}`.
     ///
     /// # Errors
-    /// What is wrong with the pattern, where Lambda would refuse it or it filters by more than the body.
-    pub fn new(pattern: &Value) -> Result<Self, String> {
-        let Value::Object(fields) = pattern else { return Err("must be an object: {\"body\": …}".to_owned()) };
-        if let Some(other) = fields.keys().find(|key| *key != "body") {
-            return Err(format!("filters by `{other}`: of an SQS message only `body` can be filtered by"));
+    /// What is wrong with the pattern, where Lambda would refuse it or may, or it filters by more than the body.
+    pub fn new(pattern: &Value) -> Result<Self, Fault> {
+        let mut undocumented = Undocumented::new();
+        let filter = compiled(pattern, &mut undocumented).map_err(Fault::Refused)?;
+        if undocumented.is_empty() {
+            return Ok(filter);
         }
-        Ok(Self(match fields.get("body") {
-            None => Body::Any,
-            Some(Value::Array(rules)) => Body::Text(any_of(rules)?),
-            Some(Value::Object(fields)) => Body::Json(all_of(fields)?),
-            Some(_) => return Err("`body` must be an object, or a list of values".to_owned()),
-        }))
+        let uses = undocumented.into_iter().collect::<Vec<_>>().join(" and ");
+        Err(Fault::Undocumented(format!(
+            "uses {uses}, which EventBridge has, and Lambda's documentation does not: AWS may refuse the mapping"
+        )))
     }
 
     /// Whether a message with this body passes.
@@ -98,95 +73,54 @@ impl Filter {
     }
 }
 
-impl Fields {
-    fn hold(&self, value: &Value) -> bool {
-        if let Value::Array(items) = value {
-            return items.iter().any(|item| self.hold(item));
-        }
-        self.fields.iter().all(|(name, field)| field.holds(value.get(name)))
-            && self.choices.iter().all(|choice| choice.iter().any(|fields| fields.hold(value)))
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Refused(why) | Self::Undocumented(why)) = self;
+        f.write_str(why)
     }
 }
 
-impl Field {
-    fn holds(&self, value: Option<&Value>) -> bool {
-        match (self, value) {
-            (Self::Object(fields), Some(value)) => fields.hold(value),
-            // An object that is not there has no fields, which is what `exists: false` asks for.
-            (Self::Object(fields), None) => fields.hold(&Value::Object(Map::new())),
-            // A list holds what one of its items holds.
-            (Self::Rules(rules), Some(Value::Array(items))) if !items.is_empty() => {
-                rules.iter().any(|rule| items.iter().any(|item| rule.holds(item)))
+/// What a pattern uses that Lambda's documentation does not have. A filter with any of it is not compiled.
+type Undocumented = BTreeSet<String>;
+
+/// Stands for a rule that is not documented.
+const NO_RULE: Rule = Rule::Exists(true);
+
+fn compiled(pattern: &Value, undocumented: &mut Undocumented) -> Result<Filter, String> {
+    let Value::Object(fields) = pattern else { return Err("must be an object: {\"body\": …}".to_owned()) };
+    for (name, value) in fields {
+        match name.as_str() {
+            "body" => {}
+            "$or" => {
+                undocumented.insert("`$or` around `body`".to_owned());
+                alternatives(value)?.iter().try_for_each(|one| compiled(one, undocumented).map(drop))?;
             }
-            (Self::Rules(rules), Some(value)) => rules.iter().any(|rule| rule.holds(value)),
-            (Self::Rules(rules), None) => rules.contains(&Rule::Exists(false)),
+            other => return Err(format!("filters by `{other}`: of an SQS message only `body` can be filtered by")),
         }
     }
+    Ok(Filter(match fields.get("body") {
+        None => Body::Any,
+        Some(Value::Array(rules)) => Body::Text(any_of(rules, undocumented)?),
+        Some(Value::Object(fields)) => Body::Json(all_of(fields, undocumented)?),
+        Some(_) => return Err("`body` must be an object, or a list of values".to_owned()),
+    }))
 }
 
-impl Rule {
-    /// Of a value that is there. Only a value that is no object exists for Lambda.
-    fn holds(&self, value: &Value) -> bool {
-        match self {
-            Self::Equals(Value::Number(wanted)) => value.as_f64().is_some_and(|found| wanted.as_f64() == Some(found)),
-            Self::Equals(wanted) => value == wanted,
-            Self::EqualsIgnoreCase(wanted) => value.as_str().is_some_and(|text| text.to_lowercase() == *wanted),
-            Self::Prefix(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix)),
-            Self::Suffix(suffix) => value.as_str().is_some_and(|text| text.ends_with(suffix)),
-            Self::AnythingBut(rules) => !value.is_object() && !rules.iter().any(|rule| rule.holds(value)),
-            Self::Numeric(comparisons) => value.as_f64().is_some_and(|found| {
-                comparisons
-                    .iter()
-                    .all(|(comparison, bound)| bound.as_f64().is_some_and(|bound| comparison.holds(found, bound)))
-            }),
-            Self::Cidr(network, bits) => {
-                let address = value.as_str().and_then(|text| text.parse().ok());
-                address.is_some_and(|address| is_in(address, *network, *bits))
-            }
-            Self::Exists(wanted) => *wanted != value.is_object(),
-        }
-    }
+fn alternatives(value: &Value) -> Result<&[Value], String> {
+    let list = value.as_array().filter(|list| list.len() >= 2 && list.iter().all(Value::is_object));
+    list.map(Vec::as_slice).ok_or_else(|| "`$or` takes a list of two or more objects".to_owned())
 }
 
-impl Comparison {
-    fn of(sign: &str) -> Option<Self> {
-        match sign {
-            "=" => Some(Self::Equal),
-            "<" => Some(Self::Less),
-            "<=" => Some(Self::LessOrEqual),
-            ">" => Some(Self::Greater),
-            ">=" => Some(Self::GreaterOrEqual),
-            _ => None,
-        }
-    }
-
-    fn holds(self, found: f64, bound: f64) -> bool {
-        match self {
-            Self::Equal => found.total_cmp(&bound).is_eq(),
-            Self::Less => found < bound,
-            Self::LessOrEqual => found <= bound,
-            Self::Greater => found > bound,
-            Self::GreaterOrEqual => found >= bound,
-        }
-    }
-}
-
-const OR_TAKES: &str = "`$or` takes a list of two or more objects";
-
-fn all_of(object: &Map<String, Value>) -> Result<Fields, String> {
+fn all_of(object: &Map<String, Value>, undocumented: &mut Undocumented) -> Result<Fields, String> {
     let mut fields = Fields::default();
     for (name, value) in object {
         match value {
-            Value::Array(alternatives) if name == "$or" && alternatives.len() >= 2 => {
-                let each = alternatives.iter().map(|alternative| match alternative {
-                    Value::Object(object) => all_of(object),
-                    _ => Err(OR_TAKES.to_owned()),
-                });
-                fields.choices.push(each.collect::<Result<_, _>>()?);
+            _ if name == "$or" => {
+                let each = alternatives(value)?.iter().filter_map(Value::as_object);
+                fields.choices.push(each.map(|one| all_of(one, undocumented)).collect::<Result<_, _>>()?);
             }
-            _ if name == "$or" => return Err(OR_TAKES.to_owned()),
-            Value::Array(rules) => fields.fields.push((name.clone(), Field::Rules(any_of(rules)?))),
-            Value::Object(object) => fields.fields.push((name.clone(), Field::Object(all_of(object)?))),
+            Value::Array(rules) => fields.fields.push((name.clone(), Field::Rules(any_of(rules, undocumented)?))),
+            Value::Object(object) => fields.fields.push((name.clone(), Field::Object(all_of(object, undocumented)?))),
             _ => return Err(format!("`{name}` must be an object, or a list of values: write [{value}]")),
         }
     }
@@ -196,14 +130,14 @@ fn all_of(object: &Map<String, Value>) -> Result<Fields, String> {
     Ok(fields)
 }
 
-fn any_of(rules: &[Value]) -> Result<Vec<Rule>, String> {
+fn any_of(rules: &[Value], undocumented: &mut Undocumented) -> Result<Vec<Rule>, String> {
     if rules.is_empty() {
         return Err("has an empty list".to_owned());
     }
-    rules.iter().map(rule).collect()
+    rules.iter().map(|one| rule(one, undocumented)).collect()
 }
 
-fn rule(value: &Value) -> Result<Rule, String> {
+fn rule(value: &Value, undocumented: &mut Undocumented) -> Result<Rule, String> {
     let object = match value {
         Value::Object(object) => object,
         Value::Array(_) => return Err("has a list within a list".to_owned()),
@@ -215,6 +149,14 @@ fn rule(value: &Value) -> Result<Rule, String> {
     };
     let text = || operand.as_str().map(str::to_owned).ok_or_else(|| format!("`{operator}` takes a text"));
     match operator.as_str() {
+        "prefix" | "suffix" if is_text_by_case(operand) => {
+            undocumented.insert(format!("`{operator}` with `equals-ignore-case`"));
+            Ok(NO_RULE)
+        }
+        "wildcard" => {
+            undocumented.insert("`wildcard`".to_owned());
+            text().map(|_| NO_RULE)
+        }
         "prefix" => Ok(Rule::Prefix(text()?)),
         "suffix" => Ok(Rule::Suffix(text()?)),
         "equals-ignore-case" => Ok(Rule::EqualsIgnoreCase(text()?.to_lowercase())),
@@ -223,42 +165,49 @@ fn rule(value: &Value) -> Result<Rule, String> {
         // Not in Lambda's documentation, but in the samples of AWS.
         "cidr" => cidr(&text()?)
             .ok_or_else(|| "`cidr` takes a network: \"10.0.0.0/24\"; write a single address as a value".to_owned()),
-        "anything-but" => anything_but(operand).map(Rule::AnythingBut),
+        "anything-but" => anything_but(operand, undocumented).map(Rule::AnythingBut),
         other => Err(format!("uses `{other}`, which is not among the operators of Lambda's filters")),
     }
 }
 
 fn cidr(network: &str) -> Option<Rule> {
     let (address, bits) = network.split_once('/')?;
-    let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
+    let (address, bits): (std::net::IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
     // As AWS's `event-ruler`, which takes no network of one address.
     (bits < if address.is_ipv4() { 32 } else { 128 }).then_some(Rule::Cidr(address, bits))
 }
 
-fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
-    let shifted = |address: u128, all: u8| address.checked_shr(u32::from(all - bits)).unwrap_or(0);
-    match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => shifted(u32::from(a).into(), 32) == shifted(u32::from(b).into(), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => shifted(a.into(), 128) == shifted(b.into(), 128),
-        _ => false,
-    }
+/// `{"equals-ignore-case": "text"}`.
+fn is_text_by_case(operand: &Value) -> bool {
+    operand.as_object().is_some_and(|object| object.len() == 1) && operand["equals-ignore-case"].is_string()
+}
+
+/// Whether `anything-but` takes a list of these texts with the operator.
+fn is_list_of(operator: &str, texts: &[Value]) -> bool {
+    let takes_lists = ["equals-ignore-case", "prefix", "suffix", "wildcard"].contains(&operator);
+    takes_lists && !texts.is_empty() && texts.iter().all(Value::is_string)
 }
 
 /// What must not hold: of the values and rules, Lambda takes some here only.
-fn anything_but(operand: &Value) -> Result<Vec<Rule>, String> {
+fn anything_but(operand: &Value, undocumented: &mut Undocumented) -> Result<Vec<Rule>, String> {
     let wrong = "`anything-but` takes texts, or numbers, or one of `prefix` and `suffix`, which are not empty, and `equals-ignore-case`";
     match operand {
-        Value::String(_) | Value::Number(_) => Ok(vec![rule(operand)?]),
+        Value::String(_) | Value::Number(_) => Ok(vec![rule(operand, undocumented)?]),
         Value::Array(values) if values.iter().all(Value::is_string) || values.iter().all(Value::is_number) => {
-            any_of(values)
+            any_of(values, undocumented)
         }
-        Value::Object(object) => match object.get("equals-ignore-case") {
-            Some(Value::Array(texts)) if object.len() == 1 => {
-                texts.iter().map(|text| rule(&json!({ "equals-ignore-case": text }))).collect()
+        Value::Object(object) => match object.iter().next() {
+            Some((operator, Value::Array(texts))) if object.len() == 1 && is_list_of(operator, texts) => {
+                if operator != "equals-ignore-case" {
+                    undocumented.insert(format!("`anything-but` with a list of `{operator}`"));
+                }
+                let each = texts.iter().map(|text| anything_but(&json!({ operator: text }), undocumented));
+                Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
             }
-            _ => match rule(operand)? {
+            _ => match rule(operand, undocumented)? {
                 Rule::Prefix(text) | Rule::Suffix(text) if text.is_empty() => Err(wrong.to_owned()),
                 allowed @ (Rule::Prefix(_) | Rule::Suffix(_) | Rule::EqualsIgnoreCase(_)) => Ok(vec![allowed]),
+                _ if object.contains_key("wildcard") => Ok(vec![NO_RULE]),
                 _ => Err(wrong.to_owned()),
             },
         },
@@ -413,7 +362,41 @@ mod tests {
         ];
         for (pattern, expected) in table {
             let error = Filter::new(&serde_json::from_str(pattern).expect("JSON")).expect_err(pattern);
-            assert!(error.contains(expected), "{pattern}: {error}");
+            assert!(matches!(&error, Fault::Refused(why) if why.contains(expected)), "{pattern}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_eventbridge_has_is_not_certain_to_be_refused() {
+        let table = [
+            (r#"{"body": {"a": [{"wildcard": "x*"}]}}"#, "uses `wildcard`,"),
+            (r#"{"body": [{"wildcard": "x*"}]}"#, "uses `wildcard`,"),
+            (r#"{"$or": [{"body": {"a": [1]}}, {"body": {"b": [1]}}]}"#, "uses `$or` around `body`,"),
+            (r#"{"body": {"a": [{"prefix": {"equals-ignore-case": "x"}}]}}"#, "`prefix` with `equals-ignore-case`"),
+            (r#"{"body": {"a": [{"anything-but": {"wildcard": "x*"}}]}}"#, "uses `wildcard`,"),
+            (
+                r#"{"body": {"a": [{"anything-but": {"suffix": ["x", "y"]}}]}}"#,
+                "`anything-but` with a list of `suffix`",
+            ),
+            (
+                r#"{"$or": [{"body": {"a": [1]}}, {"body": {"b": [{"wildcard": "*"}]}}]}"#,
+                "uses `$or` around `body` and `wildcard`,",
+            ),
+        ];
+        for (pattern, expected) in table {
+            let error = Filter::read(pattern).expect_err(pattern);
+            assert!(matches!(&error, Fault::Undocumented(why) if why.contains(expected)), "{pattern}: {error:?}");
+        }
+        // What is certain comes first.
+        for pattern in [
+            r#"{"body": {"a": [{"wildcard": "x*"}], "b": "x"}}"#,
+            r#"{"body": {"a": [{"wildcard": 1}]}}"#,
+            r#"{"body": {"a": [{"anything-but": {"prefix": ["x", ""]}}]}}"#,
+            r#"{"$or": [{"body": {"a": [1]}}]}"#,
+            r#"{"$or": [{"body": {"a": [1]}}, {"attributes": {"b": [1]}}]}"#,
+        ] {
+            let error = Filter::read(pattern).expect_err(pattern);
+            assert!(matches!(error, Fault::Refused(_)), "{pattern}: {error:?}");
         }
     }
 }

@@ -49,7 +49,8 @@ pub(super) const CHECKS: &[Check] = &[
         name: "filter-deletes",
         title: "Everybody who sends to the queue knows that its mapping filters, and by what Lambda can filter",
         why: "Lambda deletes what no filter matches, without an invocation, a dead letter or a log line. It refuses a pattern that is none, \
-              and filters the messages of a queue by nothing but their body.",
+              and filters the messages of a queue by nothing but their body. Whether it takes operators that only EventBridge has is not \
+              documented.",
         fine: "Where those messages are of no interest to any consumer; never for a pattern that is wrong.",
         source: "https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html",
     },

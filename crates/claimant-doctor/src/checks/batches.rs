@@ -1,5 +1,7 @@
 //! What a mapping does with batches: timeouts, partial responses, windows, filters, other readers.
 
+use claimant_template::Fault;
+
 use super::fix;
 use super::pair::Pair;
 use super::scaling;
@@ -152,12 +154,18 @@ pub(super) fn window(pair: &Pair<'_>) -> Option<Answer> {
 pub(super) fn filters(pair: &Pair<'_>) -> Option<Answer> {
     let answer = || {
         let filters = &pair.mapping.filters;
-        if !filters.faults.is_empty() {
-            return found(
-                Level::Error,
-                format!("the pattern of a filter {}", filters.faults.join("; that of another ")),
-                "Pattern: '{\"body\": {\"kind\": [\"order\"]}}', with the fields of your own messages",
-            );
+        let faults = |is_certain: bool| {
+            let such = filters.faults.iter().filter(|fault| matches!(fault, Fault::Refused(_)) == is_certain);
+            let such: Vec<_> = such.map(Fault::to_string).collect();
+            (!such.is_empty()).then(|| format!("the pattern of a filter {}", such.join("; that of another ")))
+        };
+        if let Some(what) = faults(true) {
+            let fix = "Pattern: '{\"body\": {\"kind\": [\"order\"]}}', with the fields of your own messages";
+            return found(Level::Error, what, fix);
+        }
+        if let Some(what) = faults(false) {
+            let fix = "a pattern of what that documentation has, or a deployment that shows that AWS takes it; then accept this finding";
+            return found(Level::Warning, what, fix);
         }
         if !*filters.any.known()? {
             return FINE;

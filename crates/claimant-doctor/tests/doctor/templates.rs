@@ -352,6 +352,30 @@ const CASES: &[Case] = &[
         Error,
         "filters by `Body`: of an SQS message only `body`",
     ),
+    (
+        &[("# pollers", "FilterCriteria: {Filters: [{Pattern: '{\"body\": {\"kind\": [{\"wildcard\": \"o*\"}]}}'}]}")],
+        15,
+        Warning,
+        "the pattern of a filter uses `wildcard`, which EventBridge has, and Lambda's documentation does not: AWS may refuse",
+    ),
+    (
+        &[(
+            "# pollers",
+            "FilterCriteria: {Filters: [{Pattern: '{\"$or\": [{\"body\": {\"a\": [1]}}, {\"body\": {\"b\": [1]}}]}'}]}",
+        )],
+        15,
+        Warning,
+        "uses `$or` around `body`",
+    ),
+    (
+        &[(
+            "# pollers",
+            "FilterCriteria: {Filters: [{Pattern: '{\"body\": [{\"wildcard\": \"o*\"}]}'}, {Pattern: '{\"body\": 1}'}]}",
+        )],
+        15,
+        Error,
+        "the pattern of a filter `body` must be",
+    ),
     (&[("# pollers", "Enabled: false")], 16, Warning, "the mapping is disabled"),
     (
         &[("Queue: !GetAtt Orders.Arn", "Queue: arn:aws:sqs:us-east-1:123456789012:orders")],

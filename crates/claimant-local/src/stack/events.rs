@@ -174,7 +174,7 @@ fn filters(list: &Section<'_>) -> Vec<Filter> {
             Some(Value::String(text)) => Filter::read(&text),
             Some(value) => Filter::new(&value),
         };
-        read.map_err(|why| pattern.fault(why)).ok()
+        read.map_err(|why| pattern.fault(why.to_string())).ok()
     };
     items.iter().filter_map(filter).collect()
 }
