@@ -165,10 +165,15 @@ pub(super) fn sum_of(limits: impl IntoIterator<Item = Option<Option<u64>>>) -> O
 fn begun(mapping: &Mapping) -> Option<u64> {
     match (&mapping.scaling.concurrency, &mapping.scaling.pollers) {
         (Fact::Known(Some(limit)), _) => Some(RESERVED_MIN.min(*limit)),
-        (_, Fact::Known(Some((least, _)))) => least.known().copied(),
+        (_, Fact::Known(Some(_))) => least_pollers(mapping),
         (Fact::Known(None), Fact::Known(None)) => Some(RESERVED_MIN),
         _ => None,
     }
+}
+
+/// The `MinimumPollers` of a mapping that has provisioned pollers.
+fn least_pollers(mapping: &Mapping) -> Option<u64> {
+    mapping.scaling.pollers.known()?.as_ref()?.0.known().copied()
 }
 
 /// How to reserve so many, or to have limits that fit into what is reserved: Lambda takes none under two.
@@ -177,8 +182,15 @@ fn reserve(many: u64, mappings: &[&Mapping], reserved: u64) -> String {
     // Lambda refuses both.
     let have_pollers = mappings.iter().any(|mapping| mapping.scaling.pollers != Fact::Known(None));
     let or = match mappings {
-        [_] if have_pollers && reserved >= PER_POLLER.saturating_mul(POLLERS_MIN) && many > reserved => {
-            format!(", or MaximumPollers: {}", reserved / PER_POLLER)
+        [only] if have_pollers && reserved >= PER_POLLER.saturating_mul(POLLERS_MIN) && many > reserved => {
+            let most = reserved / PER_POLLER;
+            // Lambda takes no more pollers at least than at most.
+            let with = if least_pollers(only).is_some_and(|least| least <= most) {
+                String::new()
+            } else {
+                format!(" with MinimumPollers: {most} or less")
+            };
+            format!(", or MaximumPollers: {most}{with}")
         }
         _ if many <= least || have_pollers => String::new(),
         _ if reserved < least => {

@@ -931,6 +931,22 @@ fn a_fix_can_be_written_as_it_stands() {
             "ReservedConcurrentExecutions: 10",
         ),
         (
+            &[(NO_LIMIT.0, "ProvisionedPollerConfig: {MinimumPollers: 2, MaximumPollers: 9}")],
+            11,
+            "ReservedConcurrentExecutions: 90, or MaximumPollers: 2",
+        ),
+        // Nor more pollers at least than at most.
+        (
+            &[(NO_LIMIT.0, "ProvisionedPollerConfig: {MinimumPollers: 3, MaximumPollers: 9}")],
+            11,
+            "ReservedConcurrentExecutions: 90, or MaximumPollers: 2 with MinimumPollers: 2 or less",
+        ),
+        (
+            &[(NO_LIMIT.0, "ProvisionedPollerConfig: {MinimumPollers: !Ref Any, MaximumPollers: 9}")],
+            11,
+            "ReservedConcurrentExecutions: 90, or MaximumPollers: 2 with MinimumPollers: 2 or less",
+        ),
+        (
             &[DATABASE, ("max_connections: \"400\"", "max_connections: \"30\"")],
             33,
             "CLAIMANT_DATABASE_CONNECTIONS: 3 or less, or less MaximumConcurrency",
