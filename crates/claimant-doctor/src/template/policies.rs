@@ -126,8 +126,10 @@ pub(super) fn trusts(document: &Part<'_>, service: &str) -> Fact<bool> {
         };
         let assumes = actions.iter().any(|action| matches(&action.to_ascii_lowercase(), "sts:assumerole"));
         let is_it = services.iter().any(|one| one.starts_with(service));
-        // `*` instead of principals is whoever it is.
-        let may_be_it = principal.is_map() != Fact::Known(true) || services.iter().any(|one| one.starts_with("${"));
+        // `*` instead of principals is whoever it is, and so is `AWS: '*'`.
+        let is_anybody = texts(&principal.at("AWS")).is_some_and(|all| all.iter().any(|one| one == "*"));
+        let is_open = is_anybody || principal.is_map() != Fact::Known(true);
+        let may_be_it = is_open || services.iter().any(|one| one.starts_with("${"));
         (assumes && (is_it || may_be_it)).then_some((effect != "Allow", is_it))
     };
     decided(statements.iter().filter_map(about_it))

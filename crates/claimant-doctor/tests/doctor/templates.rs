@@ -1332,6 +1332,8 @@ fn what_cannot_be_known_is_never_a_finding() {
         ("# pollers", "Enabled: !Ref Any", 16),
         ("Action: [sqs:ReceiveMessage", "Action: [!Ref Any", 18),
         ("Resource: !GetAtt Orders.Arn", "Resource: !Ref Any", 18),
+        ("{Service: lambda.amazonaws.com}", "'*'", 18),
+        ("{Service: lambda.amazonaws.com}", "{AWS: '*'}", 18),
         ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: !Ref Any", 18),
         ("CLAIMANT_TABLE: !Ref Table", "CLAIMANT_TABLE: locks", 18),
         ("KmsMasterKeyId: !Ref Key", "KmsMasterKeyId: !Ref Any", 19),
