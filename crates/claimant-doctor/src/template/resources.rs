@@ -16,17 +16,17 @@ use crate::place::{METADATA, counts_for_nothing};
 /// What stands for the stack's Region where that is not given.
 const REGION: &str = "${@Region}";
 
-/// What can be referred to by its name, with the property that has it.
-const NAMED: [(&str, &str); 9] = [
-    ("AWS::SQS::Queue", "QueueName"),
-    ("AWS::Serverless::Function", "FunctionName"),
-    ("AWS::Lambda::Function", "FunctionName"),
-    ("AWS::DynamoDB::Table", "TableName"),
-    ("AWS::DynamoDB::GlobalTable", "TableName"),
-    ("AWS::Serverless::SimpleTable", "TableName"),
-    ("AWS::Logs::LogGroup", "LogGroupName"),
-    ("AWS::IAM::Role", "RoleName"),
-    ("AWS::KMS::Alias", "AliasName"),
+/// What can be referred to by its name, with the property that has it, and the service in its ARN.
+const NAMED: [(&str, &str, &str); 9] = [
+    ("AWS::SQS::Queue", "QueueName", "sqs"),
+    ("AWS::Serverless::Function", "FunctionName", "lambda"),
+    ("AWS::Lambda::Function", "FunctionName", "lambda"),
+    ("AWS::DynamoDB::Table", "TableName", "dynamodb"),
+    ("AWS::DynamoDB::GlobalTable", "TableName", "dynamodb"),
+    ("AWS::Serverless::SimpleTable", "TableName", "dynamodb"),
+    ("AWS::Logs::LogGroup", "LogGroupName", "logs"),
+    ("AWS::IAM::Role", "RoleName", "iam"),
+    ("AWS::KMS::Alias", "AliasName", "kms"),
 ];
 
 /// A resource that may be there.
@@ -229,15 +229,17 @@ impl<'s> Resources<'s> {
     /// What an ARN, a URL, a name or a reference leads to.
     pub(super) fn led_to(&self, text: &str, kinds: &[&str]) -> Fact<Link> {
         let last = last_part(text);
+        let can_be_it = |kind: &str| kinds.contains(&kind) && !is_of_another_service(text, kind);
         if let Some(id) = hole(last) {
             return match self.kinds.get(id) {
-                Some(kind) if kinds.contains(&kind.as_str()) => Fact::Known(Link::Here(id.to_owned())),
+                Some(kind) if can_be_it(kind) => Fact::Known(Link::Here(id.to_owned())),
                 _ => Fact::Unknown,
             };
         }
         // A literal Region or account can be another than the stack's.
         let may_be_here = text == last || self.is_own(text);
-        let named = kinds.iter().find_map(|kind| self.names.get(&(named_by(kind)?, last.to_owned())));
+        let named = kinds.iter().filter(|kind| can_be_it(kind));
+        let named = named.filter_map(|kind| self.names.get(&(named_by(kind)?, last.to_owned()))).next();
         match named.map(Vec::as_slice) {
             Some([id]) if may_be_here => Fact::Known(Link::Here(id.to_string())),
             Some([id]) => {
@@ -253,7 +255,14 @@ impl<'s> Resources<'s> {
 
 /// The property that names what is of a type.
 fn named_by(kind: &str) -> Option<&'static str> {
-    NAMED.iter().find(|(named, _)| *named == kind).map(|(_, property)| *property)
+    NAMED.iter().find(|(named, ..)| *named == kind).map(|(_, property, _)| *property)
+}
+
+/// Whether a text is the ARN of something of another service than what is of this type, such as of a topic with the name of a queue.
+fn is_of_another_service(text: &str, kind: &str) -> bool {
+    let found = text.strip_prefix("arn:").and_then(|rest| rest.split(':').nth(1)).filter(|found| !found.contains("${"));
+    let own = NAMED.iter().find(|(named, ..)| *named == kind);
+    found.zip(own).is_some_and(|(found, (.., own))| found != *own)
 }
 
 /// The Region of an ARN, which is empty where it has none; of a URL the parts of its host, one of which it is.

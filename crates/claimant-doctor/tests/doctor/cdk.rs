@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use claimant_doctor::fact::Fact;
+use claimant_doctor::model::Link;
 use claimant_doctor::{Level, Options, Report, read_all, run};
 
 /// `alias.addEventSource(new SqsEventSource(queue))`.
@@ -148,6 +150,26 @@ fn an_arn_that_may_be_of_the_template_says_what_to_give() {
         lines[0].contains(" is Q63C6E3AB, and 1 more like it: claimant doctor takes --account ID and --region NAME"),
         "{lines:?}"
     );
+}
+
+/// A topic and a queue of one name.
+#[test]
+fn an_arn_of_another_service_is_no_queue() {
+    let queue = r#""Q63C6E3AB": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "orders", "#;
+    for topic in [
+        r#""arn:aws:sns:eu-west-1:111122223333:orders""#,
+        r#"{"Fn::Sub": "arn:aws:sns:eu-west-1:1:${Q63C6E3AB.QueueName}"}"#,
+    ] {
+        let variables = format!(r#""Timeout": 30, "Environment": {{"Variables": {{"TOPIC": {topic}}}}}"#);
+        let template = stack(BY_ALIAS)
+            .replace(r#""Q63C6E3AB": {"Type": "AWS::SQS::Queue", "Properties": {"#, queue)
+            .replace(r#""Timeout": 30"#, &variables);
+        let (_files, paths) = Files::new(&[("App.template.json", &template)]);
+        let (system, lines) = read_all(&paths, &Options::default()).unwrap().remove(0);
+        assert_eq!(lines, [""; 0], "{topic}");
+        let leads = &system.functions[0].environment.variables["TOPIC"];
+        assert!(!matches!(leads, Fact::Known(Link::Here(_))), "{topic}: {leads:?}");
+    }
 }
 
 /// A queue in one stack, its function in another, as CDK writes them; `export` for the first, `source` in the second.
