@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use claimant_template::{Kind, Node};
 
-use super::scope::Scope;
+use super::scope::{HOLE, Scope};
 
 /// Which template has what others can refer to, by the key among the outputs; nothing where several have it.
 pub(super) type Owners = BTreeMap<String, Option<usize>>;
@@ -59,8 +59,11 @@ impl Scope {
         }
     }
 
-    /// The name of the export that an output is.
-    pub(super) fn exported(&self, output: &Node) -> Option<String> {
-        self.literal(output.get("Export")?.get("Name")?, 0)
+    /// The name of the export that an output is, in a stack that is called so.
+    pub(super) fn exported(&self, output: &Node, stack: &str) -> Option<String> {
+        let name = self.text(output.get("Export")?.get("Name")?, 0);
+        // CloudFormation makes the names of nested stacks.
+        let own = if self.depth == 0 { stack } else { HOLE };
+        Some(name.replace(&format!("${{@{}StackName}}", self.prefix), own)).filter(|name| !name.contains("${"))
     }
 }

@@ -28,37 +28,50 @@ pub(super) struct Read {
     pub(super) not_looked_at: Vec<String>,
 }
 
-/// Reads templates, each with its prefix, and those that they include.
-pub(super) fn scopes(paths: &[(&Path, &str)], owners: &Owners, options: &Options) -> Result<Vec<Read>, Error> {
+/// A template that is given; read once, as a pipe can be.
+pub(super) struct Given<'p> {
+    pub(super) path: &'p Path,
+    root: Node,
+}
+
+impl<'p> Given<'p> {
+    pub(super) fn read(path: &'p Path) -> Result<Self, Error> {
+        Ok(Self { path, root: claimant_template::read(path).map_err(Error)? })
+    }
+}
+
+/// Reads what templates include, each with its prefix.
+pub(super) fn scopes(given: &[(&Given<'_>, &str)], owners: &Owners, options: &Options) -> Vec<Read> {
     let outputs = Outputs::default();
-    let all =
-        || paths.iter().map(|(path, prefix)| included(path, prefix, options, &outputs)).collect::<Result<Vec<_>, _>>();
-    let mut read = all()?;
+    let all = || given.iter().map(|(given, prefix)| included(given, prefix, options, &outputs)).collect::<Vec<_>>();
+    let mut read = all();
     // What a stack gives out decides what others are given, and include: however they stand, one link more is known each time.
-    for _ in 0..DEPTH_MAX + paths.len() {
+    for _ in 0..DEPTH_MAX + given.len() {
         let scopes = read.iter().flat_map(|read| read.scopes.iter().rev());
         if scopes.filter(|scope| give_out(scope, owners)).count() == 0 {
             break;
         }
-        read = all()?;
+        read = all();
     }
-    Ok(read)
+    read
 }
 
-/// Reads a template and those that it includes, with what stacks are known to give out.
-fn included(path: &Path, prefix: &str, options: &Options, outputs: &Outputs) -> Result<Read, Error> {
+/// Reads what a template includes, with what stacks are known to give out.
+fn included(given: &Given<'_>, prefix: &str, options: &Options, outputs: &Outputs) -> Read {
     let parameters =
         options.parameters.iter().map(|(name, value)| (name.clone(), Fact::Known(Node::text(1, &**value))));
     let pseudo = [("Region", &options.region), (ACCOUNT, &options.account)];
     let pseudo = pseudo.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
-    let first = scope(path, (prefix.to_owned(), true), parameters.collect(), pseudo, Outputs::clone(outputs))?;
+    let within = Within { prefix: prefix.to_owned(), certain: true, depth: 0 };
+    let values = (parameters.collect(), pseudo, Outputs::clone(outputs));
+    let first = scope(given.path, given.root.clone(), within, values);
     let mut read = Read { scopes: vec![first], not_looked_at: Vec::new() };
     let mut next = 0;
     while next < read.scopes.len() {
         include(&mut read, next);
         next += 1;
     }
-    Ok(read)
+    read
 }
 
 /// Evaluates what a stack gives out to the one that it is in and to those that import from it, as far as that can be known; returns whether
@@ -71,7 +84,7 @@ fn give_out(scope: &Scope, owners: &Owners) -> bool {
         let text = value.as_ref().and_then(|value| value.known()?.as_text()).filter(|text| !text.contains(HOLE));
         if let Some(text) = text {
             let is_owned = |key: &String| owners.get(key).is_some_and(Option::is_some);
-            let exported = scope.exported(output).map(|name| imports::export(&name));
+            let exported = scope.exported(output, stack).map(|name| imports::export(&name));
             let given = Some(imports::given(stack, name)).filter(is_owned);
             let keys = exported.filter(is_owned).into_iter().chain(given).chain([imports::output(stack, name)]);
             for key in keys {
@@ -165,7 +178,11 @@ fn include(read: &mut Read, index: usize) {
         let holds =
             node.get("Condition").and_then(Node::as_text).map_or(Some(true), |name| including.condition(name, 0));
         if holds != Some(false) {
-            let within = (format!("{}{id}{WITHIN}", including.prefix), including.certain && holds.is_some());
+            let within = Within {
+                prefix: format!("{}{id}{WITHIN}", including.prefix),
+                certain: including.certain && holds.is_some(),
+                depth: including.depth + 1,
+            };
             let read = nested(including, within, node, property);
             found.push(read.map_err(|why| format!("{}:{}: {id}: {why}", including.file, node.line)));
         }
@@ -208,8 +225,15 @@ fn synthesized(stack: &Part<'_>, property: &str) -> Option<String> {
     metadata("aws:asset:path").filter(|_| metadata("aws:asset:property").is_some_and(|of| of == property))
 }
 
-/// Reads an included template; `within` as for [`scope`].
-fn nested(including: &Scope, within: (String, bool), node: &Node, property: &str) -> Result<Scope, String> {
+/// The stacks that a template is nested in, as a [`Scope`] has them.
+struct Within {
+    prefix: String,
+    certain: bool,
+    depth: usize,
+}
+
+/// Reads an included template.
+fn nested(including: &Scope, within: Within, node: &Node, property: &str) -> Result<Scope, String> {
     let resource = Part::new(including, node);
     let properties = resource.at("Properties");
     let named = || properties.at(property).literal().known().cloned().flatten();
@@ -219,7 +243,7 @@ fn nested(including: &Scope, within: (String, bool), node: &Node, property: &str
     if location.contains("://") {
         return Err(format!("its template is at {location}"));
     }
-    if including.prefix.matches(WITHIN).count() == DEPTH_MAX {
+    if including.depth == DEPTH_MAX {
         return Err(format!("more than {DEPTH_MAX} stacks within each other"));
     }
     let parameters = match properties.at("Parameters").entries() {
@@ -227,25 +251,22 @@ fn nested(including: &Scope, within: (String, bool), node: &Node, property: &str
         Fact::Unknown => return Err("its parameters are not known".to_owned()),
     };
     let directory = Path::new(&*including.file).parent().unwrap_or(Path::new(""));
-    let outputs = Outputs::clone(&including.outputs);
-    scope(&directory.join(location), within, parameters, including.pseudo.clone(), outputs).map_err(|e| e.to_string())
+    let path = directory.join(location);
+    let root = claimant_template::read(&path)?;
+    Ok(scope(&path, root, within, (parameters, including.pseudo.clone(), Outputs::clone(&including.outputs))))
 }
 
-/// Reads one template, within stacks that have a prefix and are certain to be there, or not.
-fn scope(
-    path: &Path,
-    (prefix, certain): (String, bool),
-    parameters: BTreeMap<String, Fact<Node>>,
-    pseudo: BTreeMap<&'static str, String>,
-    outputs: Outputs,
-) -> Result<Scope, Error> {
-    let root = claimant_template::read(path).map_err(Error)?;
-    let place = path.display().to_string();
-    let (loops_left, steps) = (Vec::new(), Cell::new(0));
-    let mut scope = Scope { file: place.into(), prefix, certain, root, loops_left, parameters, pseudo, outputs, steps };
+/// The values of parameters and pseudo parameters, and what stacks give out.
+type Values = (BTreeMap<String, Fact<Node>>, BTreeMap<&'static str, String>, Outputs);
+
+/// A template with what it is given.
+fn scope(path: &Path, root: Node, within: Within, (parameters, pseudo, outputs): Values) -> Scope {
+    let Within { prefix, certain, depth } = within;
+    let (file, loops_left, steps) = (path.display().to_string().into(), Vec::new(), Cell::new(0));
+    let mut scope = Scope { file, prefix, certain, depth, root, loops_left, parameters, pseudo, outputs, steps };
     let items_of = |list: &Node| scope.texts(list).ok_or_else(|| "its list is not known here".to_owned());
     let (root, left) = claimant_template::written_out(&scope.root, items_of);
     scope.loops_left = left.iter().map(|one| format!("{}:{}: {}", scope.file, one.line, one.what)).collect();
     scope.root = root;
-    Ok(scope)
+    scope
 }

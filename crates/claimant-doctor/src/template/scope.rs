@@ -43,6 +43,8 @@ pub(super) struct Scope {
     pub(super) prefix: String,
     /// Whether those stacks are certain to be there: no condition of theirs is unknown.
     pub(super) certain: bool,
+    /// How many stacks it is nested in.
+    pub(super) depth: usize,
     /// With its loops written out.
     pub(super) root: Node,
     /// The loops that cannot be, and why.

@@ -1,12 +1,12 @@
 //! Templates that are given together: those that import from each other are read as one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use claimant_template::Node;
 
 use super::imports::{self, Owners};
-use super::nested::{self, Read};
+use super::nested::{self, Given, Read};
 use super::options::{Error, Options};
 use crate::model::WITHIN;
 
@@ -19,10 +19,11 @@ pub(super) fn read<'p>(
     groups: Groups,
     options: &Options,
 ) -> Result<Vec<(Vec<&'p Path>, Read)>, Error> {
-    let alone = paths.iter().map(|path| nested::scopes(&[(path, "")], &Owners::new(), options));
-    let mut alone = alone.map(|read| Ok(read?.remove(0))).collect::<Result<Vec<Read>, Error>>()?;
+    let given = once(paths).into_iter().map(Given::read).collect::<Result<Vec<_>, _>>()?;
+    let alone = given.iter().flat_map(|one| nested::scopes(&[(one, "")], &Owners::new(), options));
+    let mut alone: Vec<Read> = alone.collect();
     nested::known(&alone, options)?;
-    let stacks = stacks(paths);
+    let stacks = stacks(&given.iter().map(|one| one.path).collect::<Vec<_>>());
     let owners = owners(&alone, &stacks);
     let mut read = Vec::new();
     for members in groups(&alone, &owners) {
@@ -31,17 +32,25 @@ pub(super) fn read<'p>(
         } else {
             let prefixes: Vec<_> = members.iter().map(|index| format!("{}{WITHIN}", stacks[*index])).collect();
             let each: Vec<_> =
-                members.iter().zip(&prefixes).map(|(index, prefix)| (paths[*index], &**prefix)).collect();
+                members.iter().zip(&prefixes).map(|(index, prefix)| (&given[*index], &**prefix)).collect();
             let mut whole = Read::default();
-            for one in nested::scopes(&each, &owners, options)? {
+            for one in nested::scopes(&each, &owners, options) {
                 whole.scopes.extend(one.scopes);
                 whole.not_looked_at.extend(one.not_looked_at);
             }
             whole
         };
-        read.push((members.iter().map(|index| paths[*index]).collect(), whole));
+        read.push((members.iter().map(|index| given[*index].path).collect(), whole));
     }
     Ok(read)
+}
+
+/// Paths without those that lead to the same file as one before, of which nothing would be known to be the only one.
+fn once<'p>(paths: &[&'p Path]) -> Vec<&'p Path> {
+    // A pipe leads to no file.
+    let file = |path: &&Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mut seen = BTreeSet::new();
+    paths.iter().copied().filter(|path| seen.insert(file(path))).collect()
 }
 
 /// What the stacks of these templates are called: as the files are, as `cdk synth` writes them; where two are called the same, by their paths,
@@ -69,7 +78,7 @@ fn owners(read: &[Read], stacks: &[String]) -> Owners {
         };
         for scope in &read.scopes {
             for (name, one) in scope.root.get("Outputs").map_or(&[][..], Node::entries) {
-                scope.exported(one).map(|name| imports::export(&name)).into_iter().for_each(&mut add);
+                scope.exported(one, stack).map(|name| imports::export(&name)).into_iter().for_each(&mut add);
                 if scope.prefix.is_empty() {
                     add(imports::given(stack, name));
                 }

@@ -1,6 +1,8 @@
 //! What `cdk synth` writes, cut down: functions by an alias or a version, ARNs that are written out, and stacks that import from each other.
 
 use std::fs;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 
 use claimant_doctor::fact::Fact;
@@ -183,6 +185,9 @@ fn two(export: &str, source: &str) -> (String, String) {
     (base, app.replace(r#""VisibilityTimeout": 10"#, r#""VisibilityTimeout": 300"#))
 }
 
+/// A name that an export has from its stack's.
+const OF_ITS_STACK: &str = r#", "Export": {"Name": {"Fn::Sub": "${AWS::StackName}-Arn"}}"#;
+
 #[test]
 fn stacks_that_are_given_together_import_from_each_other() {
     let export = r#", "Export": {"Name": "Base:ExportsOutputQArn"}"#;
@@ -193,6 +198,8 @@ fn stacks_that_are_given_together_import_from_each_other() {
     let region = Options { region: Some("eu-west-1".to_owned()), ..Options::default() };
     for (export, source, options, is_one) in [
         (export, import.to_owned(), &Options::default(), true),
+        (OF_ITS_STACK, import.replace("Base:ExportsOutputQArn", "Base-Arn"), &Options::default(), true),
+        (OF_ITS_STACK, import.replace("Base:ExportsOutputQArn", "Other-Arn"), &Options::default(), false),
         ("", output(""), &Options::default(), true),
         ("", output(r#", "Region": "eu-west-1""#), &region, true),
         ("", output(r#", "Region": "us-east-1""#), &region, false),
@@ -211,6 +218,69 @@ fn stacks_that_are_given_together_import_from_each_other() {
             assert_eq!(too_short(&report), if is_one { vec!["Base>Q63C6E3AB"] } else { vec![] }, "{source}");
             assert_eq!(lines.is_empty(), is_one, "{source}: {lines:?}");
         }
+    }
+}
+
+/// As a pattern of the shell names it, and a person beside it.
+#[test]
+fn a_template_that_is_given_twice_is_read_once() {
+    let (base, app) = two(r#", "Export": {"Name": "Arn"}"#, r#"{"Fn::ImportValue": "Arn"}"#);
+    let (files, mut paths) = Files::new(&[("Base.template.json", &base), ("App.template.json", &app)]);
+    paths.push(paths[0].clone());
+    paths.push(files.0.path().join(".").join("App.template.json"));
+    let read = read_all(&paths, &Options::default()).unwrap();
+    let [(system, lines)] = &read[..] else { panic!("{} systems", read.len()) };
+    assert_eq!((too_short(&run(system)), &lines[..]), (vec!["Base>Q63C6E3AB"], &[][..]));
+}
+
+/// `--template <(cdk synth …)`: a pipe has its text once.
+#[test]
+fn templates_that_come_by_pipes_import_from_each_other() {
+    let (base, app) = two(r#", "Export": {"Name": "Arn"}"#, r#"{"Fn::ImportValue": "Arn"}"#);
+    let piped = |text: &str| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(text.as_bytes()).unwrap();
+        reader
+    };
+    let pipes = [piped(&base), piped(&app)];
+    let paths = pipes.each_ref().map(|pipe| format!("/dev/fd/{}", pipe.as_raw_fd()));
+    let read = read_all(&paths, &Options::default()).unwrap();
+    let [(system, lines)] = &read[..] else { panic!("{} systems", read.len()) };
+    assert_eq!(too_short(&run(system)), [format!("{}>Q63C6E3AB", pipes[0].as_raw_fd())]);
+    assert_eq!(lines, &[""; 0]);
+}
+
+/// Five stacks within each other, in one template that others import from and in one by itself; and no name of a nested stack is its outer
+/// one's.
+#[test]
+fn stacks_are_nested_as_deep_where_templates_are_read_together() {
+    let includes = |next: &str, outputs: &str| {
+        let next = format!(r#"{{"Type": "AWS::CloudFormation::Stack", "Properties": {{"TemplateURL": "{next}"}}}}"#);
+        format!(r#"{{"Resources": {{"Next": {next}}}, "Outputs": {{{outputs}}}}}"#)
+    };
+    let export = |name: &str| format!(r#""Arn": {{"Value": "x", "Export": {{"Name": {name}}}}}"#);
+    let (_, app) = two("", r#"{"Fn::ImportValue": "Base-Arn"}"#);
+    let last = r#"{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}"#;
+    let of_stack = r#"{"Fn::Sub": "${AWS::StackName}-Arn"}"#;
+    let inner = |outputs: &str| {
+        ["2", "3", "4", "5"].map(|next| includes(&format!("{next}.json"), if next == "2" { outputs } else { "" }))
+    };
+    for (base, outputs, count) in [(export(r#""Base-Arn""#), String::new(), 1), (String::new(), export(of_stack), 2)] {
+        let (base, inner) = (includes("1.json", &base), inner(&outputs));
+        let files = [
+            ("Base.json", &*base),
+            ("1.json", &*inner[0]),
+            ("2.json", &*inner[1]),
+            ("3.json", &*inner[2]),
+            ("4.json", &*inner[3]),
+            ("5.json", last),
+            ("App.json", &*app),
+        ];
+        let (files, paths) = Files::new(&files);
+        let read = read_all(&[&paths[0], &paths[6]], &Options::default()).unwrap();
+        assert_eq!(read.len(), count);
+        let lines: Vec<_> = read.iter().flat_map(|(_, lines)| lines).map(|line| files.shown(line)).collect();
+        assert!(!lines.iter().any(|line| line.contains("within each other")), "{lines:?}");
     }
 }
 
