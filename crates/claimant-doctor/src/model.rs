@@ -53,8 +53,23 @@ pub struct Home {
 pub struct Gone {
     /// Tables that functions have their records in.
     pub tables: Vec<Place>,
-    /// Queues and dead-letter queues.
-    pub queues: Vec<Place>,
+    /// Queues and dead-letter queues, each with whether these credentials may only not see it.
+    pub queues: Vec<(Place, bool)>,
+    /// What stacks have, beside the tables and queues that something names.
+    pub of_stack: Vec<Deleted>,
+}
+
+/// What was deleted by other means than its stack.
+#[derive(Debug, Clone, Default)]
+pub struct Deleted {
+    /// Where it stood.
+    pub place: Place,
+    /// What it was: a function, an event source mapping, a queue or a table.
+    pub what: &'static str,
+    /// The name of its stack.
+    pub stack: String,
+    /// Its name in the template.
+    pub logical_id: String,
 }
 
 impl Home {

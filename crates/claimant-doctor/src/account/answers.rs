@@ -83,14 +83,19 @@ const NOT_ACCEPTED: [&str; 7] = [
     "RequestExpired",
 ];
 
-/// How the codes end for a table and for a queue that is not there.
+/// How the codes end for a table or a function, and for a queue, that is not there.
 const GONE: [&str; 3] = ["ResourceNotFoundException", "QueueDoesNotExist", "NonExistentQueue"];
 
 impl Refused {
-    /// Returns whether the table or queue that was asked for is not there.
+    /// Returns whether what was asked for is not there.
     pub(super) fn is_gone(&self) -> bool {
         let name = self.code.split(' ').next().unwrap_or_default();
         GONE.iter().any(|one| name.ends_with(one))
+    }
+
+    /// Returns whether it may be there all the same: SQS says that these credentials may only not see it.
+    pub(super) fn may_be_hidden(&self) -> bool {
+        self.code.contains("not have access")
     }
 
     /// Returns whether a permission is missing.

@@ -1,13 +1,14 @@
 //! The model of what is deployed: asked of an account, with requests that only read.
 //!
 //! Whoever asks is an [`Account`]: AWS itself (feature `aws`), or a script in tests. What is refused is unknown, and
-//! the report says so; a table or a queue that is not there is [gone](crate::model::Gone).
+//! the report says so; what is not there is [gone](crate::model::Gone).
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | `answers` | requests, answers, and what was refused |
 //! | `names` | ARNs, URLs and names |
 //! | `stacks` | the functions of stacks, and what else of them findings can be about |
+//! | `deleted` | what of a stack is not there any more |
 //! | `accepted` | what the resources of a stack accept |
 //! | `functions` | functions, their mappings and what their roles may do |
 //! | `queues` | queues |
@@ -20,6 +21,7 @@ mod accepted;
 mod answers;
 #[cfg(feature = "aws")]
 mod aws;
+mod deleted;
 mod functions;
 mod history;
 mod names;
@@ -95,7 +97,11 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
         match functions::read(&asker, name, &mappings, &mut system).await {
             Ok(function) => read.push(function),
             Err(refused) => {
-                asker.note(refused.to_string());
+                let of_stack = of_stack.iter().find(|one| one.kind == stacks::FUNCTION && one.id == *name);
+                match of_stack.filter(|_| refused.is_gone()) {
+                    Some(resource) => deleted::note(resource, &mut system),
+                    None => asker.note(refused.to_string()),
+                }
                 last = Some(refused);
             }
         }
@@ -104,8 +110,9 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
         return Err(refused);
     }
     functions::elsewhere(&mappings, &mut system);
-    queues::read(&asker, &mut system).await;
-    tables::read(&asker, &mut system).await;
+    let mut asked = queues::read(&asker, &mut system).await;
+    asked.extend(tables::read(&asker, &mut system).await);
+    deleted::read(&asker, (&of_stack, &mappings), &asked, &mut system).await;
     for (index, function) in read.iter().enumerate() {
         functions::simulate(&asker, function, index, &mut system).await;
     }

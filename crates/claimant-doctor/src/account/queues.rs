@@ -11,8 +11,8 @@ use crate::fact::Fact;
 use crate::model::{Key, Link, Queue, Redrive, RedriveAllow, System};
 use crate::rights::QueuePolicy;
 
-/// Adds the queues of all mappings, and their dead-letter queues. A queue's id is its ARN.
-pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
+/// Adds the queues of all mappings, and their dead-letter queues; returns which were asked for. A queue's id is its ARN.
+pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) -> BTreeSet<String> {
     let mut open: Vec<String> =
         system.mappings.iter().filter_map(|mapping| Some(mapping.queue.known()?.text().to_owned())).collect();
     // A dead-letter queue that only the function knows.
@@ -34,8 +34,8 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
         let queue = match queue(asker, &arn).await {
             Ok(Some(queue)) => queue,
             Ok(None) => continue,
-            Err(_) if system.home.has(&arn) => {
-                system.home.gone.queues.push(place(&arn));
+            Err(refused) if system.home.has(&arn) => {
+                system.home.gone.queues.push((place(&arn), refused.may_be_hidden()));
                 continue;
             }
             Err(refused) => {
@@ -67,16 +67,25 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
             mapping.queue = Fact::Known(Link::Elsewhere(arn.clone()));
         }
     }
+    seen
 }
 
 async fn queue<A: Account>(asker: &Asker<'_, A>, arn: &str) -> Result<Option<Queue>, Refused> {
-    let account = arn.split(':').nth(4).unwrap_or_default();
-    let input = json!({"QueueName": name_of(arn), "QueueOwnerAWSAccountId": account});
-    let url = asker.find(Service::Sqs, "GetQueueUrl", input).await?;
+    let url = url_of(asker, name_of(arn), arn.split(':').nth(4).unwrap_or_default()).await?;
     let Some(url) = url.as_ref().and_then(|url| text(url, "QueueUrl")) else { return Ok(None) };
     let input = json!({"QueueUrl": url, "AttributeNames": ["All"]});
     let answer = asker.find(Service::Sqs, "GetQueueAttributes", input).await?;
     Ok(answer.map(|answer| described(arn, &answer["Attributes"])))
+}
+
+/// Asks for the URL of a queue.
+pub(super) async fn url_of<A: Account>(
+    asker: &Asker<'_, A>,
+    name: &str,
+    account: &str,
+) -> Result<Option<Value>, Refused> {
+    let input = json!({"QueueName": name, "QueueOwnerAWSAccountId": account});
+    asker.find(Service::Sqs, "GetQueueUrl", input).await
 }
 
 fn described(arn: &str, found: &Value) -> Queue {

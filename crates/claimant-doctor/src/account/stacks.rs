@@ -49,13 +49,16 @@ pub async fn parts_of_stack<A: Account>(account: &A, stack: &str) -> Result<Stac
         let id = id(one)?.to_owned();
         Some(StackResource { logical_id: text(one, "LogicalResourceId").unwrap_or(&id).to_owned(), id })
     };
-    // Known by its ARN: `…:stack/shop-Inner-1ABC/8ef8…`.
-    let name = |arn: &str| arn.split('/').nth(1).unwrap_or(arn).to_owned();
     Ok(StackParts {
         functions: of_type(FUNCTION).filter_map(part).collect(),
         queues: of_type(QUEUE).filter_map(part).collect(),
-        nested: of_type(STACK).filter_map(id).map(name).collect(),
+        nested: of_type(STACK).filter_map(id).map(|arn| name(arn).to_owned()).collect(),
     })
+}
+
+/// The name of a stack, also of one that is known by its ARN: `…:stack/shop-Inner-1ABC/8ef8…`.
+pub(super) fn name(stack: &str) -> &str {
+    stack.split('/').nth(1).unwrap_or(stack)
 }
 
 /// A resource of a stack that findings can be about.

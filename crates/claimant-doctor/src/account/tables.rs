@@ -1,6 +1,6 @@
 //! The lock tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -13,8 +13,9 @@ use crate::model::{Access, Capacity, Key, Link, System, Table};
 /// What names a function's lock tables, and those that its records are moved from; with whether they are lock tables.
 const NAMED_BY: [(&str, bool); 2] = [(TABLE, true), (TABLE_BEFORE, false)];
 
-/// Adds the lock tables of all functions, and those that had the records before. A table's id is its name; its ARN if it is another account's.
-pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) {
+/// Adds the lock tables of all functions, and those that had the records before; returns which were asked for. A table's id is its name; its
+/// ARN if it is another account's.
+pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) -> BTreeSet<String> {
     let mut names = BTreeMap::new();
     for function in system.functions.iter().filter(|function| !function.has_records_elsewhere()) {
         for (variable, is_lock_table) in NAMED_BY {
@@ -24,6 +25,7 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
             }
         }
     }
+    let asked = names.keys().cloned().collect();
     let mut with_keys = Vec::new();
     for (name, is_lock_table) in names {
         match table(asker, &name, is_lock_table).await {
@@ -43,15 +45,14 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, system: &mut System) 
             "whether roles may use the KMS keys of {tables}: neither whose they are nor their policies are asked for (check 18)"
         ));
     }
+    asked
 }
 
 /// A table; what checks of lock tables alone look at is not asked for otherwise.
 async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool) -> Result<Option<Table>, Refused> {
     let get = async |operation| asker.get(Service::DynamoDb, operation, json!({"TableName": name})).await;
     let of_lock_table = async |operation| if is_lock_table { get(operation).await } else { None };
-    let Some(answer) = asker.find(Service::DynamoDb, "DescribeTable", json!({"TableName": name})).await? else {
-        return Ok(None);
-    };
+    let Some(answer) = described(asker, name).await? else { return Ok(None) };
     let found = &answer["Table"];
     let ttl = of_lock_table("DescribeTimeToLive").await;
     let backups = of_lock_table("DescribeContinuousBackups").await;
@@ -91,6 +92,11 @@ async fn table<A: Account>(asker: &Asker<'_, A>, name: &str, is_lock_table: bool
         replicas: Fact::Unknown,
         infrequent: Fact::Unknown,
     }))
+}
+
+/// Asks for the table itself.
+pub(super) async fn described<A: Account>(asker: &Asker<'_, A>, name: &str) -> Result<Option<Value>, Refused> {
+    asker.find(Service::DynamoDb, "DescribeTable", json!({"TableName": name})).await
 }
 
 /// The other Regions that a global table is in.

@@ -158,9 +158,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         number: 41,
         name: "not-there",
-        title: "Each table, queue and dead-letter queue that a function, a mapping or a RedrivePolicy names is there",
+        title: "Each table, queue and dead-letter queue that a function, a mapping or a RedrivePolicy names is there, and so is what a stack has",
         why: "Without its lock table no message is handled, without its queue none comes, and without its dead-letter queue what always \
-              fails is kept nowhere. An empty lock table in place of one that is gone lets done work run again.",
+              fails is kept nowhere. An empty lock table in place of one that is gone lets done work run again. What is deleted by other \
+              means than its stack, CloudFormation takes for there, and does not make again.",
         fine: "Where what names it is not in use any more.",
         source: "docs/operating.md",
     },

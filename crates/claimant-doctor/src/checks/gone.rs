@@ -4,15 +4,18 @@ use super::fix;
 use crate::environment::{DEAD_LETTER_QUEUE, TABLE, TABLE_BEFORE};
 use crate::fact::Fact;
 use crate::finding::{Answer, FINE, Level, Report, found};
-use crate::model::{Gone, Link, Place, Redrive, System};
+use crate::model::{Deleted, Gone, Link, Place, Redrive, System};
 
 pub(super) fn check(system: &System, report: &mut Report) {
-    let Gone { tables, queues } = &system.home.gone;
+    let Gone { tables, queues, of_stack } = &system.home.gone;
     for gone in tables {
         report.answer(41, gone, table(system, gone));
     }
-    for gone in queues {
-        report.answer(41, gone, queue(system, gone));
+    for (gone, may_be_hidden) in queues {
+        report.answer(41, gone, queue(system, gone, *may_be_hidden));
+    }
+    for gone in of_stack {
+        report.answer(41, &gone.place, deleted(gone));
     }
     let there = system.queues.iter().map(|queue| &queue.place).chain(system.tables.iter().map(|table| &table.place));
     // A template does not say what is there.
@@ -32,7 +35,27 @@ fn table(system: &System, gone: &Place) -> Answer {
     found(Level::Error, format!("there is no table {}, which is named by {by}", gone.id), fix)
 }
 
-fn queue(system: &System, gone: &Place) -> Answer {
+/// A queue or a table here is one that nothing names: only what is not examined can miss it.
+fn deleted(gone: &Deleted) -> Answer {
+    let Deleted { place, what, stack, logical_id } = gone;
+    let (level, restore) = match *what {
+        "table" => (Level::Warning, "restore it; or "),
+        "queue" => (Level::Warning, ""),
+        _ => (Level::Error, ""),
+    };
+    found(
+        level,
+        format!(
+            "there is no {what} {}, which the stack {stack} has as {logical_id}: it was deleted by other means",
+            place.id
+        ),
+        format!(
+            "{restore}deploy the stack once without {logical_id}, and again with it: CloudFormation takes it for there"
+        ),
+    )
+}
+
+fn queue(system: &System, gone: &Place, may_be_hidden: bool) -> Answer {
     let is_it = |link: &Fact<Link>| link.known().is_some_and(|link| link.text() == &*gone.id);
     let mut by: Vec<_> = system
         .mappings
@@ -44,12 +67,19 @@ fn queue(system: &System, gone: &Place) -> Answer {
     let redrives = |redrive: &Fact<_>| matches!(redrive, Fact::Known(Some(Redrive { target, .. })) if is_it(target));
     let sources = system.queues.iter().filter(|queue| redrives(&queue.redrive));
     by.extend(sources.map(|queue| format!("the RedrivePolicy of {}", queue.place.id)));
-    let name = fix::queue_name(gone);
+    let (name, by) = (fix::queue_name(gone), by.join(", "));
+    let (or, look) = match may_be_hidden {
+        true => (
+            ", or these credentials may not see it, which SQS answers alike",
+            "look with credentials that have sqs:GetQueueUrl and sqs:GetQueueAttributes on it; if it is not there, ",
+        ),
+        false => ("", ""),
+    };
     found(
         Level::Error,
-        format!("there is no queue {name}, which is named by {}", by.join(", ")),
+        format!("there is no queue {name}{or}; it is named by {by}"),
         format!(
-            "a queue {name} of the settings and the policies that it had, or another one in each place that names it"
+            "{look}a queue {name} of the settings and the policies that it had, or another one in each place that names it"
         ),
     )
 }

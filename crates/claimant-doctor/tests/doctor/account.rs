@@ -1002,6 +1002,80 @@ fn what_is_named_and_not_there_is_an_error() {
     }
 }
 
+/// SQS has one answer for both.
+#[test]
+fn a_queue_that_these_credentials_may_only_not_see_is_said_to_be_one() {
+    let name = "AWS.SimpleQueueService.NonExistentQueue (status 400)";
+    for (says, may_be_hidden) in [
+        ("The specified queue does not exist or you do not have access to it.", true),
+        ("The specified queue does not exist.", false),
+    ] {
+        let report = examined(changed(&[("GetQueueUrl letters", json!(format!("{name} {says}")))])).unwrap();
+        let errors: Vec<_> = report.from(Level::Error).collect();
+        let [error] = &errors[..] else { panic!("{says}: {report:#?}") };
+        assert_eq!(error.check.number, 41, "{error:?}");
+        let (what, fix) = ("or these credentials may not see it", "sqs:GetQueueUrl and sqs:GetQueueAttributes");
+        assert_eq!([error.what.contains(what), error.fix.contains(fix)], [may_be_hidden; 2], "{error:?}");
+    }
+}
+
+/// Of what nothing names only the stack shows that it was there; what is named is asked for once.
+#[test]
+fn what_was_deleted_by_other_means_than_its_stack_is_found() {
+    let (no_table, no_queue) =
+        (json!("ResourceNotFoundException (status 400)"), json!("QueueDoesNotExist (status 400)"));
+    let hidden = json!("QueueDoesNotExist (status 400) … or you do not have access to it.");
+    let queue = "https://sqs/123456789012/old";
+    for (kind, id, gone, found) in [
+        (
+            "Lambda::EventSourceMapping",
+            "m-9",
+            ("UNUSED", json!({})),
+            Some((Level::Error, "no event source mapping m-9, which the stack shop has as Old: ")),
+        ),
+        (
+            "Lambda::Function",
+            "old",
+            ("GetFunction old", json!("ResourceNotFoundException (status 404)")),
+            Some((Level::Error, "no function old, which the stack shop has as Old: ")),
+        ),
+        ("SQS::Queue", queue, ("GetQueueUrl old", no_queue), Some((Level::Warning, "no queue old, which the stack"))),
+        ("SQS::Queue", queue, ("GetQueueUrl old", hidden), None),
+        ("SQS::Queue", queue, ("GetQueueUrl old", json!("AccessDenied (status 403)")), None),
+        (
+            "DynamoDB::Table",
+            "old",
+            ("DescribeTable old", no_table),
+            Some((Level::Warning, "no table old, which the stack")),
+        ),
+        ("DynamoDB::Table", "old", ("DescribeTable old", json!("AccessDenied (status 400)")), None),
+    ] {
+        let mut of_stack = resources("WorkerReads");
+        let old = json!({"ResourceType": format!("AWS::{kind}"), "LogicalResourceId": "Old", "PhysicalResourceId": id});
+        of_stack.as_array_mut().unwrap().push(old);
+        let answers = changed(&[("ListStackResources/StackResourceSummaries", of_stack), (gone.0, gone.1.clone())]);
+        let report = examined(answers).unwrap();
+        let all: Vec<_> = report.findings.iter().map(|one| (one.check.number, one.level, &*one.what)).collect();
+        match (&all[..], found) {
+            ([(41, level, what)], Some((expected, text))) => {
+                assert!(*level == expected && what.contains(text), "{kind}: {what}");
+                assert_eq!(report.not_looked_at, [""; 0], "{kind}");
+            }
+            ([], None) => assert!(report.not_looked_at[0].contains("old"), "{report:#?}"),
+            _ => panic!("{kind} {gone:?}: {report:#?}"),
+        }
+    }
+    let script = Script::new(changed(&[("ListStackResources/StackResourceSummaries", resources("WorkerReads"))]));
+    assert!(examined_by(&script).unwrap().findings.is_empty());
+    let count = |operation| script.asked.borrow().iter().filter(|asked| **asked == operation).count();
+    assert_eq!((count("GetQueueUrl"), count("DescribeTable")), (2, 2), "orders and letters, locks and worker");
+    // A name that is misspelt is none that was there.
+    let script = Script::new(changed(&[("GetFunction typo", json!("ResourceNotFoundException (status 404)"))]));
+    let scope = Scope { stack: Some("shop".to_owned()), functions: vec!["typo".to_owned()], ..Scope::default() };
+    let (system, not_looked_at) = ready(examine(&script, &scope)).unwrap();
+    assert!(run(&system).findings.is_empty() && not_looked_at[0].contains("GetFunction of typo"), "{not_looked_at:?}");
+}
+
 #[test]
 fn an_alarm_by_a_query_can_be_on_any_queue() {
     for (metric, found, unknown, lines) in [
