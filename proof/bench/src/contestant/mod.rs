@@ -136,7 +136,7 @@ impl Contestant {
 /// # Errors
 /// When there is no such contestant, or it is not spoken to as it should.
 pub(crate) async fn run(name: &str) -> Result<(), Error> {
-    // A function logs as JSON, at this level. Where the lines go is not measured.
+    // A function logs as JSON, at this level. Where the lines go is not measured, nor where metric records go: whoever reads them runs beside.
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).with_writer(std::io::sink).init();
     let mut contestant = Contestant::new(name).await?;
     let sdk = crate::locked::version("aws-sdk-dynamodb");
