@@ -201,6 +201,62 @@ fn what_is_not_run_and_what_is_waited_for_is_told() {
     }
 }
 
+/// As in the project's own directory, from wherever the command is typed; what cargo is told by the environment counts from there.
+#[test]
+fn programs_are_where_cargo_puts_those_of_the_project() {
+    let stage = tempfile::tempdir().unwrap();
+    let root = stage.path().canonicalize().unwrap();
+    let write = |file: &str, text: &str| {
+        std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+        std::fs::write(root.join(file), text).unwrap();
+    };
+    write("template.yaml", &TEMPLATE.replace("Properties: {Handler", "Properties: {CodeUri: code, Handler"));
+    let local = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+        command.args(["local", "--function", "greeter", "--template"]).arg(root.join("template.yaml"));
+        command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET_DIR").envs(variables.iter().copied());
+        let output = command.current_dir(root.join("here")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    std::fs::create_dir(root.join("here")).unwrap();
+    let said = local(&[]);
+    assert!(said.contains(": its code code is not there: correct its path, or build it there"), "{said}");
+
+    write("code/Cargo.toml", "[package]\nname = \"greetings\"\nedition = \"2024\"\n[workspace]\n");
+    write("code/src/bin/welcome.rs", "fn main() {}\n");
+    write("code/src/bin/farewell.rs", "fn main() {}\n");
+    let said = local(&[]);
+    let names = "cargo knows no binary greeter in code, but farewell, welcome: name the function's as `Binary` of its";
+    assert!(said.contains(names), "{said}");
+
+    write("code/src/bin/greeter.rs", "fn main() {}\n");
+    write("code/.cargo/config.toml", "[build]\ntarget-dir = \"built\"\n");
+    for (variables, target) in [
+        (&[][..], "code/built"),
+        (&[("CARGO_TARGET_DIR", "near")], "here/near"),
+        (&[("CARGO_BUILD_TARGET_DIR", "near")], "here/near"),
+        (&[("CARGO_TARGET_DIR", "/far")], "/far"),
+    ] {
+        let said = local(variables);
+        let target = root.join(target).display().to_string();
+        let expected =
+            format!("no binary at {target}/debug/greeter: build it with `cargo build -p greetings`, or give");
+        assert!(said.contains(&expected), "{expected} is not in: {said}");
+    }
+    // As `build.target` has it.
+    write("code/built/no-such-target/debug/greeter", "");
+    let foreign = root.join("code/built/no-such-target/debug/greeter");
+    std::fs::write(&foreign, [&b"\x7fELF"[..], &[0xee; 60]].concat()).unwrap();
+    std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = local(&[]);
+    let expected = format!(
+        "({} is for another architecture or system): build it with `cargo build -p greetings --target ",
+        foreign.display()
+    );
+    assert!(said.contains(&expected), "{expected} is not in: {said}");
+}
+
 #[test]
 fn what_could_not_be_printed_is_not_taken_for_printed() {
     let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());

@@ -5,6 +5,7 @@
 //! | `config` | [`CloudConfig`]: what a cloud is started from |
 //! | `start` | everything that can fail, before the first message moves |
 //! | `programs` | where the program of each function is |
+//! | `missing` | why a function has no program, and how to get one |
 //! | `environment` | the variables of functions, and of the clients of a cloud |
 //! | `running` | [`Cloud`]: a cloud that runs, and how it stops |
 //! | `services` | what is behind the endpoints |
@@ -15,6 +16,7 @@
 mod builds;
 mod config;
 mod environment;
+mod missing;
 mod programs;
 mod running;
 mod servers;

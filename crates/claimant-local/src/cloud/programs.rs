@@ -1,6 +1,7 @@
 //! Where the program of a function is: where cargo, cargo-lambda, SAM and CDK put it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env::consts;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,8 +21,8 @@ const PROFILES: [&str; 2] = ["debug", "release"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Cargo {
     target: PathBuf,
-    /// The binaries of the package in that directory, or of all packages where the directory is a workspace.
-    binaries: Vec<String>,
+    /// The binaries of the package in that directory, or of all packages where the directory is a workspace, each with its package.
+    binaries: Vec<(String, String)>,
     default: Option<String>,
 }
 
@@ -65,12 +66,39 @@ impl<'a> Programs<'a> {
             others.extend(directory.map(|directory| directory.join(BOOTSTRAP)));
             others.push(self.template.join(".aws-sam/build").join(&spec.logical_id).join(BOOTSTRAP));
             if let Some(Cargo { target, .. }) = cargo {
-                others.extend(PROFILES.map(|profile| target.join(profile).join(&spec.binary)));
+                let profiles = |target: &Path| PROFILES.map(|profile| target.join(profile).join(&spec.binary));
+                others.extend(profiles(&target));
+                others.extend(named_targets(&target).iter().flat_map(|target| profiles(target)));
                 others.push(target.join("lambda").join(&spec.binary).join(BOOTSTRAP));
             }
         }
         others.retain(|place| !first.contains(place));
         Places { first, others }
+    }
+
+    /// Returns why no program can be built of the code that the template names, if so.
+    pub(super) fn fault(&self, spec: &FunctionSpec) -> Option<String> {
+        let code = spec.code.directory.as_ref().filter(|_| self.binaries.search)?;
+        let directory = self.template.join(code);
+        if !directory.exists() && !spec.code.is_asset {
+            return Some(format!("its code {code} is not there: correct its path, or build it there"));
+        }
+        let is_of_cargo = spec.code.cargo || spec.code.binary_is_named;
+        let cargo = self.cargo.get(&directory)?.as_ref().filter(|_| is_of_cargo)?;
+        if cargo.binaries.iter().any(|(binary, _)| *binary == spec.binary) {
+            return None;
+        }
+        let names: Vec<_> = cargo.binaries.iter().map(|(binary, _)| binary.as_str()).collect();
+        let names = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
+        let fix = "name the function's as `Binary` of its `BuildProperties`";
+        Some(format!("cargo knows no binary {} in {code}, but {names}: {fix}", spec.binary))
+    }
+
+    /// Returns the package that has the function's binary: of its name, where cargo was not asked.
+    pub(super) fn package<'s>(&'s self, spec: &'s FunctionSpec) -> &'s str {
+        let known = || self.cargo.get(&self.template.join(spec.code.directory.as_ref()?))?.as_ref();
+        let binaries = known().map_or(&[][..], |cargo| &cargo.binaries);
+        binaries.iter().find(|(binary, _)| *binary == spec.binary).map_or(&spec.binary, |(_, package)| package)
     }
 
     fn ask_cargo(&mut self, directory: &Path) -> Option<Cargo> {
@@ -79,7 +107,14 @@ impl<'a> Programs<'a> {
             let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
             command
                 .args(["metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path"])
-                .arg(&manifest);
+                .arg(&manifest)
+                // There are its configuration and its toolchain.
+                .current_dir(directory);
+            for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"] {
+                if let Some(given) = std::env::var_os(name) {
+                    command.env(name, absolute(Path::new(&given)));
+                }
+            }
             let output = command.output().ok().filter(|output| output.status.success())?;
             Cargo::read(&serde_json::from_slice(&output.stdout).ok()?, &manifest)
         };
@@ -100,11 +135,13 @@ impl Cargo {
         let own: Vec<_> = packages.iter().filter(is_own).collect();
         let default = own.first().and_then(|package| package["default_run"].as_str()).map(str::to_owned);
         let packages = if own.is_empty() { packages.iter().collect() } else { own };
-        let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
-        let binaries =
-            targets.filter(|target| target["kind"].as_array().is_some_and(|kind| kind.contains(&"bin".into())));
-        let names = binaries.filter_map(|target| target["name"].as_str().map(str::to_owned));
-        Some(Self { target: metadata["target_directory"].as_str()?.into(), binaries: names.collect(), default })
+        let is_binary = |target: &&Value| target["kind"].as_array().is_some_and(|kind| kind.contains(&"bin".into()));
+        let binaries = packages.iter().flat_map(|package| {
+            let targets = package["targets"].as_array().into_iter().flatten().filter(is_binary);
+            let owned = |value: &Value| value.as_str().map(str::to_owned);
+            targets.filter_map(move |target| Some((owned(&target["name"])?, owned(&package["name"])?)))
+        });
+        Some(Self { target: metadata["target_directory"].as_str()?.into(), binaries: binaries.collect(), default })
     }
 
     /// The binary that is the function's: the named one, the only one, or that which is called like the function.
@@ -112,16 +149,30 @@ impl Cargo {
         if code.binary_is_named {
             return None;
         }
-        if let [only] = self.binaries.as_slice() {
+        if let [(only, _)] = self.binaries.as_slice() {
             return Some(only.clone());
         }
         let called = [&spec.name, &spec.logical_id].map(|name| plain(name));
-        let alike = self.binaries.iter().find(|binary| {
+        let alike = self.binaries.iter().map(|(binary, _)| binary).find(|binary| {
             let binary = plain(binary);
             called.iter().any(|name| *name == binary || *name == format!("{binary}function"))
         });
         alike.or(self.default.as_ref()).cloned()
     }
+}
+
+/// Where cargo builds for a target that it is told by name, as by `build.target`: for this machine, built or not, and for those that are there.
+fn named_targets(target: &Path) -> BTreeSet<PathBuf> {
+    let there = std::fs::read_dir(target).into_iter().flatten().flatten().map(|entry| entry.path());
+    let there = there.filter(|directory| PROFILES.iter().any(|profile| directory.join(profile).is_dir()));
+    own_targets().iter().map(|name| target.join(name)).chain(there).collect()
+}
+
+/// What cargo may be told by name that this machine is.
+pub(super) fn own_targets() -> Vec<String> {
+    let systems: &[_] =
+        if cfg!(target_os = "macos") { &["apple-darwin"] } else { &["unknown-linux-gnu", "unknown-linux-musl"] };
+    systems.iter().map(|system| format!("{}-{system}", consts::ARCH)).collect()
 }
 
 /// A name without what differs between a crate's and a resource's.
@@ -131,7 +182,6 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use serde_json::json;
@@ -147,6 +197,7 @@ mod tests {
                 directory: Some("functions/orders".to_owned()),
                 cargo: true,
                 binary_is_named: binary.is_some(),
+                is_asset: false,
             },
             timeout: Duration::from_secs(3),
             memory_mb: 128,
@@ -162,7 +213,7 @@ mod tests {
         let package = |manifest: &str, default: Option<&str>, binaries: &[&str]| {
             let targets: Vec<_> = binaries.iter().map(|name| json!({"name": name, "kind": ["bin"]})).collect();
             let targets = [vec![json!({"name": "lib", "kind": ["lib"]})], targets].concat();
-            json!({"manifest_path": manifest, "default_run": default, "targets": targets})
+            json!({"name": "of-several", "manifest_path": manifest, "default_run": default, "targets": targets})
         };
         let two = ["order-confirmation", "refunds"];
         type Row<'a> = (&'a str, Option<&'a str>, &'a [&'a str], Option<&'a str>);
@@ -212,6 +263,10 @@ mod tests {
         let cargo = places.others.iter().any(|place| place.ends_with("debug/order-taker"));
         let lambda = places.others.iter().any(|place| place.ends_with("lambda/order-taker/bootstrap"));
         assert!(cargo && lambda, "{places:?}");
+        for target in own_targets() {
+            let of_target = Path::new(&target).join("release/order-taker");
+            assert!(places.others.iter().any(|place| place.ends_with(&of_target)), "{target}: {places:?}");
+        }
         let sam = [root.join("functions/orders/bootstrap"), root.join(".aws-sam/build/Orders/bootstrap")];
         assert_eq!(places.others[..2], sam);
 

@@ -1,8 +1,6 @@
 //! Starting a cloud: everything that can fail comes before the first message can move.
 
-use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -10,18 +8,18 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::config::{CloudConfig, Endpoints, Ports, cannot_listen};
-use super::programs::{BOOTSTRAP, Programs};
+use super::programs::Programs;
 use super::running::{Cloud, RunningFunction};
 use super::servers::Servers;
 use super::services::Services;
-use super::{builds, environment};
+use super::{builds, environment, missing};
 use crate::Error;
 use crate::control::{Control, Managed};
 use crate::dynamodb::DynamoDb;
 use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::journal::{Journal, lines};
-use crate::lambda::{FOREIGN, Function, FunctionConfig, LogSink, Places};
+use crate::lambda::{Function, FunctionConfig, LogSink, Places};
 use crate::mailbox::Mailbox;
 use crate::mapping::{Mapping, MappingSwitch};
 use crate::s3::S3;
@@ -190,7 +188,7 @@ impl Prepared {
         let mut programs = Programs::new(&config.template, &config.binaries);
         let places: Vec<_> = stack.functions.iter_mut().map(|spec| programs.places(spec)).collect();
         let chosen = choose(&stack, places, config)?;
-        let waiting = waiting(&chosen, config)?;
+        let waiting = waiting(&chosen, &programs, config)?;
         Ok(Self { stack, chosen, waiting })
     }
 }
@@ -222,42 +220,24 @@ fn choose(stack: &Stack, places: Vec<Places>, config: &CloudConfig) -> Result<Ve
 
 /// A line for each function without a program that this machine can run. An error where it must not wait for one: if so
 /// configured, and if the function was asked for by its name.
-fn waiting(chosen: &[(FunctionSpec, Places)], config: &CloudConfig) -> Result<Vec<String>, Error> {
+fn waiting(
+    chosen: &[(FunctionSpec, Places)],
+    programs: &Programs<'_>,
+    config: &CloudConfig,
+) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for (spec, places) in chosen {
         if places.have_program() {
             continue;
         }
-        let line = no_program(spec, places, &config.template);
+        let line = missing::line(spec, places, programs, &config.template);
         if !config.binaries.wait || !config.only.is_empty() {
-            return Err(Error::new(format!("{line}, or give its directory with --binaries")));
+            let or = if spec.code.is_asset { "" } else { ", or give its directory with --binaries" };
+            return Err(Error::new(format!("{line}{or}")));
         }
         lines.push(format!("{line}; it starts as soon as the binary is there, and its messages wait"));
     }
     Ok(lines)
-}
-
-fn no_program(spec: &FunctionSpec, places: &Places, template: &Path) -> String {
-    let is_named = |path: &&PathBuf| path.file_name() != Some(OsStr::new(BOOTSTRAP));
-    let place = places.all().find(is_named).or(places.all().next());
-    let others: Vec<_> = places.all().filter(is_named).skip(1).map(|path| path.display().to_string()).collect();
-    let first = place.map(|path| path.display().to_string()).unwrap_or_default();
-    let others = if others.is_empty() { String::new() } else { format!(", nor at {}", others.join(", ")) };
-    let unusable = places.unusable();
-    let build = if spec.code.cargo || spec.code.binary_is_named {
-        format!("build it with `cargo build -p {}`", spec.binary)
-    } else if unusable.is_some_and(|(_, why)| why == FOREIGN) {
-        // As it is, the same would come of it again.
-        "build it for this machine: `sam build` builds for the function's `Architectures`".to_owned()
-    } else {
-        format!("build it with `sam build -t {}`", template.display())
-    };
-    let unusable = match unusable {
-        Some((path, why)) if place == Some(path) && others.is_empty() => format!(" (the file there {why})"),
-        Some((path, why)) => format!(" ({} {why})", path.display()),
-        None => String::new(),
-    };
-    format!("function {} has no binary at {first}{others}{unusable}: {build}", spec.name)
 }
 
 /// A listener on 127.0.0.1, and the address to reach it.

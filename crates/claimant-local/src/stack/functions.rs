@@ -189,8 +189,9 @@ fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>,
     let given = ["CodeUri", "Code"].map(|key| properties.get(key));
     // A mapping is code in a bucket, or within the template: nothing to run from.
     let path = given.iter().filter(|code| code.is_given()).find_map(Section::plain_text);
+    let is_asset = asset.is_some();
     let directory = asset.or(path).or_else(|| cargo.then(|| ".".to_owned()));
-    (binary.clone(), CodeSpec { directory, cargo, binary_is_named: binary.is_some() })
+    (binary.clone(), CodeSpec { directory, cargo, binary_is_named: binary.is_some(), is_asset })
 }
 
 /// The variables that are global, and over them the function's own: `AWS::NoValue` takes one away, and where it or another function of

@@ -138,6 +138,8 @@ pub struct CodeSpec {
     pub cargo: bool,
     /// Whether the template names the binary.
     pub binary_is_named: bool,
+    /// Whether it is an asset of CDK's, which `cdk synth` bundles.
+    pub is_asset: bool,
 }
 
 /// An SQS event source mapping of a function.

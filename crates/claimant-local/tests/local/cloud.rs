@@ -321,7 +321,7 @@ async fn a_file_that_is_no_program_here_is_named_where_one_is_waited_for() {
     let machine = "build it for this machine: `sam build` builds for the function's `Architectures`";
     for (mode, content, why, how) in [
         (0o755, &foreign[..], "is for another architecture or system", machine),
-        (0o644, b"#!/bin/sh\n", "is not an executable file", "build it with `sam build -t "),
+        (0o644, b"#!/bin/sh\n", "is not an executable file", "make it executable with `chmod +x`"),
     ] {
         fs::write(&program, content).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
@@ -337,6 +337,24 @@ async fn a_file_that_is_no_program_here_is_named_where_one_is_waited_for() {
         let there = format!("no binary at {} (the file there {why}): {how}", program.display());
         assert!(waiting.contains(&there) && waiting.contains("its messages wait"), "{waiting}");
         cloud.stop().await;
+    }
+    // `sam build` bundles no asset.
+    let asset = FIELD_TEMPLATE.replace("  Worker:\n", "  Worker:\n    Metadata: {'aws:asset:path': asset.1}\n");
+    fs::write(stage.path().join("template.yaml"), asset).unwrap();
+    for (asset, advice) in [
+        (None, "bundle it with `cdk synth`, or have it at Worker/bootstrap in a directory for --binaries"),
+        (
+            Some("asset.1/bootstrap"),
+            "bundle it for this machine: `cdk synth` does so for the function's `architecture`, or ",
+        ),
+    ] {
+        if let Some(asset) = asset {
+            fs::create_dir(stage.path().join("asset.1")).unwrap();
+            build(&stage.path().join(asset), 1);
+            fs::write(stage.path().join(asset), &foreign).unwrap();
+        }
+        let refused = fault(config.clone()).await;
+        assert!(refused.contains(advice) && !refused.contains("sam build"), "{refused}");
     }
     // As it is where it is named.
     fs::write(stage.path().join("Worker"), &foreign).unwrap();

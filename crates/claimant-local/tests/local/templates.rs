@@ -76,8 +76,12 @@ Resources:
             "Picture (t.yaml:16): its code is a container image",
         ],
     );
-    let code =
-        |directory: &str, cargo| CodeSpec { directory: Some(directory.to_owned()), cargo, binary_is_named: false };
+    let code = |directory: &str, cargo| CodeSpec {
+        directory: Some(directory.to_owned()),
+        cargo,
+        binary_is_named: false,
+        is_asset: false,
+    };
     assert_eq!((stack.functions[0].binary.as_str(), &stack.functions[0].code), ("Rust", &code("rust/", true)));
     assert_eq!(stack.functions[1].code, code("src/", false));
 }
