@@ -31,6 +31,9 @@ pub(crate) use name::Name;
 use plan::Plan;
 use project::{Source, shell_word};
 
+/// Where cargo has the versions of all packages.
+const LOCK: &str = "Cargo.lock";
+
 /// Plans, and writes unless it is a dry run; says what was written and what to do next.
 pub(crate) fn run(options: &New) -> Result<(), Error> {
     let here = options.directory.canonicalize().map_err(|e| {
@@ -45,7 +48,7 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
             "--claimant-path and --claimant-git are for new projects, and this is an existing one: omit them, or add --project",
         ));
     }
-    let plan = match workspace {
+    let mut plan = match workspace {
         Some((root, _)) => {
             let mut plan = Plan::new(root);
             consumer.plan(&mut plan);
@@ -56,8 +59,8 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
     plan.check()?;
     // A new project's is in the plan.
     let lock_line = inside.then(|| {
-        let is_there = plan.root().join("Cargo.lock").is_file();
-        format!("{:<8} Cargo.lock (the new member, by cargo)", if is_there { "changed" } else { "new" })
+        let is_there = plan.root().join(LOCK).is_file();
+        format!("{:<8} {LOCK} (the new member, by cargo)", if is_there { "changed" } else { "new" })
     });
     if options.dry_run {
         say(format!("Nothing is written. In {} this would write:\n", plan.root().display()));
@@ -65,7 +68,12 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
         return Ok(());
     }
     plan.write()?;
-    let lock = if inside { update_lock(plan.root()) } else { Ok(()) };
+    // One by git is not locked until it is fetched.
+    let is_planned = !inside && plan.text(LOCK).is_some();
+    let lock = if inside || is_planned { update_lock(plan.root()) } else { Ok(()) };
+    if is_planned && let Ok(text) = std::fs::read_to_string(plan.root().join(LOCK)) {
+        plan.change(LOCK, text);
+    }
     say(format!("Written in {}:\n", plan.root().display()));
     plan.summary().iter().chain(lock_line.iter().filter(|_| lock.is_ok())).chain(plan.notes()).for_each(say);
     say_next(&plan, &consumer, lock);
@@ -102,7 +110,7 @@ fn workspace(here: &Path) -> Option<(PathBuf, &'static str)> {
     here.ancestors().find_map(in_workspace)
 }
 
-/// Adds the member to `Cargo.lock`.
+/// Adds the member to `Cargo.lock`, and has cargo take out what nothing depends on: so `--locked` takes it.
 ///
 /// # Errors
 /// Why cargo cannot do it.

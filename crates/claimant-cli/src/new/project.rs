@@ -142,7 +142,7 @@ pub(super) fn plan(plan: &mut Plan, consumer: &Consumer<'_>, source: &Source) {
         plan.add(path, text);
     }
     consumer.plan(plan);
-    // The versions that claimant is tested with, to begin with; cargo takes out what is not needed. Only now, since its
+    // The versions that claimant is tested with, to begin with. Only now, since its
     // packages are not yet this project's.
     let lock = match source {
         Source::Path(checkout) => std::fs::read_to_string(Path::new(checkout).join("Cargo.lock")).ok(),

@@ -159,8 +159,8 @@ async fn a_project_outside_is_sound() {
         written(here.path(), name, &[&["--project"], options].concat());
         let (project, target) = (here.path().join(name), here.path().join("target"));
         check_format(&project, &[name]);
-        // Every dependency and feature is there.
-        run(&project, &target, &["cargo", "tree", "--workspace", "--offline", "--quiet"]);
+        // Every dependency and feature is there, and what is written is what cargo would lock.
+        run(&project, &target, &["cargo", "tree", "--workspace", "--offline", "--locked", "--quiet"]);
     }
     for (_, options) in VARIANTS {
         let name = VARIANTS[4].0;
