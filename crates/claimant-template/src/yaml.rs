@@ -114,7 +114,8 @@ pub fn parse(text: &str) -> Result<Node, Unreadable> {
     // Its default has changed with its versions.
     let options = options! { strict_indentation: false };
     for event in Parser::new_from_str_with_options(&text, options) {
-        let (event, span) = event.map_err(|e| Unreadable { line: e.marker().line(), what: e.info() })?;
+        let (event, span) = event
+            .map_err(|e| commented(&text).unwrap_or_else(|| Unreadable { line: e.marker().line(), what: e.info() }))?;
         let line = span.start.line();
         match event {
             Event::DocumentEnd => break,
@@ -122,6 +123,14 @@ pub fn parse(text: &str) -> Result<Node, Unreadable> {
         }
     }
     Ok(tree.root.unwrap_or(Node { line: 1, kind: Kind::Null }))
+}
+
+/// The comment in front of what would be JSON, which YAML takes for a text: that what comes next makes no sense is said of the lines below it.
+fn commented(text: &str) -> Option<Unreadable> {
+    let start = text.trim_start();
+    let line = 1 + text.get(..text.len() - start.len())?.matches('\n').count();
+    let is_comment = start.starts_with("//") || start.starts_with("/*");
+    is_comment.then(|| Unreadable { line, what: "JSON has no comments: remove this one".to_owned() })
 }
 
 /// What is being read: the collections that are open, from the outermost.
