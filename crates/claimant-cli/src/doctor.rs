@@ -147,13 +147,7 @@ fn templates(options: &Doctor) -> Result<Report, Error> {
         region: options.region.clone(),
         account: options.account.clone(),
     };
-    let mut report = Report::default();
-    let read = claimant_doctor::read_all(&options.read.templates, &known).map_err(|e| Error::invalid(e.to_string()))?;
-    for (system, not_looked_at) in read {
-        report.add(claimant_doctor::run(&system));
-        report.not_looked_at.extend(not_looked_at);
-    }
-    Ok(report)
+    claimant_doctor::examine_all(&options.read.templates, &known).map_err(|e| Error::invalid(e.to_string()))
 }
 
 async fn deployed(options: &Doctor) -> Result<Report, Error> {

@@ -65,6 +65,8 @@ pub struct Report {
     pub tallies: BTreeMap<u8, Tally>,
     /// What was not looked at, and why.
     pub not_looked_at: Vec<String>,
+    /// Parameters without a value that were asked for, each as `--parameter` takes it.
+    pub unvalued: Vec<String>,
 }
 
 /// What a check has found in one place, before it is a finding.
@@ -157,6 +159,11 @@ impl Report {
         self.findings.iter().filter(move |finding| finding.level >= level)
     }
 
+    /// Returns how many answers are not known.
+    pub(crate) fn unknown(&self) -> usize {
+        self.tallies.values().map(|tally| tally.unknown).sum()
+    }
+
     /// Leaves out what these checks answered.
     pub fn leave_out(&mut self, checks: &[&Check]) {
         self.findings.retain(|finding| !checks.contains(&finding.check));
@@ -170,6 +177,7 @@ impl Report {
         self.sort();
         self.accepted.extend(other.accepted);
         self.not_looked_at.extend(other.not_looked_at);
+        self.unvalued.extend(other.unvalued);
         for (number, tally) in other.tallies {
             let sum = self.tallies.entry(number).or_default();
             sum.fine += tally.fine;

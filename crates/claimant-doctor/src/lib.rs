@@ -42,4 +42,4 @@ pub use catalog::{CATALOG, CHECKS, Check};
 pub use checks::run;
 pub use finding::{Accepted, Finding, Level, Report, Tally};
 pub use output::{json, sarif, text};
-pub use template::{Error, Options, read, read_all, read_as_one};
+pub use template::{Error, Options, examine_all, read, read_all, read_as_one};

@@ -38,6 +38,11 @@ impl Demands {
         }
     }
 
+    /// Returns the values that are allowed; none where the template lists none.
+    pub fn values(&self) -> &[String] {
+        &self.values
+    }
+
     /// Returns why the value is not what is demanded. Never quotes the value: it may be a secret.
     pub fn broken(&self, value: &str) -> Option<String> {
         let why = match self.list {

@@ -75,6 +75,29 @@ fn exit_codes_and_forms() {
     }
 }
 
+/// Only where an answer depends on one: most parameters are of no interest here.
+#[test]
+fn parameters_whose_values_would_tell_more_are_named() {
+    let (head, resources) = SLOW.split_once("Resources:\n").unwrap();
+    let parameters = "Parameters:
+  Stage: {Type: String, AllowedValues: [dev, prod]}
+  Name: {Type: String}
+  Any: {Type: String}
+Conditions: {IsProd: !Equals [!Ref Stage, prod]}
+Resources:
+";
+    let hidden = "Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: !If [IsProd, 10, 360]}}";
+    let resources = resources.replace("Orders: {Type: AWS::SQS::Queue}", hidden);
+    let staged = template("staged.yaml", &[head, parameters, &resources].concat());
+    let staged = staged.to_str().unwrap();
+    let line = "not known: what depends on parameters without a value: give --parameter Stage=dev|prod\n";
+    for (given, is_named) in [(&[][..], true), (&["--parameter", "Stage=prod"], false)] {
+        let shown = text(&doctor(&[&["--template", staged], given].concat(), &[]).stdout);
+        assert_eq!((shown.contains(line), shown.contains("not known: ")), (is_named, is_named), "{shown}");
+        assert_eq!(shown.contains("check 1)"), !is_named, "{shown}");
+    }
+}
+
 /// A value is for those that have the parameter, and the worst of all is first.
 #[test]
 fn several_templates_are_one_report() {

@@ -21,6 +21,10 @@ pub fn text(report: &Report, level: Level, width: usize) -> String {
     for line in &report.not_looked_at {
         wrapped(&mut out, "not looked at: ", line, width);
     }
+    if report.unknown() > 0 && !report.unvalued.is_empty() {
+        let given = format!("what depends on parameters without a value: give {}", report.unvalued.join(" "));
+        wrapped(&mut out, "not known: ", &given, width);
+    }
     out.push_str(&last_line(report, level));
     out
 }
@@ -76,7 +80,7 @@ fn wrapped(out: &mut String, label: &str, text: &str, width: usize) {
 fn last_line(report: &Report, level: Level) -> String {
     let count = |level| report.findings.iter().filter(|finding| finding.level == level).count();
     let (errors, warnings, notes) = (count(Level::Error), count(Level::Warning), count(Level::Note));
-    let unknown: usize = report.tallies.values().map(|tally| tally.unknown).sum();
+    let unknown = report.unknown();
     let asked: usize = report.tallies.values().map(|tally| tally.fine + tally.found + tally.unknown).sum();
     let mut line = format!(
         "{} checks, {asked} answers: {}, {}, {}, {} accepted, {unknown} not known",

@@ -11,7 +11,7 @@ impl Scope {
     /// The ARN that a hole stands for, with its function's name, so that it can be taken apart.
     pub(super) fn arn(&self, text: &str, depth: u32) -> Option<String> {
         let (id, attribute) = reference(text)?;
-        let resource = self.root.get("Resources")?.get(id.strip_prefix(&*self.prefix)?)?;
+        let resource = self.root.get("Resources")?.get(id.strip_prefix(&*self.within.prefix)?)?;
         let kind = resource.get("Type")?.as_text()?;
         let property = |name| resource.get("Properties")?.get(name).map(|value: &Node| self.text(value, depth + 1));
         let of_function = || {

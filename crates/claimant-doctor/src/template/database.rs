@@ -15,7 +15,7 @@ pub(super) fn server(function: &Resource<'_>, variables: &Part<'_>) -> Option<Se
     let all = variables.node();
     let text = variables.at(DATABASE).text().known().cloned().flatten();
     // The same text means the same in the same stack.
-    let mut written = format!("{} {} ", function.scope.file, function.scope.prefix);
+    let mut written = format!("{} {} ", function.scope.file, function.scope.within.prefix);
     write(all.known()?.get(DATABASE)?, &mut written)?;
     Some(Server { address: text.as_deref().and_then(address), written })
 }

@@ -63,7 +63,7 @@ impl Scope {
     pub(super) fn exported(&self, output: &Node, stack: &str) -> Option<String> {
         let name = self.text(output.get("Export")?.get("Name")?, 0);
         // CloudFormation makes the names of nested stacks.
-        let own = if self.depth == 0 { stack } else { HOLE };
-        Some(name.replace(&format!("${{@{}StackName}}", self.prefix), own)).filter(|name| !name.contains("${"))
+        let own = if self.within.depth == 0 { stack } else { HOLE };
+        Some(name.replace(&format!("${{@{}StackName}}", self.within.prefix), own)).filter(|name| !name.contains("${"))
     }
 }

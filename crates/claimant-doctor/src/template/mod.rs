@@ -38,7 +38,9 @@ mod watching;
 
 use std::path::Path;
 
+use crate::checks;
 use crate::fact::Fact;
+use crate::finding::Report;
 use crate::model::{Home, System};
 pub use options::{Error, Options};
 use resources::Resources;
@@ -77,13 +79,29 @@ fn read_groups(
 ) -> Result<Vec<(System, Vec<String>)>, Error> {
     let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
     let read = together::read(&paths, groups, options)?;
-    Ok(read.into_iter().map(|(paths, read)| system(&paths, read, options)).collect())
+    Ok(read.into_iter().map(|(paths, read)| system(&paths, &read, options)).collect())
 }
 
-fn system(paths: &[&Path], read: nested::Read, options: &Options) -> (System, Vec<String>) {
-    let nested::Read { scopes, mut not_looked_at } = read;
-    let is_whole = not_looked_at.is_empty();
-    let resources = Resources::new(&scopes);
+/// Reads several templates, as [`read_all`] does, and runs the checks on them.
+///
+/// # Errors
+/// As for [`read`].
+pub fn examine_all(paths: &[impl AsRef<Path>], options: &Options) -> Result<Report, Error> {
+    let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
+    let mut report = Report::default();
+    for (paths, read) in together::read(&paths, together::importing, options)? {
+        let (system, not_looked_at) = system(&paths, &read, options);
+        report.add(checks::run(&system));
+        report.not_looked_at.extend(not_looked_at);
+        report.unvalued.extend(nested::unvalued(&read, &paths));
+    }
+    Ok(report)
+}
+
+fn system(paths: &[&Path], read: &nested::Read, options: &Options) -> (System, Vec<String>) {
+    let nested::Read { scopes, not_looked_at } = read;
+    let (is_whole, mut not_looked_at) = (not_looked_at.is_empty(), not_looked_at.clone());
+    let resources = Resources::new(scopes);
     let mappings = mappings::mappings(&resources);
     not_looked_at.extend(mappings::unread(&resources));
     if mappings.is_empty() {

@@ -1,6 +1,6 @@
 //! A template's text, and the stacks that it includes.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use claimant_template::{Demands, LOOP, Macro, Node};
 use super::imports::{self, Owners};
 use super::options::{Error, Options};
 use super::part::Part;
-use super::scope::{ACCOUNT, HOLE, Outputs, Scope, is_elsewhere};
+use super::scope::{ACCOUNT, HOLE, Outputs, Scope, Within, is_elsewhere};
 use crate::fact::Fact;
 use crate::model::WITHIN;
 
@@ -77,7 +77,7 @@ fn included(given: &Given<'_>, prefix: &str, options: &Options, outputs: &Output
 /// Evaluates what a stack gives out to the one that it is in and to those that import from it, as far as that can be known; returns whether
 /// any of it is new.
 fn give_out(scope: &Scope, owners: &Owners) -> bool {
-    let Some(stack) = scope.prefix.strip_suffix(WITHIN) else { return false };
+    let Some(stack) = scope.within.prefix.strip_suffix(WITHIN) else { return false };
     let mut is_new = false;
     for (name, output) in scope.root.get("Outputs").map_or(&[][..], Node::entries) {
         let value = output.get("Value").map(|value| scope.evaluate(value, 0));
@@ -108,7 +108,7 @@ pub(super) fn known(read: &[Read], options: &Options) -> Result<(), Error> {
         }
     }
     // A stack that may not be there refuses nothing.
-    let mut certain = read.iter().flat_map(|read| &read.scopes).filter(|scope| scope.certain);
+    let mut certain = read.iter().flat_map(|read| &read.scopes).filter(|scope| scope.within.certain);
     certain.try_for_each(|scope| {
         refused(scope).map_or(Ok(()), |why| Err(Error(why)))?;
         allowed(scope)
@@ -143,7 +143,7 @@ fn allowed(scope: &Scope) -> Result<(), Error> {
     for Valued { name, parameter, value, which } in valued(scope) {
         if let Some(why) = Demands::of(parameter).broken(value) {
             let (file, line) = (&scope.file, parameter.line);
-            let fix = match scope.prefix.strip_suffix(WITHIN) {
+            let fix = match scope.within.prefix.strip_suffix(WITHIN) {
                 Some(stack) => format!("under Parameters of {stack}"),
                 None => format!("with --parameter {name}=…"),
             };
@@ -151,6 +151,19 @@ fn allowed(scope: &Scope) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The parameters of these templates that were asked for and have no value, each as `--parameter` takes it, with the values that it may have.
+pub(super) fn unvalued(read: &Read, paths: &[&Path]) -> Vec<String> {
+    let is_own = |scope: &&Scope| paths.iter().any(|path| *scope.file == *path.display().to_string());
+    let options = read.scopes.iter().filter(is_own).flat_map(|scope| {
+        let definition = |name: &str| scope.root.get("Parameters")?.get(name).map(Demands::of);
+        let values =
+            move |name: &str| definition(name).map(|of| of.values().join("|")).filter(|values| !values.is_empty());
+        let unvalued = scope.unvalued.borrow().clone().into_iter();
+        unvalued.map(move |name| format!("--parameter {name}={}", values(&name).as_deref().unwrap_or("…")))
+    });
+    options.collect()
 }
 
 /// The values that are compared with no pattern.
@@ -179,9 +192,9 @@ fn include(read: &mut Read, index: usize) {
             node.get("Condition").and_then(Node::as_text).map_or(Some(true), |name| including.condition(name, 0));
         if holds != Some(false) {
             let within = Within {
-                prefix: format!("{}{id}{WITHIN}", including.prefix),
-                certain: including.certain && holds.is_some(),
-                depth: including.depth + 1,
+                prefix: format!("{}{id}{WITHIN}", including.within.prefix),
+                certain: including.within.certain && holds.is_some(),
+                depth: including.within.depth + 1,
             };
             let read = nested(including, within, node, property);
             found.push(read.map_err(|why| format!("{}:{}: {id}: {why}", including.file, node.line)));
@@ -225,13 +238,6 @@ fn synthesized(stack: &Part<'_>, property: &str) -> Option<String> {
     metadata("aws:asset:path").filter(|_| metadata("aws:asset:property").is_some_and(|of| of == property))
 }
 
-/// The stacks that a template is nested in, as a [`Scope`] has them.
-struct Within {
-    prefix: String,
-    certain: bool,
-    depth: usize,
-}
-
 /// Reads an included template.
 fn nested(including: &Scope, within: Within, node: &Node, property: &str) -> Result<Scope, String> {
     let resource = Part::new(including, node);
@@ -243,7 +249,7 @@ fn nested(including: &Scope, within: Within, node: &Node, property: &str) -> Res
     if location.contains("://") {
         return Err(format!("its template is at {location}"));
     }
-    if including.depth == DEPTH_MAX {
+    if including.within.depth == DEPTH_MAX {
         return Err(format!("more than {DEPTH_MAX} stacks within each other"));
     }
     let parameters = match properties.at("Parameters").entries() {
@@ -261,9 +267,17 @@ type Values = (BTreeMap<String, Fact<Node>>, BTreeMap<&'static str, String>, Out
 
 /// A template with what it is given.
 fn scope(path: &Path, root: Node, within: Within, (parameters, pseudo, outputs): Values) -> Scope {
-    let Within { prefix, certain, depth } = within;
-    let (file, loops_left, steps) = (path.display().to_string().into(), Vec::new(), Cell::new(0));
-    let mut scope = Scope { file, prefix, certain, depth, root, loops_left, parameters, pseudo, outputs, steps };
+    let mut scope = Scope {
+        file: path.display().to_string().into(),
+        within,
+        root,
+        loops_left: Vec::new(),
+        parameters,
+        pseudo,
+        outputs,
+        steps: Cell::new(0),
+        unvalued: RefCell::default(),
+    };
     let items_of = |list: &Node| scope.texts(list).ok_or_else(|| "its list is not known here".to_owned());
     let (root, left) = claimant_template::written_out(&scope.root, items_of);
     scope.loops_left = left.iter().map(|one| format!("{}:{}: {}", scope.file, one.line, one.what)).collect();

@@ -113,8 +113,8 @@ impl<'s> Resources<'s> {
                 if holds == Some(false) {
                     continue;
                 }
-                let id: Arc<str> = format!("{}{id}", scope.prefix).into();
-                let certain = scope.certain && holds.is_some();
+                let id: Arc<str> = format!("{}{id}", scope.within.prefix).into();
+                let certain = scope.within.certain && holds.is_some();
                 let condition = condition.filter(|_| holds.is_none()).map(Arc::from);
                 let resource = Resource { scope, id: Arc::clone(&id), kind: kind.to_owned(), node, certain, condition };
                 found.note_name(&resource);

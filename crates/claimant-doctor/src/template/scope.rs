@@ -5,7 +5,7 @@
 //! known at all is [`Fact::Unknown`].
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -34,10 +34,8 @@ pub(super) const ACCOUNT: &str = "AccountId";
 /// What stacks give out that were read, by the hole that it is otherwise, such as `${Queues.Outputs.Arn}`, and what they export; all scopes share it.
 pub(super) type Outputs = Rc<RefCell<BTreeMap<String, String>>>;
 
-/// A template with the values of its parameters.
-pub(super) struct Scope {
-    /// The template's path.
-    pub(super) file: Arc<str>,
+/// The stacks that a template is nested in.
+pub(super) struct Within {
     /// The logical ids of the stacks that it is nested in, each with [`WITHIN`](crate::model::WITHIN) behind it; in front of them its
     /// template's name, where others import from it.
     pub(super) prefix: String,
@@ -45,6 +43,13 @@ pub(super) struct Scope {
     pub(super) certain: bool,
     /// How many stacks it is nested in.
     pub(super) depth: usize,
+}
+
+/// A template with the values of its parameters.
+pub(super) struct Scope {
+    /// The template's path.
+    pub(super) file: Arc<str>,
+    pub(super) within: Within,
     /// With its loops written out.
     pub(super) root: Node,
     /// The loops that cannot be, and why.
@@ -55,6 +60,8 @@ pub(super) struct Scope {
     pub(super) pseudo: BTreeMap<&'static str, String>,
     pub(super) outputs: Outputs,
     pub(super) steps: Cell<usize>,
+    /// The parameters that were asked for and have neither a value nor a default.
+    pub(super) unvalued: RefCell<BTreeSet<String>>,
 }
 
 /// A text of the template's own.
@@ -129,12 +136,12 @@ impl Scope {
             return match name {
                 "NoValue" => Fact::Known(Node { line, kind: Kind::Null }),
                 "NotificationARNs" => Fact::Unknown,
-                "StackName" | "StackId" => text(line, format!("${{@{}{name}}}", self.prefix)),
+                "StackName" | "StackId" => text(line, format!("${{@{}{name}}}", self.within.prefix)),
                 name => text(line, self.pseudo.get(name).cloned().unwrap_or_else(|| format!("${{@{name}}}"))),
             };
         }
         let Some(parameter) = self.root.get("Parameters").and_then(|parameters| parameters.get(id)) else {
-            return text(line, format!("${{{}{id}}}", self.prefix));
+            return text(line, format!("${{{}{id}}}", self.within.prefix));
         };
         // What is given is where the value is.
         if is_elsewhere(parameter) {
@@ -144,7 +151,10 @@ impl Scope {
         let value = match (self.given(id), parameter.get("Default")) {
             (Some(given), _) => given.clone(),
             (None, Some(default)) => self.literal(default, depth + 1).map_or(Fact::Unknown, |value| text(line, value)),
-            (None, None) => Fact::Unknown,
+            (None, None) => {
+                self.unvalued.borrow_mut().insert(id.to_owned());
+                Fact::Unknown
+            }
         };
         let is_list = kind == "CommaDelimitedList" || kind.contains("List<");
         let items = value.known().and_then(Node::as_text).filter(|_| is_list);
@@ -171,7 +181,7 @@ impl Scope {
 
     /// What only AWS knows of a resource, as a hole; of a stack that was read, what that gives out.
     fn of_resource(&self, path: &str) -> String {
-        let hole = format!("${{{}{path}}}", self.prefix);
+        let hole = format!("${{{}{path}}}", self.within.prefix);
         self.outputs.borrow().get(&hole).cloned().unwrap_or(hole)
     }
 

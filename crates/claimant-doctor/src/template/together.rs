@@ -79,7 +79,7 @@ fn owners(read: &[Read], stacks: &[String]) -> Owners {
         for scope in &read.scopes {
             for (name, one) in scope.root.get("Outputs").map_or(&[][..], Node::entries) {
                 scope.exported(one, stack).map(|name| imports::export(&name)).into_iter().for_each(&mut add);
-                if scope.prefix.is_empty() {
+                if scope.within.prefix.is_empty() {
                     add(imports::given(stack, name));
                 }
             }
