@@ -360,6 +360,41 @@ fn the_readme_counts_the_checks_that_stores_are_held_to() {
     assert!(readme.contains(&format!("by {thousands},{rest} checks")), "README.md does not have the {total} checks");
 }
 
+/// Returns the rows of the table with these headings.
+fn table<'a>(document: &'a str, headings: &str) -> Vec<Vec<&'a str>> {
+    let rows = document.lines().skip_while(|line| *line != headings).skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+/// Both tables of the page have every target by the name that it prints, and `make fuzz` runs its crate.
+#[test]
+fn the_page_has_every_fuzz_target() {
+    let (page, makefile) = (read("docs/reliability.md"), read("Makefile"));
+    let recipe = makefile.split_once("\nfuzz:").unwrap().1.split("\n\n").next().unwrap();
+    let mut targets = BTreeSet::new();
+    for path in files("crates", ".rs").iter().filter(|path| path.to_str().unwrap().contains("fuzz")) {
+        let of_crate = path.iter().nth(1).unwrap().to_str().unwrap().strip_prefix("claimant-").unwrap();
+        let source = read(path);
+        let calls = source.split("hold(\"").skip(1).chain(source.split("holds(\"").skip(1));
+        for call in calls {
+            assert!(recipe.contains(&format!("-p claimant-{of_crate} ")), "make fuzz leaves {of_crate} out");
+            targets.insert((of_crate.to_owned(), call.split('"').next().unwrap().to_owned()));
+        }
+    }
+    assert!(targets.len() > 30, "the check finds targets");
+    let rows = table(&page, "| crate | target | holds |");
+    let listed = rows.iter().flat_map(|row| row[1].split("; ").map(|target| (row[0].to_owned(), target.to_owned())));
+    assert_eq!(listed.collect::<BTreeSet<_>>(), targets, "docs/reliability.md on the left, the crates on the right");
+    let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
+    let figures = table(&page, "| target | executions |");
+    let ran: BTreeSet<_> = figures.iter().map(|row| row[0]).collect();
+    let names = targets.iter().map(|(_, target)| target.as_str()).collect();
+    assert_eq!(ran, names, "the figures of docs/reliability.md on the left, the crates on the right");
+    let total = page.split_once(&format!(" executions of {} targets", figures.len())).map(|(before, _)| before);
+    let total = total.and_then(|before| before.split_whitespace().last()).map(number);
+    assert_eq!(total, Some(figures.iter().map(|row| number(row[1])).sum()), "the figures and what they come to");
+}
+
 #[test]
 fn links_and_headings_are_found() {
     let document = "# A `b`, c-d\n\n[x](y.md#z), [q\nr](#s) and [t](https://u)\n```sh\n# no [v](w)\n```\n## É_1\n";
