@@ -1,5 +1,6 @@
 //! How attempts end, and what is left of their effects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use claimant::{Clock as _, HandlerError, TransactionGuard};
@@ -7,8 +8,9 @@ use claimant_inbox::{Inbox, InboxContext, Summary, Transaction};
 use claimant_testkit::logs::Logs;
 use serde::Deserialize;
 use sqlx::{Executor as _, PgPool};
+use tokio::sync::{Mutex, mpsc};
 
-use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, Work, World, body, record, run};
+use super::world::{ATTEMPTS, CONSUMER, LATER, WITHIN, Work, World, affect, body, record, run};
 
 /// What a message asks for, what is then said of it, after one attempt and in the end.
 struct Case {
@@ -230,12 +232,18 @@ async fn a_handler_waits_for_locks_as_the_server_says() {
     assert!(world.state("again").await.2.contains("lock timeout"));
 }
 
-/// As if the answer to its commit were lost.
-async fn done(mut tx: TransactionGuard<Transaction>, pool: PgPool) -> Result<(), HandlerError> {
+/// Ends its transaction, and changes its row.
+async fn change(mut tx: TransactionGuard<Transaction>, pool: PgPool, change: &'static str) -> Result<(), HandlerError> {
     assert!(tx.execute("SELECT pg_terminate_backend(pg_backend_pid())").await.is_err());
-    sqlx::query("UPDATE claimant_inbox SET status = 'DONE', open = false").execute(&pool).await?;
+    sqlx::query(change).execute(&pool).await?;
     Ok(())
 }
+
+/// As if the answer to its commit were lost.
+const DONE: &str = "UPDATE claimant_inbox SET status = 'DONE', open = false";
+
+/// As if the attempt came to its end so late that another worker has taken the message.
+const TAKEN: &str = "UPDATE claimant_inbox SET fence = fence + 1, cut_off = true";
 
 /// An alarm on that line would have an operator look for a dead message that is none.
 #[tokio::test]
@@ -243,7 +251,7 @@ async fn done(mut tx: TransactionGuard<Transaction>, pool: PgPool) -> Result<(),
 async fn a_message_that_is_done_after_all_is_not_called_dead() {
     let (world, logs) = (World::start(2).await, Logs::record());
     let pool = world.inbox.pool().clone();
-    let worker = world.worker().on("done", move |_: Work, tx, _: InboxContext| done(tx, pool.clone()));
+    let worker = world.worker().on("done", move |_: Work, tx, _: InboxContext| change(tx, pool.clone(), DONE));
     world.put(&["done"]).await;
     assert_eq!(run(&worker.clone().attempts_max(1)).await, Summary { unknown: 1, ..Summary::default() });
     assert_eq!(world.state("done").await.0, "DONE");
@@ -263,6 +271,61 @@ async fn a_message_that_is_done_after_all_is_not_called_dead() {
     assert_eq!(world.run().await, Summary { unknown: 1, ..Summary::default() });
     let text = logs.text();
     assert!(text.contains("the attempt's failure could not be recorded") && !text.contains("attempt failed"), "{text}");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test"]
+async fn an_attempt_that_ends_when_its_message_is_taken_again_writes_nothing() {
+    for attempts_max in [1, 2] {
+        let world = World::start(2).await;
+        let pool = world.inbox.pool().clone();
+        let worker = world.worker().on("taken", move |_: Work, tx, _: InboxContext| change(tx, pool.clone(), TAKEN));
+        world.put(&["taken"]).await;
+        let summary = run(&worker.attempts_max(attempts_max)).await;
+        assert_eq!(summary, Summary { unknown: 1, ..Summary::default() }, "of {attempts_max}");
+        assert_eq!(world.state("taken").await, ("PENDING".to_owned(), 1, String::new()), "of {attempts_max}");
+    }
+}
+
+type Guard = TransactionGuard<Transaction>;
+
+/// Nothing else can give a handler another transaction than the one that has its message locked.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_transaction_that_a_handler_has_exchanged_ends_no_other_message() {
+    let world = World::start(4).await;
+    let ((lend, lent), (give_back, given_back)) = (mpsc::channel::<Guard>(1), mpsc::channel::<Guard>(1));
+    let (lent, given_back) = (Arc::new(Mutex::new(lent)), Arc::new(Mutex::new(given_back)));
+    let pool = world.inbox.pool().clone();
+    let lends = move |work: Work, mut tx: Guard, _: InboxContext| {
+        let (lend, given_back, pool) = (lend.clone(), Arc::clone(&given_back), pool.clone());
+        async move {
+            affect(&work.id, &mut tx).await?;
+            lend.send(tx).await.unwrap();
+            let _other = given_back.lock().await.recv().await;
+            // Its own is then over.
+            let free = "SELECT 1 FROM claimant_inbox WHERE event_type = 'lends' FOR UPDATE SKIP LOCKED";
+            while sqlx::query(free).fetch_optional(&pool).await?.is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Ok(())
+        }
+    };
+    let exchanges = move |work: Work, mut tx: Guard, _: InboxContext| {
+        let (lent, give_back) = (Arc::clone(&lent), give_back.clone());
+        async move {
+            affect(&work.id, &mut tx).await?;
+            let mut other = lent.lock().await.recv().await.unwrap();
+            std::mem::swap(&mut *tx, &mut *other);
+            give_back.send(other).await.unwrap();
+            Err(HandlerError::retry("no luck"))
+        }
+    };
+    world.put(&["lends", "exchanges"]).await;
+    let worker = world.bare_worker().timeout(WITHIN).on("lends", lends).on("exchanges", exchanges);
+    run(&worker).await;
+    assert_eq!(world.effects().await, [""; 0]);
+    assert_eq!(world.state("lends").await.0, "PENDING");
 }
 
 /// Backoff, and a delay that the handler asks for.

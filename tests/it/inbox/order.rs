@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claimant::{HandlerError, TransactionGuard};
-use claimant_inbox::{AfterDeath, EntryStatus, InboxContext, StateChange, Transaction, Worker};
+use claimant_inbox::{AfterDeath, EntryStatus, Inbox, InboxContext, Limits, StateChange, Transaction, Worker};
 use sqlx::Executor as _;
 
 use super::world::{CONSUMER, LATER, WITHIN, Work, World, act, affect, body, nth, record, run};
@@ -230,4 +230,44 @@ async fn a_dead_message_is_retried_once_its_group_is_at_rest() {
     while world.inbox.retry(dead, now, WITHIN).await.is_err() {}
     assert_eq!(world.entry("g-2").await.status, EntryStatus::Done);
     running.await.unwrap();
+}
+
+/// What others have done with it since the statement that takes it has begun: a worker that took it, or that let it wait for its group, or an
+/// operator.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn a_message_is_taken_as_it_is_when_it_is_locked() {
+    let world = World::start(4).await;
+    // The statement is held up where it first looks at a row: what it sees is from before that.
+    world
+        .sql(
+            "CREATE ROLE looks_late LOGIN PASSWORD 'late'; GRANT ALL ON ALL TABLES IN SCHEMA public TO looks_late; \
+             GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO looks_late; \
+             CREATE FUNCTION look() RETURNS boolean LANGUAGE plpgsql SET lock_timeout = 0 AS $$ BEGIN \
+             PERFORM pg_advisory_xact_lock_shared(7); RETURN true; END $$; \
+             ALTER TABLE claimant_inbox ENABLE ROW LEVEL SECURITY; \
+             CREATE POLICY looks_late ON claimant_inbox TO looks_late USING (look())",
+        )
+        .await;
+    let url = world.server.url().replace("claimant:claimant@", "looks_late:late@");
+    let late =
+        Inbox::connect(&url, 4).await.unwrap().worker(CONSUMER).clock(Arc::new(world.clock.clone())).on("ok", act);
+    for change in [
+        "UPDATE claimant_inbox SET next_attempt_at = next_attempt_at + 60000",
+        "UPDATE claimant_inbox SET waiting = true",
+        "UPDATE claimant_inbox SET status = 'DISCARDED', open = false",
+    ] {
+        world.sql("TRUNCATE claimant_inbox").await;
+        world.put(&["ok"]).await;
+        let mut party = world.party().await;
+        party.execute("SELECT pg_advisory_lock(7)").await.unwrap();
+        let late = late.clone();
+        let running = tokio::spawn(async move { late.run_once(Limits::within(Duration::from_secs(60))).await });
+        world.held_up().await;
+        world.sql(change).await;
+        party.execute("SELECT pg_advisory_unlock(7)").await.unwrap();
+        // An error is one of a busy machine, where that took longer than a statement has.
+        drop(running.await.unwrap());
+        assert_eq!((world.entry("ok").await.attempts, world.effects().await.len()), (0, 0), "{change}");
+    }
 }

@@ -1,4 +1,5 @@
-//! A dead message is retried while a worker is about to process a later one of its group: that one waits for it.
+//! What happens to a message between when it is taken and when its attempt begins: a dead one before it in its group is retried, for which it
+//! waits; or another worker takes it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +56,7 @@ impl Gate {
 
 fn worker(world: &World, inbox: &Inbox) -> Worker {
     let worker = inbox.worker(super::world::CONSUMER).clock(Arc::new(world.clock.clone()));
-    worker.after_death(AfterDeath::GroupGoesOn).on("ok", act).on("reject", act)
+    worker.after_death(AfterDeath::GroupGoesOn).on("ok", act).on("reject", act).on("fail", act)
 }
 
 async fn run_one(worker: &Worker) -> Summary {
@@ -122,15 +123,32 @@ async fn what_comes_while_a_message_is_retried_waits_for_it() {
     party.execute("SELECT pg_advisory_lock(7)").await.unwrap();
     let (inbox, now) = (world.inbox.clone(), world.clock.now());
     let retrying = tokio::spawn(async move { inbox.retry(dead, now, WITHIN).await });
-    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted \
-                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-    while sqlx::query_scalar::<_, i64>(held).fetch_one(&mut world.party().await).await.unwrap() == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    world.held_up().await;
     world.deliver(vec![nth("g", "ok", 2)]).await;
     // It waits for the retry, but not for ever.
     assert_eq!(run_one(&worker(&world, &world.inbox)).await, Summary { not_started: 1, ..Summary::default() });
     party.execute("SELECT pg_advisory_unlock(7)").await.unwrap();
     assert_eq!(retrying.await.unwrap().unwrap(), StateChange::Applied);
     ends_in_order(&world).await;
+}
+
+/// Its handler does not run, and it writes nothing over what the attempt of the other worker has written.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL: make test"]
+async fn what_is_taken_and_has_not_begun_is_left_to_the_worker_that_takes_it_again() {
+    let world = World::start(4).await;
+    world.put(&["fail"]).await;
+    let gate = Gate::new();
+    let late = worker(&world, &gate.inbox(&world.server.url()).await);
+    let running = tokio::spawn(async move { run_one(&late).await });
+    while world.entry("fail").await.attempts == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    world.clock.advance(LATER);
+    assert_eq!(world.run().await, Summary { failed: 1, ..Summary::default() });
+    let after = world.entry("fail").await;
+    world.clock.advance(LATER);
+    gate.open.add_permits(1_000);
+    assert_eq!(running.await.unwrap(), Summary { not_started: 1, ..Summary::default() });
+    assert_eq!((after.attempts, world.entry("fail").await), (2, after));
 }

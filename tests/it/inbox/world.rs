@@ -84,6 +84,15 @@ impl World {
         self.party().await.execute(sqlx::raw_sql(sql)).await.unwrap();
     }
 
+    /// Waits until a statement waits for the advisory lock 7.
+    pub(crate) async fn held_up(&self) {
+        let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted \
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        while sqlx::query_scalar::<_, i64>(held).fetch_one(&mut self.party().await).await.unwrap() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     pub(crate) fn intake(&self) -> Consumer<Work> {
         self.inbox.intake(CONSUMER, |work: &Work| &work.kind).key(|work| &work.id)
     }
