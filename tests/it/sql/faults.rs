@@ -1,14 +1,19 @@
 //! What a store says of a database that is not as it should be.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use claimant_core::error::Chain;
 use claimant_core::limits::SKEW_MAX_MS;
-use claimant_core::{Call, Meter, Records as _, Settled, StoreErrorKind, Timestamp};
+use claimant_core::{Call, Meter, Records as _, Settled, StoreError, StoreErrorKind, Timestamp};
 use claimant_sql::{MySqlStore, PostgresStore};
 use claimant_tests::services::MariaDb;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 
-use super::world::{Database, KEY, NOW, Party, claim, granted, id, settle};
+use super::world::{Database, KEY, NOW, Party, claim, completed, granted, id, request, settle};
 
 /// How long a call that cannot succeed is given, and how long after that it has answered.
 const WITHIN: Duration = Duration::from_millis(800);
@@ -167,6 +172,49 @@ async fn what_is_wrong_is_said_with_its_mend_and_in_time() {
     }
 }
 
+/// A line to this server, and how many connections there were on it.
+async fn counted(server: &str) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, count, server) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)), server.to_owned());
+    let counts = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            counts.fetch_add(1, Ordering::SeqCst);
+            let mut server = TcpStream::connect(&server).await.unwrap();
+            tokio::spawn(async move { copy_bidirectional(&mut client, &mut server).await });
+        }
+    });
+    (address, count)
+}
+
+/// A server can count them, and lock the user.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn many_calls_in_one_are_one_login_that_is_refused() {
+    const KEYS: [&str; 3] = ["k1", "k2", "k3"];
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(2).await;
+        let mut held = Vec::new();
+        for key in KEYS {
+            held.push((granted(&store, key).await, completed()));
+        }
+        let (line, logins) = counted(database.address()).await;
+        let url = database.url().replace(database.address(), &line.to_string()).replace(":claimant@", ":wrong@");
+        let broken = database.store_at(&url, 8).await.shared();
+        let meter = Meter::default();
+        let call = Call { within: Duration::from_secs(20), meter: &meter };
+        let claimed = broken.claim_all(&KEYS.map(request), call).await;
+        let denied = |error: &StoreError| error.kind() == StoreErrorKind::Denied;
+        assert!(claimed.iter().all(|claimed| claimed.as_ref().is_err_and(denied)), "{name}: {claimed:?}");
+        assert_eq!(logins.load(Ordering::SeqCst), 1, "{name}");
+        let settled = broken.settle_all(held, call).await;
+        let is_denied = |settled: &Settled| matches!(settled, Settled::Unknown { claim: None, error } if denied(error));
+        assert!(settled.iter().all(is_denied), "{name}: {settled:?}");
+        assert_eq!(logins.load(Ordering::SeqCst), 2, "{name}");
+    }
+}
+
 /// A server that takes no writes, as in a failover: nothing was written, and the connection is not used again.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
@@ -213,7 +261,7 @@ async fn a_migration_without_a_server_says_what_to_look_at() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]
 async fn silence_and_a_pool_in_use_end_in_time() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
     for database in Database::both().await {
         let store = database.store_at(&with_port(&database.url(), &port), 2).await;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use claimant_core::protocol::{Ending, Settlement};
 use claimant_core::{BatchedClaim, Call, ClaimAnswer, Meter, Settled, Status, StoreErrorKind};
 
 use claimant_tests::services::MariaDb;
@@ -208,6 +209,36 @@ async fn a_table_that_is_locked_for_a_moment_makes_no_key_busy() {
         let claimed = transactional(&store).claim(&request, Call { within: 2 * WITHIN, meter: &meter }).await;
         party.run(unlock).await;
         assert!(claimed.as_ref().is_err_and(|error| error.kind().is_transient()), "{name}: {claimed:?}");
+    }
+}
+
+/// Its transaction is over by then, so that is the next claim of the key, or it lasts as long as one.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_failure_that_waits_for_the_lock_of_another_transaction_is_lost() {
+    for database in Database::both().await {
+        let name = database.name();
+        let store = transactional(&database.store(2).await);
+        let (mut party, mut other) = (database.party().await, database.party().await);
+        let (lock, unlock) = match &database {
+            Database::Postgres(_) => ("BEGIN; LOCK TABLE claimant_records", "ROLLBACK"),
+            Database::MariaDb(_) => ("LOCK TABLES claimant_records WRITE", "UNLOCK TABLES"),
+        };
+        let (request, meter) = (request("k"), Meter::default());
+        let call = Call { within: LONG, meter: &meter };
+        let Ok(ClaimAnswer::Granted(claim)) = store.claim(&request, call).await else { panic!("{name}: it is fresh") };
+        // It waits for the transaction, before whatever comes after that.
+        let locking = tokio::spawn(async move {
+            party.run(lock).await;
+            party
+        });
+        while other.count(database.waits()).await == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let failed = Settlement { ending: Ending::Failed { error: "no luck".into() }, ..completed() };
+        let settled = store.settle(claim, &failed, call).await;
+        assert!(matches!(settled, Settled::Lost), "{name}: {settled:?}");
+        locking.await.unwrap().run(unlock).await;
     }
 }
 

@@ -111,6 +111,17 @@ impl Database {
         store
     }
 
+    /// What of the server's own tables has a row for each connection to this database that waits for another transaction's lock of a table or,
+    /// in PostgreSQL, of a row.
+    pub(crate) const fn waits(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            Self::MariaDb(_) => {
+                "information_schema.processlist WHERE db = database() AND state = 'Waiting for table metadata lock'"
+            }
+        }
+    }
+
     pub(crate) async fn party(&self) -> Party {
         match self {
             Self::Postgres(server) => Party::Postgres(PgConnection::connect(&server.url()).await.unwrap()),
@@ -234,6 +245,15 @@ impl Party {
             Self::Postgres(connection) => sqlx::query_scalar(sql).fetch_one(connection).await.unwrap(),
             Self::MariaDb(connection) => sqlx::query_scalar(sql).fetch_one(connection).await.unwrap(),
         }
+    }
+
+    /// The texts in a column of bytes.
+    pub(crate) async fn texts(&mut self, sql: &'static str) -> Vec<String> {
+        let texts: Vec<Vec<u8>> = match self {
+            Self::Postgres(connection) => sqlx::query_scalar(sql).fetch_all(connection).await.unwrap(),
+            Self::MariaDb(connection) => sqlx::query_scalar(sql).fetch_all(connection).await.unwrap(),
+        };
+        texts.into_iter().map(|text| String::from_utf8(text).unwrap()).collect()
     }
 
     /// Lets the server close every other connection to this database.
