@@ -34,8 +34,8 @@ const MAY_WAIT: &str = " Or it waits for a schedule that sends it again: if so, 
 /// two records, one in the clear and one that is hashed, both are shown. What comes next is decided by the code that the functions run. Dead letters are looked for in the dead-letter queues that are known:
 /// those of a local cloud, of a stack, or of a queue that --queue names; the queues themselves are not read, since to look at a message
 /// is to receive it, and that counts towards maxReceiveCount. Of a dead-letter queue of an account 2,000 letters are received, which hides
-/// them from others meanwhile. `claimant dead show` looks at 100,000 for the id of the record's message, and `claimant dead list --record`
-/// with each id that is shown for those that name the record, which letters that SQS moved do not.
+/// them from others meanwhile. `claimant dead show` looks at 100,000 for the id of the record's message, and `claimant dead list --record KEY`
+/// for those that name the record, which letters that SQS moved do not.
 ///
 /// Exit codes: 0 where the key needs no one, as where the record is that of a breaker or a limit, 1 where it is stuck, parked, rejected or
 /// failed, 2 where it could not be looked at, 130 where Ctrl-C or SIGTERM ended it.
@@ -264,9 +264,9 @@ fn looks_at_more(messages: &BTreeSet<&str>, records: &[RecordId]) -> String {
     } else {
         format!("claimant dead show {} looks at more, and ", messages.join(" "))
     };
-    let lists: Vec<_> =
-        records.iter().map(|id| format!("claimant dead list --record {}", typed(id.as_str()))).collect();
-    format!("; {by_message}{} at more of those that name the record", lists.join(" and "))
+    // The first means the hashed one, too.
+    let record = records.first().map_or_else(String::new, |id| typed(id.as_str()).into_owned());
+    format!("; {by_message}claimant dead list --record {record} at more of those that name the record")
 }
 
 /// Says that the key has two records, where it has.

@@ -93,6 +93,15 @@ async fn of_two_records_of_a_key_both_are_shown_and_none_is_acted_on_unless_it_i
 
     put(&world, hashed, "PARKED", "m-2");
     world.letter_of(hashed, "Dead", ("new", "parked"), "b");
+    // As for the acts, the text means both, and the id of the hashed one that alone.
+    for (record, letters) in [("order#7", &["old", "new"][..]), (hashed, &["new"])] {
+        let (code, found) = world.json(&["dead", "list", "--record", record]).await;
+        let errors =
+            found["queues"][0]["letters"].as_array().unwrap().iter().map(|letter| letter["error"].as_str().unwrap());
+        assert_eq!((code, errors.collect::<Vec<_>>()), (1, letters.to_vec()), "{record}: {found}");
+    }
+    let (code, _, err) = world.claimant(&["dead", "discard", "--record", "7", "--yes"]).await;
+    assert!(code == 2 && err.contains("--record 7: the key has no consumer"), "{err}");
     let names = format!("order#7 (rejected) and {hashed} (parked)");
     for key in [&["order#7"][..], &["7", "--consumer", "order"]] {
         let (code, out, err) = world.claimant(&[&["inspect", "--table", "Locks"], key].concat()).await;

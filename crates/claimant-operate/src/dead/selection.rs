@@ -29,8 +29,8 @@ pub struct Selection {
     pub outcome: Option<String>,
     /// A part of its error, in whatever case.
     pub error: Option<String>,
-    /// The id of its record, as the store has it.
-    pub record: Option<String>,
+    /// One of these ids of its record, as the store has it: a key has one in the clear and one that is hashed.
+    pub records: BTreeSet<String>,
     /// Sent at this time or before.
     pub sent_until: Option<Timestamp>,
     /// Sent at this time or after.
@@ -98,13 +98,14 @@ impl Selection {
     /// Returns whether every dead letter is meant.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        let Self { ids, groups, message_groups, consumer, outcome, error, record, sent_until, sent_since, fields } =
+        let Self { ids, groups, message_groups, consumer, outcome, error, records, sent_until, sent_since, fields } =
             self;
-        let texts = [consumer, outcome, error, record].iter().all(|text| text.is_none());
+        let texts = [consumer, outcome, error].iter().all(|text| text.is_none());
         texts
             && ids.named.is_empty()
             && groups.is_empty()
             && message_groups.is_empty()
+            && records.is_empty()
             && fields.is_empty()
             && sent_until.is_none()
             && sent_since.is_none()
@@ -127,10 +128,10 @@ impl Selection {
     /// # Errors
     /// When an id or a text is empty, such as a variable of a script that is not set, or a group is not named so.
     pub fn check(&self) -> Result<(), Error> {
-        let texts =
-            [("the consumer", &self.consumer), ("the part of the error", &self.error), ("the record", &self.record)];
+        let texts = [("the consumer", &self.consumer), ("the part of the error", &self.error)];
         let texts = texts.into_iter().filter_map(|(what, text)| Some((what, text.as_ref()?)));
-        let mut all = texts.chain(self.ids.named.iter().map(|id| ("an id", id)));
+        let records = self.records.iter().map(|record| ("the record", record));
+        let mut all = texts.chain(records).chain(self.ids.named.iter().map(|id| ("an id", id)));
         if let Some((what, _)) = all.find(|(_, text)| text.trim().is_empty()) {
             return Err(Error::invalid(format!("{what} of the dead letters is empty: fill it in, or leave it out")));
         }
@@ -171,7 +172,8 @@ impl Selection {
                 || letter.group.as_ref().is_some_and(|group| self.message_groups.contains(group)))
             && is(&self.consumer, letter.source().or(letter.why.consumer.as_deref()))
             && is(&self.outcome, letter.why.outcome.as_deref())
-            && is(&self.record, letter.why.record.as_deref())
+            && (self.records.is_empty()
+                || letter.why.record.as_ref().is_some_and(|record| self.records.contains(record)))
             && self.error.as_ref().is_none_or(|part| {
                 letter.why.error.as_ref().is_some_and(|error| error.to_lowercase().contains(&part.to_lowercase()))
             })
@@ -208,6 +210,7 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let field = |path: &str, value: &str| vec![(FieldPath::parse(path).unwrap(), value.to_owned())];
         let at = |ms| Some(Timestamp::from_millis(ms));
+        let records = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
         let letter = letter();
         let group = letter.fingerprint.as_str();
         let all = Selection::default;
@@ -228,8 +231,9 @@ mod tests {
             (Selection { consumer: text("order"), outcome: text("parked"), ..all() }, false),
             (Selection { error: text("PRICE"), ..all() }, true),
             (Selection { error: text("stock"), ..all() }, false),
-            (Selection { record: text("order#ord-7"), ..all() }, true),
-            (Selection { record: text("order#ord"), ..all() }, false),
+            (Selection { records: records(&["order#ord-7"]), ..all() }, true),
+            (Selection { records: records(&["order~0af3", "order#ord-7"]), ..all() }, true),
+            (Selection { records: records(&["order#ord"]), ..all() }, false),
             (Selection { sent_until: at(5_000), sent_since: at(5_000), ..all() }, true),
             (Selection { sent_until: at(4_999), ..all() }, false),
             (Selection { sent_since: at(5_001), ..all() }, false),
@@ -251,7 +255,7 @@ mod tests {
             for selection in [
                 Selection { error: text.clone(), ..all() },
                 Selection { consumer: text.clone(), ..all() },
-                Selection { record: text.clone(), ..all() },
+                Selection { records: text.into_iter().collect(), ..all() },
                 Selection::ids(["m-1", nothing]),
             ] {
                 assert!(selection.check_act().is_err(), "{selection:?}");

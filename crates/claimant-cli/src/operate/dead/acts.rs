@@ -66,7 +66,7 @@ impl What {
     /// Returns the letters that are meant.
     pub(super) fn selection(&self) -> Result<Selection, Error> {
         parse::at_most(IDS_MAX, "ids", &self.ids)?;
-        let selection = self.which.selection(&self.ids);
+        let selection = self.which.selection(&self.ids)?;
         selection.check_act()?;
         if selection.is_everything() != self.all {
             return Err(Error::invalid(if self.all {

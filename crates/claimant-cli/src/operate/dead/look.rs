@@ -99,7 +99,7 @@ fn limit(text: &str) -> Result<usize, String> {
 
 /// Groups the letters of each queue.
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
-    let (selection, queues) = (options.which.selection(&[]), which::open(&options.target).await?);
+    let (selection, queues) = (options.which.selection(&[])?, which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "groups"));
     let add = |groups: &mut Groups, letter: &DeadLetter| {
         groups.add(letter);
@@ -155,7 +155,7 @@ enum Shown {
 
 /// Lists the letters of each queue.
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
-    let (selection, queues) = (options.which.selection(&[]), which::open(&options.target).await?);
+    let (selection, queues) = (options.which.selection(&[])?, which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
     let add = |letters: &mut Vec<Shown>, letter: &DeadLetter| {
         letters.push(if options.output.json { Shown::Json(letter.to_json(false)) } else { Shown::Row(row(letter)) });
@@ -199,7 +199,7 @@ fn row(letter: &DeadLetter) -> [String; 6] {
 /// Shows the letters with these ids.
 pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     parse::at_most(SHOWN_MAX, "ids", &options.ids)?;
-    let selection = Which::default().selection(&options.ids);
+    let selection = Which::default().selection(&options.ids)?;
     let (mut letters, queues) = (Vec::new(), which::open(&options.target).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
     let add = |letters: &mut Vec<DeadLetter>, letter: &DeadLetter| {

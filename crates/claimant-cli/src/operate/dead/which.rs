@@ -3,9 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use claimant_core::error::Chain;
 use claimant_core::{Clock as _, Error, SystemClock, Timestamp};
 use claimant_operate::dead::{DeadLetterQueue, FieldPath, Progress, QUEUES_AT_ONCE, Report, Selection};
+use claimant_operate::keys::Keys;
 use claimant_operate::target::{Place, is_same_queue, sibling};
+use claimant_operate::text::typed;
 use futures_util::future::join_all;
 
 use crate::operate::interrupt::Stop;
@@ -34,8 +37,8 @@ pub(crate) struct Which {
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 
-    /// Of this record: the id that `claimant list` shows
-    #[arg(long, value_name = "RECORD", value_parser = parse::key())]
+    /// Of this record: the id that lists show, consumer#key also of a hashed key
+    #[arg(long, value_name = "KEY", value_parser = parse::key())]
     record: Option<String>,
 
     /// Sent so long ago or longer: 90s, 15m, 6h, 2d
@@ -53,20 +56,28 @@ pub(crate) struct Which {
 
 impl Which {
     /// Returns what is meant; these ids alone, where there are any.
-    pub(crate) fn selection(&self, ids: &[String]) -> Selection {
+    ///
+    /// # Errors
+    /// When the record's id is none.
+    pub(crate) fn selection(&self, ids: &[String]) -> Result<Selection, Error> {
         let now = SystemClock.now();
         let ago = |time: Duration| now.minus(time);
-        Selection {
+        let ids_of = |record: &String| {
+            let failed = |error| Error::invalid(format!("--record {}: {}", typed(record), Chain(&error)));
+            Keys::ids(record, None).map_err(failed)
+        };
+        let records = self.record.as_ref().map(ids_of).transpose()?.unwrap_or_default();
+        Ok(Selection {
             groups: self.groups.clone(),
             consumer: self.consumer.clone(),
             outcome: self.outcome.clone(),
             error: self.error.clone(),
-            record: self.record.clone(),
+            records: records.iter().map(|id| id.as_str().to_owned()).collect(),
             sent_until: self.older_than.map(ago),
             sent_since: self.newer_than.map(ago),
             fields: self.fields.clone(),
             ..Selection::ids(ids)
-        }
+        })
     }
 }
 
