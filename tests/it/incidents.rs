@@ -412,8 +412,8 @@ async fn what_is_not_there_or_not_allowed_is_said() {
     let denied = denying().await;
     let account = |dynamodb: &str, sqs: &str| {
         format!(
-            "AWS_ENDPOINT_URL_DYNAMODB={dynamodb} AWS_ENDPOINT_URL_SQS={sqs} AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=a \
-             AWS_SECRET_ACCESS_KEY=b"
+            "env -u CLAIMANT_LOCAL_URL AWS_ENDPOINT_URL_DYNAMODB={dynamodb} AWS_ENDPOINT_URL_SQS={sqs} AWS_REGION=eu-west-1 \
+             AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b"
         )
     };
     let (here, denying) = (account(&endpoints.dynamodb, &endpoints.sqs), account(&denied, &denied));
@@ -494,7 +494,7 @@ async fn a_stack_is_found_by_its_name() {
         ("claimant list --stack local --table Locks", 2, "has no table Locks: it has LockTable"),
         ("claimant list --stack other", 2, "the stack other cannot be read: This stack does not exist"),
     ] {
-        let printed = incident.types(&format!("{account}{line}")).await;
+        let printed = incident.types(&format!("env -u CLAIMANT_LOCAL_URL {account}{line}")).await;
         assert_eq!(printed.code, code, "{line}: {}", printed.text);
         assert!(printed.text.contains(says), "{line}: {}", printed.text);
     }

@@ -87,7 +87,8 @@ impl TargetOptions {
     /// As those of `open`, but for queues.
     pub(crate) async fn open_unchecked(&self) -> Result<Place, Error> {
         let account = Account { profile: self.profile.clone(), region: self.region.clone() };
-        let mut place = self.target()?.open(&account).await?;
+        let variable = std::env::var(running::VARIABLE).ok();
+        let mut place = self.target(variable.as_deref())?.open(&account).await?;
         place.left_out.iter().for_each(|one| note(harmless(one)));
         if let Some(table) = &self.table {
             place.choose_table(table)?;
@@ -128,13 +129,25 @@ impl TargetOptions {
         self.queues.iter().any(|asked| queue.is_called(asked))
     }
 
-    fn target(&self) -> Result<Target, Error> {
+    /// `variable` is the value of the variable that names a local cloud, which says the same as `--local=URL`.
+    fn target(&self, variable: Option<&str>) -> Result<Target, Error> {
+        let variable = variable.filter(|url| !url.is_empty());
+        let given = self.local.as_deref().filter(|url| !url.is_empty());
+        if let (None, Some(_), Some(option)) = (given, variable, self.of_account()) {
+            return Err(Error::invalid(format!(
+                "{option} is of an AWS account, and {name} names the local cloud to work on: unset that to work on the account \
+                 (env -u {name} claimant …)",
+                name = running::VARIABLE
+            )));
+        }
         if let Some(stack) = &self.stack {
             return Ok(Target::Stack(stack.clone()));
         }
         let by_url = self.queues.iter().any(|queue| queue.contains("://"));
-        if self.local.is_some() || (self.table.is_none() && self.store.is_none() && !by_url) {
-            return self.local_cloud();
+        // A database is where its URL says.
+        let given = given.or(variable.filter(|_| self.store.is_none()));
+        if given.or(self.local.as_deref()).is_some() || (self.table.is_none() && self.store.is_none() && !by_url) {
+            return self.local_cloud(given);
         }
         let table = self.table.clone().map(StoreAddress::Table);
         let url = self.store.as_deref().map(store_url).transpose()?;
@@ -143,17 +156,22 @@ impl TargetOptions {
     }
 
     /// Whoever chooses credentials means an account, and not what runs on this machine.
-    fn local_cloud(&self) -> Result<Target, Error> {
+    fn local_cloud(&self, given: Option<&str>) -> Result<Target, Error> {
         if self.profile.is_some() || self.region.is_some() {
             return Err(Error::invalid(
                 "--profile and --region are of an AWS account, and a local cloud takes neither: say what is meant in the account with \
                  --stack NAME, --table NAME or --queue URL",
             ));
         }
-        match self.local.as_deref() {
-            None | Some("") => running_cloud(),
-            Some(url) => Ok(Target::Local(url.to_owned())),
-        }
+        given.map_or_else(running_cloud, |url| Ok(Target::Local(url.to_owned())))
+    }
+
+    /// Returns what among the options is of an AWS account and nothing else.
+    fn of_account(&self) -> Option<&str> {
+        let options = [("--stack", &self.stack), ("--profile", &self.profile), ("--region", &self.region)];
+        let named = options.into_iter().filter_map(|(name, value)| value.as_ref().map(|_| name));
+        let addresses = self.table.iter().chain(&self.queues).map(String::as_str);
+        named.chain(addresses.filter(|address| whereabouts(None, address, None).is_some())).next()
     }
 }
 
@@ -170,9 +188,6 @@ fn all(names: &[String]) -> String {
 
 /// The one local cloud of this machine.
 fn running_cloud() -> Result<Target, Error> {
-    if let Some(url) = std::env::var(running::VARIABLE).ok().filter(|url| !url.is_empty()) {
-        return Ok(Target::Local(url));
-    }
     match running::found().as_slice() {
         [url] => Ok(Target::Local(url.clone())),
         [] => Err(Error::invalid(format!(
@@ -215,4 +230,57 @@ pub(crate) struct WriteOptions {
     /// Do not ask; needed where there is no terminal to ask on
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        target: TargetOptions,
+    }
+
+    /// As in a shell beside a local cloud, where nobody means production.
+    #[test]
+    fn where_the_variable_names_a_local_cloud_nothing_of_an_account_is_worked_on() {
+        const CLOUD: &str = "http://127.0.0.1:1";
+        const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
+        let target = |args: &[&str], variable| {
+            let typed = Typed::try_parse_from([&["claimant"], args].concat()).unwrap();
+            typed.target.target(variable).map_err(|error| error.to_string())
+        };
+        let local = |url: &str| Ok(Target::Local(url.to_owned()));
+        let arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks";
+        for args in [
+            &[][..],
+            &["--local"],
+            &["--table", "locks"],
+            &["--queue", "orders"],
+            &["--table", "locks", "--queue", "http://127.0.0.1:2/000000000000/orders"],
+        ] {
+            assert_eq!(target(args, Some(CLOUD)), local(CLOUD), "{args:?}");
+        }
+        assert_eq!(target(&["--local=http://127.0.0.1:3", "--table", "t"], Some(CLOUD)), local("http://127.0.0.1:3"));
+        for (args, named) in [
+            (&["--stack", "shop"][..], "--stack"),
+            (&["--table", "locks", "--profile", "prod"], "--profile"),
+            (&["--region", "eu-west-1"], "--region"),
+            (&["--table", arn], arn),
+            (&["--queue", QUEUE], QUEUE),
+            (&["--store", "postgres://h/d", "--queue", QUEUE], QUEUE),
+        ] {
+            let why = target(args, Some(CLOUD)).unwrap_err();
+            let says = format!("{named} is of an AWS account, and CLAIMANT_LOCAL_URL names the local cloud");
+            assert!(why.starts_with(&says) && why.contains("env -u CLAIMANT_LOCAL_URL claimant"), "{args:?}: {why}");
+            // Set to nothing is not set.
+            let unset = [None, Some("")].map(|variable| target(args, variable));
+            assert!(unset.iter().all(|target| !matches!(target, Ok(Target::Local(_)))), "{args:?}: {unset:?}");
+        }
+        let store = target(&["--store", "postgres://h/d"], Some(CLOUD)).unwrap();
+        assert!(matches!(store, Target::Named { store: Some(StoreAddress::Url { .. }), .. }), "{store:?}");
+    }
 }

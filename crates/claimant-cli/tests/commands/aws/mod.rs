@@ -72,6 +72,8 @@ impl Server {
             ("AWS_SECRET_ACCESS_KEY", "s3cret"),
             ("AWS_CONFIG_FILE", "/dev/null"),
             ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+            // As where tests run beside a local cloud.
+            ("CLAIMANT_LOCAL_URL", ""),
         ]
     }
 }
