@@ -351,6 +351,20 @@ const COPIED: &str = "
       Events: {Parcels: {Type: SQS, Properties: {Queue: !GetAtt Parcels.Arn}}}
 ";
 
+/// Where none is found, that is not that there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_table_that_is_not_there_is_told_among_the_keys() {
+    let confirm =
+        TEMPLATE.split_once("  Confirm:").unwrap().1.replace("Orders", "Parcels").replace("!Ref Locks", "Lokcs");
+    let world = World::of(&format!("  Parcels: {{Type: AWS::SQS::Queue}}\n  Pack:{confirm}")).await;
+    for path in ["/keys", "/keys?text=7"] {
+        let page = world.html(path).await;
+        assert!(page.contains("Pack has CLAIMANT_TABLE=Lokcs, and there is no such table."), "{page}");
+        assert!(page.contains("Not all records are known") && !page.contains("No key has been claimed yet"), "{page}");
+    }
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn letters_that_a_function_copied_to_another_queue_count_and_go_back() {
     let world = World::of(COPIED).await;

@@ -72,10 +72,11 @@ impl Place {
     /// When there is none, a URL is none that a store has, or a database gives no answer.
     pub async fn open_stores(&self, skew: Option<Duration>) -> Result<Vec<OpenStore>, Error> {
         if self.stores.is_empty() {
-            return Err(Error::invalid(format!(
-                "{} has no store of records: name it with --table NAME or --store URL",
-                self.name
-            )));
+            let (name, absent) = (&self.name, self.absent_tables());
+            return Err(Error::invalid(match absent.is_empty() {
+                true => format!("{name} has no store of records: name it with --table NAME or --store URL"),
+                false => format!("{name} has no table of records: {}", absent.join("; ")),
+            }));
         }
         let mut open = Vec::new();
         for address in &self.stores {

@@ -192,38 +192,6 @@ impl Place {
         aws_sdk_dynamodb::Client::new(&self.aws)
     }
 
-    /// Takes this table for the only store.
-    ///
-    /// # Errors
-    /// When there is no such table.
-    pub fn choose_table(&mut self, table: &str) -> Result<(), Error> {
-        let chosen = StoreAddress::Table(table.to_owned());
-        if !self.stores.contains(&chosen) && !Self::is_among(table, &self.other_tables) {
-            let tables = self.stores.iter().filter_map(|store| match store {
-                StoreAddress::Table(name) => Some(name),
-                StoreAddress::Url { .. } => None,
-            });
-            let known: Vec<_> = tables.chain(&self.other_tables).map(String::as_str).collect();
-            return Err(Error::invalid(format!("{} has no table {table}: it has {}", self.name, known.join(", "))));
-        }
-        self.stores = vec![chosen];
-        Ok(())
-    }
-
-    /// Returns whether all tables of a lock table are among these.
-    pub(crate) fn is_among(lock_table: &str, tables: &[String]) -> bool {
-        lock_table.split(',').all(|one| tables.iter().any(|table| table == one.trim()))
-    }
-
-    /// Returns the lock tables that functions name. Those that had records before come first: a record that is moved while it is
-    /// looked for is then found.
-    pub(crate) fn lock_tables(functions: &[Function]) -> Vec<String> {
-        let before: BTreeSet<_> = functions.iter().filter_map(|function| function.table_before.clone()).collect();
-        let now: BTreeSet<_> = functions.iter().filter_map(|function| function.table.clone()).collect();
-        let new = now.into_iter().filter(|table| !before.contains(table)).collect::<Vec<_>>();
-        before.into_iter().chain(new).collect()
-    }
-
     /// Returns the queue [that is called so](Queue::is_called).
     #[must_use]
     pub fn queue(&self, called: &str) -> Option<&Queue> {

@@ -18,9 +18,9 @@ use crate::place::{Account, Function, Origin, Place, StoreAddress};
 use crate::queue::Queue;
 
 /// The variable by which a function of ours knows its table.
-const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
+pub(crate) const TABLE_VARIABLE: &str = "CLAIMANT_TABLE";
 /// The variable with the tables that had its records before.
-const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
+pub(crate) const BEFORE_VARIABLE: &str = "CLAIMANT_TABLE_BEFORE";
 /// The variable with the URL of the queue that a function copies what it gives up on to.
 const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 /// The variable with the ARN of the queue for what a function's schedules could not send.

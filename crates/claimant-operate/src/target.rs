@@ -103,11 +103,12 @@ async fn local(control: &str) -> Result<Place, Error> {
     let cloud: Cloud = serde_json::from_slice(&answer)
         .map_err(|e| Error::new(format!("{control} is no control endpoint of a local cloud")).caused_by(e))?;
     let region = cloud.variables.get("AWS_REGION").cloned().unwrap_or_else(|| "us-east-1".to_owned());
-    // What functions name is a lock table if all of it is there; where none is, each table may be one.
-    let named = Place::lock_tables(&cloud.functions).into_iter();
-    let used: Vec<_> = named.filter(|table| Place::is_among(table, &cloud.tables)).collect();
+    // What functions name is a lock table if all of it is there; where they name none, each table may be one.
+    let named = Place::lock_tables(&cloud.functions);
+    let is_none_named = named.is_empty();
+    let used: Vec<_> = named.into_iter().filter(|table| Place::is_among(table, &cloud.tables)).collect();
     let others: Vec<_> = cloud.tables.into_iter().filter(|table| !used.contains(table)).collect();
-    let (used, others) = if used.is_empty() { (others, used) } else { (used, others) };
+    let (used, others) = if is_none_named { (others, used) } else { (used, others) };
     let services = cloud
         .variables
         .iter()

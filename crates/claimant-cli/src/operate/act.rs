@@ -100,7 +100,7 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     };
     let meant: Vec<_> = options.keys.iter().map(meant).collect::<Result<_, _>>()?;
     let place = options.target.open().await?;
-    let stores = place.open_stores(options.target.skew).await?;
+    let stores = options.target.open_stores(&place).await?;
     if options.write.dry_run {
         stores.iter().for_each(|store| confirm::note_at(place.whereabouts_of(store).as_deref()));
     }

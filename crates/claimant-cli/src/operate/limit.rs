@@ -63,7 +63,7 @@ pub(crate) struct OnLimit {
 /// Shows or changes a limit.
 pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let place = options.target.open().await?;
-    let stores = place.open_stores(options.target.skew).await?;
+    let stores = options.target.open_stores(&place).await?;
     let store = store_of(&stores, &options.name).await?;
     let before = store.keys.limit(&options.name).await?;
     if options.rate.is_none() && options.at_once.is_none() && !options.as_set {

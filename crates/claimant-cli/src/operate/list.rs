@@ -81,7 +81,7 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         text: options.text.clone(),
         limit: options.limit,
     };
-    let stores = place.open_stores(options.target.skew).await?;
+    let stores = options.target.open_stores(&place).await?;
     let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
     let stop = Stop::listen("Ending; what was found is shown. Ctrl-C again ends at once.");
     // What was read of the stores before is shown also where one cannot be read: it was paid for.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use claimant_core::{Error, SecretUrl};
 use claimant_operate::dead::find_dead_letter_queues;
+use claimant_operate::open::OpenStore;
 use claimant_operate::target::{Account, Place, Queue, StoreAddress, Target, whereabouts};
 use claimant_operate::text::harmless;
 
@@ -117,6 +118,17 @@ impl TargetOptions {
             queue.is_dead_letter_queue = dead.contains(&queue.url);
         }
         Ok(place)
+    }
+
+    /// Opens the stores of a place. Beside those that are there, says which tables functions name that are not.
+    ///
+    /// # Errors
+    /// When there is none, or a database gives no answer.
+    pub(crate) async fn open_stores(&self, place: &Place) -> Result<Vec<OpenStore>, Error> {
+        if self.table.is_none() && !place.stores.is_empty() {
+            place.absent_tables().iter().for_each(|one| note(harmless(one)));
+        }
+        place.open_stores(self.skew).await
     }
 
     /// Returns where a queue with this URL is, for a question.

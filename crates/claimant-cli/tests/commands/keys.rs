@@ -457,6 +457,35 @@ fn more_keys_than_one_command_takes_are_counted() {
     assert!(server.requests.lock().unwrap().is_empty());
 }
 
+/// As a table is whose name is misspelt in the template. No other table is taken for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_table_that_is_not_there_is_told_with_its_function() {
+    let function = |name: &str, table: &str| {
+        format!(
+            "  {name}:
+    Type: AWS::Serverless::Function
+    Metadata: {{BuildMethod: rust-cargolambda, BuildProperties: {{Binary: {name}}}}}
+    Properties: {{Handler: bootstrap, Runtime: provided.al2023, Environment: {{Variables: {{CLAIMANT_TABLE: {table}}}}}}}
+"
+        )
+    };
+    let said = "Pack has CLAIMANT_TABLE=Lokcs, and there is no such table";
+    let world = World::of(&format!("{TABLE}{}", function("Pack", "Lokcs"))).await;
+    for command in [&["list"][..], &["inspect", "order#7"], &["release", "order#7", "--yes"]] {
+        let (code, out, err) = world.claimant(command).await;
+        assert!(code == 2 && err.contains(&format!("has no table of records: {said}")), "{command:?}: {out}{err}");
+    }
+    let (code, out, err) = world.claimant(&["list", "--table", "Locks"]).await;
+    assert!(code == 0 && !err.contains("no such table"), "{out}{err}");
+    world.cloud.stop().await;
+    // Beside one that is there.
+    let world = World::of(&format!("{TABLE}{}{}", function("Pack", "Lokcs"), function("Ship", "!Ref Locks"))).await;
+    let (code, out, err) = world.claimant(&["list"]).await;
+    assert!(code == 0 && out.starts_with("No key is ") && err.contains(&format!("{said}\n")), "{out}{err}");
+    assert!(!err.contains("Ship") && !err.contains("\nIn "), "{err}");
+    world.cloud.stop().await;
+}
+
 /// Answers as [`shop`] does, of a stack with a second table, of which nothing may be read.
 fn second_refused(request: &str) -> (u16, String) {
     match request.contains("DynamoDB_20120810.") && request.contains("\"more\"") {

@@ -91,7 +91,7 @@ async fn page(console: &Console, ask: &Ask) -> Result<KeyList, Error> {
         next: None,
         is_later: from.is_some(),
         not_read: None,
-        unknown: Vec::new(),
+        unknown: console.place().absent_tables().iter().map(|one| sentence(one)).collect(),
         found: Vec::new(),
     };
     if from.is_none() {

@@ -49,6 +49,7 @@ impl Stack {
         };
         not_run::note_other_resources(&template);
         relations::leave_out_foreign_queues(&mut stack, &template);
+        relations::note_absent_tables(&stack, &template);
         relations::check(&stack, &template);
         drop(template);
         findings.into_result(place).map(|not_run| Self { not_run, ..stack })

@@ -6,6 +6,9 @@ use super::spec::{FunctionSpec, MappingSpec, QueueSpec, Stack};
 use super::template::Template;
 use crate::arn::{self, ACCOUNT_ID, REGION};
 
+/// The variables by which a function of ours knows its lock table, and the one that had its records before.
+const LOCK_TABLES: [&str; 2] = ["CLAIMANT_TABLE", "CLAIMANT_TABLE_BEFORE"];
+
 /// The largest batch that needs no window, and the largest of a FIFO queue.
 const BATCH_SIZE_PLAIN_MAX: usize = 10;
 
@@ -36,6 +39,29 @@ pub(super) fn leave_out_foreign_queues(stack: &mut Stack, template: &Template<'_
         for mapping in function.mappings.extract_if(.., |mapping| !names.contains_key(&mapping.queue)) {
             let why = format!("reads the queue {}, which is {}", mapping.queue, why_not(&mapping.queue));
             template.findings.not_run(mapping.line, &mapping.logical_id, "event source mapping", why);
+        }
+    }
+}
+
+/// Says of each function which lock table it names that is not in the template, by its name: what it asks of it fails here. A secret is not
+/// shown.
+pub(super) fn note_absent_tables(stack: &Stack, template: &Template<'_>) {
+    for function in &stack.functions {
+        for variable in LOCK_TABLES.iter().filter(|variable| !function.secrets.contains(**variable)) {
+            let named = function.environment.get(*variable).map_or("", String::as_str);
+            let is_there = |name: &&str| stack.tables.iter().any(|table| table.name == *name);
+            let absent = named.split(',').map(str::trim).find(|name| !name.is_empty() && !is_there(name));
+            if let Some(absent) = absent {
+                let why = format!(
+                    "{variable} names {absent}, and no table of the template has that name: what is asked of it fails here"
+                );
+                template.findings.not_run(
+                    template.line_of(&function.logical_id),
+                    &function.logical_id,
+                    "lock table",
+                    why,
+                );
+            }
         }
     }
 }

@@ -46,6 +46,41 @@ fn values_come_to_what_cloudformation_makes_of_them() {
     }
 }
 
+/// A name that is misspelt, and one that is another stack's; what is shown to no one is not said.
+#[test]
+fn a_lock_table_that_is_not_in_the_template_is_named() {
+    let template = |variables: &str| {
+        format!(
+            "Transform: AWS::Serverless-2016-10-31
+Parameters: {{Hidden: {{Type: String, NoEcho: true, Default: s3cret}}}}
+Resources:
+  Locks:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: locks
+      AttributeDefinitions: [{{AttributeName: id, AttributeType: S}}]
+      KeySchema: [{{AttributeName: id, KeyType: HASH}}]
+      BillingMode: PAY_PER_REQUEST
+  F:
+    Type: AWS::Serverless::Function
+    Properties: {{Runtime: provided.al2023, Environment: {{Variables: {{{variables}}}}}}}
+"
+        )
+    };
+    let says = "lock table F (t.yaml:11): ";
+    for (variables, not_run) in [
+        ("CLAIMANT_TABLE: !Ref Locks", &[][..]),
+        ("CLAIMANT_TABLE: locks, CLAIMANT_TABLE_BEFORE: ''", &[]),
+        ("CLAIMANT_TABLE: lokcs", &["CLAIMANT_TABLE names lokcs, and no table of the template has that name"]),
+        ("CLAIMANT_TABLE: 'locks, locks-2'", &["CLAIMANT_TABLE names locks-2, "]),
+        ("CLAIMANT_TABLE: locks, CLAIMANT_TABLE_BEFORE: old", &["CLAIMANT_TABLE_BEFORE names old, "]),
+        ("CLAIMANT_TABLE: !Ref Hidden", &[]),
+    ] {
+        let stack = check(&template(variables), &[], &["F < "], not_run);
+        assert!(stack.not_run_lines("t.yaml").iter().all(|line| line.contains(says)), "{:?}", stack.not_run);
+    }
+}
+
 #[test]
 fn a_rust_function_needs_no_binary_name_and_other_runtimes_are_named() {
     let template = "Transform: AWS::Serverless-2016-10-31
