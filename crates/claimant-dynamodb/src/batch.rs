@@ -19,7 +19,7 @@ use claimant_core::{
 };
 use futures_util::future::join_all;
 
-use crate::error::{is_about_key, is_denied, lacks_key, no_success, refused_all, store_error};
+use crate::error::{is_about_key, is_denied, lacks_key, may_be_elsewhere, no_success, refused_all, store_error};
 use crate::item;
 use crate::table::{LockTable, ROUNDS_MAX};
 
@@ -271,6 +271,7 @@ impl LockTable {
                     _ if is_about_key(error.message()) => return failed(why),
                     Some(_) if is_denied(&error) => self.permitted.deny_batches(self.name()),
                     Some("ValidationException") => self.permitted.doubt_batches(&why),
+                    Some("ResourceNotFoundException") if !may_be_elsewhere(self.name()) => {}
                     Some(_) if matches!(why.kind(), StoreErrorKind::Misconfigured | StoreErrorKind::Other) => {
                         self.permitted.give_up_batches(&why);
                     }

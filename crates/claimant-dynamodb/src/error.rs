@@ -100,13 +100,19 @@ pub(crate) fn is_about_key(message: Option<&str>) -> bool {
     message.is_some_and(|message| message.starts_with("KMS "))
 }
 
+/// Returns whether a table that is not found may be another account's, which takes no request for many. That is named by its ARN; where a
+/// name is wrong, no table is there.
+pub(crate) fn may_be_elsewhere(table: &str) -> bool {
+    table.contains("arn:")
+}
+
 /// Returns the error of a request for many on `table` of which every statement was refused for the table's sake or as invalid.
 pub(crate) fn refused_all(table: &str, responses: &[BatchStatementResponse]) -> Option<StoreError> {
     let refused = |response: &BatchStatementResponse| {
         let error = response.error()?;
         let code = error.code()?.clone();
         let is_invalid = code == Code::ValidationError && !is_about_key(error.message());
-        (is_invalid || code == Code::ResourceNotFound).then_some(code)
+        (is_invalid || (code == Code::ResourceNotFound && may_be_elsewhere(table))).then_some(code)
     };
     let code = responses.iter().map(refused).collect::<Option<Vec<_>>>()?.into_iter().next()?;
     // Of a single one it is not known whether others fare better.
@@ -266,6 +272,23 @@ mod tests {
             assert!(error.to_string().contains(wanted), "{error}");
             assert_eq!(error.to_string().contains("LeadingKeys"), wanted == own, "{error}");
             assert_eq!(is_denied(&refused), wanted == own, "{message}");
+        }
+    }
+
+    #[test]
+    fn only_a_table_that_is_named_by_its_arn_can_be_elsewhere() {
+        let refused = |code| {
+            let error = aws_sdk_dynamodb::types::BatchStatementError::builder().code(code).build();
+            BatchStatementResponse::builder().error(error).build()
+        };
+        let arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks";
+        for (table, code, is_refused) in [
+            ("locks", Code::ResourceNotFound, false),
+            (arn, Code::ResourceNotFound, true),
+            ("locks", Code::ValidationError, true),
+        ] {
+            let responses = [refused(code.clone()), refused(code.clone())];
+            assert_eq!(refused_all(table, &responses).is_some(), is_refused, "{table} {code}");
         }
     }
 
