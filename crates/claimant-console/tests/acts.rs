@@ -365,6 +365,27 @@ async fn a_lock_table_that_is_not_there_is_told_among_the_keys() {
     world.cloud.stop().await;
 }
 
+/// `claimant dead list` has that of the letter, and a timeline that of the message.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_has_its_own_id_beside_that_of_its_message() {
+    let world = World::start().await;
+    world.letter_of("no price", "a", &[("claimant-message-id", "12345678-1111-4111-8111-111111111111")]);
+    let group = world.group().await;
+    let own = world.json(&group).await["letters"][0]["message_id"].as_str().unwrap().to_owned();
+    let page = world.html(&group).await;
+    assert!(
+        page.contains(&format!("title=\"{own}\">letter {}</span>", &own[..8])) && page.contains(">12345678</a>"),
+        "{page}"
+    );
+    world.cloud.stop().await;
+    // One that SQS moved has one id.
+    let world = World::start().await;
+    world.letter("no price", "a");
+    let page = world.html(&world.group().await).await;
+    assert!(page.contains("class=\"letter card\"") && !page.contains(">letter "), "{page}");
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn letters_that_a_function_copied_to_another_queue_count_and_go_back() {
     let world = World::of(COPIED).await;

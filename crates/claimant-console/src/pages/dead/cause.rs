@@ -248,10 +248,11 @@ impl Cause {
 
     fn letter(&self, letter: &Letter) -> Markup {
         let edit = format!("{}&edit={}", self.path(), text::encoded(&letter.message_id));
-        let what = format!("letter {}", short(letter.story()));
+        let (story, own) = (short(letter.story()), short(&letter.message_id));
+        let what = format!("letter {story}");
         html! {
             article .letter.card id={ "letter-" (letter.message_id) } {
-                h2 { (text::message(letter.story())) }
+                h2 { (text::message(letter.story())) @if own != story { " " span .id.short.soft title=(letter.message_id) { "letter " (own) } } }
                 (facts(letter))
                 pre .body tabindex="0" aria-label="Body" { (text::spread(&letter.sent.body)) }
                 @if let Some(bytes) = letter.sent.cut_from {
