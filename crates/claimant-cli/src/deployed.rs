@@ -65,11 +65,12 @@ pub(crate) async fn run(options: DeployedConsole) -> Result<Ended, Box<dyn StdEr
         ))
         .into());
     }
-    let shown = match options.allow_writes {
-        true => format!("          {}: pages can change it", place.name),
-        false => format!("          {}, read-only: --allow-writes lets pages change it", place.name),
+    let (name, writes) = (place.name_and_whereabouts(), options.allow_writes);
+    let shown = match writes {
+        true => format!("          {name}: pages can change it"),
+        false => format!("          {name}, read-only: --allow-writes lets pages change it"),
     };
-    let source = Deployed::new(place, options.allow_writes, options.target.skew, options.logs);
+    let source = Deployed::new(place, writes, options.target.skew, options.logs);
     let served = console::serve_on(Console::new(source), options.console_port, options.open).await?;
     served.lines().iter().for_each(say);
     say(shown);

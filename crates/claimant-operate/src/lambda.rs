@@ -27,6 +27,7 @@ pub(crate) struct Lambda {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(crate) struct Function {
+    function_arn: Option<String>,
     environment: Option<Environment>,
     logging_config: Option<LoggingConfig>,
 }
@@ -47,6 +48,11 @@ impl Function {
     /// Returns the value of one of its variables.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.environment.as_ref()?.variables.as_ref()?.get(name).map(String::as_str)
+    }
+
+    /// Returns the account that it is in.
+    pub(crate) fn account(&self) -> Option<&str> {
+        self.function_arn.as_ref()?.split(':').nth(4).filter(|account| !account.is_empty())
     }
 
     /// Returns the log group that it is told to write to.

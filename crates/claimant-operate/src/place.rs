@@ -106,8 +106,13 @@ pub enum Origin {
         /// The directory that it is in, wherever a command is typed, if that is known.
         directory: Option<PathBuf>,
     },
-    /// A deployed stack, by its name.
-    Stack(String),
+    /// A deployed stack.
+    Stack {
+        /// Its name.
+        name: String,
+        /// The account of its functions, if that is known.
+        account: Option<String>,
+    },
     /// Names and URLs, one by one.
     Named,
 }

@@ -37,13 +37,14 @@ const REQUESTS: usize = 8;
 /// When there is no such stack, it has no function of its own, a permission is missing, or no answer comes.
 pub(crate) async fn open(stack: &str, account: &Account) -> Result<Place, Error> {
     let mut place = Place::in_account(format!("the stack {stack}"), account).await?;
-    place.origin = Origin::Stack(stack.to_owned());
     let StackParts { functions: listed, queues: of_stack, nested } = list(&place, stack).await?;
     let lambda = Lambda::new(place.aws());
     let functions = read(&lambda, listed).await?;
     if functions.is_empty() {
         return Err(no_function(stack, &nested));
     }
+    let account = functions.iter().find_map(|(_, function)| function.account()).map(str::to_owned);
+    place.origin = Origin::Stack { name: stack.to_owned(), account };
     let sources = sources(&lambda).await?;
     if sources.len() >= MAPPINGS_MAX {
         place

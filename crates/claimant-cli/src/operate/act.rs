@@ -103,6 +103,8 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     let stores = options.target.open_stores(&place).await?;
     if options.write.dry_run {
         stores.iter().for_each(|store| confirm::note_at(place.whereabouts_of(store).as_deref()));
+    } else {
+        options.output.note_where(&place);
     }
     let (mut outcomes, mut asked) = (Vec::new(), Ok(()));
     let stop = Stop::listen("Ending after this key. Ctrl-C again ends at once.");

@@ -65,6 +65,7 @@ pub(crate) async fn run(options: Inspect) -> Result<Ended, Error> {
     let target = &options.target;
     let place = if options.no_dead_letters { target.open().await? } else { target.open_with_dead_letters().await? };
     let ids = Keys::ids(&options.key, options.consumer.as_ref())?;
+    options.output.note_where(&place);
     let stores = target.open_stores(&place).await?;
     let meant = find_meant(&stores, &ids).await?;
     let inspections = meant.all().map(|one| Ok((one.inspect()?, one.store))).collect::<Result<Vec<_>, Error>>()?;

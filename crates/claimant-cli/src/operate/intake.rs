@@ -82,6 +82,7 @@ pub(crate) async fn run(enabled: bool, options: OnFunction) -> Result<Ended, Err
         print(&all, &come_back(&intake, &all).await, change, &options);
         return Ok(Ended::Well);
     }
+    options.output.note_where(&place);
     let stop = Stop::listen("Not waiting any longer. Ctrl-C again ends at once.");
     if !options.write.yes && is_so(&intake, &mappings, change).await {
         note("Nothing to change: it is so already.");

@@ -63,6 +63,9 @@ pub(crate) struct OnLimit {
 /// Shows or changes a limit.
 pub(crate) async fn run(options: OnLimit) -> Result<Ended, Error> {
     let place = options.target.open().await?;
+    if !options.write.dry_run {
+        options.output.note_where(&place);
+    }
     let stores = options.target.open_stores(&place).await?;
     let store = store_of(&stores, &options.name).await?;
     let before = store.keys.limit(&options.name).await?;

@@ -81,6 +81,7 @@ pub(crate) async fn run(options: List) -> Result<Ended, Error> {
         text: options.text.clone(),
         limit: options.limit,
     };
+    options.output.note_where(&place);
     let stores = options.target.open_stores(&place).await?;
     let names: Vec<_> = stores.iter().map(|store| store.name.clone()).collect();
     let stop = Stop::listen("Ending; what was found is shown. Ctrl-C again ends at once.");

@@ -232,6 +232,17 @@ pub(crate) struct OutputOptions {
     pub(crate) json: bool,
 }
 
+impl OutputOptions {
+    /// Says beside text in which stack, account and Region that is which is asked for, where it is in an account: the same names are in
+    /// staging and production.
+    pub(crate) fn note_where(self, place: &Place) {
+        let all = place.all_whereabouts();
+        if !self.json && !all.is_empty() {
+            note(harmless(&format!("In {}.", all.join("; "))));
+        }
+    }
+}
+
 /// How something is written.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct WriteOptions {

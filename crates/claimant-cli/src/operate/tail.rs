@@ -9,7 +9,7 @@ use claimant_operate::log_lines::LogLine;
 use claimant_operate::text::harmless;
 use serde_json::json;
 
-use super::options::TargetOptions;
+use super::options::{OutputOptions, TargetOptions};
 use super::parse;
 use crate::exit::Ended;
 use crate::output::{self, say, say_json_line};
@@ -47,6 +47,7 @@ pub(crate) struct Tail {
 /// Shows outcomes until the cloud stops, the limit is reached, or the reader is gone.
 pub(crate) async fn run(options: Tail) -> Result<Ended, Error> {
     let place = options.target.open().await?;
+    OutputOptions { json: options.json }.note_where(&place);
     let mut lines = place.log_lines(options.all).await?;
     let (mut left, mut messages) = (options.limit.unwrap_or(usize::MAX), Messages::default());
     while left > 0 {

@@ -486,6 +486,39 @@ async fn a_lock_table_that_is_not_there_is_told_with_its_function() {
     world.cloud.stop().await;
 }
 
+/// Answers as [`shop`] does, where Lambda says in which account its function is.
+fn shop_in_account(request: &str) -> (u16, String) {
+    let (status, answer) = shop(request);
+    let arn = "arn:aws:lambda:eu-west-1:123456789012:function:worker";
+    let function = "\"FunctionName\":\"worker\"";
+    (status, answer.replace(function, &format!("{function},\"FunctionArn\":\"{arn}\"")))
+}
+
+/// The same names are in other accounts and Regions. What asks says it in its question, too.
+#[test]
+fn what_reads_and_what_does_not_ask_says_where_that_is() {
+    let server = Server::start(shop_in_account);
+    let stack = "In the stack shop, account 123456789012, eu-west-1.\n";
+    for (args, says) in [
+        ("list --stack shop", stack),
+        ("inspect order#o-9 --stack shop", stack),
+        ("limit ses --stack shop", stack),
+        ("dead list --stack shop", stack),
+        ("dead show 1 --stack shop", stack),
+        ("forget order#none --stack shop --yes", stack),
+        ("dead discard 1 --yes --stack shop", stack),
+        ("resume worker --yes --wait 0 --stack shop", stack),
+        ("list --table locks", "In eu-west-1.\n"),
+        ("inspect order#o-9 --table locks", "In eu-west-1.\n"),
+    ] {
+        let args: Vec<_> = args.split(' ').collect();
+        let (_, out, err) = server.claimant(&args);
+        assert_eq!(err.matches(says).count(), 1, "{args:?}: {out}{err}");
+        let (_, out, err) = server.claimant(&[&args[..], &["--json"]].concat());
+        assert!(!err.contains(says), "{args:?}: {out}{err}");
+    }
+}
+
 /// Answers as [`shop`] does, of a stack with a second table, of which nothing may be read.
 fn second_refused(request: &str) -> (u16, String) {
     match request.contains("DynamoDB_20120810.") && request.contains("\"more\"") {

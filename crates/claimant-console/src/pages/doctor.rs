@@ -54,7 +54,7 @@ async fn deployed(console: &Console) -> Result<Report, Error> {
     let place = console.place();
     let scope = match &place.origin {
         // With what is nested in it, and with what its resources accept.
-        Origin::Stack(stack) => Scope { stack: Some(stack.clone()), ..Scope::default() },
+        Origin::Stack { name, .. } => Scope { stack: Some(name.clone()), ..Scope::default() },
         Origin::Template { .. } | Origin::Named => Scope {
             functions: place.functions.iter().map(|function| function.name.clone()).collect(),
             ..Scope::default()

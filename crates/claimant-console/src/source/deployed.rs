@@ -124,7 +124,7 @@ impl Deployed {
 
 impl Source for Deployed {
     fn name(&self) -> String {
-        self.place.name.clone()
+        self.place.name_and_whereabouts()
     }
 
     fn place(&self) -> &Place {

@@ -135,7 +135,9 @@ impl Acts {
         selection: &Selection,
         mut act: impl AsyncFnMut(&DeadLetterQueue, &Selection, Bounds, Observer<'_>) -> Result<Report, Error>,
     ) -> Result<Ended, Error> {
-        let queues = which::open(&what.target).await?;
+        // Of a dry run it is said for each queue.
+        let output = OutputOptions { json: what.output.json || what.write.dry_run };
+        let queues = which::open(&what.target, output).await?;
         let (stop, mut not_reached, only) = (which::stop(), Vec::new(), queues.len() == 1);
         for (name, queue) in queues {
             let done = self.letters_done();

@@ -99,7 +99,8 @@ fn limit(text: &str) -> Result<usize, String> {
 
 /// Groups the letters of each queue.
 pub(super) async fn group(options: Group) -> Result<Ended, Error> {
-    let (selection, queues) = (options.which.selection(&[])?, which::open(&options.target).await?);
+    let (selection, output) = (options.which.selection(&[])?, options.output);
+    let queues = which::open(&options.target, output).await?;
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "groups"));
     let add = |groups: &mut Groups, letter: &DeadLetter| {
         groups.add(letter);
@@ -155,7 +156,8 @@ enum Shown {
 
 /// Lists the letters of each queue.
 pub(super) async fn list(options: List) -> Result<Ended, Error> {
-    let (selection, queues) = (options.which.selection(&[])?, which::open(&options.target).await?);
+    let (selection, output) = (options.which.selection(&[])?, options.output);
+    let queues = which::open(&options.target, output).await?;
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
     let add = |letters: &mut Vec<Shown>, letter: &DeadLetter| {
         letters.push(if options.output.json { Shown::Json(letter.to_json(false)) } else { Shown::Row(row(letter)) });
@@ -200,7 +202,7 @@ fn row(letter: &DeadLetter) -> [String; 6] {
 pub(super) async fn show(options: Show) -> Result<Ended, Error> {
     parse::at_most(SHOWN_MAX, "ids", &options.ids)?;
     let selection = Which::default().selection(&options.ids)?;
-    let (mut letters, queues) = (Vec::new(), which::open(&options.target).await?);
+    let (mut letters, queues) = (Vec::new(), which::open(&options.target, options.output).await?);
     let (stop, mut seen) = (which::stop(), Seen::of(&queues, "letters"));
     let add = |letters: &mut Vec<DeadLetter>, letter: &DeadLetter| {
         letters.push(letter.clone());

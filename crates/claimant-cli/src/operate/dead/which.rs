@@ -12,7 +12,7 @@ use claimant_operate::text::typed;
 use futures_util::future::join_all;
 
 use crate::operate::interrupt::Stop;
-use crate::operate::options::TargetOptions;
+use crate::operate::options::{OutputOptions, TargetOptions};
 use crate::operate::{parse, table};
 use crate::output::note;
 use crate::progress::Display;
@@ -89,8 +89,9 @@ pub(in crate::operate) type Opened = (String, Result<DeadLetterQueue, Error>);
 ///
 /// # Errors
 /// When there is none, the only one cannot be opened, or one is named whose messages are at work.
-pub(super) async fn open(target: &TargetOptions) -> Result<Vec<Opened>, Error> {
+pub(super) async fn open(target: &TargetOptions, output: OutputOptions) -> Result<Vec<Opened>, Error> {
     let place = target.open_whole().await?;
+    output.note_where(&place);
     if target.queues.is_empty() && !place.left_out.is_empty() {
         let known: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
         let which = if known.is_empty() {

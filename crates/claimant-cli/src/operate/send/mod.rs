@@ -164,6 +164,7 @@ pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
         shown::plan(&messages, queue, options.output);
         return Ok(Ended::Well);
     }
+    options.output.note_where(&place);
     let stop = Stop::listen("Ending after this request. Ctrl-C again ends at once.");
     if !place.is_local() {
         let question = format!("Send {} to {}?", counted(messages.len()), queue.name);
