@@ -320,7 +320,7 @@ async fn what_takes_no_batches_is_asked_once(dynamodb: &DynamoDb) {
     let each = r#"{"Responses":[{"Error":{"Code":"ValidationError"}},{"Error":{"Code":"ValidationError"}}]}"#;
     let whole = r#"{"__type":"com.amazon.coral.validate#ValidationException","message":"no"}"#;
     // A table's key that the role may not use, or that is disabled, is nothing of the batch's.
-    let no_key = r#"{"Responses":[{"Error":{"Code":"AccessDenied","Message":"KMS key access denied error: x"}},{}]}"#;
+    let no_key = r#"{"Responses":[{"Error":{"Code":"AccessDenied","Message":"KMS key access denied error: x"}},{"TableName":"t"}]}"#;
     let disabled = r#"{"Error":{"Code":"ValidationError","Message":"KMS key disabled error: x is disabled"}}"#;
     let disabled = format!(r#"{{"Responses":[{disabled},{disabled}]}}"#).leak();
     for (name, losses, wanted) in [
@@ -479,7 +479,7 @@ async fn an_empty_success_is_none(dynamodb: &DynamoDb) {
     let stores: [&dyn Store; 3] = [&table, &transactions, &optimistic];
     let mut claims = vec![granted(&table, "a", 0).await, granted(&table, "b", 0).await];
     let fresh = ["c", "d"].map(|key| request(key, 0));
-    for answer in ["", "{}"] {
+    for answer in ["", "{}", r#"{"Responses":[{},{}]}"#] {
         wire.all(Some(Loss::Instead(200, answer)));
         let mut errors = Vec::new();
         for store in stores {

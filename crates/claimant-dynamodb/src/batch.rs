@@ -286,8 +286,11 @@ impl LockTable {
             Some(why) => self.permitted.give_up_batches(&why),
             None => self.permitted.trust_batches(),
         }
-        let mut outcomes: Vec<Statement> = output.responses().iter().map(|r| self.outcome(r)).collect();
-        // DynamoDB answers each statement; if an endpoint does not, it is not known whether the rest applied.
+        // DynamoDB names what was consumed, or DynamoDB Local each statement's table: a statement of which neither is said may not have applied.
+        let is_metered = !output.consumed_capacity().is_empty();
+        let is_answer = |r: &&BatchStatementResponse| is_metered || r.table_name().is_some() || r.error().is_some();
+        let mut outcomes: Vec<Statement> =
+            output.responses().iter().take_while(is_answer).map(|r| self.outcome(r)).collect();
         outcomes.resize_with(count, || {
             let error = no_success("BatchExecuteStatement", self.name(), "an answer to each statement");
             Statement::Failed(error.kind(), error.to_string())
