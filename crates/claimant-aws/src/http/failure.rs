@@ -5,9 +5,11 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::retry::ErrorKind;
 use claimant_core::error::Chain;
+use hyper::Uri;
 use hyper_util::client::legacy;
 
 /// No connection was made within this time.
@@ -34,30 +36,56 @@ impl fmt::Display for NoAnswer {
 
 impl Error for NoAnswer {}
 
-pub(super) fn no_answer(limit: Duration) -> ConnectorError {
-    ConnectorError::timeout(NoAnswer(limit).into())
+/// A request to this address failed. It shows the host and the port alone: an address can have a password.
+#[derive(Debug)]
+struct Failed {
+    to: String,
+    why: BoxError,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a request to {} failed", self.to)
+    }
+}
+
+impl Error for Failed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.why)
+    }
+}
+
+fn failed(to: &Uri, why: impl Into<BoxError>) -> BoxError {
+    let port = to.port().map(|port| format!(":{port}")).unwrap_or_default();
+    Box::new(Failed { to: format!("{}{port}", to.host().unwrap_or_default()), why: why.into() })
+}
+
+pub(super) fn no_answer(to: &Uri, limit: Duration) -> ConnectorError {
+    ConnectorError::timeout(failed(to, NoAnswer(limit)))
 }
 
 /// Returns what the error means for a retry: all but a wrong request are tried again, and what is not known here is not.
-pub(super) fn of(error: legacy::Error) -> ConnectorError {
+pub(super) fn of(to: &Uri, error: legacy::Error) -> ConnectorError {
     let hyper = cause::<hyper::Error>(&error);
     let is = |what: fn(&hyper::Error) -> bool| hyper.is_some_and(what);
-    if cause::<NotConnected>(&error).is_some() || is(hyper::Error::is_timeout) {
-        ConnectorError::timeout(error.into())
-    } else if is(hyper::Error::is_user) {
-        ConnectorError::user(error.into())
-    } else if error.is_connect()
-        || is(hyper::Error::is_closed)
-        || is(hyper::Error::is_canceled)
-        || cause::<io::Error>(&error).is_some()
-    {
-        ConnectorError::io(error.into())
-    } else if is(hyper::Error::is_incomplete_message) {
-        ConnectorError::other(error.into(), Some(ErrorKind::TransientError))
-    } else {
-        tracing::warn!(error = %Chain(&error), "a request failed in an unknown way, and is not tried again");
-        ConnectorError::other(error.into(), None)
-    }
+    let retried: fn(BoxError) -> ConnectorError =
+        if cause::<NotConnected>(&error).is_some() || is(hyper::Error::is_timeout) {
+            ConnectorError::timeout
+        } else if is(hyper::Error::is_user) {
+            ConnectorError::user
+        } else if error.is_connect()
+            || is(hyper::Error::is_closed)
+            || is(hyper::Error::is_canceled)
+            || cause::<io::Error>(&error).is_some()
+        {
+            ConnectorError::io
+        } else if is(hyper::Error::is_incomplete_message) {
+            |error| ConnectorError::other(error, Some(ErrorKind::TransientError))
+        } else {
+            tracing::warn!(error = %Chain(&error), "a request failed in an unknown way, and is not tried again");
+            |error| ConnectorError::other(error, None)
+        };
+    retried(failed(to, error))
 }
 
 /// Returns whether a request failed because no connection was made for it, with TLS where that is asked for.

@@ -166,7 +166,9 @@ async fn retries_are_told_what_failed() {
     ] {
         let (address, _) = server(what).await;
         let connector = Connector::new(timeouts, usize::MAX);
-        let error = connector.call(request(&format!("{scheme}://{address}/"))).await.unwrap_err();
+        let error = connector.call(request(&format!("{scheme}://u:secret@{address}/secret"))).await.unwrap_err();
+        let said = Chain(&error).to_string();
+        assert!(said.contains(&format!("a request to {address} failed: ")) && !said.contains("secret"), "{said}");
         assert!(is(&error) && format!("{error:?}").contains(text), "{what:?}: {error:?}");
         let error = SdkError::<std::io::Error, ()>::dispatch_failure(error);
         assert_eq!(is_unsent(&error), unsent, "{what:?}: {error:?}");
