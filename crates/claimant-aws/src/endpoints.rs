@@ -52,6 +52,13 @@ pub fn domain(partition: &str) -> &'static str {
     PARTITIONS.iter().find(|known| known.0 == partition).map_or("amazonaws.com", |known| known.2)
 }
 
+/// Returns whether a host is one of AWS's own, in whichever partition.
+#[must_use]
+pub fn is_of_aws(host: &str) -> bool {
+    let is_below = |domain| host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+    PARTITIONS.iter().any(|(_, _, ipv4, both)| is_below(ipv4) || is_below(both))
+}
+
 /// Returns the partition of a Region, by its name.
 pub(crate) fn partition_of(region: &str) -> &'static str {
     PARTITIONS.iter().find(|known| region.starts_with(known.1)).map_or("aws", |known| known.0)
@@ -137,6 +144,22 @@ mod tests {
             let of = |host: &str| public(host, region, partition_of(region), (false, false));
             assert_eq!(of("logs"), (format!("https://{service}"), region));
             assert_eq!(of("iam"), (format!("https://{iam}"), signed_for), "{region}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_aws_are_below_its_domains() {
+        for (host, is_its_own) in [
+            ("sqs.eu-west-1.amazonaws.com", true),
+            ("vpce-0a-1.sqs.eu-west-1.vpce.amazonaws.com", true),
+            ("sqs.cn-north-1.amazonaws.com.cn", true),
+            ("sqs.eu-west-1.api.aws", true),
+            ("sqs.eusc-de-east-1.amazonaws.eu", true),
+            ("amazonaws.com.example", false),
+            ("sqs-amazonaws.com", false),
+            ("127.0.0.1", false),
+        ] {
+            assert_eq!(is_of_aws(host), is_its_own, "{host}");
         }
     }
 

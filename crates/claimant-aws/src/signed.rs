@@ -44,6 +44,9 @@ impl Service {
     /// Amazon EventBridge Scheduler.
     pub const SCHEDULER: Self = Self { id: "Scheduler", host: "scheduler" };
 
+    /// Amazon SQS.
+    pub const SQS: Self = Self { id: "SQS", host: "sqs" };
+
     /// Returns the endpoint that is set for it, if any: `AWS_ENDPOINT_URL_` and its id, or the equivalent in a profile, else
     /// `AWS_ENDPOINT_URL`.
     #[must_use]

@@ -18,6 +18,7 @@
 //! | [`switch`] | several event source mappings paused or resumed together |
 //! | [`target`] | what the commands work on: a local cloud, a deployed stack, or a table and queues by their names |
 //! | `tables` | the lock tables of a place: those that functions name, and the one that is chosen |
+//! | `server` | whether requests about a queue go to the server that its URL names |
 //! | `place`, `queue`, `stack` | what there is to work on; a queue, and what it is called; a deployed stack |
 //! | [`text`] | which characters of messages and keys make what is shown say something else, and how a key is shown; whether two texts differ in their line ends alone |
 //! | `whereabouts` | in which stack, account and Region something is |
@@ -42,6 +43,7 @@ mod place;
 mod queue;
 pub mod send;
 mod send_request;
+mod server;
 mod stack;
 pub mod switch;
 mod tables;

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 pub use crate::aws::is_same_queue;
 pub use crate::place::{Account, Function, Origin, Place, StoreAddress, sibling};
 pub use crate::queue::Queue;
+use crate::server::check_endpoint;
 pub use crate::whereabouts::whereabouts;
 use crate::{http, stack};
 
@@ -47,7 +48,7 @@ impl Target {
     /// Finds out what the target holds.
     ///
     /// # Errors
-    /// When it gives no answer, or is not what it is said to be.
+    /// When it gives no answer, or is not what it is said to be; or a queue's URL is of another server than SQS is asked at.
     pub async fn open(&self, account: &Account) -> Result<Place, Error> {
         self.found(account).await
     }
@@ -64,6 +65,7 @@ impl Target {
                         Err(error) if !is_of_aws => refusing(&error),
                         aws => aws?,
                     };
+                    queues.iter().try_for_each(|url| check_endpoint(url, &aws))?;
                     let mut place = Place::of("what was named".to_owned(), aws);
                     place.stores = store.iter().cloned().collect();
                     place.queues = queues.iter().map(Queue::at).collect();

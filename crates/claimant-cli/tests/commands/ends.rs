@@ -366,6 +366,36 @@ fn what_stays_hidden_since_it_was_read_is_told() {
     }
 }
 
+/// Emulators go by the account and the name: one would discard the letters of a queue that is another one's.
+#[test]
+fn a_queue_of_another_server_is_not_asked_for_where_it_is_not() {
+    let [asked, named] = [(); 2].map(|()| Server::start(endless_tens));
+    let at = |server: &Server| server.url.trim_start_matches("http://").to_owned();
+    let queue = |server: &Server, name: &str| format!("{}/1/{name}", server.url);
+    let (other, dead, moved_on) = (queue(&named, "dead"), queue(&asked, "dead"), queue(&named, "orders"));
+    for args in [
+        &["dead", "discard", "--all", "--yes", "--queue", &other][..],
+        &["dead", "list", "--queue", &other],
+        &["send", "--queue", &other, "--body", "secret", "--yes"],
+        &["dead", "redrive", "--all", "--yes", "--queue", &dead, "--to", &moved_on],
+    ] {
+        let (code, out, err) = asked.claimant(args);
+        let both = err.contains(&at(&asked)) && err.contains(&at(&named));
+        assert!(code == Some(2) && both && !err.contains("secret"), "{args:?}: {out}{err}");
+    }
+    let of_letters = |request: &String| request.contains("ReceiveMessage") || request.contains("SendMessage");
+    let requests = [&asked, &named].map(|server| server.requests.lock().unwrap().clone());
+    assert!(requests[1].is_empty() && !requests[0].iter().any(of_letters), "{requests:?}");
+}
+
+#[test]
+fn where_no_answer_came_from_is_told() {
+    let aws = Server::start(|_| CLOSE);
+    let (code, out, err) = aws.claimant(&["dead", "list", "--queue", &format!("{}/1/dead", aws.url)]);
+    let said = format!("a request to {} failed", aws.url.trim_start_matches("http://"));
+    assert!(code == Some(2) && err.contains("no answer came") && err.contains(&said), "{out}{err}");
+}
+
 /// Answers as a proxy does.
 fn a_proxy(_: &str) -> (u16, String) {
     (403, "<html>s3cret</html>".to_owned())

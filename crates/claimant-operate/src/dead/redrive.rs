@@ -14,6 +14,7 @@ use super::report::{Bounds, Observer, Progress, Report};
 use super::selection::Selection;
 use super::walk::{Walk, delete, finish};
 use crate::aws::{is_refusal, name_of_arn};
+use crate::server::check_destination;
 
 impl DeadLetterQueue {
     /// Sends back the letters that are selected: each is copied to a queue first, and deleted here once SQS has confirmed the copy.
@@ -23,7 +24,7 @@ impl DeadLetterQueue {
     /// this one serves, and stays where there are several.
     ///
     /// # Errors
-    /// When nothing was done: the queue cannot be read, `to` is no other queue, or another body is given and not exactly one
+    /// When nothing was done: the queue cannot be read, `to` is no other queue of its server, or another body is given and not exactly one
     /// id. What was done before the queue could not be read any more is in the report.
     pub async fn redrive(
         &self,
@@ -38,6 +39,7 @@ impl DeadLetterQueue {
             return Err(Error::invalid("another body is for one letter: name it by its id"));
         }
         if let Some(url) = to {
+            check_destination(url, self.url())?;
             self.check_destination(url).await?;
         }
         let mut walk = Walk::new(self, selection, bounds.limit, bounds.per_s.is_some());
