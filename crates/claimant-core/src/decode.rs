@@ -5,6 +5,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::Segment;
 
 use crate::fingerprint::{self, Fingerprint};
+use crate::forms;
+#[doc(hidden)]
+pub use crate::forms::Form;
 use crate::message::Message;
 use crate::record::bounded;
 use crate::rejection::{Fault, Rejection};
@@ -99,11 +102,28 @@ pub fn decode_json<T: DeserializeOwned>(body: &str) -> Result<T, Rejection> {
 /// # Errors
 /// When it does not decode. The error says where it is wrong, and never quotes it.
 pub fn read_content<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Result<T, Fault> {
+    read_content_as(content, None)
+}
+
+/// As [`read_content`], of content that is to be this envelope, or a payload: for envelopes.
+///
+/// # Errors
+/// When it does not decode. Where it is another envelope, the error says so.
+#[doc(hidden)]
+pub fn read_content_as<'a, T: Deserialize<'a>>(content: &'a [u8], wanted: Option<Form>) -> Result<T, Fault> {
     let text = text(content)?;
     if is_pointer(text) {
         return Err(Fault::new("is a pointer to a payload in S3: `.large_payloads` is missing, or comes too late"));
     }
-    read_json(text)
+    read(text)
+        .map_err(|Misfit { fault, of_whole }| fault.being(of_whole.then(|| forms::what_it_is(text, wanted)).flatten()))
+}
+
+/// Returns the fault of content that is JSON, and not this envelope, with what it is instead: for envelopes.
+#[doc(hidden)]
+#[must_use]
+pub fn not_the_envelope(fault: &'static str, content: &[u8], wanted: Form) -> Fault {
+    Fault::new(fault).being(text(content).ok().and_then(|text| forms::what_it_is(text, Some(wanted))))
 }
 
 /// Decodes a JSON text.
@@ -111,13 +131,31 @@ pub fn read_content<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Result<T, Faul
 /// # Errors
 /// When it does not decode. The error says where it is wrong, and never quotes it.
 pub fn read_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
+    read(text).map_err(|misfit| misfit.fault)
+}
+
+/// Why a JSON text does not decode.
+struct Misfit {
+    fault: Fault,
+    /// Whether the shape is wrong, of the whole rather than of something in it.
+    of_whole: bool,
+}
+
+impl From<Fault> for Misfit {
+    fn from(fault: Fault) -> Self {
+        Self { fault, of_whole: false }
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Misfit> {
     // Where it is wrong is looked for only if it is: to keep track of the path costs two allocations for each field.
     if let Ok(value) = serde_json::from_str(text) {
         return Ok(value);
     }
     // `serde_json` also calls much that is valid JSON and has another shape than `T` a fault of syntax.
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-        return Err(no_json(text.as_bytes()).unwrap_or_else(|| json_place(Fault::new("is not valid JSON"), &error)));
+        let invalid = || json_place(Fault::new("is not valid JSON"), &error);
+        return Err(no_json(text.as_bytes()).unwrap_or_else(invalid).into());
     }
     let mut json = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut json).map_err(|e| describe(text, e.inner(), e.path()))
@@ -141,17 +179,19 @@ const NOT_READ: [(&str, &str); 4] = [
 ];
 
 /// Describes why valid JSON does not decode.
-fn describe(text: &str, error: &serde_json::Error, path: &serde_path_to_error::Path) -> Fault {
+fn describe(text: &str, error: &serde_json::Error, path: &serde_path_to_error::Path) -> Misfit {
     let said = error.to_string();
     // What types say themselves may begin like that, too.
     if let Some((_, fault)) = NOT_READ.iter().find(|(start, _)| !error.is_data() && said.starts_with(start)) {
-        return json_place(Fault::new(*fault), error);
+        return json_place(Fault::new(*fault), error).into();
     }
-    let is_text = path.iter().next().is_none() && NO_TEXT.iter().any(|start| said.starts_with(start));
+    let of_whole = path.iter().next().is_none();
+    let is_text = of_whole && NO_TEXT.iter().any(|start| said.starts_with(start));
     if is_text && holds_json(text) {
-        return Fault::new("is a text that holds JSON: it was encoded twice");
+        return Fault::new("is a text that holds JSON: it was encoded twice").into();
     }
-    json_place(Fault::new(format!("has the wrong shape at JSON path {}", shape_fault(&said, path))), error)
+    let fault = Fault::new(format!("has the wrong shape at JSON path {}", shape_fault(&said, path)));
+    Misfit { fault: json_place(fault, error), of_whole }
 }
 
 /// The beginnings of serde's texts where it wants something else than a text, or another one.
@@ -279,6 +319,23 @@ mod tests {
         {
             assert!(read_content::<serde_json::Value>(content.as_bytes()).is_ok(), "{content}");
         }
+    }
+
+    #[test]
+    fn what_an_envelope_is_around_is_said_of_the_whole_alone() {
+        let sns = r#"{"Type":"Notification","TopicArn":"secret","order_id":"secret"#;
+        let said = |text: &str| read_content::<Order>(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(
+            said(&format!(r#"{sns}"}}"#)),
+            "has the wrong shape at JSON path .: field `items` is missing (line 1 column 63); it is a message of SNS: \
+             `.envelope(envelope::Sns)` is missing or comes too late, or raw message delivery is off"
+        );
+        for text in [format!(r#"{sns}","items":[7]}}"#), format!(r#"{sns}","items":"#)] {
+            assert!(!said(&text).contains("SNS"), "{}", said(&text));
+        }
+        let message = Message::new("m", format!(r#"{sns}"}}"#)).unwrap();
+        let rejection = Decoder::<Order>::decode(&Json, message.content(), &message).unwrap_err().to_string();
+        assert!(rejection.starts_with("the body has the wrong shape") && rejection.ends_with("is off"), "{rejection}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | [`transaction`], `batch_transactions` | a transaction that a claim carries and its handler borrows; one for many claims |
 //! | [`message`], `delivered`, [`attributes`], [`trace`], [`context`], [`handler`], [`batch`], [`failure`], [`duplicate`] | what a user's function sees, and what it returns |
 //! | [`consumer`], `definition`, `rules`, `options`, `tuning` | a named handler, its rules and its options |
-//! | [`envelope`], [`event`], `content`, [`decode`], `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
+//! | [`envelope`], [`event`], `content`, [`decode`], `forms`, `reader`, `identity`, [`rejection`] | how a message is read: what it is wrapped in, its payload, its key and fingerprint; errors of invalid ones |
 //! | `payload`, `json` | a payload, whatever its type; a JSON text for fingerprints, without a tree of it |
 //! | [`own_attributes`] | the names of the attributes that claimant itself writes |
 //! | [`payloads`] | payloads that are kept outside of their messages |
@@ -43,6 +43,7 @@ pub mod error;
 pub mod event;
 pub mod failure;
 pub mod fingerprint;
+mod forms;
 #[cfg(test)]
 mod fuzz;
 pub mod handler;

@@ -50,18 +50,25 @@ impl StdError for Rejection {}
 pub struct Fault {
     what: Cow<'static, str>,
     place: Option<String>,
+    /// What the content is instead, and how to fix it.
+    instead: Option<String>,
 }
 
 impl Fault {
     /// Returns a fault: what follows the content's name, such as `is not UTF-8`. It must not quote the content.
     pub fn new(what: impl Into<Cow<'static, str>>) -> Self {
-        Self { what: what.into(), place: None }
+        Self { what: what.into(), place: None, instead: None }
     }
 
     /// Sets where in the content it is, in its own bytes or lines: `from byte 3 on`.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
+    }
+
+    /// Sets what the content is instead, as far as that can be seen, and how to fix it.
+    pub(crate) fn being(self, instead: Option<String>) -> Self {
+        Self { instead, ..self }
     }
 
     /// Returns the fault without its place: for a part of a JSON text, which nobody sees cut out of it.
@@ -80,6 +87,7 @@ impl<S: Into<Cow<'static, str>>> From<S> for Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
-        self.place.as_ref().map_or(Ok(()), |place| write!(f, " ({place})"))
+        self.place.as_ref().map_or(Ok(()), |place| write!(f, " ({place})"))?;
+        self.instead.as_ref().map_or(Ok(()), |instead| write!(f, "; {instead}"))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
+use claimant_core::decode::{Form, not_the_envelope};
 use claimant_core::{AttributeValue, Envelope, Event, Fault, Message, Rejection, trace};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -86,7 +87,7 @@ impl<'de> Visitor<'de> for OnceVisitor {
 
 impl<'a> Members<'a> {
     fn of(message: &'a Message) -> Result<Self, Rejection> {
-        Ok(Self { message, all: values::read(message, WORD)? })
+        Ok(Self { message, all: values::read(message, WORD, Form::CloudEvents)? })
     }
 
     fn rejection(&self, fault: impl Into<Fault>) -> Rejection {
@@ -169,7 +170,11 @@ fn extension(raw: &RawValue) -> Option<AttributeValue> {
 
 impl Envelope for CloudEvents {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let read = Members::of(&message).and_then(|members| Ok((members.required("specversion")?, members)));
+        let no_version = || not_the_envelope("has no `specversion`", message.content(), Form::CloudEvents);
+        let read = Members::of(&message).and_then(|members| {
+            let version = members.text("specversion")?.filter(|version| !version.is_empty());
+            Ok((version.ok_or_else(|| members.rejection(no_version()))?, members))
+        });
         let (version, members) = read.map_err(|rejection| not_structured(&message).unwrap_or(rejection))?;
         if version != "1.0" {
             return Err(members.rejection("has a `specversion` that is not 1.0"));

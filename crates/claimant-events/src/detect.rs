@@ -325,6 +325,33 @@ mod tests {
         }
     }
 
+    /// What is looked for where an envelope is not opened is what `detect()` opens.
+    #[test]
+    fn what_is_no_envelope_of_the_one_that_is_named_is_called_by_its_own() {
+        let bodies = [
+            (sns(&json!({})), "Sns"),
+            (put(json!({})), "EventBridge"),
+            (json!({ "Records": [record("a")] }), "S3"),
+            (json!({ "Service": "Amazon S3", "Event": "s3:TestEvent" }), "S3"),
+            (cloud_event(json!({})), "CloudEvents"),
+        ];
+        let envelopes: [(&dyn Envelope, _); 4] =
+            [(&Sns, "Sns"), (&EventBridge, "EventBridge"), (&S3, "S3"), (&CloudEvents, "CloudEvents")];
+        for (body, name) in bodies {
+            let message = Message::new("m", body.to_string()).unwrap();
+            assert!(detect().open(message.clone()).unwrap().iter().all(|event| event.event().is_some()), "{body}");
+            for (envelope, named) in envelopes {
+                let opened = envelope.open(message.clone());
+                assert_eq!(opened.is_ok(), name == named, "{named}: {body}");
+                let Err(rejection) = opened else { continue };
+                let fix = format!("`.envelope(envelope::{name})` belongs in the place of this one, or before it");
+                assert!(rejection.to_string().ends_with(&fix), "{named}: {rejection}");
+            }
+        }
+        let raw = Sns.open(Message::new("m", r#"{"order_id":"o-1"}"#).unwrap()).unwrap_err().to_string();
+        assert!(raw.ends_with("it is no message of SNS: with raw message delivery there is no envelope"), "{raw}");
+    }
+
     /// Each of the records is two bytes: a list of them would have sixteen for each.
     #[test]
     fn what_are_no_records_are_counted_and_not_kept() {

@@ -1,5 +1,6 @@
 //! EventBridge: an event of a bus, whose `detail` is what was put.
 
+use claimant_core::decode::Form;
 use claimant_core::{Envelope, Event, Message, Rejection};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,7 +43,7 @@ struct Put<'a> {
 
 impl Envelope for EventBridge {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let Object(put): Object<Put<'_>> = values::read(&message, WORD)?;
+        let Object(put): Object<Put<'_>> = values::read(&message, WORD, Form::EventBridge)?;
         let mut event = Event::default();
         event.time = values::time(put.time.as_deref());
         event.id = values::id(&message, WORD, put.id)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use claimant_core::decode::{Form, not_the_envelope};
 use claimant_core::{Envelope, Event, Fingerprint, Message, Rejection, Timestamp};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
@@ -238,11 +239,14 @@ impl<'de> Visitor<'de> for RecordsVisitor {
 
 impl Envelope for S3 {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let Object(notification): Object<Notification<'_>> = values::read(&message, WORD)?;
+        let Object(notification): Object<Notification<'_>> = values::read(&message, WORD, Form::S3)?;
         let records = match (notification.records, notification.event.as_deref()) {
             (None, Some("s3:TestEvent")) => return Ok(Vec::new()),
             (Some(records), None) if records.count > 0 => records,
-            _ => return Err(message.rejection_as(WORD, "has no records, and is no s3:TestEvent")),
+            _ => {
+                let fault = not_the_envelope("has no records, and is no s3:TestEvent", message.content(), Form::S3);
+                return Err(message.rejection_as(WORD, fault));
+            }
         };
         let Records { first: records, count } = records;
         if count > RECORDS_MAX {

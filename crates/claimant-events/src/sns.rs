@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use claimant_core::decode::Form;
 use claimant_core::{AttributeValue, Envelope, Event, Message, Rejection, trace};
 use serde::Deserialize;
 
@@ -56,7 +57,7 @@ struct Attribute {
 
 impl Envelope for Sns {
     fn open(&self, message: Message) -> Result<Vec<Message>, Rejection> {
-        let Object(notification): Object<Notification> = values::read(&message, WORD)?;
+        let Object(notification): Object<Notification> = values::read(&message, WORD, Form::Sns)?;
         match notification.r#type.as_str() {
             "Notification" => {}
             "SubscriptionConfirmation" => {

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use claimant_core::decode::{read_content, read_json};
+use claimant_core::decode::{Form, read_content_as, read_json};
 use claimant_core::key::KEY_MAX_BYTES;
 use claimant_core::{AttributeValue, Attributes, Message, Rejection, Timestamp};
 use serde::de::value::MapAccessDeserializer;
@@ -17,8 +17,8 @@ use time::format_description::well_known::Rfc3339;
 use crate::ATTRIBUTES_MAX;
 
 /// Reads the envelope that a message's content is, which errors call by this word.
-pub(crate) fn read<'a, T: Deserialize<'a>>(message: &'a Message, word: &str) -> Result<T, Rejection> {
-    read_content(message.content()).map_err(|fault| message.rejection_as(word, fault))
+pub(crate) fn read<'a, T: Deserialize<'a>>(message: &'a Message, word: &str, form: Form) -> Result<T, Rejection> {
+    read_content_as(message.content(), Some(form)).map_err(|fault| message.rejection_as(word, fault))
 }
 
 /// Reads a part of the envelope, which errors call by this word. Nobody sees it cut out: they give no line of it.
