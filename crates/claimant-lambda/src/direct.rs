@@ -26,7 +26,8 @@ pub(crate) enum Incoming {
 /// no function for nothing, and a caller's payload would be answered as done.
 ///
 /// # Errors
-/// When it is such a batch, and a record has the wrong shape.
+/// When it is such a batch, and a record has the wrong shape; or a list of records of SQS, as EventBridge Pipes sends: as one payload, all its
+/// messages would be one piece of work, under the invocation's id.
 pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
     #[derive(Deserialize)]
     struct Shape<'a> {
@@ -40,7 +41,13 @@ pub(crate) fn read(event: Box<RawValue>) -> Result<Incoming, Error> {
         #[serde(rename = "messageId", default, deserialize_with = "is_there")]
         has_id: bool,
     }
-    let Ok(Shape { records }) = serde_json::from_str(event.get()) else { return Ok(Incoming::Payload(event)) };
+    let Ok(Shape { records }) = serde_json::from_str(event.get()) else {
+        // A list of one source.
+        let list = event.get().trim_start().strip_prefix('[');
+        let first = list.and_then(|list| serde_json::Deserializer::from_str(list).into_iter::<Record>().next()?.ok());
+        let source = first.and_then(|first| first.source?.read());
+        return if source.is_some_and(|source| source == QUEUES) { Err(piped()) } else { Ok(Incoming::Payload(event)) };
+    };
     let (mut of_queue, mut of_another, mut has_id) = (false, false, false);
     for record in records {
         let record: Record = serde_json::from_str(record.get()).unwrap_or_default();
@@ -71,6 +78,12 @@ fn malformed(error: &serde_json::Error) -> Error {
         error.line(),
         error.column()
     ))
+}
+
+fn piped() -> Error {
+    Error::invalid(
+        "the event is a list of messages of a queue, as EventBridge Pipes sends it: give the function an event source mapping of that queue",
+    )
 }
 
 /// Why the work of an event without a queue is not done.
@@ -186,6 +199,8 @@ mod tests {
             (r#"{"Records":7}"#, None),
             (r#"{"order_id":"ord-1"}"#, None),
             ("[]", None),
+            (r#"[7,{"eventSource":"aws:sqs"}]"#, None),
+            (r#"[{"eventSource":"aws:kinesis"}]"#, None),
             ("7", None),
         ] {
             let found = match read(serde_json::from_str(event).unwrap()).unwrap() {
@@ -207,5 +222,8 @@ mod tests {
             assert!(said.contains("(line 1, column ") && said.contains("eventSource") && cause.is_none(), "{said}");
             assert!(!said.contains("secret"), "{said}");
         }
+        let piped = r#"[{"messageId":"m","body":"secret","eventSource":"aws:sqs"},{"messageId":"n"}]"#;
+        let said = read(serde_json::from_str(piped).unwrap()).map(drop).unwrap_err().to_string();
+        assert!(said.contains("EventBridge Pipes") && !said.contains("secret"), "{said}");
     }
 }
