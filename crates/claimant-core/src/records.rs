@@ -16,7 +16,7 @@ use crate::store::{Call, Store, StoreError};
 pub enum State {
     /// In progress, and its lease is honoured.
     Running,
-    /// In progress, and its lease is over: its owner has most likely died.
+    /// In progress, and its lease is over: its owner died, or its handler did not stop when cancelled.
     Stuck,
     /// Done.
     Completed,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claimant_core::protocol::{Act, OperateRefusal, runs};
+use claimant_core::protocol::{Act, OperateRefusal, interruptions_in, runs};
 use claimant_core::{Record, RecordId, State, Timestamp};
 use serde_json::{Value, json};
 
@@ -66,9 +66,14 @@ pub fn record_lines(record: &Record, now: Timestamp) -> Vec<(&'static str, Strin
         ("fence", record.fence.get().to_string()),
     ];
     lines.extend(record.result.as_ref().map(|result| ("result", format!("{} bytes, not shown", result.len()))));
-    lines.extend(record.error.as_ref().map(|error| ("last error", error.clone())));
+    lines.extend(record.error.as_ref().map(|error| (word_of(error), error.clone())));
     lines.extend(record.note.as_ref().map(|note| ("note", note.clone())));
     lines
+}
+
+/// Returns what the error of a record is: that how many owners left its work is no error of a run.
+fn word_of(error: &str) -> &'static str {
+    if interruptions_in(Some(error)) > 0 { "set aside" } else { "last error" }
 }
 
 fn window_end(record: &Record) -> Timestamp {

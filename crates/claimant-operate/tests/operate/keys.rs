@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use claimant_core::error::Chain;
 use claimant_core::limit::Allowed;
-use claimant_core::protocol::{Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Renewal, Settlement};
+use claimant_core::protocol::{
+    Act, ClaimPolicy, ClaimRequest, Ending, Likely, OperateRefusal, Renewal, Settlement, set_aside,
+};
 use claimant_core::{
     BoxFuture, Call, Claim, ClaimAnswer, Consumer, ConsumerName, Context, Engine, Fingerprint, HandlerError,
     InvocationTime, Key, MemoryStore, Message, MessageId, Meter, NoQueue, OwnerToken, Record, RecordId, Records,
@@ -103,7 +105,8 @@ async fn a_stuck_key_is_found_explained_and_released() {
     let inspection = desk.keys.inspect(&id("stuck")).await.unwrap();
     assert_eq!(
         inspection.headline(),
-        "Run 1 began 1 min 40 s ago and did not end: its lease was over 1 min 30 s ago, so its owner has most likely died."
+        "Run 1 began 1 min 40 s ago and did not end: its lease was over 1 min 30 s ago, so its owner died, or its handler did not stop \
+         when cancelled."
     );
     let outcomes: Vec<_> = inspection.next.iter().map(|next| next.outcome).collect();
     assert_eq!(outcomes, ["runs", "parked", "runs", "conflict"]);
@@ -143,7 +146,23 @@ async fn a_key_that_has_no_attempt_left_is_shown_with_the_runs_that_it_had() {
         assert_eq!(inspection.headline(), says);
         let lines = record_lines(inspection.record.as_ref().unwrap(), inspection.now);
         assert!(lines.contains(&("runs", runs.to_owned())), "{lines:?}");
+        assert!(lines.iter().any(|(what, value)| *what == "last error" && value.ends_with("no luck")), "{lines:?}");
     }
+}
+
+/// A handler that blocks its thread had no error, and neither had a process that died.
+#[tokio::test(start_paused = true)]
+async fn how_many_owners_left_the_work_is_shown_as_no_error() {
+    let desk = desk();
+    let _dead = desk.claim("stuck").await;
+    let inspection = desk.keys.inspect(&id("stuck")).await.unwrap();
+    let mut record = inspection.record.unwrap();
+    record.error = Some(set_aside(1));
+    let lines = record_lines(&record, inspection.now);
+    assert!(
+        lines.contains(&("set aside", set_aside(1))) && !lines.iter().any(|(what, _)| *what == "last error"),
+        "{lines:?}"
+    );
 }
 
 /// That tells why everything is refused though the owner is dead.
