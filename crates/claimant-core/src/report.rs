@@ -235,11 +235,11 @@ pub struct Details {
     pub attempt: Option<u32>,
     /// The fencing token of that claim.
     pub fence: Option<Fence>,
-    /// How long its claims took, shared requests in full.
+    /// How long its claims took, shared requests in full, and with the waits between tries that the store did not answer.
     pub claim: Option<Duration>,
     /// How long its handler took.
     pub handle: Option<Duration>,
-    /// How long its settlements took, shared requests in full.
+    /// How long its settlements took, likewise.
     pub settle: Option<Duration>,
 }
 
@@ -247,11 +247,11 @@ pub struct Details {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Latencies {
-    /// The longest that a claim took.
+    /// The longest that the claims of a message took.
     pub claim: Duration,
     /// The longest that a handler took.
     pub handle: Duration,
-    /// The longest that a settlement took.
+    /// The longest that the settlements of a message took.
     pub settle: Duration,
 }
 

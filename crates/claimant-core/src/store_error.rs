@@ -33,6 +33,14 @@ impl StoreErrorKind {
         matches!(self, Self::Unreachable | Self::Throttled)
     }
 
+    /// Returns what the store did to a call that met it, where that is transient.
+    pub(crate) const fn said(self) -> &'static str {
+        match self {
+            Self::Throttled => "throttled",
+            _ => "gave no answer to",
+        }
+    }
+
     /// Returns whether a settlement that met it is tried again. One that is given up repeats its effect, so this holds for an
     /// error of no known meaning, too.
     pub(crate) const fn may_pass(self) -> bool {

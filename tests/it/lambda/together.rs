@@ -77,10 +77,13 @@ async fn a_store_that_does_not_answer_fails_its_messages_alone() {
 
 /// A role without a permission is no outage: it is found among the errors.
 #[tokio::test]
-async fn a_store_that_refuses_claims_is_an_error_and_one_that_is_away_a_warning() {
+async fn a_store_that_refuses_claims_is_an_error_and_one_that_is_away_or_throttles_a_warning() {
     for (kind, level, text) in [
         (StoreErrorKind::Denied, "ERROR", "the store refused a claim"),
+        (StoreErrorKind::Unreachable, "WARN", "the store gave no answer to claims: they are tried again"),
         (StoreErrorKind::Unreachable, "WARN", "the store gave no answer to a claim"),
+        (StoreErrorKind::Throttled, "WARN", "the store throttled claims: they are tried again"),
+        (StoreErrorKind::Throttled, "WARN", "the store throttled a claim"),
     ] {
         let world = World::start(&[]).await;
         let service = world.service(&[]);

@@ -60,7 +60,7 @@ pub(crate) struct Claiming<'a> {
     /// Those of them whose first try got no answer.
     unanswered: usize,
     calls: FuturesUnordered<BoxFuture<'a, CallEnd>>,
-    /// The longest that a call took.
+    /// The longest that the claims of a message took, with the waits between their tries.
     longest: Duration,
 }
 
@@ -154,13 +154,13 @@ impl<'a> Claiming<'a> {
                 Likely::New => new.push(pending),
                 Likely::Done => done.push(pending),
                 // A batched claim cannot show the record that it has: it gets its own request.
-                Likely::Known => self.ask(vec![pending], 0),
+                Likely::Known => self.ask(vec![pending]),
             }
         }
         for mut pending in [done, new] {
             while !pending.is_empty() {
                 let rest = pending.split_off(pending.len().min(STORE_BATCH_MAX));
-                self.ask(std::mem::replace(&mut pending, rest), 0);
+                self.ask(std::mem::replace(&mut pending, rest));
             }
         }
     }
@@ -178,9 +178,9 @@ impl<'a> Claiming<'a> {
         }
     }
 
-    fn ask(&mut self, pending: Vec<Pending>, tries: u32) {
+    fn ask(&mut self, pending: Vec<Pending>) {
         self.in_flight += pending.len();
-        self.calls.push(Box::pin(ask(self.cx, pending, tries)));
+        self.calls.push(Box::pin(ask(self.cx, pending, (0, Instant::now()))));
     }
 
     /// Waits for a call, and gives what came of its claims, or for a busy key's next try, of which nothing came yet; `None` where
@@ -213,12 +213,11 @@ impl<'a> Claiming<'a> {
         tries: u32,
         took: Duration,
     ) -> Vec<ClaimResult> {
-        self.longest = self.longest.max(took);
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unanswered) = (Vec::with_capacity(answers.len()), Vec::new());
         for (mut pending, answer) in answers {
-            add(&mut pending.work.delivery.details.claim, took);
+            self.longest = self.longest.max(add(&mut pending.work.delivery.details.claim, took));
             if let Ok(BatchedClaim::Answered(answer)) = &answer {
                 let done = matches!(answer, ClaimAnswer::Refused(Refusal::Completed { .. }));
                 self.cx.shared.learned.repeats.learn(DeliveryKind::of(&pending.work.delivery.message), done);
@@ -244,7 +243,7 @@ impl<'a> Claiming<'a> {
                 }
                 Ok(BatchedClaim::ClaimAlone) => {
                     pending.likely = Likely::Known;
-                    self.ask(vec![pending], 0);
+                    self.ask(vec![pending]);
                 }
                 Err(error) if error.kind().is_transient() => unanswered.push((pending, error)),
                 Err(error) => results.push(ClaimResult::Unanswered(pending.work.without_payload(), error)),
@@ -262,15 +261,16 @@ impl<'a> Claiming<'a> {
             return given_up(without_payloads(unanswered));
         };
         if tries == 1 {
-            tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unanswered.len(), error = %Chain(error), "the store gave no answer to claims: they are tried again while handlers can start");
+            tracing::warn!(consumer = %cx.name(), message_id = %message_id, claims = unanswered.len(), error = %Chain(error), "the store {} claims: they are tried again while handlers can start", error.kind().said());
         }
         (self.in_flight, self.unanswered) = (self.in_flight + unanswered.len(), self.unanswered + unanswered.len());
+        let since = Instant::now();
         self.calls.push(Box::pin(async move {
             sleep(delay).await;
             if !cx.fits() {
                 return CallEnd::GivenUp(without_payloads(unanswered));
             }
-            ask(cx, unanswered.into_iter().map(|(pending, _)| pending).collect(), tries).await
+            ask(cx, unanswered.into_iter().map(|(pending, _)| pending).collect(), (tries, since)).await
         }));
         Vec::new()
     }
@@ -284,9 +284,8 @@ fn given_up(unanswered: Vec<(Work<()>, StoreError)>) -> Vec<ClaimResult> {
     unanswered.into_iter().map(|(work, error)| ClaimResult::Unanswered(work, error)).collect()
 }
 
-/// Sends claims; `tries` calls for them gave no answer before.
-async fn ask(cx: BatchContext<'_>, pending: Vec<Pending>, tries: u32) -> CallEnd {
-    let start = Instant::now();
+/// Sends claims; `tries` calls for them gave no answer before, the last of them then.
+async fn ask(cx: BatchContext<'_>, pending: Vec<Pending>, (tries, since): (u32, Instant)) -> CallEnd {
     let (within, call) = cx.store_call(cx.time.claims_by(cx.policy().abandoned == Abandoned::Park));
     let requests: Vec<_> = pending.iter().map(|pending| request(cx, pending)).collect();
     let steps = spans::open_all(cx, pending.iter().map(|pending| (&pending.work.delivery, Step::Claim)));
@@ -302,7 +301,7 @@ async fn ask(cx: BatchContext<'_>, pending: Vec<Pending>, tries: u32) -> CallEnd
     let none = std::iter::repeat_with(|| Err(StoreError::no_answer(within)));
     let answers: Vec<_> = pending.into_iter().zip(answers.unwrap_or_default().into_iter().chain(none)).collect();
     spans::end_all(&steps, answers.iter().map(|(_, answer)| answer), spans::claimed);
-    CallEnd::Answered { answers, tries: tries + 1, took: start.elapsed() }
+    CallEnd::Answered { answers, tries: tries + 1, took: since.elapsed() }
 }
 
 /// Returns whether its key had a record that was not done: it waited for it, or has its turn as a suspect.

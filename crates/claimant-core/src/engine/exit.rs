@@ -124,7 +124,7 @@ impl BatchContext<'_> {
     pub(crate) fn unanswered(&self, delivery: &Delivery, error: &StoreError) -> Answer {
         let (consumer, message_id) = (self.name(), delivery.message.id());
         if error.kind().is_transient() {
-            tracing::warn!(%consumer, %message_id, error = %Chain(error), "the store gave no answer to a claim");
+            tracing::warn!(%consumer, %message_id, error = %Chain(error), "the store {} a claim", error.kind().said());
         } else {
             tracing::error!(%consumer, %message_id, error = %Chain(error), "the store refused a claim");
         }

@@ -76,7 +76,6 @@ enum CallEnd {
     Answered {
         results: Vec<SettleResult>,
         tries: u32,
-        took: Duration,
     },
     /// No time was left to find out.
     GivenUp(Vec<(Claim, Pending, StoreError)>),
@@ -97,7 +96,7 @@ pub(crate) struct Settling<'a> {
     calls: FuturesUnordered<BoxFuture<'a, CallEnd>>,
     /// Since when the store refuses them.
     refused_since: Option<Instant>,
-    /// The longest that a call took.
+    /// The longest that the settlements of a message took, with the waits between their tries.
     longest: Duration,
 }
 
@@ -164,7 +163,7 @@ impl<'a> Settling<'a> {
             self.in_flight += chunk.len();
             let now = cx.now();
             let chunk = chunk.into_iter().map(|unsettled| prepare(cx, unsettled, now)).collect();
-            self.calls.push(Box::pin(settle(cx, chunk, 0)));
+            self.calls.push(Box::pin(settle(cx, chunk, (0, Instant::now()))));
         }
         self.since = (!self.waiting.is_empty()).then(Instant::now);
         self.hurries &= self.since.is_some();
@@ -174,7 +173,7 @@ impl<'a> Settling<'a> {
     pub(crate) async fn next(&mut self) -> Option<Vec<SettleResult>> {
         let end = self.calls.next().await?;
         Some(match end {
-            CallEnd::Answered { results, tries, took } => self.answered(results, tries, took),
+            CallEnd::Answered { results, tries } => self.answered(results, tries),
             CallEnd::GivenUp(unknown) => {
                 self.in_flight -= unknown.len();
                 self.unanswered -= unknown.len();
@@ -185,12 +184,12 @@ impl<'a> Settling<'a> {
 
     /// Sorts answers. What is not known, and another try can find out, is tried again after a while, until the report is due, and what was
     /// refused and must not stay unwritten for a shorter time.
-    fn answered(&mut self, answers: Vec<SettleResult>, tries: u32, took: Duration) -> Vec<SettleResult> {
-        self.longest = self.longest.max(took);
+    fn answered(&mut self, answers: Vec<SettleResult>, tries: u32) -> Vec<SettleResult> {
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unknown) = (Vec::with_capacity(answers.len()), Vec::new());
         for SettleResult { pending, settled } in answers {
+            self.longest = self.longest.max(pending.work.delivery.details.settle.unwrap_or_default());
             match settled {
                 Settled::Unknown { claim: Some(claim), error } if self.goes_on(&pending, &error) => {
                     unknown.push((claim, pending, error));
@@ -228,12 +227,13 @@ impl<'a> Settling<'a> {
         }
         self.in_flight += unknown.len();
         self.unanswered += unknown.len();
+        let since = Instant::now();
         self.calls.push(Box::pin(async move {
             sleep(delay).await;
             if time_until(cx.time.return_by).is_zero() {
                 return CallEnd::GivenUp(unknown);
             }
-            settle(cx, unknown.into_iter().map(|(claim, pending, _)| (claim, pending)).collect(), tries).await
+            settle(cx, unknown.into_iter().map(|(claim, pending, _)| (claim, pending)).collect(), (tries, since)).await
         }));
         Vec::new()
     }
@@ -252,9 +252,8 @@ fn give_up(unknown: Vec<(Claim, Pending, StoreError)>) -> Vec<SettleResult> {
     unknown.into_iter().map(result).collect()
 }
 
-/// Sends settlements; `tries` calls for them gave no answer before.
-async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, tries: u32) -> CallEnd {
-    let start = Instant::now();
+/// Sends settlements; `tries` calls for them gave no answer before, the last of them then.
+async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, (tries, since): (u32, Instant)) -> CallEnd {
     let (within, call) = cx.store_call(cx.time.return_by);
     let parts = |(claim, pending): (Claim, Pending)| ((claim, pending.settlement.clone()), pending);
     let (claims, chunk): (Vec<_>, Vec<_>) = chunk.into_iter().map(parts).unzip();
@@ -264,10 +263,10 @@ async fn settle(cx: BatchContext<'_>, chunk: Vec<(Claim, Pending)>, tries: u32) 
     let settled = timeout(within, Within { span: alone.unwrap_or(AnyStep::NONE), run }).await;
     // As for claims: what is not answered is not known.
     let none = std::iter::repeat_with(|| Settled::given_up(within));
-    let (settled, took) = (settled.unwrap_or_default().into_iter().chain(none), start.elapsed());
+    let (settled, took) = (settled.unwrap_or_default().into_iter().chain(none), since.elapsed());
     let results: Vec<_> = chunk.into_iter().zip(settled).map(|(one, settled)| one.settled(settled, took)).collect();
     spans::end_all(&steps, results.iter().map(|result| &result.settled), spans::settled);
-    CallEnd::Answered { results, tries: tries + 1, took }
+    CallEnd::Answered { results, tries: tries + 1 }
 }
 
 /// Opens the spans of these settlements.

@@ -122,7 +122,7 @@ impl Answer {
     }
 }
 
-/// Adds a try's duration to those of a step.
-pub(crate) fn add(sum: &mut Option<Duration>, took: Duration) {
-    *sum = Some(sum.unwrap_or_default() + took);
+/// Adds a try's duration to those of a step, and returns their sum.
+pub(crate) fn add(sum: &mut Option<Duration>, took: Duration) -> Duration {
+    *sum.insert(sum.unwrap_or_default() + took)
 }

@@ -91,7 +91,10 @@ async fn completions_outlast_the_store_and_no_mail_is_sent_twice() {
         for away_s in AWAY_S {
             let shop = shop(5, Duration::from_secs(away_s), kind, |consumer| consumer);
             let start = Instant::now();
-            assert_eq!(words(&shop.deliver(&batch(1)).await), ["completed"; 5].join(" "), "{kind:?}, {away_s} s");
+            let report = shop.deliver(&batch(1)).await;
+            assert_eq!(words(&report), ["completed"; 5].join(" "), "{kind:?}, {away_s} s");
+            let longest = report.totals.latencies.settle;
+            assert!((Duration::from_secs(away_s)..=start.elapsed()).contains(&longest), "{away_s} s away, {longest:?}");
             let late = start.elapsed() - Duration::from_secs(away_s);
             assert!(late <= Duration::from_secs(1), "{away_s} s away, back {late:?} later");
             // Five settlements in one request, and few requests.
@@ -183,6 +186,11 @@ async fn claims_are_tried_again_while_a_handler_could_start() {
             shop.store.away_for(Duration::from_secs(away_s), kind);
             let report = shop.deliver(&batch(receive_count)).await;
             assert_eq!(words(&report), [wanted; 5].join(" "), "{kind:?}, {away_s} s, receive {receive_count}");
+            // The tries before the last, and the waits between them, are in what the claims took, also of a message that got none.
+            let longest = report.totals.latencies.claim;
+            let whole = Duration::from_secs(away_s.min(TIMEOUT.as_secs() - 2));
+            assert!((whole..=TIMEOUT).contains(&longest), "{away_s} s away, {longest:?}");
+            assert!(report.entries().iter().any(|entry| entry.details.claim == Some(longest)));
             // First deliveries are claimed together, others by themselves.
             let most = if receive_count == 1 { 60 } else { 5 * 50 };
             assert!(shop.store.calls_while_away() <= most, "{}", shop.store.calls_while_away());

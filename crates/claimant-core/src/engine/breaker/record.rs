@@ -49,7 +49,8 @@ impl BreakerRecord {
             StoreErrorKind::Denied => {
                 "the store refuses its record: the role or user has to be allowed keys that begin with claimant-breaker#"
             }
-            kind if kind.is_transient() => "the store gave no answer",
+            StoreErrorKind::Throttled => "the store throttles",
+            StoreErrorKind::Unreachable => "the store gave no answer",
             _ => "its record cannot be written",
         }
     }
