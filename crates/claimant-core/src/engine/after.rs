@@ -28,7 +28,7 @@ pub(crate) enum After {
 
 /// Decides what follows a handler's run.
 pub(crate) fn after_run(cx: BatchContext<'_>, ran: Ran) -> After {
-    let Ran { claimed, end, .. } = ran;
+    let Ran { claimed, end, took, .. } = ran;
     let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
     let (name, message_id) = (cx.name(), message.id());
     // What hangs is away: as a failure that says so.
@@ -38,15 +38,15 @@ pub(crate) fn after_run(cx: BatchContext<'_>, ran: Ran) -> After {
         RunEnd::Returned(result) => returned(cx, claimed, result),
         RunEnd::Panicked => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "handler panicked");
-            cut_off(cx, claimed, "the handler panicked", Then::answer(Outcome::Retry, retry_delay))
+            cut_off(cx, claimed, "the handler panicked".to_owned(), Then::answer(Outcome::Retry, retry_delay))
         }
         RunEnd::Cancelled(Cut::LeaseLost) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "lease lost while the handler ran; it was cancelled");
             // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
-            cut_off(cx, claimed, Cut::LeaseLost.as_str(), Then::answer(Outcome::LeaseLost, retry_delay))
+            cut_off(cx, claimed, Cut::LeaseLost.after(took), Then::answer(Outcome::LeaseLost, retry_delay))
         }
         RunEnd::Cancelled(cut) => {
-            let why = cut.as_str();
+            let why = cut.after(took);
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, why, "handler cancelled");
             cut_off(cx, claimed, why, Then::answer(Outcome::Cancelled, retry_delay))
         }
@@ -112,8 +112,8 @@ fn after_failure(cx: BatchContext<'_>, claimed: &Claimed<()>, failure: Failure) 
 }
 
 /// Settles a claim whose handler was cut off, and may have had its effect.
-fn cut_off(cx: BatchContext<'_>, claimed: Claimed<()>, why: &str, then: Then) -> Unsettled {
-    let (ending, then) = in_doubt(cx, claimed.claim.attempt, why.to_owned(), || then);
+fn cut_off(cx: BatchContext<'_>, claimed: Claimed<()>, error: String, then: Then) -> Unsettled {
+    let (ending, then) = in_doubt(cx, claimed.claim.attempt, error, || then);
     Unsettled { claimed, ending, then }
 }
 

@@ -38,13 +38,18 @@ pub(crate) enum Cut {
 }
 
 impl Cut {
-    /// Returns the text for logs and records.
-    pub(crate) const fn as_str(self) -> &'static str {
+    /// Returns the text for logs and records, of a handler that ran for so long.
+    pub(crate) fn after(self, took: Duration) -> String {
+        let ms = took.as_millis();
         match self {
-            Self::AtTimeout => "the handler was cancelled at its timeout",
-            Self::AtDeadline => "the handler was cancelled at the deadline",
-            Self::LeaseLost => "the lease was lost while the handler ran",
-            Self::NeighbourLost => "the call was cancelled, since the lease of another of its items was lost",
+            Self::AtTimeout => format!("the handler was cancelled after {ms} ms, at its own timeout"),
+            Self::AtDeadline => {
+                format!("the handler was cancelled after {ms} ms, when its invocation had no more time")
+            }
+            Self::LeaseLost => "the lease was lost while the handler ran".to_owned(),
+            Self::NeighbourLost => {
+                "the call was cancelled, since the lease of another of its items was lost".to_owned()
+            }
         }
     }
 }

@@ -140,15 +140,19 @@ async fn a_clock_that_jumps_before_the_claim_gives_no_dead_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handlers_own_time_out_ends_it_sooner_than_the_deadline_and_never_later() {
-    let settings: [(Setting, _); 2] = [
-        (|consumer| consumer.timeout(Duration::from_secs(2)), Duration::from_secs(2)..Duration::from_secs(3)),
-        (|consumer| consumer.timeout(TIMEOUT * 2), TIMEOUT / 2..TIMEOUT),
+    let settings: [(Setting, _, _); 2] = [
+        (|c| c.timeout(Duration::from_secs(2)), Duration::from_secs(2)..Duration::from_secs(3), "its own timeout"),
+        (|c| c.timeout(TIMEOUT * 2), TIMEOUT / 2..TIMEOUT, "when its invocation had no more time"),
     ];
-    for (setting, ends) in settings {
+    for (setting, ends, which) in settings {
         let world = world(setting);
         let start = tokio::time::Instant::now();
         assert_eq!(words(&world.deliver(&["a hang"], 0).await), "cancelled");
         assert!(ends.contains(&start.elapsed()), "{:?} is not in {ends:?}", start.elapsed());
+        let why = world.record("a").await.and_then(|record| record.error).unwrap();
+        let ran_ms =
+            why.strip_prefix("the handler was cancelled after ").and_then(|why| why.split(' ').next()?.parse().ok());
+        assert!(ends.contains(&Duration::from_millis(ran_ms.unwrap())) && why.ends_with(which), "{why}");
     }
 }
 
