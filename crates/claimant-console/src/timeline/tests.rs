@@ -812,6 +812,21 @@ fn what_a_message_waits_for_is_its_last_step() {
     assert!(last.detail.as_deref().is_some_and(|why| why.starts_with("for the end of its visibility timeout")));
 }
 
+/// The line of an outcome comes a moment after what followed from it, and nothing says then that a worker still had the message.
+#[test]
+fn a_backoff_follows_the_outcome_that_it_is_for() {
+    let cut_off = || story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29);
+    let told = cut_off().hidden(2, "a", 4).finished(2, "a", "cancelled").received(4, "a", 2).told("a", 5);
+    let steps: Vec<_> = told.steps[5..8].iter().map(|step| (step.what.as_str(), step.detail.as_deref())).collect();
+    let waited = ("Waited 2 s", Some("for the backoff after a failed run"));
+    assert_eq!(steps, [("Cancelled", None), ("Hidden until 12:00:04", None), waited]);
+    // A renewal beside the handler is none, however short before its end.
+    let told = cut_off().hidden(2, "a", 9).finished(2, "a", "cancelled").hidden(2, "a", 4).told("a", 3);
+    let steps: Vec<_> = told.steps[5..8].iter().map(|step| (step.what.as_str(), step.detail.as_deref())).collect();
+    let renewed = ("Hidden until 12:00:09", Some("so that no other worker receives it while this one works"));
+    assert_eq!(steps, [renewed, ("Cancelled", None), ("Hidden until 12:00:04", None)]);
+}
+
 /// A process that was frozen tells the outcome of its receive, or its timeout is over, after the next one has begun.
 #[test]
 fn a_late_end_ends_no_later_receive() {
