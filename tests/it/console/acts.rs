@@ -107,11 +107,23 @@ async fn acts_on_a_key_change_its_record_and_what_comes_next() {
         let note = note.unwrap_or_default();
         assert!(note.contains(id) && note.ends_with("the test says so"), "{note}");
     }
+    // A key is copied as it is, with each of its blanks.
+    stage.order("  two  blanks ", NOBODY);
+    stage.drained().await;
+    let shown = "$'order-confirmation#  two  blanks '";
+    stage.open(&page, "/keys");
+    assert!(page.text("main").contains(shown), "{}", page.text("main"));
+    page.click("a.id[href*='two']");
+    page.until("the page of the key", "!!document.querySelector('select[name=act]')");
+    assert_eq!(page.text("h1"), shown);
+    page.choose("select[name=act]", "release");
+    let said = stage.act(&page, "text=Do it");
+    assert!(said.contains(shown), "{said}");
     // A key that was forgotten is as if it had never been; one that was resolved is done.
     stage.order("forget", "ada@example.com");
     stage.order("resolve", NOBODY);
     stage.drained().await;
-    assert_eq!((stage.mails_of("forget"), stage.mails_of("resolve"), stage.depth(DEAD)), (1, 0, 4));
+    assert_eq!((stage.mails_of("forget"), stage.mails_of("resolve"), stage.depth(DEAD)), (1, 0, 5));
     // What is done is forgotten only by force, and then done again.
     let said = act("forget", "forget", false);
     assert_eq!(record("forget").0.as_deref(), Some("COMPLETED"), "{said}");
