@@ -184,7 +184,7 @@ impl World {
     /// Sends a form as a browser does; returns what its notice says, and whether it says so in red.
     async fn notice(&self, path: &str, fields: &str) -> (String, bool) {
         let page = self.html(&self.form(path, fields).await).await;
-        let notice = page.split_once(r#"<p class="notice"#).unwrap_or_else(|| panic!("{page}")).1;
+        let notice = page.split_once(r#" class="notice"#).unwrap_or_else(|| panic!("{page}")).1;
         (notice.split_once("</p>").unwrap().0.rsplit('>').next().unwrap().to_owned(), notice.starts_with(" refused"))
     }
 

@@ -9,10 +9,14 @@ const GOOD: &str = "<!doctype html><html lang=en><title>Good</title><main><h1>Go
     <form method=post action=/sent><label>Name <input name=name></label> <button>Send it</button></form></main>";
 
 /// What is said against each, and the page.
-const BAD: [(&str, &str); 7] = [
+const BAD: [(&str, &str); 8] = [
     ("color-contrast", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='color:#ccc'>Pale</p></main>"),
     ("color-contrast", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='color:#999'>0</p></main>"),
     ("label", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><input></main>"),
+    (
+        "aria-prohibited-attr",
+        "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><pre tabindex=0 aria-label=Body>{}</pre></main>",
+    ),
     ("too wide", "<!doctype html><html lang=en><title>Bad</title><main><h1>Bad</h1><p style='width:2000px'>Wide</p></main>"),
     (
         "the layout moved",

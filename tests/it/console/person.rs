@@ -124,6 +124,20 @@ async fn the_keyboard_alone_is_enough() {
     page.press("Enter");
     page.until("the notice", "!!document.querySelector('.notice')");
     assert_eq!(is_on(), false);
+    // What became of it has the focus, so that it is spoken, and the next link is one of the content.
+    page.until("the notice to have the focus", "document.activeElement.matches('.notice')");
+    let said = "OrderConfirmationFunction gets no more messages";
+    let tree = page.call("Accessibility.getFullAXTree", json!({}))["nodes"].clone();
+    let spoken =
+        tree.as_array().expect("a list").iter().find(|node| node["role"]["value"] == "status").expect("the notice");
+    assert!(spoken["name"]["value"].as_str().is_some_and(|name| name.starts_with(said)), "{spoken}");
+    page.press("Tab");
+    assert_eq!(
+        page.eval("document.activeElement.matches('main a, main button, main summary')"),
+        true,
+        "{}",
+        focused(&page)
+    );
     stage.end().await;
 }
 

@@ -60,11 +60,11 @@ pub(crate) fn page(frame: &Frame<'_>, content: &Markup) -> Markup {
     }
 }
 
-/// Draws what became of an act.
+/// Draws what became of an act. It has the focus: of a page that loads nothing else is spoken but its title, and the next link is below it.
 fn notice(notice: &Notice) -> Markup {
     let (class, role, tone) =
         if notice.done { ("notice", "status", Tone::Good) } else { ("notice refused", "alert", Tone::Bad) };
-    html! { p class=(class) role=(role) { (shape(tone)) (notice.text) } }
+    html! { p #notice class=(class) role=(role) aria-labelledby="notice" tabindex="-1" autofocus { (shape(tone)) (notice.text) } }
 }
 
 /// Draws what hears that something changed. An element of its own: where a stream has an `hx-trigger`, that is what opens it.

@@ -114,11 +114,16 @@ pub(crate) fn beginning(mut body: String) -> String {
 /// Draws it, of so many bytes.
 pub(crate) fn body(beginning: &str, bytes: usize) -> Markup {
     html! {
-        pre .body tabindex="0" aria-label="Body" { (spread(beginning)) }
+        (scrolled("Body", beginning))
         @if beginning.len() < bytes {
             p .soft { "The first " (grouped(beginning.len() as u64)) " of " (grouped(bytes as u64)) " bytes." }
         }
     }
+}
+
+/// Draws a body in a box of this name, which can be scrolled by keys.
+pub(crate) fn scrolled(name: &str, body: &str) -> Markup {
+    html! { pre .body role="group" tabindex="0" aria-label=(name) { (spread(body)) } }
 }
 
 /// Returns a body as it is edited: JSON in lines, where what is added is little to what SQS takes of a message.

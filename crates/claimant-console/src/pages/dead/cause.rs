@@ -254,7 +254,7 @@ impl Cause {
             article .letter.card id={ "letter-" (letter.message_id) } {
                 h2 { (text::message(letter.story())) @if own != story { " " span .id.short.soft title=(letter.message_id) { "letter " (own) } } }
                 (facts(letter))
-                pre .body tabindex="0" aria-label="Body" { (text::spread(&letter.sent.body)) }
+                (text::scrolled(&format!("Body of {what}"), &letter.sent.body))
                 @if let Some(bytes) = letter.sent.cut_from {
                     p .soft.small { "The first 4 KiB of " (text::grouped(bytes as u64)) " bytes." @if self.drawn.is_some() { " " a href=(edit) { "The whole body" } } }
                 }
