@@ -90,7 +90,7 @@ impl Wire {
         self.goes_on.notify_one();
     }
 
-    /// The operations asked for since the last call of this.
+    /// The operations asked for since the last call of this; a read that may miss the last writes by a name of its own.
     #[must_use]
     pub fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().expect("not poisoned").requests)
@@ -104,13 +104,27 @@ impl Wire {
 
     fn begin(&self, request: &HttpRequest) -> Loss {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
-        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let mut operation = target.rsplit('.').next().unwrap_or_default().to_owned();
         let body: serde_json::Value =
             serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
+        if may_miss_writes(&operation, &body) {
+            operation.push_str(", eventually consistent");
+        }
         let mut state = self.state.lock().expect("not poisoned");
         state.requests.push(operation);
         state.tokens.extend(body["ClientRequestToken"].as_str().map(str::to_owned));
         state.all.or_else(|| state.script.pop_front()).unwrap_or(Loss::None)
+    }
+}
+
+/// Whether a request reads by keys, and not strongly consistently.
+fn may_miss_writes(operation: &str, body: &serde_json::Value) -> bool {
+    match operation {
+        "GetItem" => body["ConsistentRead"] != true,
+        "BatchGetItem" => {
+            body["RequestItems"].as_object().into_iter().flatten().any(|(_, of)| of["ConsistentRead"] != true)
+        }
+        _ => false,
     }
 }
 

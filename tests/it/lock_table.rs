@@ -262,8 +262,20 @@ async fn throttled_and_denied_batches_are_mended(dynamodb: &DynamoDb) {
     assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 3]);
     wire.script(&[Loss::Instead(200, THROTTLED)]);
     complete_all(&table, claims, &METER).await;
+    // Throttled to the end: they are sent together again, later. One by one they would be more load on a table that has too much.
+    let (claims, _) = claim_all(&table, &keys("c", 2), 0, &METER).await;
     let _ = wire.take_requests();
-    // Throttled to the end: those fail, by the word for it, and nothing was claimed.
+    wire.script(&[Loss::Instead(200, THROTTLED); 4]);
+    let pairs = claims.into_iter().map(|claim| (claim, ending(done()))).collect();
+    let unknown = table.settle_all(pairs, call()).await.into_iter().map(|settled| match settled {
+        Settled::Unknown { claim: Some(claim), .. } => claim,
+        settled => panic!("{settled:?}"),
+    });
+    let claims: Vec<_> = unknown.collect();
+    assert_eq!(wire.take_requests(), ["BatchExecuteStatement"; 4]);
+    complete_all(&table, claims, &METER).await;
+    let _ = wire.take_requests();
+    // And so are claims: those fail, by the word for it, and nothing was claimed.
     wire.script(&[Loss::Instead(200, THROTTLED); 4]);
     let (_, words) = claim_all(&table, &keys("b", 2), 0, &METER).await;
     assert_eq!(words, ["Throttled"; 2]);
@@ -437,6 +449,17 @@ async fn an_old_failure_is_not_written_again(dynamodb: &DynamoDb) {
     });
     assert!(matches!(settled, Settled::Lost), "{settled:?}");
     assert_eq!(other.get(&id, call()).await.unwrap().unwrap().attempts, 1);
+    // Or it was written by an earlier call, the other owner went on from it, and this one finds that.
+    let first = granted(&overtaken, "l", 0).await;
+    let id = first.id.clone();
+    wire.script(&[Answer, Answer, Answer, Request, Request, Request]);
+    let settled = overtaken.settle(first, &failure, call()).await;
+    let Settled::Unknown { claim: Some(first), .. } = settled else { panic!("{settled:?}") };
+    let later = taken(&other, &again("l", 10)).await;
+    assert!(matches!(other.settle(later, &failure, call()).await, Settled::Done));
+    let settled = overtaken.settle(first, &failure, call()).await;
+    assert!(matches!(settled, Settled::Lost), "{settled:?}");
+    assert_eq!(other.get(&id, call()).await.unwrap().unwrap().attempts, 2);
 }
 
 /// What DynamoDB says where a table has too many requests.
