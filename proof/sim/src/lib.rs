@@ -15,6 +15,7 @@
 //! | [`intake_api`] | what lets messages in, and what switches it on again |
 //! | [`wire`], [`calls`], [`queue_api`] | requests on their way, with their fates; what they want |
 //! | [`sqs`] | the queue; the store is that of `claimant-simulated` |
+//! | [`reads`] | what reads of the store see that are not strongly consistent |
 //! | [`timeline`], [`entities`], [`check`], [`expected`] | the history by its entities, and the rules that it must keep |
 //! | [`coverage`] | how often each fault occurred |
 //! | [`mutant`], [`bent`] | runtimes that are wrong on purpose |
@@ -41,6 +42,7 @@ pub mod operator;
 pub mod payloads;
 pub mod process;
 pub mod queue_api;
+pub mod reads;
 pub mod run;
 pub mod scenario;
 pub mod shrink;

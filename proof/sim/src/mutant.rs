@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::calls::LOCKS;
+
 /// A bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mutant {
@@ -104,6 +106,8 @@ pub enum Mutant {
     SchedulesAtOnce,
     /// What fails is scheduled for a day later, though nobody asked for that.
     SchedulesUnasked,
+    /// Records are read without asking for the last writes.
+    ReadsEventually,
 }
 
 impl Mutant {
@@ -136,6 +140,8 @@ impl Mutant {
             (Self::CommitsUnguarded, "TransactWriteItems") => {
                 request["TransactItems"][0]["Update"]["ConditionExpression"] = Value::Null;
             }
+            (Self::ReadsEventually, "GetItem") => request["ConsistentRead"] = json!(false),
+            (Self::ReadsEventually, "BatchGetItem") => request["RequestItems"][LOCKS]["ConsistentRead"] = json!(false),
             (Self::LettersEmpty, "SendMessageBatch") => {
                 let entries = request["Entries"].as_array_mut().into_iter().flatten();
                 entries.for_each(|entry| entry["MessageBody"] = json!("{}"));

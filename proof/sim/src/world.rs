@@ -15,6 +15,7 @@ use crate::history::{Event, History, InvocationNo, RequestNo, RunNo};
 use crate::intake_api::Intake;
 use crate::mutant::Mutant;
 use crate::process::Process;
+use crate::reads::Earlier;
 use crate::scenario::{Fate, Fault, Scenario};
 use crate::sqs::Sqs;
 use crate::threads::Threads;
@@ -59,6 +60,7 @@ pub enum Served {
 pub struct State {
     /// The store.
     pub dynamo: Dynamo,
+    earlier: Earlier,
     /// The queue.
     pub sqs: Sqs,
     /// What lets messages in.
@@ -151,6 +153,7 @@ impl World {
         let sqs = Sqs::new(queue.fifo_groups.is_some(), queue.visibility_s * 1_000, queue.max_receives);
         let state = State {
             dynamo: Dynamo::default(),
+            earlier: Earlier::default(),
             sqs,
             intake: Intake::default(),
             history: History::default(),
@@ -266,7 +269,8 @@ impl World {
     pub fn serve(&self, request: RequestNo, operation: &str, body: &Value) -> Answer {
         let mut state = self.state();
         let state = &mut *state;
-        let answer = state.dynamo.call(operation, body);
+        let mut answer = state.dynamo.call(operation, body);
+        state.earlier.follow(&state.dynamo, operation, body, &mut answer);
         if let Some(served) = &mut state.served {
             let (operation, body, status) = (operation.to_owned(), body.clone(), answer.status);
             served.push(Served::Request { operation, body, status, answer: answer.body.clone() });
