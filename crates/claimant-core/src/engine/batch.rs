@@ -254,6 +254,7 @@ impl<'a> Batch<'a> {
             After::Wait(mut work) => {
                 let details = &mut work.delivery.details;
                 (details.attempt, details.fence) = (None, None);
+                work.its_turn = false;
                 self.claiming.push(work);
             }
             After::Leave(work, exit) => self.leave(work.delivery, Some(work.identity.record_id), exit),

@@ -53,7 +53,7 @@ impl Then {
 impl Unsettled {
     /// Releases a claim that was made before the breaker opened; its message waits for another one.
     pub(crate) fn held_back(claimed: Claimed) -> Self {
-        if claimed.claim.is_taken_over() || claimed.work.its_turn {
+        if claimed.claim.is_taken_over() {
             return Self::set_aside(claimed);
         }
         let (claimed, payload) = claimed.split();
@@ -76,8 +76,7 @@ impl Unsettled {
     /// Sets aside a claim of work that may have killed an earlier owner, until it has its turn.
     pub(crate) fn set_aside(claimed: Claimed) -> Self {
         let (claimed, payload) = claimed.split();
-        // One that has its turn by its receives alone was taken over from no owner.
-        let interruptions = claimed.claim.interruptions.max(1);
+        let interruptions = claimed.claim.interruptions;
         let then = Then::LaterTurn(payload, interruptions);
         Self { claimed, ending: Ending::SetAside { interruptions }, then }
     }
