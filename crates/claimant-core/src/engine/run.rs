@@ -248,7 +248,8 @@ pub(crate) async fn supervise<R: Send + 'static>(
     loop {
         let look_at = Instant::now() + Duration::from_millis(THREADS_LOOK_MS);
         tokio::select! {
-            // In this order, not at random: what the handler gave counts, even where its time ends at the same moment.
+            // In this order, not at random: so a simulated run is the same each time. What the handler gave counts in any order, since a
+            // task that is stopped gives it, too.
             biased;
             end = task.ended() => return end_of(end, cut),
             () = sleep_until(cancel_at) => return end_of(task.stop(cx.grace()).await, cut),
