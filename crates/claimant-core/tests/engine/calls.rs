@@ -259,7 +259,21 @@ async fn no_call_begins_under_a_lease_that_is_over() {
     let consumer = Consumer::batch_transactional("ledger", ledger.clone(), handler).key(|work: &Work| &work.id);
     let engine = Engine::with_defaults(consumer.lease(Lease::Renewed(Duration::from_secs(3)))).unwrap();
     assert_eq!(words(&process(&engine.clock(Arc::new(clock)), &fresh(2)).await), "completed completed");
-    assert_eq!(ledger.begun(), 1);
+    assert_eq!((ledger.begun(), ledger.rolled_back()), (1, 0));
+}
+
+/// Its session is needed for others, and what is only dropped can go back late.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_without_items_is_rolled_back() {
+    let ledger = BatchLedger::failing(&[TransactionFault::BegunLate(Duration::from_millis(3_500))]);
+    let consumer = entering(&ledger, &Calls::default()).lease(Lease::Renewed(Duration::from_secs(3)));
+    let engine = Engine::with_defaults(consumer).unwrap().clock(Arc::new(MovableClock::start()));
+    // Their messages are not theirs any more, and so are their leases.
+    let mut queue = ScriptedQueue::new(DeadLetterQueue::Without);
+    queue.held = false;
+    let time = InvocationTime::new(engine.now(), engine.now().plus(TIMEOUT), Duration::from_millis(500));
+    assert_eq!(words(&engine.process(&fresh(2), time, &queue).await), "lease_lost lease_lost");
+    assert_eq!((ledger.begun(), ledger.rolled_back()), (1, 1));
 }
 
 /// Those that wait for their turns are renewed before them.

@@ -14,6 +14,7 @@ use claimant_testkit::queue::DeadLetterQueue;
 use claimant_testkit::{Call, Fault, FaultyStore};
 
 use super::routes::{Letters, Lines};
+use super::support::process;
 use super::{TIMEOUT, words};
 
 const HOURS: Duration = Duration::from_secs(36_000);
@@ -131,6 +132,19 @@ async fn each_copy_of_work_that_fails_goes_by_its_own_receives() {
         let at_once: Vec<_> = report.entries().iter().map(|entry| entry.visible_after.unwrap().is_zero()).collect();
         assert_eq!(at_once, receives.map(|n| n == 4), "{receives:?}");
     }
+}
+
+/// At once after its first receive, and not earlier than another invocation after a later one, though it follows a copy at its first.
+#[tokio::test(start_paused = true)]
+async fn each_copy_for_which_there_was_no_time_waits_by_its_own_receives() {
+    let engine =
+        Engine::with_defaults(Consumer::new("c", MemoryStore::new(), run).key_of(String::clone).concurrency(1));
+    let message = |id, body, n| Message::new(id, format!("{body:?}")).unwrap().with_receive_count(n);
+    let batch = [message("m1", "hangs", 4), message("m2", "fails", 1), message("m3", "fails", 3)];
+    let report = process(&engine.unwrap(), &batch).await;
+    assert_eq!(words(&report), "cancelled not_started not_started");
+    let waits: Vec<_> = report.entries()[1..].iter().map(|entry| entry.visible_after.unwrap()).collect();
+    assert!(waits[0].is_zero() && waits[1] >= TIMEOUT / 2, "{waits:?}");
 }
 
 /// What is rejected or parked does not come back earlier than its handler asked for.

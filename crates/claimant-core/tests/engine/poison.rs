@@ -308,6 +308,24 @@ async fn nor_where_the_function_cannot_delete() {
     }
 }
 
+/// Put off until it is alone, a message without another receive would never be tried again.
+#[tokio::test(start_paused = true)]
+async fn only_what_has_a_receive_left_is_put_off_behind_what_could_not_be_deleted() {
+    for (receives_max, done) in [(3, 2), (4, 1)] {
+        let mut world = World::new(Arc::new(MemoryStore::new()), ["a ok".to_owned()]);
+        (world.receives_max, world.deletes, world.killed_after) = (receives_max, false, Some(WORK / 2));
+        world.deliver().await;
+        // The next process ends in its turn, behind the other.
+        world.messages.push(("b ok".to_owned(), 0, Place::Queued));
+        world.killed_after = Some(WORK * 3 / 2);
+        world.deliver().await;
+        world.killed_after = None;
+        world.deliver().await;
+        assert_eq!(world.done().len(), done, "the third of {receives_max} receives");
+        assert_eq!((world.drain().await, world.done()), (Vec::new(), vec![1; 2]), "{receives_max} receives");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nor_where_a_death_leaves_no_trace() {
     for (place, consumers) in (0..10).flat_map(|place| [1, 3].map(|consumers| (place, consumers))) {

@@ -163,21 +163,30 @@ async fn a_handler_ends_where_no_further_try_would_come_before_its_lease_does() 
 async fn no_handler_outlives_its_lease_while_its_renewal_has_no_answer() {
     const LEASE: Duration = Duration::from_secs(12);
     let long = |consumer: Consumer<Work>| consumer.lease(Lease::Renewed(LEASE));
-    for calls in [None, Some(10)] {
+    let rows: [(_, &[&str], _, _); 3] = [
+        (None, &["a hang"], "lease_lost", "a/1 a/2"),
+        (Some(10), &["a hang"], "lease_lost", "a/1 a/2"),
+        // The lease of the first one of its call is renewed, and lasts.
+        (Some(10), &["b hang", "a hang"], "cancelled lease_lost", "a/1 a/2 b/1"),
+    ];
+    for (calls, batch, outcomes, runs) in rows {
         let case = outcomes::Case { setting: long, calls, ..outcomes::Case::default() };
         let world = World::of(Arc::new(MemoryStore::new()), TIMEOUT * 3, &case);
         // So that the second try of 2 s begins 100 ms before the end.
-        world.store.fail_next(Claim, Late(Duration::from_millis(1_900)));
-        (0..2).for_each(|_| world.store.fail_next(Renew, Hangs));
+        batch.iter().for_each(|_| world.store.fail_next(Claim, Late(Duration::from_millis(1_900))));
+        for _ in 0..2 {
+            batch[1..].iter().for_each(|_| world.store.fail_next(Renew, Late(Duration::ZERO)));
+            world.store.fail_next(Renew, Hangs);
+        }
         let start = tokio::time::Instant::now();
-        let owner = async { (words(&world.deliver(&["a hang"], 0).await), start.elapsed()) };
+        let owner = async { (words(&world.deliver(batch, 0).await), start.elapsed()) };
         // Another one takes the key over as soon as it may, and runs.
         let rival = async {
             tokio::time::sleep(LEASE + Duration::from_millis(SKEW_DEFAULT_MS + 1)).await;
             words(&world.deliver(&["a hang"], 1).await)
         };
         let ((owner, ended), rival) = tokio::join!(owner, rival);
-        assert_eq!((owner.as_str(), rival.as_str(), world.runs().as_str()), ("lease_lost", "cancelled", "a/1 a/2"));
+        assert_eq!((owner.as_str(), rival.as_str(), world.runs().as_str()), (outcomes, "cancelled", runs));
         assert!(ended <= LEASE, "{ended:?}");
     }
 }
@@ -312,6 +321,16 @@ async fn the_message_of_a_dead_owner_is_back_when_it_can_be_taken_over() {
     world.clock.advance(hidden - answers_after);
     let report = world.deliver(&["a hang"], 1).await;
     assert_eq!((words(&report).as_str(), report.totals.taken_over), ("cancelled", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_settlement_is_in_doubt_is_back_when_it_can_be_taken_over() {
+    let world = World::new(Arc::new(MemoryStore::new()), TIMEOUT, |consumer| consumer, DeadLetterQueue::Without);
+    world.store.fail_next(Settle, NotApplied(claimant_core::StoreErrorKind::Corrupt));
+    let report = world.deliver(&["a ok"], 0).await;
+    assert_eq!(words(&report), "settle_unknown");
+    world.clock.advance(report.entries()[0].visible_after.unwrap());
+    assert_eq!((words(&world.deliver(&["a ok"], 1).await).as_str(), world.runs().as_str()), ("completed", "a/1 a/2"));
 }
 
 /// A queue that answers nothing, in front of a store that answers renewals late.

@@ -139,6 +139,19 @@ async fn in_a_batch_that_does_not_fit_a_suspect_has_the_time_that_is_kept_for_it
     }
 }
 
+/// It has no run any more, so no turn: its claim is settled once.
+#[tokio::test(start_paused = true)]
+async fn a_suspect_without_an_attempt_left_is_rejected_at_once() {
+    let world = World::new();
+    world.abandon("a0 slow").await;
+    let before = world.store.calls().len();
+    let batch = [message(0, "a0 slow", 2), message(1, "a1 ok", 1)];
+    let report = deliver(&world.engine(world.consumer("a").attempts_max(1)), &batch, 30).await;
+    assert_eq!([0, 1].map(|at| report.entries()[at].outcome.word()), ["rejected", "completed"]);
+    let calls = world.store.calls().split_off(before);
+    assert_eq!([Call::Claim, Call::Settle].map(|of| calls.iter().filter(|call| **call == of).count()), [2, 2]);
+}
+
 /// Where a death leaves no trace, all of the time is kept at the last two receives.
 #[tokio::test(start_paused = true)]
 async fn what_waits_while_a_suspect_has_all_of_the_time_runs_after_it() {
