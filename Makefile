@@ -14,6 +14,8 @@ EVENT ?= order
 override MINUTES := $(or $(MINUTES),1)
 PUBLISHED := $(addprefix -p ,$(notdir $(wildcard crates/*)))
 FUNCTIONS := $(addprefix -p ,$(notdir $(wildcard functions/*)))
+# What `make simulate` is asked to run, if that is not just seeds.
+ONE_OF = $(strip $(foreach name,SEED SCENARIO MUTANTS,$(if $($(name)),$(name))))
 
 .PHONY: help run dev test lint docs pictures dashboard fmt watch invoke build deploy bench stores model simulate outage scale growth throughput fuzz storm mutants package msrv clean tools binaries \
 	tests test-it test-cloud test-rest test-doc test-functions test-lambda test-seeds test-storm test-new test-templates test-licences test-doctor
@@ -145,7 +147,11 @@ model: ## Model-check the protocol, small worlds and the large one; WORLD=small,
 	cargo run --release --locked -p claimant-model -- $(WORLD)
 
 simulate: whole-SEED whole-SEEDS whole-FROM ## Simulate the runtime under faults: SEEDS=100000, or SEED=7 or SCENARIO=file with its trace, or MUTANTS=1; MUTANT=name for one
-	cargo run --locked $(if $(SEEDS),--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED),$(if $(SCENARIO),--scenario $(SCENARIO),$(if $(MUTANTS),--mutants))) $(if $(MUTANT),--mutant $(MUTANT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
+	$(if $(filter-out 1,$(MUTANTS)),$(error MUTANTS is 1))
+	$(if $(word 2,$(ONE_OF)),$(error SEED, SCENARIO and MUTANTS say what is run: give one of them))
+	$(if $(and $(filter SEED SCENARIO,$(ONE_OF)),$(SEEDS)$(FROM)),$(error $(ONE_OF) is one run: SEEDS and FROM are for many))
+	$(if $(MUTANT),$(if $(ONE_OF),,$(error MUTANT goes with MUTANTS=1, SEED or SCENARIO)))
+	cargo run --locked $(if $(SEED)$(SCENARIO),,--profile simulate) -p claimant-sim -- $(if $(SEED),--seed $(SEED)) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(MUTANTS),--mutants) $(if $(MUTANT),--mutant $(MUTANT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
 outage: ## Run half an hour without what a consumer calls, with each means against it, and write table and plot into docs/
 	cargo run --release --locked -p claimant-outage

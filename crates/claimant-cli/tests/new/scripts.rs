@@ -362,15 +362,33 @@ fn make_refuses_wrong_values_before_it_builds_for_them() {
         ("simulate SEED=x", "SEED is a whole number, from 0 on"),
         ("simulate SEEDS=0", "SEEDS is a whole number, from 1 on"),
         ("simulate FROM=08", "FROM is a whole number, from 0 on"),
+        ("simulate MUTANTS=0", "MUTANTS is 1"),
+        ("simulate MUTANTS=1 SEED=4", "SEED, SCENARIO and MUTANTS say what is run: give one of them"),
+        ("simulate SEED=1 SCENARIO=f", "SEED, SCENARIO and MUTANTS say what is run: give one of them"),
+        ("simulate SEED=1 SEEDS=5", "SEED is one run: SEEDS and FROM are for many"),
+        ("simulate SCENARIO=f FROM=0", "SCENARIO is one run: SEEDS and FROM are for many"),
+        ("simulate MUTANT=x", "MUTANT goes with MUTANTS=1, SEED or SCENARIO"),
     ] {
         let (code, said) = make(args);
         let begins = said.lines().any(|line| line == "tools" || line.starts_with("cargo"));
         assert!(code == Some(2) && said.contains(wanted) && !begins, "{args}: {code:?} {said}");
     }
-    for args in
-        ["model WORLD=small", "fuzz", "fuzz MINUTES=", "fuzz MINUTES=10", "simulate SEED=0", "simulate SEEDS=5 FROM=0"]
-    {
+    for args in ["model WORLD=small", "fuzz", "fuzz MINUTES=", "fuzz MINUTES=10"] {
         let (code, said) = make(args);
         assert!(code == Some(0) && said.contains("cargo "), "{args}: {code:?} {said}");
+    }
+    // A trace needs no optimised build; many runs do.
+    for (args, options) in [
+        ("simulate", ""),
+        ("simulate SEED=0", "--seed 0"),
+        ("simulate SCENARIO=f MUTANT=x", "--scenario f --mutant x"),
+        ("simulate SEEDS=5 FROM=0", "--seeds 5 --from 0"),
+        ("simulate MUTANTS=1 MUTANT=x SEEDS=5", "--mutants --mutant x --seeds 5"),
+    ] {
+        let (code, said) = make(args);
+        let profile =
+            if options.contains("--seed ") || options.contains("--scenario ") { "" } else { "--profile simulate " };
+        let wanted = format!("cargo run --locked {profile}-p claimant-sim -- {options}");
+        assert_eq!((code, said.lines().last()), (Some(0), Some(wanted.trim_end())), "{args}: {said}");
     }
 }
