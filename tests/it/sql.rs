@@ -6,6 +6,7 @@ mod faults;
 mod lists;
 mod locks;
 mod many;
+mod migrations;
 mod passing;
 mod settings;
 mod silence;

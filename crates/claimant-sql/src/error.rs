@@ -56,6 +56,15 @@ impl Table {
         )
     }
 
+    /// Returns how to fix a migration of what is there already.
+    pub(crate) fn keep(&self) -> String {
+        format!(
+            "it is there, but migrate() did not make it. Go on with what made the table {}, such as the files of {} or a tool of your own, in \
+             place of migrate(). Do not drop the table: its records say what is done",
+            self.name, self.migrations
+        )
+    }
+
     fn apply(&self) -> String {
         format!("apply the migrations: call migrate() once, or run the files of {} in this database", self.migrations)
     }

@@ -69,16 +69,22 @@ impl Migrations {
         let begun = Instant::now();
         loop {
             let Err(error) = migrator.run_direct(None, connection, false).await else { return Ok(()) };
-            let begun_one = if let MigrateError::ExecuteMigration(_, version) = &error { Some(*version) } else { None };
+            let refused = refused_one(&error);
             let (locked, error) = (is_locked::<D>(&error), self.failed::<D>(error));
+            // Each file of MySQL's is one statement, which changed nothing. There sqlx has committed that it began.
+            if let (Some(version), Some((_, end))) = (refused, self.hasty) {
+                let delete = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
+                let forgotten = match connection.execute(end).await {
+                    Ok(_) => connection.execute(AssertSqlSafe(delete)).await,
+                    Err(error) => Err(error),
+                };
+                // Why the file was refused says more.
+                if forgotten.is_err() {
+                    return Err(error);
+                }
+            }
             if !locked {
                 return Err(error);
-            }
-            // Each file of MySQL's is one statement, which changed nothing. There sqlx has committed that it began.
-            if let (Some(version), Some((_, end))) = (begun_one, self.hasty) {
-                connection.execute(end).await.map_err(|e| self.failed::<D>(e))?;
-                let delete = format!("DELETE FROM {} WHERE version = {version} AND NOT success", self.version_table);
-                connection.execute(AssertSqlSafe(delete)).await.map_err(|e| self.failed::<D>(e))?;
             }
             if begun.elapsed() >= HELD_MAX {
                 return Err(StoreError::new(
@@ -112,7 +118,10 @@ impl Migrations {
                 SqlError::of::<D>("a migration", &error, &table).into()
             }
             MigrateError::Dirty(version) => misconfigured(format!(
-                "migration {version} was cut off: undo by hand what it did, delete its row from {version_table}, and migrate again"
+                "migration {version} began, and {version_table} does not say that it ended. It is one statement, in {}: see whether the table \
+                 {} is as that makes it. If it is, set success to 1 in its row of {version_table}; if not, delete that row. Then migrate \
+                 again. Do not drop the table: its records say what is done",
+                self.table.migrations, self.table.name
             )),
             MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => misconfigured(format!(
                 "migration {version} in {version_table} is not of this version of claimant: use the version that applied it, or a \
@@ -121,6 +130,14 @@ impl Migrations {
             // The other errors are about files and targets, of which there are none here.
             other => StoreError::new(StoreErrorKind::Other, format!("a migration failed: {other}")),
         }
+    }
+}
+
+/// Returns the migration whose file the server refused.
+fn refused_one(error: &MigrateError) -> Option<i64> {
+    match error {
+        MigrateError::ExecuteMigration(sqlx::Error::Database(_), version) => Some(*version),
+        _ => None,
     }
 }
 

@@ -45,6 +45,8 @@ fn meaning(number: u16, table: &Table) -> Meaning {
         1665 => Meaning::of(Misconfigured, ": set its binlog_format to ROW or MIXED"),
         3159 => Meaning::of(Misconfigured, ". The URL's ssl-mode must not be DISABLED"),
         1128 | 1305 => Meaning::of(Misconfigured, ". The server has to be MySQL 5.7, MariaDB 10.5.2, or newer"),
+        // A table or a column that is there.
+        1050 | 1060 if table.is_migrated => Meaning::of(Misconfigured, format!(": {}", table.keep())),
         1146 | 1054 => Meaning::of(Misconfigured, migrate()),
         // Values that do not fit their column: these messages show them.
         1048 | 1062 | 1136 | 1264 | 1265 | 1292 | 1364 | 1366 | 3819 | 4025 => {

@@ -44,6 +44,8 @@ fn meaning(code: &str, message: &str, table: &Table) -> Meaning {
         "08P01" if message.contains("bind message supplies") => Meaning::of(Other, POOLED),
         "42804" if message.contains("binary data has array element type") => Meaning::of(Other, POOLED),
         "42P01" => Meaning::of(Misconfigured, format!(": {}", table.find())),
+        // A table, an index or a column that is there.
+        "42P07" | "42701" if table.is_migrated => Meaning::of(Misconfigured, format!(": {}", table.keep())),
         // Undefined column and type; operators and values of types that do not fit.
         "42703" | "42704" | "42804" | "42846" | "42883" => Meaning::of(Misconfigured, migrate()),
         // A prepared statement that is there already, or is not there.
