@@ -153,17 +153,16 @@ where
     row.try_get(column).map_err(|error| SqlError::of::<R::Database>("reading a number", &error, &RECORDS))
 }
 
-/// Returns the id that a statement returned, if it did.
-pub(crate) fn first_id<R>(rows: &[R]) -> Result<Option<Vec<u8>>, SqlError>
+/// Returns the ids that a statement returned.
+pub(crate) fn ids<R>(rows: &[R]) -> Result<Vec<Vec<u8>>, SqlError>
 where
     R: Row,
     R::Database: ErrorCodes,
     usize: ColumnIndex<R>,
     for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
 {
-    let read = |row: &R| row.try_get(0);
-    let id = rows.first().map(read).transpose();
-    id.map_err(|error| SqlError::of::<R::Database>("reading an id", &error, &RECORDS))
+    let ids: Result<_, _> = rows.iter().map(|row| row.try_get(0)).collect();
+    ids.map_err(|error| SqlError::of::<R::Database>("reading an id", &error, &RECORDS))
 }
 
 struct Fields<'r, R> {

@@ -29,7 +29,8 @@ macro_rules! store {
             /// Deletes at most `portion` records whose deduplication window ended more than a minute before `now`, and returns how
             /// many: fewer than `portion` when there are no more. Expired records count as absent anyway; this frees their space. The
             /// minute is the largest clock-skew margin: for another process, whose clock is behind, the window may still run. A
-            /// portion is one statement, which PostgreSQL ends after 5 s.
+            /// portion is one statement, which PostgreSQL ends after 5 s. Records that a transaction holds, as that of a handler, are left
+            /// for later; in MySQL and MariaDB each of them costs a second, and the portion's others then a statement each.
             ///
             /// # Errors
             /// When the database gave no answer within this time.

@@ -10,7 +10,7 @@ use claimant_tests::services::MariaDb;
 use super::transactions::transactional;
 use claimant_testkit::faulty::stale_copy;
 
-use super::world::{Database, claim, completed, granted, id, request, settle};
+use super::world::{Database, NOW, claim, completed, granted, id, request, settle};
 
 const WITHIN: Duration = Duration::from_millis(700);
 const GRACE: Duration = Duration::from_secs(2);
@@ -79,6 +79,31 @@ async fn a_completion_of_many_that_waits_for_a_takeover_is_lost() {
         assert!(matches!(settled[..], [Settled::Lost, Settled::Done]), "{name}: {settled:?}");
         let record = store.get(&id("held"), call).await.unwrap().unwrap();
         assert_eq!((record.status, record.owner.as_str()), (Status::InProgress, "o"), "{name}");
+    }
+}
+
+/// A key that came again after its window, by a handler that is at work. It holds the record that expired first.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn an_expired_record_that_is_held_keeps_no_other_from_being_deleted() {
+    for database in Database::both().await {
+        let name = database.name();
+        let store = database.store(2).await;
+        let (mut holder, mut party) = (database.party().await, database.party().await);
+        let ids: Vec<_> = (0..6).map(|n| id(&format!("old {n}"))).collect();
+        for (n, id) in ids.iter().enumerate() {
+            party.run(&database.insert_ids([id.as_str()], 1 + n as u64)).await;
+        }
+        holder.run("BEGIN").await;
+        holder.run("UPDATE claimant_records SET expires_at_s = 4000000000 WHERE expires_at_s = 1").await;
+        let mut deleted = Vec::new();
+        for _ in 0..3 {
+            deleted.push(store.delete_expired(NOW, 3).await.expect(name));
+        }
+        assert_eq!(deleted, [3, 2, 0], "{name}");
+        holder.run("COMMIT").await;
+        assert_eq!(store.delete_expired(NOW, 3).await.expect(name), 0, "{name}: its window goes on");
+        assert_eq!(party.count("claimant_records").await, 1, "{name}");
     }
 }
 

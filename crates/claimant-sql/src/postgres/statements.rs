@@ -10,7 +10,7 @@ use crate::dialect::{AtServer, Dialect};
 use crate::error::SqlError;
 use crate::range::{PAGE_RECORDS, Range};
 use crate::record::{
-    Listed, Seen, asked_for, bigint, bound, bytes, columns, first_id, key, listed, listed_columns, number, seen, time,
+    Listed, Seen, asked_for, bigint, bound, bytes, columns, ids, key, listed, listed_columns, number, seen, time,
 };
 use crate::session::Session;
 
@@ -199,7 +199,7 @@ impl Dialect for Postgres {
     async fn last_of_page(session: &mut Session<'_, Self>, range: &Range) -> Result<Option<Vec<u8>>, SqlError> {
         let skipped = i64::from(PAGE_RECORDS - 1);
         let statement = query(LAST_OF_PAGE).bind(&*range.after).bind(&*range.until).bind(skipped);
-        first_id(&session.rows("listing records", statement).await?)
+        Ok(ids(&session.rows("listing records", statement).await?)?.pop())
     }
 
     async fn count(session: &mut Session<'_, Self>, range: &Range) -> Result<i64, SqlError> {
