@@ -8,6 +8,7 @@ mod locks;
 mod many;
 mod migrations;
 mod passing;
+mod policies;
 mod settings;
 mod silence;
 mod tls;

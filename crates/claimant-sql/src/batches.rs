@@ -11,13 +11,13 @@ use sqlx::{PgPool, Postgres};
 
 use crate::beside;
 use crate::dialect::Dialect;
-use crate::error::SqlError;
+use crate::error::{IGNORED, SqlError};
 use crate::postgres::PostgresStore;
+use crate::reasons::{incomplete, refused};
 use crate::record::{Seen, key};
 use crate::rounds::{self, ROUNDS_MAX, wait};
 use crate::session::Session;
 use crate::transaction::{Remains, SqlTransaction};
-use crate::transactions::{incomplete, refused};
 
 /// What becomes of the others when one claim of a call was lost.
 const NEIGHBOUR_LOST: &str = "the transaction was rolled back, since the claim of another of its items was lost";
@@ -112,6 +112,7 @@ async fn commit(
             session.roll_back().await;
             drop(session);
             return match read(pool, &completions, budget).await {
+                Ok(seen) if completions.iter().all(|ending| is_held(ending, &seen)) => aborted(completions, IGNORED),
                 Ok(seen) => of_records(completions, &seen, NEIGHBOUR_LOST),
                 Err(_) => aborted(completions, NEIGHBOUR_LOST),
             };
@@ -182,6 +183,10 @@ fn of_records(completions: Completions, seen: &Seen, why: &str) -> Vec<Settled> 
         SettleDecision::Write(_) => Settled::Aborted { claim, failure: Failure::retry(why) },
     };
     completions.into_iter().map(answer).collect()
+}
+
+fn is_held((claim, settlement): &(Claim, Settlement), seen: &Seen) -> bool {
+    matches!(protocol::settle(seen.get(key(&claim.id)), claim, settlement), SettleDecision::Write(_))
 }
 
 fn rolled_back(why: &str) -> String {

@@ -83,6 +83,10 @@ impl Table {
     }
 }
 
+/// A write that its guard let through left the record as it was, or an insertion left none.
+pub(crate) const IGNORED: &str = "the server accepted a write and did not make it: has the table claimant_records a trigger or a row-level \
+    policy, or does a standby answer what is read?";
+
 /// What a database's error codes mean.
 pub(crate) trait ErrorCodes: Database {
     /// Returns what an error of the server means for a statement on this table.

@@ -9,6 +9,7 @@
 //! | `listing` | what operators ask of a store: the same for both |
 //! | `range` | which ids a page of a list is read from |
 //! | `transactions` | claims that carry a transaction: from the claim to the commit |
+//! | `reasons` | why a transaction did not commit |
 //! | `batches` | one transaction for many claims, in PostgreSQL |
 //! | `transaction`, `guard` | the transaction as its handler sees it, and the statements that it refuses |
 //! | `beside` | a connection beside the pool's, to end a transaction at the server |
@@ -53,6 +54,8 @@ pub mod parts;
 mod postgres;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod range;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod reasons;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod record;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -6,7 +6,7 @@ pub use crate::error::Table;
 pub use crate::migrations::Migrations;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{CLEAR, SESSION, explain, migrate};
+pub use crate::reasons::fix_of_unread;
 pub use crate::record::{bigint, time};
 #[cfg(feature = "postgres")]
 pub use crate::transaction::of_inbox;
-pub use crate::transactions::fix_of_unread;

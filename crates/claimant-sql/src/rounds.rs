@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use sqlx::Pool;
 
 use crate::dialect::Dialect;
-use crate::error::SqlError;
+use crate::error::{IGNORED, SqlError};
 use crate::record::{Seen, key};
 use crate::session::Session;
 
@@ -55,6 +55,7 @@ pub(crate) async fn claim_on<D: Dialect>(
     request: &ClaimRequest,
 ) -> Result<Claimed, SqlError> {
     let mut pending: Option<PendingWrite> = None;
+    let mut ignored = false;
     for _ in 0..ROUNDS_MAX {
         let mut shown = match &pending {
             None => D::offer(session, &[(&request.id, protocol::fresh_claim(request))]).await?,
@@ -65,9 +66,10 @@ pub(crate) async fn claim_on<D: Dialect>(
         };
         // Absent: deleted, or inserted by another owner, in between.
         let Some(now) = shown.remove(key(&request.id)) else {
-            pending = None;
+            (pending, ignored) = (None, true);
             continue;
         };
+        ignored = pending.as_ref().is_some_and(|pending| pending.seen == now);
         pending = match protocol::decide(Some(&now), request) {
             Decision::Held => {
                 let (before, decided) = pending.map_or((None, None), |PendingWrite { seen, next, interruptions }| {
@@ -81,7 +83,8 @@ pub(crate) async fn claim_on<D: Dialect>(
             Decision::Park { next } => Some(PendingWrite { seen: now, next, interruptions: 0 }),
         };
     }
-    Err(SqlError::new(StoreErrorKind::Throttled, "the record changed each time it was to be claimed"))
+    let why = if ignored { IGNORED } else { "the record changed each time it was to be claimed" };
+    Err(SqlError::new(StoreErrorKind::Throttled, why))
 }
 
 pub(crate) async fn claim<D: Dialect>(
@@ -157,8 +160,7 @@ pub(crate) async fn renew<D: Dialect>(
     renewal: Renewal,
     mut budget: Budget<'_>,
 ) -> Result<Renewed, StoreError> {
-    let mut error =
-        SqlError::new(StoreErrorKind::Throttled, "the record changed each time its lease was to be renewed");
+    let mut error = SqlError::new(StoreErrorKind::Throttled, IGNORED);
     for round in 0..ROUNDS_MAX {
         let renewed = match Session::open(pool, budget).await {
             Ok(mut session) => renew_on(&mut session, claim, &renewal).await,
@@ -177,7 +179,7 @@ pub(crate) async fn renew<D: Dialect>(
     Err(error.into())
 }
 
-/// Renews a lease on this connection; `None` where the record changed in between.
+/// Renews a lease on this connection; `None` where the record says that it can be, and it was not.
 pub(crate) async fn renew_on<D: Dialect>(
     session: &mut Session<'_, D>,
     claim: &mut Claim,
@@ -199,7 +201,7 @@ pub(crate) async fn renew_on<D: Dialect>(
 }
 
 pub(crate) async fn settle<D: Dialect>(pool: &Pool<D>, ending: (Claim, Settlement), mut budget: Budget<'_>) -> Settled {
-    let mut unknown = SqlError::new(StoreErrorKind::Unreachable, "no time was left to end the claim");
+    let mut unknown = SqlError::new(StoreErrorKind::Unreachable, IGNORED);
     for round in 0..ROUNDS_MAX {
         let decision = match Session::open(pool, budget).await {
             Ok(mut session) => settle_on(&mut session, &ending).await,

@@ -132,6 +132,27 @@ async fn a_transaction_whose_connection_is_gone_takes_no_rollback() {
     }
 }
 
+/// As a proxy does whose idle limit is shorter than the handler works.
+#[tokio::test]
+#[ignore = "needs PostgreSQL and MariaDB: make test"]
+async fn a_transaction_whose_connection_was_closed_between_asks_for_a_proxy() {
+    for database in Database::both().await {
+        let (name, meter) = (database.name(), Meter::default());
+        drop(database.store(1).await);
+        let server = database.address();
+        let tap = Tap::before(server).await;
+        let store = transactions(database.store_at(&database.url().replace(server, &tap.address), 1).await);
+        let call = Call { within: LONG, meter: &meter };
+        let Ok(ClaimAnswer::Granted(claim)) = store.claim(&request("idle"), call).await else {
+            panic!("{name}: fresh")
+        };
+        tap.shut(true);
+        let settled = store.settle(claim, &completed(), call).await;
+        let Settled::Aborted { failure, .. } = settled else { panic!("{name}: {settled:?}") };
+        assert!(failure.why.contains("proxy or load balancer"), "{name}: {failure:?}");
+    }
+}
+
 /// A process is gone, without a word to the server, after its claim is written and before its handler has the transaction.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL and MariaDB: make test"]

@@ -39,6 +39,10 @@ fn meaning(code: &str, message: &str, table: &Table) -> Meaning {
             Meaning::of(Denied, format!(": search_path names none that is there and may be used. {}", table.rights()))
         }
         "3D000" | "3F000" => Meaning::of(Misconfigured, ". Create it, or name the one that exists"),
+        "42501" if message.contains("row-level security") => Meaning::of(
+            Denied,
+            format!(". Its policies have to let this user read and write all rows of the table {}", table.name),
+        ),
         "42501" => Meaning::of(Denied, format!(". {}", table.rights())),
         // One that another client has prepared, with other parameters.
         "08P01" if message.contains("bind message supplies") => Meaning::of(Other, POOLED),
