@@ -1,6 +1,6 @@
 //! What the checks answer, and the report of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -65,8 +65,8 @@ pub struct Report {
     pub tallies: BTreeMap<u8, Tally>,
     /// What was not looked at, and why.
     pub not_looked_at: Vec<String>,
-    /// Parameters without a value that were asked for, each as `--parameter` takes it.
-    pub unvalued: Vec<String>,
+    /// Parameters without a value that answers may depend on, each as `--parameter` takes it, with the values that it may have behind it.
+    pub unvalued: BTreeSet<String>,
 }
 
 /// What a check has found in one place, before it is a finding.

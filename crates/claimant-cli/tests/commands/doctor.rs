@@ -75,24 +75,35 @@ fn exit_codes_and_forms() {
     }
 }
 
-/// Only where an answer depends on one: most parameters are of no interest here.
+/// Where an answer may depend on one: most parameters are of no interest here, and one with `NoEcho` is not for a command line.
 #[test]
 fn parameters_whose_values_would_tell_more_are_named() {
     let (head, resources) = SLOW.split_once("Resources:\n").unwrap();
     let parameters = "Parameters:
   Stage: {Type: String, AllowedValues: [dev, prod]}
   Name: {Type: String}
-  Any: {Type: String}
+  Token: {Type: String}
+  Exported: {Type: String}
+  Imported: {Type: String}
+  DatabaseUrl: {Type: String, NoEcho: true}
 Conditions: {IsProd: !Equals [!Ref Stage, prod]}
+Outputs: {Name: {Value: !Ref Name, Export: {Name: !Sub '${Exported}-name'}}}
 Resources:
 ";
     let hidden = "Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: !If [IsProd, 10, 360]}}";
-    let resources = resources.replace("Orders: {Type: AWS::SQS::Queue}", hidden);
-    let staged = template("staged.yaml", &[head, parameters, &resources].concat());
-    let staged = staged.to_str().unwrap();
-    let line = "not known: what depends on parameters without a value: give --parameter Stage=dev|prod\n";
-    for (given, is_named) in [(&[][..], true), (&["--parameter", "Stage=prod"], false)] {
-        let shown = text(&doctor(&[&["--template", staged], given].concat(), &[]).stdout);
+    let topic =
+        "Topic: {Type: AWS::SNS::Topic, Properties: {TopicName: !ImportValue {'Fn::Sub': '${Imported}-topic'}}}";
+    let resources = resources.replace("Orders: {Type: AWS::SQS::Queue}", &format!("{hidden}\n  {topic}"));
+    let variables = "Environment: {Variables: {TOKEN: !Ref Token, CLAIMANT_DATABASE_URL: !Ref DatabaseUrl}}";
+    let resources = resources.replace("Timeout: 60", &format!("Timeout: 60\n      {variables}"));
+    let [staged, other] = ["staged.yaml", "staged-too.yaml"].map(|name| {
+        let path = template(name, &[head, parameters, &resources].concat());
+        path.to_str().unwrap().to_owned()
+    });
+    let line = "not known: may depend on parameters without a value: give --parameter Stage=… (dev or prod)\n";
+    let both = [&*staged, "--template", &*other];
+    for (given, is_named) in [(&both[..1], true), (&both, true), (&[&*staged, "--parameter", "Stage=prod"], false)] {
+        let shown = text(&doctor(&[&["--template"], given].concat(), &[]).stdout);
         assert_eq!((shown.contains(line), shown.contains("not known: ")), (is_named, is_named), "{shown}");
         assert_eq!(shown.contains("check 1)"), !is_named, "{shown}");
     }

@@ -22,7 +22,8 @@ pub fn text(report: &Report, level: Level, width: usize) -> String {
         wrapped(&mut out, "not looked at: ", line, width);
     }
     if report.unknown() > 0 && !report.unvalued.is_empty() {
-        let given = format!("what depends on parameters without a value: give {}", report.unvalued.join(" "));
+        let options = report.unvalued.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let given = format!("may depend on parameters without a value: give {options}");
         wrapped(&mut out, "not known: ", &given, width);
     }
     out.push_str(&last_line(report, level));

@@ -77,7 +77,13 @@ const VARIABLES: [&str; 2] = ["Environment", "Variables"];
 type Variables<'s> = Fact<Vec<(Rc<str>, Part<'s>)>>;
 
 fn variables<'s>(properties: &Part<'s>) -> Variables<'s> {
-    properties.under(&VARIABLES).entries()
+    let all = properties.under(&VARIABLES);
+    // Few checks look at others than claimant's own, and none for what a parameter may be.
+    let read = |(name, part): (Rc<str>, Part<'s>)| {
+        let part = if is_own(&name) { all.at(&name) } else { part };
+        (name, part)
+    };
+    all.entries_aside().map(|entries| entries.into_iter().map(read).collect())
 }
 
 fn environment(resources: &Resources<'_>, variables: &Variables<'_>) -> Environment {

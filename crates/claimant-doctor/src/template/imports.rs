@@ -61,7 +61,8 @@ impl Scope {
 
     /// The name of the export that an output is, in a stack that is called so.
     pub(super) fn exported(&self, output: &Node, stack: &str) -> Option<String> {
-        let name = self.text(output.get("Export")?.get("Name")?, 0);
+        let name = output.get("Export")?.get("Name")?;
+        let name = self.aside(|| self.text(name, 0));
         // CloudFormation makes the names of nested stacks.
         let own = if self.within.depth == 0 { stack } else { HOLE };
         Some(name.replace(&format!("${{@{}StackName}}", self.within.prefix), own)).filter(|name| !name.contains("${"))

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `scope` | CloudFormation's functions, as far as the template alone says what they come to |
+//! | `parameters` | parameters, and their values |
 //! | `part` | a place in a template, and its value |
 //! | `resources` | the resources, and what refers to them |
 //! | `options` | what is known beside the template, and why it cannot be read |
@@ -26,6 +27,7 @@ mod keys;
 mod mappings;
 mod nested;
 mod options;
+mod parameters;
 mod part;
 mod policies;
 mod queues;
@@ -36,6 +38,7 @@ mod tables;
 mod together;
 mod watching;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::checks;
@@ -60,7 +63,8 @@ pub fn read(path: &Path, options: &Options) -> Result<(System, Vec<String>), Err
 /// # Errors
 /// As for [`read`]; a parameter has to be in one of them.
 pub fn read_as_one(paths: &[impl AsRef<Path>], options: &Options) -> Result<(System, Vec<String>), Error> {
-    Ok(read_groups(paths, together::all, options)?.remove(0))
+    let (system, not_looked_at, _) = read_groups(paths, together::all, options)?.remove(0);
+    Ok((system, not_looked_at))
 }
 
 /// Reads several templates, as [`read`] does each; a parameter has to be in one of them. Those that import from each other are one system,
@@ -69,17 +73,20 @@ pub fn read_as_one(paths: &[impl AsRef<Path>], options: &Options) -> Result<(Sys
 /// # Errors
 /// As for [`read`].
 pub fn read_all(paths: &[impl AsRef<Path>], options: &Options) -> Result<Vec<(System, Vec<String>)>, Error> {
-    read_groups(paths, together::importing, options)
+    let read = read_groups(paths, together::importing, options)?.into_iter();
+    Ok(read.map(|(system, not_looked_at, _)| (system, not_looked_at)).collect())
 }
 
-fn read_groups(
-    paths: &[impl AsRef<Path>],
-    groups: together::Groups,
-    options: &Options,
-) -> Result<Vec<(System, Vec<String>)>, Error> {
+/// A system, what was not looked at, and the parameters without a value.
+type Group = (System, Vec<String>, BTreeSet<String>);
+
+fn read_groups(paths: &[impl AsRef<Path>], groups: together::Groups, options: &Options) -> Result<Vec<Group>, Error> {
     let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
-    let read = together::read(&paths, groups, options)?;
-    Ok(read.into_iter().map(|(paths, read)| system(&paths, &read, options)).collect())
+    let group = |(paths, read): (Vec<&Path>, nested::Read)| {
+        let (system, not_looked_at) = system(&paths, &read, options);
+        (system, not_looked_at, nested::unvalued(&read))
+    };
+    Ok(together::read(&paths, groups, options)?.into_iter().map(group).collect())
 }
 
 /// Reads several templates, as [`read_all`] does, and runs the checks on them.
@@ -87,13 +94,11 @@ fn read_groups(
 /// # Errors
 /// As for [`read`].
 pub fn examine_all(paths: &[impl AsRef<Path>], options: &Options) -> Result<Report, Error> {
-    let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
     let mut report = Report::default();
-    for (paths, read) in together::read(&paths, together::importing, options)? {
-        let (system, not_looked_at) = system(&paths, &read, options);
+    for (system, not_looked_at, unvalued) in read_groups(paths, together::importing, options)? {
         report.add(checks::run(&system));
         report.not_looked_at.extend(not_looked_at);
-        report.unvalued.extend(nested::unvalued(&read, &paths));
+        report.unvalued.extend(unvalued);
     }
     Ok(report)
 }

@@ -1,15 +1,16 @@
 //! A template's text, and the stacks that it includes.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use claimant_template::{Demands, LOOP, Macro, Node};
 
 use super::imports::{self, Owners};
 use super::options::{Error, Options};
+use super::parameters::is_elsewhere;
 use super::part::Part;
-use super::scope::{ACCOUNT, HOLE, Outputs, Scope, Within, is_elsewhere};
+use super::scope::{ACCOUNT, HOLE, Outputs, Scope, Within};
 use crate::fact::Fact;
 use crate::model::WITHIN;
 
@@ -153,17 +154,16 @@ fn allowed(scope: &Scope) -> Result<(), Error> {
     Ok(())
 }
 
-/// The parameters of these templates that were asked for and have no value, each as `--parameter` takes it, with the values that it may have.
-pub(super) fn unvalued(read: &Read, paths: &[&Path]) -> Vec<String> {
-    let is_own = |scope: &&Scope| paths.iter().any(|path| *scope.file == *path.display().to_string());
-    let options = read.scopes.iter().filter(is_own).flat_map(|scope| {
-        let definition = |name: &str| scope.root.get("Parameters")?.get(name).map(Demands::of);
-        let values =
-            move |name: &str| definition(name).map(|of| of.values().join("|")).filter(|values| !values.is_empty());
-        let unvalued = scope.unvalued.borrow().clone().into_iter();
-        unvalued.map(move |name| format!("--parameter {name}={}", values(&name).as_deref().unwrap_or("…")))
-    });
-    options.collect()
+/// The parameters of these templates that were asked for and have no value, each as `--parameter` takes it, with the values that it may have
+/// behind it.
+pub(super) fn unvalued(read: &Read) -> BTreeSet<String> {
+    let option = |scope: &Scope, name: &String| {
+        let definition = scope.root.get("Parameters").and_then(|all| all.get(name)).map(Demands::of);
+        let values = definition.map(|definition| definition.values().join(" or ")).filter(|values| !values.is_empty());
+        format!("--parameter {name}=…{}", values.map(|values| format!(" ({values})")).unwrap_or_default())
+    };
+    let given = read.scopes.iter().filter(|scope| scope.within.depth == 0);
+    given.flat_map(|scope| scope.unvalued.borrow().iter().map(|name| option(scope, name)).collect::<Vec<_>>()).collect()
 }
 
 /// The values that are compared with no pattern.

@@ -167,6 +167,11 @@ impl<'s> Part<'s> {
         }
     }
 
+    /// As [`entries`](Self::entries), of which no answer depends on parameters.
+    pub(super) fn entries_aside(&self) -> Fact<Vec<(Rc<str>, Part<'s>)>> {
+        self.scope.aside(|| self.entries())
+    }
+
     /// The value itself, or what a text of JSON holds.
     pub(super) fn unpacked(self) -> Self {
         let text = match self.node.known().and_then(Node::as_text) {

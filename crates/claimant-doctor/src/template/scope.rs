@@ -25,9 +25,6 @@ const TEXT_MAX: usize = 16_384;
 /// What cannot be known of a text.
 pub(super) const HOLE: &str = "${?}";
 
-/// How the type of a parameter begins whose value is in Systems Manager.
-const IN_SYSTEMS_MANAGER: &str = "AWS::SSM::Parameter::Value<";
-
 /// The pseudo parameter that has the account of the stack.
 pub(super) const ACCOUNT: &str = "AccountId";
 
@@ -60,12 +57,12 @@ pub(super) struct Scope {
     pub(super) pseudo: BTreeMap<&'static str, String>,
     pub(super) outputs: Outputs,
     pub(super) steps: Cell<usize>,
-    /// The parameters that were asked for and have neither a value nor a default.
+    /// The parameters that were asked for, may be shown, and have neither a value nor a default.
     pub(super) unvalued: RefCell<BTreeSet<String>>,
 }
 
 /// A text of the template's own.
-fn text(line: usize, text: String) -> Fact<Node> {
+pub(super) fn text(line: usize, text: String) -> Fact<Node> {
     if text.len() > TEXT_MAX { Fact::Unknown } else { Fact::Known(Node::text(line, text)) }
 }
 
@@ -74,22 +71,7 @@ fn text_in(value: &Fact<Node>) -> String {
     value.known().and_then(Node::as_text).map_or_else(|| HOLE.to_owned(), str::to_owned)
 }
 
-/// The type of a parameter.
-fn kind(parameter: &Node) -> &str {
-    parameter.get("Type").and_then(Node::as_text).unwrap_or_default()
-}
-
-/// Whether the value of a parameter is in Systems Manager: what it is given is a name.
-pub(super) fn is_elsewhere(parameter: &Node) -> bool {
-    kind(parameter).starts_with(IN_SYSTEMS_MANAGER)
-}
-
 impl Scope {
-    /// What a parameter is given; `AWS::NoValue` gives nothing.
-    pub(super) fn given(&self, parameter: &str) -> Option<&Fact<Node>> {
-        self.parameters.get(parameter).filter(|given| given.known().is_none_or(|node| node.kind != Kind::Null))
-    }
-
     /// The value with its functions evaluated, though not what is within it.
     pub(super) fn evaluate(&self, node: &Node, depth: u32) -> Fact<Node> {
         self.steps.set(self.steps.get() + 1);
@@ -143,30 +125,7 @@ impl Scope {
         let Some(parameter) = self.root.get("Parameters").and_then(|parameters| parameters.get(id)) else {
             return text(line, format!("${{{}{id}}}", self.within.prefix));
         };
-        // What is given is where the value is.
-        if is_elsewhere(parameter) {
-            return Fact::Unknown;
-        }
-        let kind = kind(parameter);
-        let value = match (self.given(id), parameter.get("Default")) {
-            (Some(given), _) => given.clone(),
-            (None, Some(default)) => self.literal(default, depth + 1).map_or(Fact::Unknown, |value| text(line, value)),
-            (None, None) => {
-                self.unvalued.borrow_mut().insert(id.to_owned());
-                Fact::Unknown
-            }
-        };
-        let is_list = kind == "CommaDelimitedList" || kind.contains("List<");
-        let items = value.known().and_then(Node::as_text).filter(|_| is_list);
-        match items {
-            None => value,
-            // What is not known can have commas.
-            Some(items) if items.contains(HOLE) => Fact::Unknown,
-            Some(items) => {
-                let items = items.split(',').map(|item| Node::text(line, item.trim()));
-                Fact::Known(Node::list(line, items.collect()))
-            }
-        }
+        self.value_of(id, parameter, line, depth)
     }
 
     fn attribute(&self, argument: &Node, depth: u32) -> Fact<Node> {

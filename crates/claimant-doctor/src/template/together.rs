@@ -98,7 +98,7 @@ pub(super) fn importing(read: &[Read], owners: &Owners) -> Vec<Vec<usize>> {
     let mut numbers: Vec<usize> = (0..read.len()).collect();
     for (index, read) in read.iter().enumerate() {
         let mut keys = Vec::new();
-        read.scopes.iter().for_each(|scope| scope.imports(&scope.root, &mut keys));
+        read.scopes.iter().for_each(|scope| scope.aside(|| scope.imports(&scope.root, &mut keys)));
         for owner in keys.iter().filter_map(|key| *owners.get(key)?) {
             let (from, to) = (numbers[index], numbers[owner]);
             numbers.iter_mut().filter(|number| **number == from).for_each(|number| *number = to);
