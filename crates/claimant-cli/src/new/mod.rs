@@ -76,7 +76,7 @@ pub(crate) fn run(options: &New) -> Result<(), Error> {
     }
     say(format!("Written in {}:\n", plan.root().display()));
     plan.summary().iter().chain(lock_line.iter().filter(|_| lock.is_ok())).chain(plan.notes()).for_each(say);
-    say_next(&plan, &consumer, lock);
+    say_next(&plan, &consumer, lock.map_err(|why| unlocked(is_planned, &why)));
     Ok(())
 }
 
@@ -134,6 +134,14 @@ fn why_of_cargo(said: &str) -> String {
     format!("{error}{}", cause.unwrap_or_default())
 }
 
+/// Returns what the first build does, too, where cargo could not.
+fn unlocked(is_planned: bool, why: &str) -> String {
+    match is_planned {
+        true => format!("without --locked once: cargo could not trim Cargo.lock: {why}"),
+        false => format!("also adds it to Cargo.lock, which was not possible yet: {why}"),
+    }
+}
+
 fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Result<(), String>) {
     let name = consumer.name.as_str();
     let is_here = std::env::current_dir().and_then(|here| here.canonicalize()).is_ok_and(|here| here == plan.root());
@@ -141,8 +149,8 @@ fn say_next(plan: &Plan, consumer: &Consumer<'_>, lock: Result<(), String>) {
     if !is_here {
         say(format!("  cd {}", shell_word(&plan.root().display().to_string())));
     }
-    if let Err(why) = lock {
-        say(format!("  cargo build -p {name}    # also adds it to Cargo.lock, which was not possible yet: {why}"));
+    if let Err(what) = lock {
+        say(format!("  cargo build -p {name}    # {what}"));
     }
     say(format!("  cargo test -p {name}"));
     say(format!("  cargo build -p {name} && claimant local --function {name}"));

@@ -327,6 +327,15 @@ fn what_cargo_says_of_a_lock_that_stays_as_it_is_is_shown() {
     let workspace = workspace();
     let said = written(workspace.path(), "welcome", &[]);
     assert!(said.contains("which was not possible yet: error: "), "{said}");
+    // A new project's is there, and of more than it depends on.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_claimant"));
+    command.args(["new", "alone", "--project", "--directory"]).arg(workspace.path()).env("CARGO", "/none/cargo");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && said.contains("new      Cargo.lock"), "{said}");
+    let hint =
+        "cargo build -p alone    # without --locked once: cargo could not trim Cargo.lock: cargo cannot be run: ";
+    assert!(said.contains(hint) && !said.contains("not possible yet"), "{said}");
 }
 
 #[test]
