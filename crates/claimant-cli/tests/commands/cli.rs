@@ -245,8 +245,8 @@ fn programs_are_where_cargo_puts_those_of_the_project() {
         assert!(said.contains(&expected), "{expected} is not in: {said}");
     }
     // As `build.target` has it.
-    write("code/built/no-such-target/debug/greeter", "");
-    let foreign = root.join("code/built/no-such-target/debug/greeter");
+    write("code/built/riscv64gc-unknown-linux-gnu/debug/greeter", "");
+    let foreign = root.join("code/built/riscv64gc-unknown-linux-gnu/debug/greeter");
     std::fs::write(&foreign, [&b"\x7fELF"[..], &[0xee; 60]].concat()).unwrap();
     std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o755)).unwrap();
     let said = local(&[]);

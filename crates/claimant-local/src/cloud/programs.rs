@@ -163,9 +163,15 @@ impl Cargo {
 
 /// Where cargo builds for a target that it is told by name, as by `build.target`: for this machine, built or not, and for those that are there.
 fn named_targets(target: &Path) -> BTreeSet<PathBuf> {
-    let there = std::fs::read_dir(target).into_iter().flatten().flatten().map(|entry| entry.path());
-    let there = there.filter(|directory| PROFILES.iter().any(|profile| directory.join(profile).is_dir()));
+    let there = std::fs::read_dir(target).into_iter().flatten().flatten();
+    let there = there.filter(|entry| entry.file_name().to_str().is_some_and(is_triple)).map(|entry| entry.path());
     own_targets().iter().map(|name| target.join(name)).chain(there).collect()
+}
+
+/// Whether a name is one of a target, such as `aarch64-unknown-linux-gnu`: tools have directories of their own beside those.
+fn is_triple(name: &str) -> bool {
+    const ARCHITECTURES: [&str; 7] = ["aarch64", "arm", "i686", "powerpc64", "riscv64", "s390x", "x86_64"];
+    name.matches('-').count() >= 2 && ARCHITECTURES.iter().any(|architecture| name.starts_with(architecture))
 }
 
 /// What cargo may be told by name that this machine is.
@@ -234,6 +240,17 @@ mod tests {
             let named = function(id, id, Some("mine"));
             assert_eq!(cargo.binary_of(&named, &named.code), None, "the template has said it");
         }
+    }
+
+    #[test]
+    fn programs_are_looked_for_under_targets_and_not_under_what_tools_have_beside_them() {
+        let target = tempfile::tempdir().expect("a directory");
+        for name in ["s390x-unknown-linux-gnu", "llvm-cov-target", "x86_64", "my-own-tool"] {
+            std::fs::create_dir_all(target.path().join(name).join("debug")).expect("ours");
+        }
+        let own = own_targets().into_iter();
+        let expected: BTreeSet<_> = own.chain(["s390x-unknown-linux-gnu".to_owned()]).collect();
+        assert_eq!(named_targets(target.path()), expected.iter().map(|name| target.path().join(name)).collect());
     }
 
     /// Cargo itself is asked; a function whose directory has no package has SAM's and its own directory alone.

@@ -191,6 +191,8 @@ fn code(function: &Section<'_>, properties: &Properties<'_>) -> (Option<String>,
     let path = given.iter().filter(|code| code.is_given()).find_map(Section::plain_text);
     let is_asset = asset.is_some();
     let directory = asset.or(path).or_else(|| cargo.then(|| ".".to_owned()));
+    // As `s3://bucket/key` is.
+    let directory = directory.filter(|directory| !directory.contains("://"));
     (binary.clone(), CodeSpec { directory, cargo, binary_is_named: binary.is_some(), is_asset })
 }
 
@@ -266,6 +268,15 @@ fn check_name(name: &str, value: &Section<'_>) {
 mod tests {
     use super::super::Stack;
     use super::super::tests::{TEMPLATE, parameters};
+
+    #[test]
+    fn code_in_a_bucket_is_no_directory() {
+        for (code, directory) in [("src", Some("src")), ("s3://bucket/code.zip", None)] {
+            let yaml = TEMPLATE.replace("      FunctionName:", &format!("      CodeUri: {code}\n      FunctionName:"));
+            let stack = Stack::parse(&yaml, &parameters(&[("Sender", "ada")])).expect("sound");
+            assert_eq!(stack.functions[0].code.directory.as_deref(), directory);
+        }
+    }
 
     #[test]
     fn a_function_has_the_log_level_of_its_own_or_the_global_logging_config() {
