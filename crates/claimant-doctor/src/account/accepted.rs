@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Service, text};
-use super::stacks::{FUNCTION, MAPPING, QUEUE, Resource, TABLES};
+use super::stacks::{FUNCTION, MAPPING, QUEUE, Resource, TABLES, name};
 use crate::catalog::Check;
-use crate::model::{Place, System};
+use crate::model::{Deleted, Place, System};
 use crate::place::{METADATA, counts_for_nothing};
 
 /// Adds what the resources accept that something is found of: a request for each of those, until one may not be asked about.
 pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, resources: &[Resource], system: &mut System) {
     let found: BTreeSet<_> = crate::run(system).findings.into_iter().map(|finding| finding.place.id).collect();
     for resource in resources {
-        let of_it = |(kind, place): &(Kind, &mut Place)| is_of(resource, resources, *kind, &place.id);
+        let of_it = |(kind, place): &(Kind<'_>, &mut Place)| is_of(resource, resources, *kind, &place.id);
         if !places(system).filter(of_it).any(|(_, place)| found.contains(&place.id)) {
             continue;
         }
@@ -44,16 +44,18 @@ pub(super) async fn read<A: Account>(asker: &Asker<'_, A>, resources: &[Resource
 
 /// What a place is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Kind<'s> {
     Function,
     Mapping,
     Queue,
     Table,
+    /// One that is not there any more, by the name of its stack and its own in the template.
+    Deleted(&'s str, &'s str),
 }
 
 /// Whether what is of this kind and has this id is the resource, or a mapping that SAM made of an event of the resource, a function: it gives
 /// that nothing of the function's Metadata, and a logical id that begins with the function's.
-fn is_of(resource: &Resource, all: &[Resource], kind: Kind, id: &str) -> bool {
+fn is_of(resource: &Resource, all: &[Resource], kind: Kind<'_>, id: &str) -> bool {
     let own = &*resource.id;
     match kind {
         Kind::Function => resource.kind == FUNCTION && id == own,
@@ -71,6 +73,7 @@ fn is_of(resource: &Resource, all: &[Resource], kind: Kind, id: &str) -> bool {
             id.strip_prefix(own).is_some_and(|rest| rest.starts_with(" (")) && all.iter().any(is_made)
         }
         Kind::Mapping => resource.kind == MAPPING && is_mapping(resource, id),
+        Kind::Deleted(stack, logical_id) => name(&resource.stack) == stack && resource.logical_id == logical_id,
     }
 }
 
@@ -88,11 +91,14 @@ fn reasons(resource: &Value) -> (BTreeMap<String, String>, usize) {
     (reasons.collect(), given.as_object().map_or(usize::from(!given.is_null()), serde_json::Map::len))
 }
 
-fn places(system: &mut System) -> impl Iterator<Item = (Kind, &mut Place)> {
+fn places(system: &mut System) -> impl Iterator<Item = (Kind<'_>, &mut Place)> {
     let functions = system.functions.iter_mut().map(|function| (Kind::Function, &mut function.place));
     let mappings = system.mappings.iter_mut().chain(&mut system.mappings_elsewhere);
     let mappings = mappings.map(|mapping| (Kind::Mapping, &mut mapping.place));
     let queues = system.queues.iter_mut().map(|queue| (Kind::Queue, &mut queue.place));
     let tables = system.tables.iter_mut().map(|table| (Kind::Table, &mut table.place));
-    functions.chain(mappings).chain(queues).chain(tables)
+    let deleted = system.home.gone.of_stack.iter_mut();
+    let deleted = deleted
+        .map(|Deleted { place, stack, logical_id, .. }| (Kind::Deleted(stack.as_str(), logical_id.as_str()), place));
+    functions.chain(mappings).chain(queues).chain(tables).chain(deleted)
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use claimant_aws::sqs::queue_arn;
+use claimant_template::Fault;
 use serde_json::{Value, json};
 
 use super::answers::{Account, Asker, Refused, Service, text, texts};
@@ -208,7 +209,11 @@ fn filters(found: &Value) -> Filters {
         return Filters::default();
     }
     let all = found["FilterCriteria"]["Filters"].as_array().map(Vec::as_slice).unwrap_or_default();
-    Filters::new(Fact::Known(!all.is_empty()), all.iter().filter_map(|filter| filter["Pattern"].as_str()))
+    let patterns = all.iter().filter_map(|filter| filter["Pattern"].as_str());
+    let mut filters = Filters::new(Fact::Known(!all.is_empty()), patterns);
+    // AWS has taken what is deployed.
+    filters.faults.retain(|fault| matches!(fault, Fault::Refused(_)));
+    filters
 }
 
 /// Asks IAM what a function's role may do with its queues and its tables; of keys their own policies decide.

@@ -58,7 +58,7 @@ pub struct Scope {
 /// Asks for all that the checks look at; returns with it what was not looked at, and why.
 ///
 /// # Errors
-/// The stack or the event source mappings cannot be read, or none of the functions can; or the stack has no function.
+/// The stack or the event source mappings cannot be read, or none of the functions can, and none was deleted; or the stack has no function.
 pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, Vec<String>), Refused> {
     let asker = Asker::new(account);
     let (mut names, mut of_stack) = (scope.functions.clone(), Vec::new());
@@ -106,7 +106,8 @@ pub async fn examine<A: Account>(account: &A, scope: &Scope) -> Result<(System, 
             }
         }
     }
-    if let (true, Some(refused)) = (system.functions.is_empty(), last) {
+    let is_nothing = system.functions.is_empty() && system.home.gone.of_stack.is_empty();
+    if let (true, Some(refused)) = (is_nothing, last) {
         return Err(refused);
     }
     functions::elsewhere(&mappings, &mut system);

@@ -7,8 +7,8 @@ use super::answers::{Account, Asker, Refused, Service, pages, text, texts};
 /// Resources of a stack at most, with those of what is nested in it.
 const RESOURCES_MAX: usize = 2_000;
 
-/// The states of a resource that a stack has not, or has no more: one that failed to be made can have the name of another stack's.
-const ABSENT: [&str; 3] = ["CREATE_FAILED", "DELETE_COMPLETE", "DELETE_SKIPPED"];
+/// The states of a resource that a stack has not, or has no more, or soon: one that failed to be made can have the name of another stack's.
+const ABSENT: [&str; 4] = ["CREATE_FAILED", "DELETE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_SKIPPED"];
 
 pub(super) const FUNCTION: &str = "AWS::Lambda::Function";
 const STACK: &str = "AWS::CloudFormation::Stack";

@@ -294,6 +294,15 @@ fn what_is_deployed_and_what_its_last_day_says_is_found() {
             "filters by `kind`",
         ),
         (
+            one(
+                at("FilterCriteria"),
+                json!({"Filters": [{"Pattern": "{\"body\": {\"kind\": [{\"wildcard\": \"a*\"}]}}"}]}),
+            ),
+            15,
+            Level::Note,
+            "messages that match none are deleted",
+        ),
+        (
             with(
                 one("SimulatePrincipalPolicy".to_owned(), json!(["lambda:ListEventSourceMappings"])),
                 one(format!("{VARIABLES}/CLAIMANT_MAPPING_CHECK"), json!("refuse")),
@@ -1264,15 +1273,39 @@ fn stacks_that_are_left_out_are_said() {
     assert_eq!(report.not_looked_at, ["the stack inner: there are 2000 resources before it"]);
 }
 
-/// It has the name of a function that there is, of another stack.
+/// One that a stack failed to make has the name of one that there is, of another stack; one that it is about to delete can be gone already.
 #[test]
-fn a_function_that_a_stack_failed_to_make_is_not_examined() {
-    let mut answers = changed(&[("GetFunction taken", json!("AccessDenied"))]);
-    let resources = answers["ListStackResources"]["StackResourceSummaries"].as_array_mut().unwrap();
-    resources.push(json!({
-        "ResourceType": "AWS::Lambda::Function", "PhysicalResourceId": "taken", "ResourceStatus": "CREATE_FAILED",
-    }));
-    assert_eq!(examined(answers).unwrap().not_looked_at, [""; 0]);
+fn what_a_stack_failed_to_make_or_is_deleting_is_not_examined() {
+    for (kind, id, state) in [
+        ("AWS::Lambda::Function", "taken", "CREATE_FAILED"),
+        ("AWS::Lambda::Function", "gone", "DELETE_IN_PROGRESS"),
+        ("AWS::Lambda::EventSourceMapping", "m-9", "DELETE_IN_PROGRESS"),
+    ] {
+        let mut answers = changed(&[("GetFunction taken", json!("AccessDenied"))]);
+        let resources = answers["ListStackResources"]["StackResourceSummaries"].as_array_mut().unwrap();
+        resources.push(json!({"ResourceType": kind, "PhysicalResourceId": id, "ResourceStatus": state}));
+        let report = examined(answers).unwrap();
+        assert!(report.findings.is_empty() && report.not_looked_at.is_empty(), "{kind} {state}: {report:#?}");
+    }
+}
+
+/// As everything of a stack can be.
+#[test]
+fn the_only_function_of_a_stack_is_found_deleted_and_its_metadata_accepts_that() {
+    let metadata = json!({"claimant-doctor": {"not-there": "moved by hand"}}).to_string();
+    for (metadata, found, accepted) in [("{}", 1, 0), (&*metadata, 0, 1)] {
+        let worker = json!({"ResourceType": "AWS::Lambda::Function", "LogicalResourceId": "Worker", "PhysicalResourceId": "worker"});
+        let report = examined(changed(&[
+            ("ListStackResources/StackResourceSummaries", json!([worker])),
+            ("GetFunction", json!("ResourceNotFoundException (status 404)")),
+            ("DescribeStackResource Worker", json!({"StackResourceDetail": {"Metadata": metadata}})),
+        ]));
+        let report = report.unwrap();
+        assert_eq!((report.findings.len(), report.accepted.len()), (found, accepted), "{report:#?}");
+        let found = report.findings.iter().chain(report.accepted.iter().map(|accepted| &accepted.finding));
+        assert!(found.map(|one| one.check.number).eq([41]), "{report:#?}");
+        assert_eq!(report.not_looked_at, [""; 0]);
+    }
 }
 
 #[test]
