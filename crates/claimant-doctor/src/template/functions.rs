@@ -78,7 +78,7 @@ type Variables<'s> = Fact<Vec<(Rc<str>, Part<'s>)>>;
 
 fn variables<'s>(properties: &Part<'s>) -> Variables<'s> {
     let all = properties.under(&VARIABLES);
-    // Few checks look at others than claimant's own, and none for what a parameter may be.
+    // Of others than claimant's own, checks ask only whether they lead to a queue of the template.
     let read = |(name, part): (Rc<str>, Part<'s>)| {
         let part = if is_own(&name) { all.at(&name) } else { part };
         (name, part)

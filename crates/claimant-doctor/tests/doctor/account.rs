@@ -1281,7 +1281,8 @@ fn what_a_stack_failed_to_make_or_is_deleting_is_not_examined() {
         ("AWS::Lambda::Function", "gone", "DELETE_IN_PROGRESS"),
         ("AWS::Lambda::EventSourceMapping", "m-9", "DELETE_IN_PROGRESS"),
     ] {
-        let mut answers = changed(&[("GetFunction taken", json!("AccessDenied"))]);
+        let gone = json!("ResourceNotFoundException (status 404)");
+        let mut answers = changed(&[("GetFunction taken", json!("AccessDenied")), ("GetFunction gone", gone)]);
         let resources = answers["ListStackResources"]["StackResourceSummaries"].as_array_mut().unwrap();
         resources.push(json!({"ResourceType": kind, "PhysicalResourceId": id, "ResourceStatus": state}));
         let report = examined(answers).unwrap();
