@@ -15,8 +15,11 @@ pub(super) fn ordered(mut facts: Vec<Fact>) -> Vec<Fact> {
     for at in 0..facts.len() {
         let follows = |index: usize, earlier: &What| match &facts[at].what {
             What::Claimed(_) => matches!(earlier, What::Effect { .. } | What::Finished(_)),
-            What::Finished(_) => match earlier {
-                What::Hidden { .. } => is_last_hidden(&facts[index..]),
+            What::Finished(finished) => match earlier {
+                // What is done was hidden while it was worked on, if at all.
+                What::Hidden { .. } => {
+                    (finished.events > 1 || !finished.is_success()) && is_last_hidden(&facts[index..])
+                }
                 earlier => matches!(earlier, What::Answered(_) | What::Deleted),
             },
             _ => false,

@@ -879,9 +879,37 @@ fn a_wait_that_is_longer_than_the_backoff_is_told_as_such() {
         story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).finished(2, "a", "retry").hidden(2, "a", until)
     };
     let longer = "after a failed run, for longer than the backoff: its handler asked for that, or the breaker was open";
+    let late = || {
+        let hidden = Fact { at: ms(1_999), ..failed(549).0.pop().unwrap() };
+        let mut story = story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).finished(2, "a", "retry");
+        story.0.push(hidden);
+        story
+    };
+    // The engine says what became of a message before it hides it, and its line can come a moment later.
+    let told = late().told("a", 9);
+    let step = told.steps.iter().find(|step| step.what == "Hidden until 12:09:09").unwrap();
+    assert_eq!(step.detail, None);
+    let renewed = story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29);
+    let mut renewed = renewed.finished(2, "a", "completed").deleted(2, "a");
+    renewed.0.push(Fact { at: ms(1_900), ..failed(31).0.pop().unwrap() });
+    let told = renewed.told("a", 9);
+    let step = told.steps.iter().find(|step| step.what == "Hidden until 12:00:31").unwrap();
+    assert_eq!(step.detail.as_deref(), Some("so that no other worker receives it while this one works"));
+    let of_several = |other: &str| {
+        let run = story().sent(0, "a").received(1, "a", 1).claimed(1, "a", 1, 29).finished(2, "a", "retry");
+        run.finished(2, "a", other).hidden(2, "a", 549).received(549, "a", 2)
+    };
+    let of_another = "after a failed run, for longer than the backoff: its handler asked for that, the breaker was open, or another event of \
+                      it waits longer";
+    let at_once = "after a failed run, to be received: it was visible again at once";
     for (story, waited, why) in [
         (failed(4).received(4, "a", 2), "Waited 2 s", "for the backoff after a failed run".to_owned()),
         (failed(549).received(549, "a", 2), "Waited 9 min 7 s", longer.to_owned()),
+        (late().received(549, "a", 2), "Waited 9 min 7 s", longer.to_owned()),
+        (failed(2).received(27, "a", 2), "Waited 25 s", at_once.to_owned()),
+        (of_several("busy"), "Waited 9 min 7 s", of_another.to_owned()),
+        (of_several("cancelled"), "Waited 9 min 7 s", longer.to_owned()),
+        (of_several("completed"), "Waited 9 min 7 s", longer.to_owned()),
         (
             failed(4).received(29, "a", 2),
             "Waited 27 s",

@@ -26,6 +26,9 @@ impl Waited {
     }
 }
 
+/// The outcomes of a run that failed.
+const FAILED: [&str; 3] = ["retry", "cancelled", "lease_lost"];
+
 /// Returns whether a message was hidden for longer than the backoff of its last attempt, which is rounded up to whole seconds.
 fn is_longer_than_backoff((from, until): (Timestamp, Timestamp), attempt: u32, message: &str) -> bool {
     let backoff = MessageId::new(message).map(|id| delay(attempt.max(1), &id));
@@ -34,14 +37,13 @@ fn is_longer_than_backoff((from, until): (Timestamp, Timestamp), attempt: u32, m
 
 /// Returns from when a message was waiting to be received again, and for what.
 pub(super) fn waited(before: &[Fact], message: &str) -> Option<Waited> {
-    let (mut outcome, mut from, mut hidden, mut attempt) = (None, None, None, 0);
+    let (mut outcome, mut from, mut hidden, mut attempt, mut others) = (None, None, None, 0, false);
     for fact in of_last_receive(before, message) {
         match &fact.what {
-            What::Hidden { until } if outcome.is_none() && *until > fact.at => {
-                hidden = hidden.or(Some((fact.at, *until)));
-            }
+            What::Hidden { until } if outcome.is_none() => hidden = hidden.or(Some((fact.at, *until))),
             What::Claimed(claim) => attempt = claim.attempt.max(attempt),
             What::Finished(finished) => {
+                others |= finished.rank() == 0 && !FAILED.contains(&finished.outcome.as_str());
                 let known = outcome.filter(|(rank, _)| *rank < finished.rank());
                 outcome = known.or(Some((finished.rank(), finished.outcome.as_str())));
             }
@@ -56,14 +58,19 @@ pub(super) fn waited(before: &[Fact], message: &str) -> Option<Waited> {
     }
     let why = match outcome.map(|(_, word)| word) {
         Some("busy") => "for the claim on its key, which another worker held",
-        Some("retry" | "cancelled" | "lease_lost") => {
-            match hidden.is_some_and(|hidden| is_longer_than_backoff(hidden, attempt, message)) {
+        Some(failed) if FAILED.contains(&failed) => match hidden {
+            Some((from, until)) if until <= from => "after a failed run, to be received: it was visible again at once",
+            Some(hidden) if is_longer_than_backoff(hidden, attempt, message) => match others {
                 true => {
+                    "after a failed run, for longer than the backoff: its handler asked for that, the breaker was open, or another event of it \
+                     waits longer"
+                }
+                false => {
                     "after a failed run, for longer than the backoff: its handler asked for that, or the breaker was open"
                 }
-                false => "for the backoff after a failed run",
-            }
-        }
+            },
+            _ => "for the backoff after a failed run",
+        },
         Some("stuck" | "settle_unknown") => "for the end of the lease of its claim",
         Some("blocked") => "for an earlier message of its group",
         Some("breaker_open") => "for the system that its handler calls: the breaker was open",
@@ -73,7 +80,7 @@ pub(super) fn waited(before: &[Fact], message: &str) -> Option<Waited> {
         Some("died") => "for the end of its visibility timeout: nothing else brings a message back whose process died",
         _ => "for the end of its visibility timeout",
     };
-    let hidden_until = hidden.map(|(_, until)| until);
+    let hidden_until = hidden.filter(|(from, until)| until > from).map(|(_, until)| until);
     from.map(|from| Waited { from, why: why.to_owned(), hidden_until })
 }
 
