@@ -163,6 +163,8 @@ async fn one_cause_of_two_is_sent_back() {
     assert_eq!(code, 1);
     assert!(out.contains("record        order#7\n") && out.contains("none: no dead letter has this id"), "{out}");
     assert!(!out.contains("secret"), "{out}");
+    let (code, shown) = world.json(&["dead", "show", id]).await;
+    assert_eq!((code, &shown["letters"][0]["queue"]), (0, &json!("Dead")), "{shown}");
     let (code, out, _) = world.claimant(&["dead", "show", id, "--show-body"]).await;
     assert!(code == 0 && out.contains("body          {\"secret\": 4}"), "{out}");
 

@@ -116,6 +116,7 @@ async fn of_two_records_of_a_key_both_are_shown_and_none_is_acted_on_unless_it_i
         let (_, shown) = world.json(&[&["inspect", "--table", "Locks"], key].concat()).await;
         let letters: Vec<_> = shown["dead_letters"].as_array().unwrap().iter().map(|one| &one["record"]).collect();
         assert_eq!(letters, ["order#7", hashed], "{shown}");
+        assert_eq!(shown["dead_letters"][0]["queue"], json!("Dead"), "{shown}");
         let found = [&shown["found"]["status"], &shown["other"]["found"]["status"]];
         assert_eq!(found, ["REJECTED", "PARKED"], "{shown}");
         assert_eq!((&shown["other"]["record"], &shown["other"]["store"]), (&json!(hashed), &json!("Locks")));
