@@ -1,7 +1,7 @@
 //! What there is to work on: stores, queues and functions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -161,13 +161,10 @@ impl Place {
         }
     }
 
-    /// Returns the directory that a project's samples are below: that of the template of a local cloud, else the one here.
+    /// Returns the directory of the template of a local cloud, if that is known.
     #[must_use]
-    pub fn samples_directory(&self) -> PathBuf {
-        match &self.origin {
-            Origin::Template { directory: Some(directory), .. } => directory.clone(),
-            _ => PathBuf::from("."),
-        }
+    pub fn template_directory(&self) -> Option<&Path> {
+        if let Origin::Template { directory, .. } = &self.origin { directory.as_deref() } else { None }
     }
 
     /// Returns the configuration for clients of AWS's services; of a local cloud, with its endpoints.

@@ -420,6 +420,27 @@ async fn a_function_is_paused_and_resumed() {
     world.cloud.stop().await;
 }
 
+/// A build writes its template into a directory of its own, as CDK does.
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_are_found_where_the_command_is_typed_if_none_are_beside_the_template() {
+    let (world, project) = (World::start().await, tempfile::tempdir().unwrap());
+    let sample = |directory: &TempDir, title: &str| {
+        let text = json!({"queue": "Orders", "samples": [{"title": title, "body": "x"}]}).to_string();
+        std::fs::create_dir(directory.path().join("samples")).unwrap();
+        std::fs::write(directory.path().join("samples/orders.json"), text).unwrap();
+    };
+    let titles = async || {
+        let output = world.command(&["send", "--samples"]).current_dir(project.path()).output().await.unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        ["typed here", "beside the template"].map(|title| out.contains(title))
+    };
+    sample(&project, "typed here");
+    assert_eq!(titles().await, [true, false]);
+    sample(&world.directory, "beside the template");
+    assert_eq!(titles().await, [false, true]);
+    world.cloud.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_sent() {
     let world = World::start().await;

@@ -1,5 +1,7 @@
 //! `/send`: samples of each function, in every envelope, twice, out of order, in bulk.
 
+use std::path::Path;
+
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
@@ -38,8 +40,8 @@ async fn show(State(console): State<Console>, ask: Ask) -> Response {
 async fn page(console: &Console, ask: &Ask) -> Result<SendPage, Error> {
     let place = console.place();
     let writes = console.source().allows_writes();
-    let directory = place.samples_directory();
-    let read = tokio::task::spawn_blocking(move || Samples::below(&directory)).await;
+    let directory = place.template_directory().map(Path::to_owned);
+    let read = tokio::task::spawn_blocking(move || Samples::of_project(directory.as_deref())).await;
     let samples = read.map_err(|e| Error::new("the samples could not be read").caused_by(e))?;
     let dead: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
     let queues = place.queues.iter().filter(|queue| !dead.contains(&queue.name.as_str()));

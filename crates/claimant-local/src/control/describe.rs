@@ -1,5 +1,6 @@
 //! What a cloud holds, as JSON.
 
+use std::env;
 use std::path::{Path, absolute};
 
 use serde_json::{Value, json};
@@ -63,8 +64,7 @@ pub fn describe(
         variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     json!({
         "template": template.display().to_string(),
-        // Commands are typed elsewhere, too.
-        "directory": absolute(template).ok().and_then(|path| Some(path.parent()?.display().to_string())),
+        "directory": directory(template),
         "variables": variables,
         "tables": stack.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
         "queues": stack.queues.iter().map(queue).collect::<Vec<_>>(),
@@ -72,6 +72,28 @@ pub fn describe(
     })
 }
 
+/// Returns the directory of a template, for commands that are typed elsewhere; of one that is no file, as from a pipe, the one here.
+fn directory(template: &Path) -> Option<String> {
+    let directory = match template.is_file() {
+        true => absolute(template).ok()?.parent()?.to_owned(),
+        false => env::current_dir().ok()?,
+    };
+    Some(directory.display().to_string())
+}
+
 fn reads(function: &FunctionSpec, queue: &str) -> bool {
     function.mappings.iter().any(|mapping| mapping.queue == queue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_from_a_pipe_is_in_the_directory_here() {
+        let here = env::current_dir().unwrap();
+        let of = |template: &str| directory(Path::new(template)).unwrap();
+        assert_eq!(of("/dev/null"), here.display().to_string());
+        assert_eq!(of("src/lib.rs"), here.join("src").display().to_string());
+    }
 }

@@ -104,6 +104,15 @@ impl Samples {
         samples
     }
 
+    /// Reads the samples of a project: [below](Self::below) the directory of its template, if that is known, and below the one here where there are
+    /// none, as beside a template that a build wrote into a directory of its own.
+    #[must_use]
+    pub fn of_project(template_directory: Option<&Path>) -> Self {
+        let own = template_directory.map(Self::below);
+        own.filter(|own| !own.found.is_empty() || !own.problems.is_empty())
+            .unwrap_or_else(|| Self::below(Path::new(".")))
+    }
+
     /// Returns those of this queue, by its name in the template, or by its own where it has one. Where a queue that was named by its URL has a
     /// name that CloudFormation made, `shop-OrderQueue-1A2B3C`, its name in the template is read from there.
     pub fn of_queue<'s>(&'s self, queue: &Queue) -> impl Iterator<Item = &'s Sample> + use<'s> {

@@ -86,7 +86,7 @@ struct What {
     #[arg(long, conflicts_with_all = ["sample", "body", "file", "message"])]
     samples: bool,
 
-    /// The directory of the template, below which samples are [default: that of a local cloud's template, else this one]
+    /// The directory of the template, below which samples are [default: that of a local cloud's template; where it has none, and in an account, this one]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -139,7 +139,10 @@ struct How {
 /// Sends messages, or lists samples.
 pub(crate) async fn run(options: Send) -> Result<Ended, Error> {
     let place = options.target.open().await?;
-    let samples = Samples::below(options.what.directory.as_ref().unwrap_or(&place.samples_directory()));
+    let samples = match &options.what.directory {
+        Some(directory) => Samples::below(directory),
+        None => Samples::of_project(place.template_directory()),
+    };
     samples.problems.iter().for_each(|problem| note(harmless(problem)));
     if options.what.samples {
         let queue = options.to.as_deref().map(|to| place.queue_for(Some(to))).transpose()?;
