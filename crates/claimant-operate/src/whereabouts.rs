@@ -7,23 +7,31 @@ use crate::place::{Origin, Place, StoreAddress};
 use crate::queue::ANYWHERE;
 
 /// Returns, for a question, in which stack, account and Region of AWS what has this URL, ARN or name is, as far as that is known: a name is in
-/// the Region that is given. Nothing where neither says more, as of an endpoint of one's own.
+/// the Region that is given, and so is a URL of AWS that names none. Nothing where neither says more, as of an endpoint of one's own.
 #[must_use]
 pub fn whereabouts(stack: Option<&str>, address: &str, region: Option<&str>) -> Option<String> {
     let arn = queue_arn(address, ANYWHERE).unwrap_or_default();
     let parts: Vec<_> = arn.split(':').collect();
     let of_address = parts.get(3).copied().filter(|region| !region.is_empty());
-    let account = of_address.and(parts.get(4)).map(|account| format!("account {account}"));
+    let is_in_aws = of_address.is_some() || is_host_of_aws(address);
+    let account = parts.get(4).filter(|_| is_in_aws).map(|account| format!("account {account}"));
+    let region = region.filter(|_| is_in_aws || !address.contains("://"));
     let stack = stack.map(|stack| format!("the stack {stack}"));
     let all: Vec<_> = [stack, account, of_address.or(region).map(str::to_owned)].into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// Returns whether it is a URL whose host is one of AWS, such as `queue.amazonaws.com`.
+fn is_host_of_aws(address: &str) -> bool {
+    let host = address.split_once("://").and_then(|(_, rest)| rest.split(['/', ':']).next());
+    host.is_some_and(|host| [".amazonaws.com", ".amazonaws.com.cn"].iter().any(|end| host.ends_with(end)))
 }
 
 impl Place {
     /// Returns [where](whereabouts) a queue or a function with this URL or ARN is; nothing of a local cloud.
     #[must_use]
     pub fn whereabouts(&self, address: &str) -> Option<String> {
-        whereabouts(self.stack(), address, None).filter(|_| !self.is_local())
+        whereabouts(self.stack(), address, self.region()).filter(|_| !self.is_local())
     }
 
     /// Returns [where](whereabouts) a store of it is, if that is a table; nothing of a local cloud.
@@ -88,6 +96,9 @@ mod tests {
     use super::*;
     use crate::queue::Queue;
 
+    /// The URL of a queue in the form that SQS gave at first.
+    const LEGACY: &str = "https://queue.amazonaws.com/123456789012/orders";
+
     /// What was named may be in several places; a stack is in one, of which the functions know the account.
     #[test]
     fn a_place_says_where_all_of_it_is() {
@@ -98,6 +109,8 @@ mod tests {
             vec![StoreAddress::Url { url: SecretUrl::new("postgres://u:s3cret@h/d".to_owned()), prefix: None }];
         assert_eq!((place.all_whereabouts(), &*place.name_and_whereabouts()), (Vec::new(), "what was named"));
         place.queues = vec![here("a"), here("b")];
+        assert_eq!(place.all_whereabouts(), ["account 123456789012, eu-west-1"]);
+        place.queues.push(Queue::at(LEGACY.to_owned()));
         assert_eq!(place.all_whereabouts(), ["account 123456789012, eu-west-1"]);
         place.stores = vec![StoreAddress::Table("locks".to_owned())];
         let named = "what was named (eu-west-1; account 123456789012, eu-west-1)";
@@ -128,6 +141,9 @@ mod tests {
             (Some("shop"), "locks", Some("us-east-1"), Some("the stack shop, us-east-1")),
             (None, "locks", Some("us-east-1"), Some("us-east-1")),
             (None, "http://127.0.0.1:9324/000000000000/orders", None, None),
+            (None, "http://127.0.0.1:9324/000000000000/orders", Some("us-east-1"), None),
+            (None, LEGACY, Some("us-east-1"), Some("account 123456789012, us-east-1")),
+            (None, LEGACY, None, Some("account 123456789012")),
         ] {
             assert_eq!(whereabouts(stack, address, region).as_deref(), expected, "{address}");
         }

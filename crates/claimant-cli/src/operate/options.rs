@@ -133,7 +133,7 @@ impl TargetOptions {
 
     /// Returns where a queue with this URL is, for a question.
     pub(crate) fn whereabouts(&self, url: &str) -> Option<String> {
-        whereabouts(self.stack.as_deref(), url, None)
+        whereabouts(self.stack.as_deref(), url, self.region.as_deref())
     }
 
     /// Whether this queue was asked for.
