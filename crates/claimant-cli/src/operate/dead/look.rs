@@ -217,7 +217,9 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
         }
         // One after the other: what is found in one keeps the next from being received.
         let read = several::read(vec![(name, queue)], &what, &mut watch).await;
-        watch.end();
+        if read.iter().any(|(_, _, read)| read.is_err()) {
+            watch.end();
+        }
         for (name, found, read) in read {
             letters.extend(found.into_iter().map(|letter| (name.clone(), letter)));
             seen.add(&name, read)?;
@@ -227,6 +229,7 @@ pub(super) async fn show(options: Show) -> Result<Ended, Error> {
             break;
         }
     }
+    watch.end();
     let all = !seen.more && seen.not_reached.is_empty();
     let missing: Vec<_> =
         options.ids.iter().filter(|id| !letters.iter().any(|(_, letter)| letter.has_id(id))).collect();
