@@ -1,5 +1,6 @@
 //! `claimant release`, `reset`, `forget` and `resolve`: acts on the records of keys.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use claimant_core::error::Chain;
@@ -102,7 +103,8 @@ pub(crate) async fn run(act: Act, options: OnKeys) -> Result<Ended, Error> {
     let place = options.target.open().await?;
     let stores = options.target.open_stores(&place).await?;
     if options.write.dry_run {
-        stores.iter().for_each(|store| confirm::note_at(place.whereabouts_of(store).as_deref()));
+        let all: BTreeSet<_> = stores.iter().filter_map(|store| place.whereabouts_of(store)).collect();
+        all.iter().for_each(|at| confirm::note_at(Some(at)));
     } else {
         options.output.note_where(&place);
     }

@@ -300,6 +300,18 @@ async fn a_question_says_where_it_is_done() {
     }
 }
 
+#[test]
+fn a_dry_run_says_once_where_it_looked() {
+    let server = Server::start(with_a_second_table);
+    let (_, out, err) = server.claimant(&["resolve", "order#o-9", "--stack", "shop", "--dry-run"]);
+    assert_eq!(err.matches("A dry run").count(), 1, "{out}{err}");
+    let (_, out, err) = server.claimant(&["dead", "discard", "--all", "--stack", "shop", "--dry-run"]);
+    assert!(
+        err.contains("A dry run of orders-dead, in the stack shop, account 123456789012, eu-west-1:"),
+        "{out}{err}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_goes_on_while_somebody_thinks_is_left() {
     let server = Server::start(going_on);

@@ -15,7 +15,7 @@ use crate::exit::Ended;
 use crate::operate::interrupt::{self, Stop};
 use crate::operate::options::{OutputOptions, TargetOptions, WriteOptions};
 use crate::operate::{confirm, parse};
-use crate::output::{say, say_json};
+use crate::output::{note, say, say_json};
 
 /// Ids of one command.
 const IDS_MAX: usize = 1_000;
@@ -224,7 +224,8 @@ impl Acts {
     ) -> Result<bool, Error> {
         let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
         if dry_run {
-            confirm::note_at(what.target.whereabouts(queue.url()).as_deref());
+            let whereabouts = what.target.whereabouts(queue.url());
+            whereabouts.iter().for_each(|at| note(format!("A dry run of {}, in {at}:", queue.name())));
         }
         let began = SystemClock.now();
         let mut report = act(selection, dry_run || asks).await?;
