@@ -16,7 +16,8 @@ use crate::store::{Call, Store, StoreError};
 pub enum State {
     /// In progress, and its lease is honoured.
     Running,
-    /// In progress, and its lease is over: its owner died, or its handler did not stop when cancelled.
+    /// In progress, and its lease is over: its owner died, its handler did not stop when cancelled, or the store gave no answer when
+    /// it was claimed or ended.
     Stuck,
     /// Done.
     Completed,

@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind};
 pub enum StoreErrorKind {
     /// No answer in time, or no connection.
     Unreachable,
-    /// Too many requests; the same call can succeed later.
+    /// The store put the call off, as where there are too many requests, or a lock, a failover or a lack of room is in its way. The same call
+    /// can succeed later.
     Throttled,
     /// The table, database or key schema is not what the store needs.
     Misconfigured,
@@ -36,7 +37,7 @@ impl StoreErrorKind {
     /// Returns what the store did to a call that met it, where that is transient.
     pub(crate) const fn said(self) -> &'static str {
         match self {
-            Self::Throttled => "throttled",
+            Self::Throttled => "put off",
             _ => "gave no answer to",
         }
     }

@@ -25,9 +25,9 @@ const FREE_MAX_DOLLARS: f64 = 0.01;
 
 /// List keys whose work is stuck, parked, rejected or failed: by state, consumer and age, the oldest first.
 ///
-/// stuck: claimed, and the lease is over: its owner died, or its handler did not stop when cancelled. parked: may be done; a person
-/// decides. rejected: failed for good. failed: runs again when its message comes again. running: claimed now. completed: done. over: the
-/// window is over.
+/// stuck: claimed, and the lease is over: its owner died, its handler did not stop when cancelled, or the store gave no answer when
+/// it was claimed or ended. parked: may be done; a person decides. rejected: failed for good. failed: runs again when its message comes
+/// again. running: claimed now. completed: done. over: the window is over.
 ///
 /// Reads the whole table, since there is no index by state: an index would cost a third write unit for every message. What that
 /// costs is told first; above a cent it is asked for.

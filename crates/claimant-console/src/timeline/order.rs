@@ -8,7 +8,7 @@ use super::fact::{Fact, What};
 const LATE_MAX: Duration = Duration::from_millis(250);
 
 /// Puts facts into their order: by time, and a claim before what was done under it, an outcome before what followed from it, of which the
-/// backoff is one: what hid its message last.
+/// backoff of a failure is one: what hid its message last.
 pub(super) fn ordered(mut facts: Vec<Fact>) -> Vec<Fact> {
     // Stable: what happened in one millisecond stays in its order.
     facts.sort_by_key(|fact| fact.at);

@@ -825,6 +825,10 @@ fn a_backoff_follows_the_outcome_that_it_is_for() {
     let steps: Vec<_> = told.steps[5..8].iter().map(|step| (step.what.as_str(), step.detail.as_deref())).collect();
     let renewed = ("Hidden until 12:00:09", Some("so that no other worker receives it while this one works"));
     assert_eq!(steps, [renewed, ("Cancelled", None), ("Hidden until 12:00:04", None)]);
+    // Nor is the last one of work that is done.
+    let told = cut_off().hidden(2, "a", 9).finished(2, "a", "completed").deleted(2, "a").told("a", 3);
+    let steps: Vec<_> = told.steps[5..].iter().map(|step| (step.what.as_str(), step.detail.as_deref())).collect();
+    assert_eq!(steps, [renewed, ("Completed", None), ("Deleted from its queue", None)]);
 }
 
 /// A process that was frozen tells the outcome of its receive, or its timeout is over, after the next one has begun.

@@ -28,7 +28,7 @@ pub(crate) enum After {
 
 /// Decides what follows a handler's run.
 pub(crate) fn after_run(cx: BatchContext<'_>, ran: Ran) -> After {
-    let Ran { claimed, end, took, .. } = ran;
+    let Ran { claimed, end, .. } = ran;
     let (message, attempt) = (&claimed.work.delivery.message, claimed.claim.attempt);
     let (name, message_id) = (cx.name(), message.id());
     // What hangs is away: as a failure that says so.
@@ -43,10 +43,10 @@ pub(crate) fn after_run(cx: BatchContext<'_>, ran: Ran) -> After {
         RunEnd::Cancelled(Cut::LeaseLost) => {
             tracing::error!(consumer = %name, message_id = %message_id, attempt, "lease lost while the handler ran; it was cancelled");
             // If the claim is still held, since only the message was lost, this lets it go; else it is refused.
-            cut_off(cx, claimed, Cut::LeaseLost.after(took), Then::answer(Outcome::LeaseLost, retry_delay))
+            cut_off(cx, claimed, Cut::LeaseLost.why(), Then::answer(Outcome::LeaseLost, retry_delay))
         }
         RunEnd::Cancelled(cut) => {
-            let why = cut.after(took);
+            let why = cut.why();
             tracing::warn!(consumer = %name, message_id = %message_id, attempt, why, "handler cancelled");
             cut_off(cx, claimed, why, Then::answer(Outcome::Cancelled, retry_delay))
         }

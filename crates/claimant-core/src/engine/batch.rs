@@ -239,10 +239,14 @@ impl<'a> Batch<'a> {
         match ended {
             Ended::One(ran) => self.follow(after_run(self.cx, ran)),
             Ended::Call(call) => call.items.into_iter().for_each(|item| {
-                self.follow(match item {
-                    AfterCall::Settled(result) => after_settling(self.cx, result),
+                let after = match item {
+                    AfterCall::Settled(result) => {
+                        self.settling.note(&result);
+                        after_settling(self.cx, result)
+                    }
                     AfterCall::Ran(ran) => after_run(self.cx, ran),
-                });
+                };
+                self.follow(after);
             }),
         }
     }

@@ -28,9 +28,10 @@ use crate::transaction::{AnyTransaction, TRANSACTION_KEPT, TransactionSlot};
 /// Why a handler was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// It took longer than its consumer allows.
-    AtTimeout,
-    AtDeadline,
+    /// It took longer than its consumer allows, which is so long.
+    AtTimeout(Duration),
+    /// Its invocation had no more time, of which so much was left at its start.
+    AtDeadline(Duration),
     /// Another owner may have its claim, or its message.
     LeaseLost,
     /// Another item of its call has lost its lease.
@@ -38,12 +39,14 @@ pub(crate) enum Cut {
 }
 
 impl Cut {
-    /// Returns the text for logs and records, of a handler that ran for so long.
-    pub(crate) fn after(self, took: Duration) -> String {
-        let ms = took.as_millis();
+    /// Returns the text for logs and records.
+    pub(crate) fn why(self) -> String {
         match self {
-            Self::AtTimeout => format!("the handler was cancelled after {ms} ms, at its own timeout"),
-            Self::AtDeadline => {
+            Self::AtTimeout(ran) => {
+                format!("the handler was cancelled after {} ms, at its own timeout", ran.as_millis())
+            }
+            Self::AtDeadline(ran) => {
+                let ms = ran.as_millis();
                 format!("the handler was cancelled after {ms} ms, when its invocation had no more time")
             }
             Self::LeaseLost => "the lease was lost while the handler ran".to_owned(),
@@ -79,7 +82,7 @@ pub(crate) enum RunEnd<R = HandlerReturn> {
 impl<R> RunEnd<R> {
     /// Returns whether it was cut off at its own timeout.
     pub(crate) fn timed_out(&self) -> bool {
-        matches!(self, Self::Cancelled(Cut::AtTimeout) | Self::StillRunning(Cut::AtTimeout))
+        matches!(self, Self::Cancelled(Cut::AtTimeout(_)) | Self::StillRunning(Cut::AtTimeout(_)))
     }
 
     /// Returns what it says of the system that the handler calls, where that has a breaker: what hangs is away, and of what was returned,
@@ -229,10 +232,10 @@ fn span(cx: BatchContext<'_>, message: &Message, attempt: u32) -> Span {
 
 /// Returns when a handler that starts now is cancelled, and why then.
 pub(crate) fn cancellation(cx: BatchContext<'_>) -> (Instant, Cut) {
-    let own = cx.options().timeout.map(|timeout| Instant::now() + timeout);
-    match own {
-        Some(own) if own < cx.time.cancel_at => (own, Cut::AtTimeout),
-        _ => (cx.time.cancel_at, Cut::AtDeadline),
+    let (now, cancel_at) = (Instant::now(), cx.time.cancel_at);
+    match cx.options().timeout {
+        Some(own) if now + own < cancel_at => (now + own, Cut::AtTimeout(own)),
+        _ => (cancel_at, Cut::AtDeadline(cancel_at.saturating_duration_since(now))),
     }
 }
 

@@ -148,6 +148,11 @@ impl<'a> Settling<'a> {
         self.longest
     }
 
+    /// Notes how long the settlements of a message took up to this one.
+    pub(crate) fn note(&mut self, settled: &SettleResult) {
+        self.longest = self.longest.max(settled.pending.work.delivery.details.settle.unwrap_or_default());
+    }
+
     /// Settles claims: together, but none waits long for others.
     pub(crate) fn start(&mut self, others_will_end: bool) {
         let lingered = self.linger_until().is_some_and(|at| time_until(at).is_zero());
@@ -188,8 +193,9 @@ impl<'a> Settling<'a> {
         self.in_flight -= answers.len();
         self.unanswered -= if tries > 1 { answers.len() } else { 0 };
         let (mut results, mut unknown) = (Vec::with_capacity(answers.len()), Vec::new());
-        for SettleResult { pending, settled } in answers {
-            self.longest = self.longest.max(pending.work.delivery.details.settle.unwrap_or_default());
+        for answer in answers {
+            self.note(&answer);
+            let SettleResult { pending, settled } = answer;
             match settled {
                 Settled::Unknown { claim: Some(claim), error } if self.goes_on(&pending, &error) => {
                     unknown.push((claim, pending, error));

@@ -202,7 +202,12 @@ async fn what_is_in_one_transaction_is_entered_exactly_when_it_is_completed() {
         let engine = Engine::with_defaults(entering(&ledger, &calls)).unwrap();
         let deliver =
             |receives| batch.iter().enumerate().map(|(n, text)| message(n, text, receives)).collect::<Vec<_>>();
-        assert_eq!(words(&process(&engine, &deliver(1)).await), wanted, "{batch:?}, {faults:?}");
+        let report = process(&engine, &deliver(1)).await;
+        assert_eq!(words(&report), wanted, "{batch:?}, {faults:?}");
+        let longest = report.entries().iter().filter_map(|entry| entry.details.settle).max().unwrap_or_default();
+        assert_eq!(report.totals.latencies.settle, longest, "{batch:?}, {faults:?}");
+        // Whoever asks for the answer waits before.
+        assert!(faults != [AnswerLost] || !longest.is_zero(), "{batch:?}, {faults:?}");
         assert_eq!(ledger.entries().join(" "), entries, "{batch:?}, {faults:?}");
         assert_eq!(sizes(&calls), called, "{batch:?}, {faults:?}");
         assert_eq!(ledger.begun(), called.len(), "{batch:?}, {faults:?}: a transaction for each call");

@@ -156,6 +156,17 @@ async fn a_handlers_own_time_out_ends_it_sooner_than_the_deadline_and_never_late
     }
 }
 
+/// What renews its lease before it, or hides its message after it, is none of its time.
+#[tokio::test(start_paused = true)]
+async fn how_long_a_cancelled_handler_ran_is_its_own_time() {
+    let world = world(|c| c.timeout(Duration::from_secs(2)).lease(Lease::Renewed(Duration::from_secs(3))));
+    world.store.fail_next(Claim, Fault::Late(Duration::from_millis(2_500)));
+    world.store.fail_next(Renew, Fault::Late(Duration::from_millis(400)));
+    assert_eq!(words(&world.deliver(&["a hang"], 0).await), "cancelled");
+    let why = world.record("a").await.and_then(|record| record.error).unwrap();
+    assert_eq!(why, "the handler was cancelled after 2000 ms, at its own timeout");
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_completion_that_hangs_holds_up_no_other_one() {
     // Here and not among the cases for all stores: which handler ends first is certain on one thread only.

@@ -78,8 +78,8 @@ impl Inspection {
                 format!("Run {run} is under way{since}; its lease ends in {ends_in}.")
             }
             State::Stuck => format!(
-                "Run {run} began {} and did not end: its lease was over {} ago, so its owner died, or its handler did not stop when \
-                 cancelled.",
+                "Run {run} began {} and did not end: its lease was over {} ago, so its owner died, its handler did not stop when \
+                 cancelled, or the store gave no answer when it was claimed or ended.",
                 when(record.updated_at),
                 ago(record.lease_until)
             ),

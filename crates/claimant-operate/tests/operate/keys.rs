@@ -105,8 +105,8 @@ async fn a_stuck_key_is_found_explained_and_released() {
     let inspection = desk.keys.inspect(&id("stuck")).await.unwrap();
     assert_eq!(
         inspection.headline(),
-        "Run 1 began 1 min 40 s ago and did not end: its lease was over 1 min 30 s ago, so its owner died, or its handler did not stop \
-         when cancelled."
+        "Run 1 began 1 min 40 s ago and did not end: its lease was over 1 min 30 s ago, so its owner died, its handler did not stop \
+         when cancelled, or the store gave no answer when it was claimed or ended."
     );
     let outcomes: Vec<_> = inspection.next.iter().map(|next| next.outcome).collect();
     assert_eq!(outcomes, ["runs", "parked", "runs", "conflict"]);

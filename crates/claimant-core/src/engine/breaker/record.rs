@@ -49,7 +49,7 @@ impl BreakerRecord {
             StoreErrorKind::Denied => {
                 "the store refuses its record: the role or user has to be allowed keys that begin with claimant-breaker#"
             }
-            StoreErrorKind::Throttled => "the store throttles",
+            StoreErrorKind::Throttled => "the store put it off",
             StoreErrorKind::Unreachable => "the store gave no answer",
             _ => "its record cannot be written",
         }
