@@ -75,7 +75,14 @@ impl Place {
             let (name, absent) = (&self.name, self.absent_tables());
             return Err(Error::invalid(match absent.is_empty() {
                 true => format!("{name} has no store of records: name it with --table NAME or --store URL"),
-                false => format!("{name} has no table of records: {}", absent.join("; ")),
+                false if self.other_tables.is_empty() => {
+                    format!("{name} has no table of records: {}", absent.join("; "))
+                }
+                false => format!(
+                    "{name} has no table of records: {}; a table that is there is read with --table NAME, of {}",
+                    absent.join("; "),
+                    self.other_tables.join(", ")
+                ),
             }));
         }
         let mut open = Vec::new();

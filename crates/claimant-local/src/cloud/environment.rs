@@ -19,7 +19,7 @@ const RUST_LOG: &str = "RUST_LOG";
 const LOG_MESSAGES: &str = "CLAIMANT_LOG_MESSAGES";
 
 /// What is shown in place of a secret, as CloudFormation does.
-const HIDDEN: &str = "****";
+pub(crate) const HIDDEN: &str = "****";
 
 /// The variables that point an SDK at the endpoints, whatever the person's profile has. The credentials are not secrets: the endpoints
 /// check none.

@@ -15,7 +15,7 @@
 
 mod builds;
 mod config;
-mod environment;
+pub(crate) mod environment;
 mod missing;
 mod programs;
 mod running;

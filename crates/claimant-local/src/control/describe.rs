@@ -6,6 +6,7 @@ use std::path::{Path, absolute};
 use serde_json::{Value, json};
 
 use crate::arn;
+use crate::cloud::environment::HIDDEN;
 use crate::sqs::Sqs;
 use crate::stack::{FunctionSpec, QueueSpec, Stack};
 
@@ -22,7 +23,7 @@ const DEAD_LETTER_VARIABLE: &str = "CLAIMANT_DEAD_LETTER_QUEUE_URL";
 const UNSENT_VARIABLE: &str = "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN";
 
 /// Returns what the stack holds, which of its functions run, the queues' addresses, and these variables for clients. No other value of a
-/// function's variables is shown.
+/// function's variables is shown, and of those no secret.
 #[must_use]
 pub fn describe(
     template: &Path,
@@ -30,11 +31,21 @@ pub fn describe(
     sqs: &Sqs,
     variables: &[(String, String)],
 ) -> Value {
+    let is_table = |name: &str| stack.tables.iter().any(|table| table.name == name);
+    let is_queue = |name: &str| stack.queues.iter().any(|queue| queue.name == name);
+    // What it has in common with the stack is no secret.
+    let tables = |function: &FunctionSpec, variable: &str| {
+        let tables = function.environment.get(variable)?;
+        let is_shown =
+            !function.secrets.contains(variable) || tables.is_empty() || tables.split(',').map(str::trim).all(is_table);
+        Some(if is_shown { tables.clone() } else { HIDDEN.to_owned() })
+    };
     let is_read = |name: &str| stack.functions.iter().any(|function| reads(function, name));
     let unsent = |function: &'_ FunctionSpec| {
         let arn = function.environment.get(UNSENT_VARIABLE)?;
         // A queue whose messages are at work is none of dead letters.
-        arn::local_queue_name(arn).filter(|name| !is_read(name)).map(str::to_owned)
+        let is_shown = |name: &str| !function.secrets.contains(UNSENT_VARIABLE) || is_queue(name);
+        arn::local_queue_name(arn).filter(|name| !is_read(name) && is_shown(name)).map(str::to_owned)
     };
     let queue = |queue: &QueueSpec| {
         json!({
@@ -49,15 +60,17 @@ pub fn describe(
     };
     let function = |function: &FunctionSpec| {
         let copies_to = function.environment.get(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
+        let copies_to = copies_to.and_then(|url| url.rsplit('/').next());
+        let is_shown = |name: &&str| !function.secrets.contains(DEAD_LETTER_VARIABLE) || is_queue(name);
         json!({
             "name": function.name,
             "logical_id": function.logical_id,
             "binary": function.binary,
             "runs": runs(&function.name),
             "queues": function.mappings.iter().map(|mapping| mapping.queue.as_str()).collect::<Vec<_>>(),
-            "table": function.environment.get(TABLE_VARIABLE),
-            "table_before": function.environment.get(BEFORE_VARIABLE),
-            "dead_letter_queue": copies_to.and_then(|url| url.rsplit('/').next()),
+            "table": tables(function, TABLE_VARIABLE),
+            "table_before": tables(function, BEFORE_VARIABLE),
+            "dead_letter_queue": copies_to.filter(is_shown),
         })
     };
     let variables: serde_json::Map<_, _> =

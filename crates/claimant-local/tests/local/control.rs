@@ -160,13 +160,18 @@ Resources:
           PREFIX: !If [HasDatabase, !Ref Prefix, none]
           BESIDE: !Sub 'https://u:${Pin}@${Other.Endpoint.Address}/${DatabaseUrl}'
           HOST: !Sub '${Prefix}.${Other.Endpoint.Address}'
+          CLAIMANT_TABLE: !Ref Pin
+          CLAIMANT_TABLE_BEFORE: !Ref Pin
+          CLAIMANT_DEAD_LETTER_QUEUE_URL: !Ref DatabaseUrl
+          CLAIMANT_SCHEDULE_DEAD_LETTER_ARN: !Sub 'arn:aws:sqs:us-east-1:000000000000:${Pin}'
   Other: {Type: AWS::RDS::DBInstance}
 ";
-    let cloud = cloud_of(template, &[("DatabaseUrl", "postgres://u:s3cret@h/d"), ("Pin", "1234")]).await;
+    let cloud = cloud_of(template, &[("DatabaseUrl", "postgres://u:s3cret@h/5678"), ("Pin", "1234")]).await;
     let address = cloud.endpoints().control.trim_start_matches("http://").to_owned();
     let wanted = json!({
-        "BESIDE": "****", "BOTH": "****", "DATABASE_URL": "****", "HOST": "shop.Other.Endpoint.Address", "PIN": "****",
-        "PREFIX": "shop",
+        "BESIDE": "****", "BOTH": "****", "CLAIMANT_DEAD_LETTER_QUEUE_URL": "****", "CLAIMANT_SCHEDULE_DEAD_LETTER_ARN": "****",
+        "CLAIMANT_TABLE": "****", "CLAIMANT_TABLE_BEFORE": "****", "DATABASE_URL": "****", "HOST": "shop.Other.Endpoint.Address",
+        "PIN": "****", "PREFIX": "shop",
     });
     let functions = "/2015-03-31/functions";
     for (path, at) in [
@@ -178,10 +183,10 @@ Resources:
         assert_eq!(answer.pointer(&format!("{at}/Environment/Variables")), Some(&wanted), "{path}");
     }
     let described = whole(&address, "/_claimant/cloud").await;
-    assert!(!described.contains("s3cret") && !described.contains("1234"), "{described}");
+    assert!(!["s3cret", "1234", "5678"].iter().any(|secret| described.contains(secret)), "{described}");
     let pairs = |pairs: Vec<(String, String)>| json!(BTreeMap::from_iter(pairs));
     assert_eq!(pairs(cloud.shown_function_variables()), wanted);
-    assert_eq!(pairs(cloud.function_variables())["DATABASE_URL"], "postgres://u:s3cret@h/d");
+    assert_eq!(pairs(cloud.function_variables())["DATABASE_URL"], "postgres://u:s3cret@h/5678");
     let [beside, host, database] = &cloud.stack().not_run_lines("t.yaml")[..] else { panic!("three lines") };
     assert!(database.contains("AWS::RDS::DBInstance Other"), "{database}");
     assert!(beside.contains("Variables.BESIDE") && beside.contains("which is not shown"), "{beside}");
