@@ -47,6 +47,12 @@ impl Service {
     /// Amazon SQS.
     pub const SQS: Self = Self { id: "SQS", host: "sqs" };
 
+    /// Amazon DynamoDB.
+    pub const DYNAMODB: Self = Self { id: "DynamoDB", host: "dynamodb" };
+
+    /// AWS CloudFormation.
+    pub const CLOUDFORMATION: Self = Self { id: "CloudFormation", host: "cloudformation" };
+
     /// Returns the endpoint that is set for it, if any: `AWS_ENDPOINT_URL_` and its id, or the equivalent in a profile, else
     /// `AWS_ENDPOINT_URL`.
     #[must_use]

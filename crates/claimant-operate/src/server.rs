@@ -17,11 +17,18 @@ pub(crate) fn check_endpoint(url: &str, aws: &SdkConfig) -> Result<(), Error> {
     let endpoint = Service::SQS.set_endpoint(aws);
     let Some(other) = other_server(url, endpoint.as_deref()) else { return Ok(()) };
     let asked = endpoint.as_deref().and_then(authority).unwrap_or("the endpoint of AWS");
-    let scheme = url.split("://").next().unwrap_or_default();
-    let [name, scheme, other] = [name_of_arn(url), scheme, other].map(typed);
+    // An emulator in a container has another name there, by which it calls its queues or not.
+    let there = endpoint.as_deref().map_or_else(String::new, |endpoint| {
+        format!(
+            ", or give the URL as {}://{asked}{}, where that is the same server",
+            scheme(endpoint),
+            typed(path(url))
+        )
+    });
+    let [name, scheme, other] = [name_of_arn(url), scheme(url), other].map(typed);
     Err(Error::invalid(format!(
-        "the URL of the queue {name} is of {other}, and SQS is asked at {asked}: set AWS_ENDPOINT_URL_SQS={scheme}://{other}, or add --local where \
-         it is a local cloud's"
+        "the URL of the queue {name} is of {other}, and SQS is asked at {asked}: set AWS_ENDPOINT_URL_SQS={scheme}://{other}{there}. A queue of a \
+         local cloud takes --local, without --store"
     )))
 }
 
@@ -30,7 +37,11 @@ pub(crate) fn check_endpoint(url: &str, aws: &SdkConfig) -> Result<(), Error> {
 /// # Errors
 /// When it is on another one.
 pub(crate) fn check_destination(to: &str, letters: &str) -> Result<(), Error> {
-    let (Some(other), Some(here)) = (other_server(to, Some(letters)), authority(letters)) else { return Ok(()) };
+    let (Some(other), Some(here)) = (authority(to), authority(letters)) else { return Ok(()) };
+    // One client asks for both, and AWS answers no client of another server.
+    if known_as(to) == known_as(letters) || (is_at_aws(other) && is_at_aws(here)) {
+        return Ok(());
+    }
     Err(Error::invalid(format!(
         "the destination {} is on {}, and the letters are on {}: they are sent to queues there alone",
         typed(name_of_arn(to)),
@@ -39,11 +50,39 @@ pub(crate) fn check_destination(to: &str, letters: &str) -> Result<(), Error> {
     )))
 }
 
+/// Returns, for people, the endpoint that is set for a service, where that is none of AWS's own: what its URLs and ARNs say is then not where
+/// it is.
+pub(crate) fn elsewhere(service: Service, aws: &SdkConfig) -> Option<String> {
+    let endpoint = service.set_endpoint(aws)?;
+    let server = authority(&endpoint).filter(|server| !is_at_aws(server))?;
+    Some(format!("the endpoint {}", typed(server)))
+}
+
+/// Returns whether this is the URL of a queue of an AWS account, or an ARN.
+#[must_use]
+pub fn is_of_account(address: &str) -> bool {
+    authority(address).map_or_else(|| address.starts_with("arn:"), is_at_aws)
+}
+
 /// Returns the host and the port of a queue's URL, where that is neither of AWS nor the endpoint.
 fn other_server<'a>(url: &'a str, endpoint: Option<&str>) -> Option<&'a str> {
     let server = authority(url)?;
-    let is_asked = endpoint.and_then(authority).is_some_and(|asked| known_as(asked) == known_as(server));
-    (!is_asked && !is_of_aws(&split(server).0.to_ascii_lowercase())).then_some(server)
+    let is_asked = endpoint.is_some_and(|endpoint| known_as(endpoint) == known_as(url));
+    (!is_asked && !is_at_aws(server)).then_some(server)
+}
+
+fn is_at_aws(server: &str) -> bool {
+    is_of_aws(&split(server).0.to_ascii_lowercase())
+}
+
+fn scheme(url: &str) -> &str {
+    url.split("://").next().unwrap_or_default()
+}
+
+fn path(url: &str) -> &str {
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let path = &rest[rest.find('/').unwrap_or(rest.len())..];
+    path.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// Returns the host and the port of a URL, without what signs in there.
@@ -60,12 +99,18 @@ fn split(server: &str) -> (&str, &str) {
     }
 }
 
-/// Returns a host and a port in one spelling: this machine has several names, and emulators give queues another one than they are asked by.
-fn known_as(server: &str) -> (String, &str) {
-    let (host, port) = split(server);
+/// Returns the host and the port of a URL in one spelling: this machine has several names, and emulators give queues another one than they are
+/// asked by.
+fn known_as(url: &str) -> Option<(String, &str)> {
+    let (host, port) = split(authority(url)?);
+    let port = match port {
+        "" if scheme(url).eq_ignore_ascii_case("https") => "443",
+        "" => "80",
+        port => port,
+    };
     let host = host.to_ascii_lowercase();
     let is_here = ["localhost", "127.0.0.1", "[::1]"].contains(&&*host) || host.ends_with("localhost.localstack.cloud");
-    (if is_here { "localhost".to_owned() } else { host }, port)
+    Some((if is_here { "localhost".to_owned() } else { host }, port))
 }
 
 #[cfg(test)]
@@ -84,6 +129,16 @@ mod tests {
             ("http://[::1]:4566/000000000000/orders", local, None),
             ("http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/orders", local, None),
             ("https://sqs.internal.example/1/orders", Some("https://sqs.internal.example"), None),
+            ("https://sqs.internal.example:443/1/orders", Some("https://sqs.internal.example"), None),
+            ("http://sqs.internal.example/1/orders", Some("HTTP://sqs.internal.example:80/"), None),
+            (
+                "https://sqs.internal.example/1/orders",
+                Some("http://sqs.internal.example"),
+                Some("sqs.internal.example"),
+            ),
+            // As in a container, where an emulator has another name.
+            ("http://localstack:4566/000000000000/orders", Some("http://localstack:4566"), None),
+            ("http://localhost:4566/000000000000/orders", Some("http://localstack:4566"), Some("localhost:4566")),
             ("orders", local, None),
             ("arn:aws:sqs:eu-west-1:123456789012:orders", local, None),
             ("http://127.0.0.1:9324/000000000000/orders", local, Some("127.0.0.1:9324")),
@@ -98,16 +153,17 @@ mod tests {
     #[test]
     fn both_servers_are_named_and_no_password() {
         let url = "http://u:secret@elasticmq:9324/000000000000/orders";
-        for (endpoint, asked) in
-            [(Some("http://u:secret@127.0.0.1:4566"), "127.0.0.1:4566"), (None, "the endpoint of AWS")]
+        let there = ", or give the URL as http://127.0.0.1:4566/000000000000/orders, where that is the same server";
+        for (endpoint, asked, there) in
+            [(Some("http://u:secret@127.0.0.1:4566/"), "127.0.0.1:4566", there), (None, "the endpoint of AWS", "")]
         {
             let mut aws = SdkConfig::builder();
             aws.set_endpoint_url(endpoint.map(str::to_owned));
             let said = check_endpoint(url, &aws.build()).unwrap_err().to_string();
             let wanted = format!(
-                "the URL of the queue orders is of elasticmq:9324, and SQS is asked at {asked}: set AWS_ENDPOINT_URL_SQS=http://elasticmq:9324, or"
+                "the URL of the queue orders is of elasticmq:9324, and SQS is asked at {asked}: set AWS_ENDPOINT_URL_SQS=http://elasticmq:9324{there}. A"
             );
-            assert!(said.starts_with(&wanted), "{said}");
+            assert!(said.starts_with(&wanted) && !said.contains("secret"), "{said}");
         }
         let letters = "http://127.0.0.1:4566/000000000000/dead";
         let said = check_destination(url, letters).unwrap_err().to_string();
@@ -115,6 +171,14 @@ mod tests {
             said.contains("elasticmq:9324") && said.contains("127.0.0.1:4566") && !said.contains("secret"),
             "{said}"
         );
-        assert!(check_destination("http://127.0.0.1:4566/000000000000/orders", letters).is_ok());
+        let of_aws = "https://sqs.eu-west-1.amazonaws.com/000000000000/orders";
+        for (to, letters, is_there) in [
+            ("http://localhost:4566/000000000000/orders", letters, true),
+            (of_aws, letters, false),
+            (of_aws, "https://eu-west-1.queue.amazonaws.com/000000000000/dead", true),
+            (letters, of_aws, false),
+        ] {
+            assert_eq!(check_destination(to, letters).is_ok(), is_there, "{to}, {letters}");
+        }
     }
 }

@@ -19,7 +19,7 @@ pub use crate::aws::is_same_queue;
 pub use crate::place::{Account, Function, Origin, Place, StoreAddress, sibling};
 pub use crate::queue::Queue;
 use crate::server::check_endpoint;
-pub use crate::whereabouts::whereabouts;
+pub use crate::server::is_of_account;
 use crate::{http, stack};
 
 /// Where a local cloud says what it holds, under the address of its control endpoint.

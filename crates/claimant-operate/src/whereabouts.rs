@@ -1,55 +1,69 @@
 //! In which stack, account and Region something is, for who is asked before an act: the same names are in staging and production.
 
+use aws_config::SdkConfig;
+use claimant_aws::signed::Service;
 use claimant_aws::sqs::queue_arn;
 
 use crate::open::OpenStore;
 use crate::place::{Origin, Place, StoreAddress};
 use crate::queue::ANYWHERE;
+use crate::server::{elsewhere, is_of_account};
 
 /// Returns, for a question, in which stack, account and Region of AWS what has this URL, ARN or name is, as far as that is known: a name is in
-/// the Region that is given, and so is a URL of AWS that names none. Nothing where neither says more, as of an endpoint of one's own.
-#[must_use]
-pub fn whereabouts(stack: Option<&str>, address: &str, region: Option<&str>) -> Option<String> {
+/// the Region that is given, and so is a URL of AWS that names none. Nothing where neither says more. Where another endpoint is asked, it says
+/// that one instead.
+fn whereabouts(stack: Option<&str>, address: &str, region: Option<&str>, aws: &SdkConfig) -> Option<String> {
     let arn = queue_arn(address, ANYWHERE).unwrap_or_default();
     let parts: Vec<_> = arn.split(':').collect();
     let of_address = parts.get(3).copied().filter(|region| !region.is_empty());
-    let is_in_aws = of_address.is_some() || is_host_of_aws(address);
+    let is_in_aws = of_address.is_some() || is_of_account(address);
     let account = parts.get(4).filter(|_| is_in_aws).map(|account| format!("account {account}"));
     let region = region.filter(|_| is_in_aws || !address.contains("://"));
     let stack = stack.map(|stack| format!("the stack {stack}"));
-    let all: Vec<_> = [stack, account, of_address.or(region).map(str::to_owned)].into_iter().flatten().collect();
+    let region = of_address.or(region).map(str::to_owned);
+    let service = match parts.get(2) {
+        Some(&"lambda") => Service::LAMBDA,
+        Some(&"sqs") => Service::SQS,
+        _ => Service::DYNAMODB,
+    };
+    let known = match elsewhere(service, aws) {
+        Some(endpoint) => [stack, account.or(region).map(|_| endpoint), None],
+        None => [stack, account, region],
+    };
+    let all: Vec<_> = known.into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// Returns whether it is a URL whose host is one of AWS, such as `queue.amazonaws.com`.
-fn is_host_of_aws(address: &str) -> bool {
-    let host = address.split_once("://").and_then(|(_, rest)| rest.split(['/', ':']).next());
-    host.is_some_and(|host| [".amazonaws.com", ".amazonaws.com.cn"].iter().any(|end| host.ends_with(end)))
-}
-
 impl Place {
-    /// Returns [where](whereabouts) a queue or a function with this URL or ARN is; nothing of a local cloud.
+    /// Returns, for a question, in which stack, account and Region of AWS a queue or a function with this URL or ARN is, as far as that is known;
+    /// or the endpoint that is asked for it. Nothing of a local cloud, nor where the URL says it.
     #[must_use]
     pub fn whereabouts(&self, address: &str) -> Option<String> {
-        whereabouts(self.stack(), address, self.region()).filter(|_| !self.is_local())
+        whereabouts(self.stack(), address, self.region(), &self.aws).filter(|_| !self.is_local())
     }
 
-    /// Returns [where](whereabouts) a store of it is, if that is a table; nothing of a local cloud.
+    /// Returns [where](Self::whereabouts) a store of it is, if that is a table; nothing of a local cloud.
     #[must_use]
     pub fn whereabouts_of(&self, store: &OpenStore) -> Option<String> {
         self.whereabouts_of_table(&store.name).filter(|_| store.is_table && !self.is_local())
     }
 
-    /// Returns [where](whereabouts) all of it is, each account and Region once; nothing of a local cloud, nor of databases.
+    /// Returns [where](Self::whereabouts) all of it is, each account and Region once; nothing of a local cloud, nor of databases.
     #[must_use]
     pub fn all_whereabouts(&self) -> Vec<String> {
         if self.is_local() {
             return Vec::new();
         }
         if let Origin::Stack { account, .. } = &self.origin {
-            let account = account.as_ref().map(|account| format!("account {account}"));
-            let stack = Some(self.name.clone());
-            let all: Vec<_> = [stack, account, self.region().map(str::to_owned)].into_iter().flatten().collect();
+            let asked = [Service::CLOUDFORMATION, Service::SQS, Service::DYNAMODB];
+            let known = match asked.into_iter().find_map(|service| elsewhere(service, &self.aws)) {
+                Some(endpoint) => [Some(endpoint), None],
+                None => {
+                    let account = account.as_ref().map(|account| format!("account {account}"));
+                    [account, self.region().map(str::to_owned)]
+                }
+            };
+            let all: Vec<_> = [Some(self.name.clone())].into_iter().chain(known).flatten().collect();
             return vec![all.join(", ")];
         }
         let tables = self.stores.iter().filter_map(|store| match store {
@@ -77,7 +91,7 @@ impl Place {
     }
 
     fn whereabouts_of_table(&self, table: &str) -> Option<String> {
-        whereabouts(self.stack(), table, self.region())
+        whereabouts(self.stack(), table, self.region(), &self.aws)
     }
 
     fn region(&self) -> Option<&str> {
@@ -104,7 +118,8 @@ mod tests {
     fn a_place_says_where_all_of_it_is() {
         let here = |queue: &str| Queue::at(format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{queue}"));
         let region = Some(aws_config::Region::from_static("eu-west-1"));
-        let mut place = Place::of("what was named".to_owned(), aws_config::SdkConfig::builder().region(region).build());
+        let aws = SdkConfig::builder().region(region.clone()).build();
+        let mut place = Place::of("what was named".to_owned(), aws);
         place.stores =
             vec![StoreAddress::Url { url: SecretUrl::new("postgres://u:s3cret@h/d".to_owned()), prefix: None }];
         assert_eq!((place.all_whereabouts(), &*place.name_and_whereabouts()), (Vec::new(), "what was named"));
@@ -120,6 +135,18 @@ mod tests {
         place.origin = Origin::Stack { name: "shop".to_owned(), account };
         let stack = "the stack shop, account 123456789012, eu-west-1";
         assert_eq!((place.all_whereabouts(), &*place.name_and_whereabouts()), (vec![stack.to_owned()], stack));
+        // What the names and URLs say of it is not where it is.
+        let endpoint = |url: &str| SdkConfig::builder().endpoint_url(url).region(region.clone()).build();
+        let place_at =
+            |url: &str, origin: &Origin| Place { aws: endpoint(url), origin: origin.clone(), ..place.clone() };
+        let emulator = "http://u:s3cret@127.0.0.1:4566/x";
+        assert_eq!(
+            place_at(emulator, &place.origin).all_whereabouts(),
+            ["the stack shop, the endpoint 127.0.0.1:4566"]
+        );
+        assert_eq!(place_at(emulator, &Origin::Named).all_whereabouts(), ["the endpoint 127.0.0.1:4566"]);
+        let own = "https://vpce-0a-1.dynamodb.eu-west-1.vpce.amazonaws.com";
+        assert_eq!(place_at(own, &place.origin).all_whereabouts(), [stack]);
         // Nothing of it is in an account.
         place.control = Some("http://127.0.0.1:1".to_owned());
         assert_eq!(place.all_whereabouts(), [""; 0]);
@@ -145,7 +172,12 @@ mod tests {
             (None, LEGACY, Some("us-east-1"), Some("account 123456789012, us-east-1")),
             (None, LEGACY, None, Some("account 123456789012")),
         ] {
-            assert_eq!(whereabouts(stack, address, region).as_deref(), expected, "{address}");
+            let aws = SdkConfig::builder().build();
+            assert_eq!(whereabouts(stack, address, region, &aws).as_deref(), expected, "{address}");
+            let aws = SdkConfig::builder().endpoint_url("http://u:s3cret@127.0.0.1:9324").build();
+            let of_stack = stack.map(|stack| format!("the stack {stack}, ")).unwrap_or_default();
+            let elsewhere = expected.map(|_| format!("{of_stack}the endpoint 127.0.0.1:9324"));
+            assert_eq!(whereabouts(stack, address, region, &aws), elsewhere, "{address}");
         }
     }
 }

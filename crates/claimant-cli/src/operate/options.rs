@@ -5,7 +5,7 @@ use std::time::Duration;
 use claimant_core::{Error, SecretUrl};
 use claimant_operate::dead::find_dead_letter_queues;
 use claimant_operate::open::OpenStore;
-use claimant_operate::target::{Account, Place, Queue, StoreAddress, Target, whereabouts};
+use claimant_operate::target::{Account, Place, Queue, StoreAddress, Target, is_of_account};
 use claimant_operate::text::harmless;
 
 use super::parse;
@@ -131,11 +131,6 @@ impl TargetOptions {
         place.open_stores(self.skew).await
     }
 
-    /// Returns where a queue with this URL is, for a question.
-    pub(crate) fn whereabouts(&self, url: &str) -> Option<String> {
-        whereabouts(self.stack.as_deref(), url, self.region.as_deref())
-    }
-
     /// Whether this queue was asked for.
     pub(crate) fn is_named(&self, queue: &Queue) -> bool {
         self.queues.iter().any(|asked| queue.is_called(asked))
@@ -148,6 +143,13 @@ impl TargetOptions {
         if let (None, Some(_), Some(option)) = (given, variable, self.of_account()) {
             return Err(Error::invalid(format!(
                 "{option} is of an AWS account, and {name} names the local cloud to work on: unset that to work on the account \
+                 (env -u {name} claimant …)",
+                name = running::VARIABLE
+            )));
+        }
+        if variable.is_some() && self.store.is_some() && !self.queues.is_empty() {
+            return Err(Error::invalid(format!(
+                "--queue beside --store is of no local cloud, and {name} names the one to work on: leave one of the two out, or unset that \
                  (env -u {name} claimant …)",
                 name = running::VARIABLE
             )));
@@ -183,7 +185,7 @@ impl TargetOptions {
         let options = [("--stack", &self.stack), ("--profile", &self.profile), ("--region", &self.region)];
         let named = options.into_iter().filter_map(|(name, value)| value.as_ref().map(|_| name));
         let addresses = self.table.iter().chain(&self.queues).map(String::as_str);
-        named.chain(addresses.filter(|address| whereabouts(None, address, None).is_some())).next()
+        named.chain(addresses.filter(|address| is_of_account(address))).next()
     }
 }
 
@@ -272,6 +274,8 @@ mod tests {
     fn where_the_variable_names_a_local_cloud_nothing_of_an_account_is_worked_on() {
         const CLOUD: &str = "http://127.0.0.1:1";
         const QUEUE: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
+        // Without a Region.
+        const LEGACY: &str = "https://queue.amazonaws.com/123456789012/orders";
         let target = |args: &[&str], variable| {
             let typed = Typed::try_parse_from([&["claimant"], args].concat()).unwrap();
             typed.target.target(variable).map_err(|error| error.to_string())
@@ -284,6 +288,7 @@ mod tests {
             &["--table", "locks"],
             &["--queue", "orders"],
             &["--table", "locks", "--queue", "http://127.0.0.1:2/000000000000/orders"],
+            &["--queue", "http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/orders"],
         ] {
             assert_eq!(target(args, Some(CLOUD)), local(CLOUD), "{args:?}");
         }
@@ -295,6 +300,7 @@ mod tests {
             (&["--table", arn], arn),
             (&["--queue", QUEUE], QUEUE),
             (&["--store", "postgres://h/d", "--queue", QUEUE], QUEUE),
+            (&["--queue", LEGACY], LEGACY),
         ] {
             let why = target(args, Some(CLOUD)).unwrap_err();
             let says = format!("{named} is of an AWS account, and CLAIMANT_LOCAL_URL names the local cloud");
@@ -302,6 +308,12 @@ mod tests {
             // Set to nothing is not set.
             let unset = [None, Some("")].map(|variable| target(args, variable));
             assert!(unset.iter().all(|target| !matches!(target, Ok(Target::Local(_)))), "{args:?}: {unset:?}");
+        }
+        for queue in ["orders", "http://127.0.0.1:2/000000000000/orders"] {
+            let args = ["--store", "redis://h", "--queue", queue];
+            let why = target(&args, Some(CLOUD)).unwrap_err();
+            assert!(why.contains("--queue beside --store") && why.contains("env -u CLAIMANT_LOCAL_URL"), "{why}");
+            assert!(matches!(target(&args, None), Ok(Target::Named { .. })), "{queue}");
         }
         let store = target(&["--store", "postgres://h/d"], Some(CLOUD)).unwrap();
         assert!(matches!(store, Target::Named { store: Some(StoreAddress::Url { .. }), .. }), "{store:?}");

@@ -133,7 +133,8 @@ fn a_stack_is_shown_as_far_as_aws_tells_and_not_changed() {
     }
 
     let page = console.page("/");
-    for said in ["the stack shop, eu-west-1", "read-only", "What is not told here", "load it again to look again"] {
+    let endpoint = format!("the stack shop, the endpoint {}", server.url.trim_start_matches("http://"));
+    for said in [&*endpoint, "read-only", "What is not told here", "load it again to look again"] {
         assert!(page.contains(said), "{said} is not in {page}");
     }
     assert!(!page.contains("/live") && !page.contains("s3cret"), "{page}");

@@ -474,7 +474,9 @@ async fn a_lock_table_that_is_not_there_is_told_with_its_function() {
     let world = World::of(&format!("{TABLE}{}", function("Pack", "Lokcs"))).await;
     for command in [&["list"][..], &["inspect", "order#7"], &["release", "order#7", "--yes"]] {
         let (code, out, err) = world.claimant(command).await;
-        assert!(code == 2 && err.contains(&format!("has no table of records: {said}")), "{command:?}: {out}{err}");
+        let says =
+            format!("has no table of records: {said}; a table that is there is read with --table NAME, of Locks\n");
+        assert!(code == 2 && err.contains(&says), "{command:?}: {out}{err}");
     }
     let (code, out, err) = world.claimant(&["list", "--table", "Locks"]).await;
     assert!(code == 0 && !err.contains("no such table"), "{out}{err}");
@@ -484,6 +486,20 @@ async fn a_lock_table_that_is_not_there_is_told_with_its_function() {
     let (code, out, err) = world.claimant(&["list"]).await;
     assert!(code == 0 && out.starts_with("No key is ") && err.contains(&format!("{said}\n")), "{out}{err}");
     assert!(!err.contains("Ship") && !err.contains("\nIn "), "{err}");
+    world.cloud.stop().await;
+    // Whose name is shown to no one, nor is it known by that what it is called that is there.
+    let hidden = |value: &str| format!("Parameters: {{Hidden: {{Type: String, NoEcho: true, Default: {value}}}}}\n");
+    let pack = function("Pack", "!Ref Hidden");
+    let world = World::of(&format!("{TABLE}{pack}{}", hidden("s3cret"))).await;
+    for command in [&["list"][..], &["inspect", "order#7"]] {
+        let (code, out, err) = world.claimant(command).await;
+        let says = "Pack has CLAIMANT_TABLE=****, and there is no such table";
+        assert!(code == 2 && err.contains(says) && !err.contains("s3cret"), "{command:?}: {out}{err}");
+    }
+    world.cloud.stop().await;
+    let world = World::of(&format!("{TABLE}{pack}{}", hidden("Locks"))).await;
+    let (code, out, err) = world.claimant(&["list"]).await;
+    assert!(code == 0 && out.starts_with("No key is ") && !err.contains("****"), "{out}{err}");
     world.cloud.stop().await;
 }
 
@@ -499,7 +515,9 @@ fn shop_in_account(request: &str) -> (u16, String) {
 #[test]
 fn what_reads_and_what_does_not_ask_says_where_that_is() {
     let server = Server::start(shop_in_account);
-    let stack = "In the stack shop, account 123456789012, eu-west-1.\n";
+    // The account is played by a server.
+    let endpoint = format!("the endpoint {}.\n", server.url.trim_start_matches("http://"));
+    let (stack, table) = (&*format!("In the stack shop, {endpoint}"), &*format!("In {endpoint}"));
     for (args, says) in [
         ("list --stack shop", stack),
         ("inspect order#o-9 --stack shop", stack),
@@ -509,8 +527,9 @@ fn what_reads_and_what_does_not_ask_says_where_that_is() {
         ("forget order#none --stack shop --yes", stack),
         ("dead discard 1 --yes --stack shop", stack),
         ("resume worker --yes --wait 0 --stack shop", stack),
-        ("list --table locks", "In eu-west-1.\n"),
-        ("inspect order#o-9 --table locks", "In eu-west-1.\n"),
+        ("list --table locks", table),
+        ("inspect order#o-9 --table locks", table),
+        ("dead list --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead", table),
     ] {
         let args: Vec<_> = args.split(' ').collect();
         let (_, out, err) = server.claimant(&args);

@@ -282,13 +282,12 @@ fn going_on(request: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_says_where_it_is_done() {
     let server = Server::start(shop);
+    // The account is played by a server.
+    let endpoint = format!("the endpoint {})", server.url.trim_start_matches("http://"));
     for (args, question) in [
-        ("resolve order#o-9 --table locks", "Count it as done? (eu-west-1)"),
+        ("resolve order#o-9 --table locks", &*format!("Count it as done? ({endpoint}")),
         ("send orders --body x --stack shop", "Send 1 message to orders? (the stack shop, "),
-        (
-            "pause worker --stack shop",
-            "Stop messages to worker, from orders? (the stack shop, account 123456789012, eu-west-1)",
-        ),
+        ("pause worker --stack shop", &format!("Stop messages to worker, from orders? (the stack shop, {endpoint}")),
     ] {
         let mut terminal = Terminal::in_account(&server, args);
         terminal.asks().await;

@@ -137,7 +137,7 @@ impl Acts {
     ) -> Result<Ended, Error> {
         // Of a dry run it is said for each queue.
         let output = OutputOptions { json: what.output.json || what.write.dry_run };
-        let queues = which::open(&what.target, output).await?;
+        let (place, queues) = which::open_with_place(&what.target, output).await?;
         let (stop, mut not_reached, only) = (which::stop(), Vec::new(), queues.len() == 1);
         for (name, queue) in queues {
             let done = self.letters_done();
@@ -162,7 +162,8 @@ impl Acts {
                 watch.end();
                 report.inspect(|report| which::note_stay_hidden(&name, report, &mut watch))
             };
-            match self.one(&queue, (what, &stop), selection, watched).await {
+            let whereabouts = place.whereabouts(queue.url());
+            match self.one((&queue, whereabouts.as_deref()), (what, &stop), selection, watched).await {
                 Err(error) if only => return Err(error),
                 Err(error) => self.done.push(Acted::of(&name, failed(&name, &error))),
                 Ok(true) => {}
@@ -217,22 +218,20 @@ impl Acts {
     /// SIGTERM came first.
     async fn one(
         &mut self,
-        queue: &DeadLetterQueue,
+        (queue, whereabouts): (&DeadLetterQueue, Option<&str>),
         (what, stop): (&What, &Stop),
         selection: &Selection,
         mut act: impl AsyncFnMut(&Selection, bool) -> Result<Report, Error>,
     ) -> Result<bool, Error> {
         let (dry_run, asks) = (what.write.dry_run, !what.write.yes);
         if dry_run {
-            let whereabouts = what.target.whereabouts(queue.url());
             whereabouts.iter().for_each(|at| note(format!("A dry run of {}, in {at}:", queue.name())));
         }
         let began = SystemClock.now();
         let mut report = act(selection, dry_run || asks).await?;
         if asks && !dry_run && report.progress.done > 0 {
             let is_fifo = queue.is_fifo();
-            let question =
-                confirm::at(&self.question(queue, selection, &report), what.target.whereabouts(queue.url()).as_deref());
+            let question = confirm::at(&self.question(queue, selection, &report), whereabouts);
             let answer = confirm::answered(&question, &what.write, stop).await?;
             if answer != Some(true) {
                 self.declined = true;

@@ -90,6 +90,17 @@ pub(in crate::operate) type Opened = (String, Result<DeadLetterQueue, Error>);
 /// # Errors
 /// When there is none, the only one cannot be opened, or one is named whose messages are at work.
 pub(super) async fn open(target: &TargetOptions, output: OutputOptions) -> Result<Vec<Opened>, Error> {
+    open_with_place(target, output).await.map(|(_, queues)| queues)
+}
+
+/// As [`open`], with the place that they are in.
+///
+/// # Errors
+/// As those of `open`.
+pub(super) async fn open_with_place(
+    target: &TargetOptions,
+    output: OutputOptions,
+) -> Result<(Place, Vec<Opened>), Error> {
     let place = target.open_whole().await?;
     output.note_where(&place);
     if target.queues.is_empty() && !place.left_out.is_empty() {
@@ -147,7 +158,7 @@ pub(super) async fn open(target: &TargetOptions, output: OutputOptions) -> Resul
             Err(error) => opened.push((url.rsplit('/').next().unwrap_or(&url).to_owned(), Err(error))),
         }
     }
-    Ok(opened)
+    Ok((place, opened))
 }
 
 /// Returns the URL of each queue once: SQS has several hosts for it.
