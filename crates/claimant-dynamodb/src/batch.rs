@@ -260,8 +260,8 @@ impl LockTable {
         let count = statements.len();
         let request = self.requests.client.batch_execute_statement();
         let request = request.set_statements(Some(statements)).return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let failed =
-            |error: StoreError| (0..count).map(|_| Statement::Failed(error.kind(), error.to_string())).collect();
+        let unsaid = |error: &StoreError| Statement::Failed(error.kind(), error.to_string());
+        let failed = |error: StoreError| (0..count).map(|_| unsaid(&error)).collect();
         let output = match budget.send(Box::pin(request.send())).await {
             Ok(Ok(output)) => output,
             Err(error) => return failed(error),
@@ -289,12 +289,10 @@ impl LockTable {
         // DynamoDB names what was consumed, or DynamoDB Local each statement's table: a statement of which neither is said may not have applied.
         let is_metered = !output.consumed_capacity().is_empty();
         let is_answer = |r: &&BatchStatementResponse| is_metered || r.table_name().is_some() || r.error().is_some();
-        let mut outcomes: Vec<Statement> =
-            output.responses().iter().take_while(is_answer).map(|r| self.outcome(r)).collect();
-        outcomes.resize_with(count, || {
-            let error = no_success("BatchExecuteStatement", self.name(), "an answer to each statement");
-            Statement::Failed(error.kind(), error.to_string())
-        });
+        let answers = output.responses().iter().take_while(is_answer);
+        let mut outcomes: Vec<Statement> = answers.map(|r| self.outcome(r)).collect();
+        let missing = || no_success("BatchExecuteStatement", self.name(), "an answer to each statement");
+        outcomes.resize_with(count, || unsaid(&missing()));
         outcomes
     }
 
