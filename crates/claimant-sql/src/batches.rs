@@ -112,7 +112,9 @@ async fn commit(
             session.roll_back().await;
             drop(session);
             return match read(pool, &completions, budget).await {
-                Ok(seen) if completions.iter().all(|ending| is_held(ending, &seen)) => aborted(completions, IGNORED),
+                Ok(seen) if completions.iter().all(|ending| rounds::is_held(ending, &seen)) => {
+                    aborted(completions, IGNORED)
+                }
                 Ok(seen) => of_records(completions, &seen, NEIGHBOUR_LOST),
                 Err(_) => aborted(completions, NEIGHBOUR_LOST),
             };
@@ -183,10 +185,6 @@ fn of_records(completions: Completions, seen: &Seen, why: &str) -> Vec<Settled> 
         SettleDecision::Write(_) => Settled::Aborted { claim, failure: Failure::retry(why) },
     };
     completions.into_iter().map(answer).collect()
-}
-
-fn is_held((claim, settlement): &(Claim, Settlement), seen: &Seen) -> bool {
-    matches!(protocol::settle(seen.get(key(&claim.id)), claim, settlement), SettleDecision::Write(_))
 }
 
 fn rolled_back(why: &str) -> String {

@@ -236,6 +236,11 @@ async fn settle_on<D: Dialect>(
     Ok(protocol::settle(seen.as_ref(), claim, settlement))
 }
 
+/// Returns whether a claim is still held, by the records as they are, so that its ending could be written.
+pub(crate) fn is_held((claim, settlement): &(Claim, Settlement), seen: &Seen) -> bool {
+    matches!(protocol::settle(seen.get(key(&claim.id)), claim, settlement), SettleDecision::Write(_))
+}
+
 /// Ends claims in one request; if not all of them were held, or it failed, each is ended by itself: one of several statements
 /// may have been committed, or one value be the reason.
 pub(crate) async fn settle_all<D: Dialect>(

@@ -144,12 +144,9 @@ async fn complete<D: Dialect>(
             // Without an answer, it is over.
             let seen = D::read(&mut session, &[&ending.0.id]).await.unwrap_or_default();
             session.roll_back().await;
-            let is_open = matches!(
-                protocol::settle(seen.get(key(&ending.0.id)), &ending.0, settlement),
-                SettleDecision::Write(_)
-            );
             let ended = "the database had ended it, after an error that the handler did not return";
-            return rolled_back::<D>(ending.0, grant, if is_open { IGNORED } else { ended });
+            let why = if rounds::is_held(&ending, &seen) { IGNORED } else { ended };
+            return rolled_back::<D>(ending.0, grant, why);
         }
         Err(error) => {
             session.roll_back().await;
