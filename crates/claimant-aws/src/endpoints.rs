@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+use hyper::http::uri::Authority;
 
 /// Each partition, how the names of its Regions begin, and the DNS suffixes of its endpoints: of IPv4 and of both.
 const PARTITIONS: [(&str, &str, &str, &str); 8] = [
@@ -57,6 +58,13 @@ pub fn domain(partition: &str) -> &'static str {
 pub fn is_of_aws(host: &str) -> bool {
     let is_below = |domain| host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
     PARTITIONS.iter().any(|(_, _, ipv4, both)| is_below(ipv4) || is_below(both))
+}
+
+/// Returns the host and the port of an address, without what signs in there, which can be a password.
+#[must_use]
+pub fn server_of(address: &Authority) -> String {
+    let port = address.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", address.host())
 }
 
 /// Returns the partition of a Region, by its name.

@@ -146,14 +146,14 @@ impl HttpConnector for Connector {
             capture.set_connection_retriever(move || metadata(&connection));
         }
         let bounds = Bounds::of(&request);
-        let (to, within) = (request.uri().clone(), self.read_timeout);
+        let (to, within) = (request.uri().authority().cloned(), self.read_timeout);
         let answer = self.pool.request(request);
         HttpConnectorFuture::new(async move {
             let answer = match within {
                 None => answer.await,
-                Some(limit) => timeout(limit, answer).await.map_err(|_| failure::no_answer(&to, limit))?,
+                Some(limit) => timeout(limit, answer).await.map_err(|_| failure::no_answer(to.as_ref(), limit))?,
             };
-            let (head, body) = answer.map_err(|error| failure::of(&to, error))?.into_parts();
+            let (head, body) = answer.map_err(|error| failure::of(to.as_ref(), error))?.into_parts();
             let body = SdkBody::from_body_1_x(Bounded::new(&head, &bounds, body));
             HttpResponse::try_from(Response::from_parts(head, body))
                 .map_err(|error| ConnectorError::other(error.into(), None))

@@ -2,9 +2,10 @@
 //! account and the name out of a URL, and no more of it.
 
 use aws_config::SdkConfig;
-use claimant_aws::endpoints::is_of_aws;
+use claimant_aws::endpoints::{is_of_aws, server_of};
 use claimant_aws::signed::Service;
 use claimant_core::Error;
+use hyper::Uri;
 
 use crate::aws::name_of_arn;
 use crate::text::typed;
@@ -14,18 +15,15 @@ use crate::text::typed;
 /// # Errors
 /// When it asks another one.
 pub(crate) fn check_endpoint(url: &str, aws: &SdkConfig) -> Result<(), Error> {
-    let endpoint = Service::SQS.set_endpoint(aws);
-    let Some(other) = other_server(url, endpoint.as_deref()) else { return Ok(()) };
-    let asked = endpoint.as_deref().and_then(authority).unwrap_or("the endpoint of AWS");
+    let endpoint = Service::SQS.set_endpoint(aws).and_then(|endpoint| url_of(&endpoint));
+    let Some(other) = at_another_server(url, endpoint.as_ref()) else { return Ok(()) };
+    let asked = endpoint.as_ref().map_or_else(|| "the endpoint of AWS".to_owned(), server);
     // An emulator in a container has another name there, by which it calls its queues or not.
-    let there = endpoint.as_deref().map_or_else(String::new, |endpoint| {
-        format!(
-            ", or give the URL as {}://{asked}{}, where that is the same server",
-            scheme(endpoint),
-            typed(path(url))
-        )
+    let there = endpoint.as_ref().map_or_else(String::new, |endpoint| {
+        let (scheme, path) = (scheme(endpoint), typed(other.path()));
+        format!(", or give the URL as {scheme}://{asked}{path}, where that is the same server")
     });
-    let [name, scheme, other] = [name_of_arn(url), scheme(url), other].map(typed);
+    let (name, scheme, other) = (typed(name_of_arn(url)), scheme(&other), server(&other));
     Err(Error::invalid(format!(
         "the URL of the queue {name} is of {other}, and SQS is asked at {asked}: set AWS_ENDPOINT_URL_SQS={scheme}://{other}{there}. A queue of a \
          local cloud takes --local, without --store"
@@ -36,81 +34,64 @@ pub(crate) fn check_endpoint(url: &str, aws: &SdkConfig) -> Result<(), Error> {
 ///
 /// # Errors
 /// When it is on another one.
-pub(crate) fn check_destination(to: &str, letters: &str) -> Result<(), Error> {
-    let (Some(other), Some(here)) = (authority(to), authority(letters)) else { return Ok(()) };
+pub(crate) fn check_same_server(to: &str, letters: &str) -> Result<(), Error> {
+    let (Some(other), Some(here)) = (url_of(to), url_of(letters)) else { return Ok(()) };
     // One client asks for both, and AWS answers no client of another server.
-    if known_as(to) == known_as(letters) || (is_at_aws(other) && is_at_aws(here)) {
+    if known_as(&other) == known_as(&here) || (is_at_aws(&other) && is_at_aws(&here)) {
         return Ok(());
     }
     Err(Error::invalid(format!(
         "the destination {} is on {}, and the letters are on {}: they are sent to queues there alone",
         typed(name_of_arn(to)),
-        typed(other),
-        typed(here)
+        server(&other),
+        server(&here)
     )))
 }
 
 /// Returns, for people, the endpoint that is set for a service, where that is none of AWS's own: what its URLs and ARNs say is then not where
 /// it is.
 pub(crate) fn elsewhere(service: Service, aws: &SdkConfig) -> Option<String> {
-    let endpoint = service.set_endpoint(aws)?;
-    let server = authority(&endpoint).filter(|server| !is_at_aws(server))?;
-    Some(format!("the endpoint {}", typed(server)))
+    let endpoint = url_of(&service.set_endpoint(aws)?).filter(|endpoint| !is_at_aws(endpoint))?;
+    Some(format!("the endpoint {}", server(&endpoint)))
 }
 
 /// Returns whether this is the URL of a queue of an AWS account, or an ARN.
 #[must_use]
 pub fn is_of_account(address: &str) -> bool {
-    authority(address).map_or_else(|| address.starts_with("arn:"), is_at_aws)
+    url_of(address).map_or_else(|| address.starts_with("arn:"), |url| is_at_aws(&url))
 }
 
-/// Returns the host and the port of a queue's URL, where that is neither of AWS nor the endpoint.
-fn other_server<'a>(url: &'a str, endpoint: Option<&str>) -> Option<&'a str> {
-    let server = authority(url)?;
-    let is_asked = endpoint.is_some_and(|endpoint| known_as(endpoint) == known_as(url));
-    (!is_asked && !is_at_aws(server)).then_some(server)
+/// Returns a queue's URL, where its server is neither AWS nor the endpoint.
+fn at_another_server(url: &str, endpoint: Option<&Uri>) -> Option<Uri> {
+    let url = url_of(url)?;
+    let is_asked = endpoint.is_some_and(|endpoint| known_as(endpoint) == known_as(&url));
+    (!is_asked && !is_at_aws(&url)).then_some(url)
 }
 
-fn is_at_aws(server: &str) -> bool {
-    is_of_aws(&split(server).0.to_ascii_lowercase())
+/// Reads a URL; nothing of a name or an ARN.
+fn url_of(text: &str) -> Option<Uri> {
+    text.parse().ok().filter(|url: &Uri| url.scheme().is_some())
 }
 
-fn scheme(url: &str) -> &str {
-    url.split("://").next().unwrap_or_default()
+fn is_at_aws(url: &Uri) -> bool {
+    url.host().is_some_and(|host| is_of_aws(&host.to_ascii_lowercase()))
 }
 
-fn path(url: &str) -> &str {
-    let (_, rest) = url.split_once("://").unwrap_or_default();
-    let path = &rest[rest.find('/').unwrap_or(rest.len())..];
-    path.split(['?', '#']).next().unwrap_or_default()
+fn scheme(url: &Uri) -> &str {
+    url.scheme_str().unwrap_or_default()
 }
 
-/// Returns the host and the port of a URL, without what signs in there.
-fn authority(url: &str) -> Option<&str> {
-    let rest = url.split_once("://")?.1;
-    let all = rest.split(['/', '?', '#']).next()?;
-    Some(all.rsplit_once('@').map_or(all, |(_, server)| server))
-}
-
-fn split(server: &str) -> (&str, &str) {
-    match server.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (host, port),
-        _ => (server, ""),
-    }
+fn server(url: &Uri) -> String {
+    url.authority().map(server_of).unwrap_or_default()
 }
 
 /// Returns the host and the port of a URL in one spelling: this machine has several names, and emulators give queues another one than they are
 /// asked by.
-fn known_as(url: &str) -> Option<(String, &str)> {
-    let (host, port) = split(authority(url)?);
-    let port = match port {
-        "" if scheme(url).eq_ignore_ascii_case("https") => "443",
-        "" => "80",
-        port => port,
-    };
-    let host = host.to_ascii_lowercase();
+fn known_as(url: &Uri) -> (String, u16) {
+    let host = url.host().unwrap_or_default().to_ascii_lowercase();
+    let port = url.port_u16().unwrap_or(if scheme(url) == "https" { 443 } else { 80 });
     let is_here = ["localhost", "127.0.0.1", "[::1]"].contains(&&*host) || host.ends_with("localhost.localstack.cloud");
-    Some((if is_here { "localhost".to_owned() } else { host }, port))
+    (if is_here { "localhost".to_owned() } else { host }, port)
 }
 
 #[cfg(test)]
@@ -146,7 +127,8 @@ mod tests {
             ("http://u:secret@elasticmq/000000000000/orders", local, Some("elasticmq")),
             ("https://amazonaws.com.example/000000000000/orders", None, Some("amazonaws.com.example")),
         ] {
-            assert_eq!(other_server(url, endpoint), other, "{url}");
+            let found = at_another_server(url, endpoint.and_then(url_of).as_ref());
+            assert_eq!(found.as_ref().map(server).as_deref(), other, "{url}");
         }
     }
 
@@ -166,7 +148,7 @@ mod tests {
             assert!(said.starts_with(&wanted) && !said.contains("secret"), "{said}");
         }
         let letters = "http://127.0.0.1:4566/000000000000/dead";
-        let said = check_destination(url, letters).unwrap_err().to_string();
+        let said = check_same_server(url, letters).unwrap_err().to_string();
         assert!(
             said.contains("elasticmq:9324") && said.contains("127.0.0.1:4566") && !said.contains("secret"),
             "{said}"
@@ -178,7 +160,7 @@ mod tests {
             (of_aws, "https://eu-west-1.queue.amazonaws.com/000000000000/dead", true),
             (letters, of_aws, false),
         ] {
-            assert_eq!(check_destination(to, letters).is_ok(), is_there, "{to}, {letters}");
+            assert_eq!(check_same_server(to, letters).is_ok(), is_there, "{to}, {letters}");
         }
     }
 }

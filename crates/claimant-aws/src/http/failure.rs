@@ -9,8 +9,10 @@ use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::retry::ErrorKind;
 use claimant_core::error::Chain;
-use hyper::Uri;
+use hyper::http::uri::Authority;
 use hyper_util::client::legacy;
+
+use crate::endpoints::server_of;
 
 /// No connection was made within this time.
 #[derive(Debug)]
@@ -55,17 +57,16 @@ impl Error for Failed {
     }
 }
 
-fn failed(to: &Uri, why: impl Into<BoxError>) -> BoxError {
-    let port = to.port().map(|port| format!(":{port}")).unwrap_or_default();
-    Box::new(Failed { to: format!("{}{port}", to.host().unwrap_or_default()), why: why.into() })
+fn failed(to: Option<&Authority>, why: impl Into<BoxError>) -> BoxError {
+    Box::new(Failed { to: to.map(server_of).unwrap_or_default(), why: why.into() })
 }
 
-pub(super) fn no_answer(to: &Uri, limit: Duration) -> ConnectorError {
+pub(super) fn no_answer(to: Option<&Authority>, limit: Duration) -> ConnectorError {
     ConnectorError::timeout(failed(to, NoAnswer(limit)))
 }
 
 /// Returns what the error means for a retry: all but a wrong request are tried again, and what is not known here is not.
-pub(super) fn of(to: &Uri, error: legacy::Error) -> ConnectorError {
+pub(super) fn of(to: Option<&Authority>, error: legacy::Error) -> ConnectorError {
     let hyper = cause::<hyper::Error>(&error);
     let is = |what: fn(&hyper::Error) -> bool| hyper.is_some_and(what);
     let retried: fn(BoxError) -> ConnectorError =

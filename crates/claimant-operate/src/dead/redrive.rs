@@ -14,7 +14,7 @@ use super::report::{Bounds, Observer, Progress, Report};
 use super::selection::Selection;
 use super::walk::{Walk, delete, finish};
 use crate::aws::{is_refusal, name_of_arn};
-use crate::server::check_destination;
+use crate::server::check_same_server;
 
 impl DeadLetterQueue {
     /// Sends back the letters that are selected: each is copied to a queue first, and deleted here once SQS has confirmed the copy.
@@ -39,7 +39,7 @@ impl DeadLetterQueue {
             return Err(Error::invalid("another body is for one letter: name it by its id"));
         }
         if let Some(url) = to {
-            check_destination(url, self.url())?;
+            check_same_server(url, self.url())?;
             self.check_destination(url).await?;
         }
         let mut walk = Walk::new(self, selection, bounds.limit, bounds.per_s.is_some());
