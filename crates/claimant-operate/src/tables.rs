@@ -15,15 +15,19 @@ impl Place {
     pub fn choose_table(&mut self, table: &str) -> Result<(), Error> {
         let chosen = StoreAddress::Table(table.to_owned());
         if !self.stores.contains(&chosen) && !Self::is_among(table, &self.other_tables) {
-            let tables = self.stores.iter().filter_map(|store| match store {
-                StoreAddress::Table(name) => Some(name),
-                StoreAddress::Url { .. } => None,
-            });
-            let known: Vec<_> = tables.chain(&self.other_tables).map(String::as_str).collect();
+            let known: Vec<_> = self.lock_table_stores().chain(self.other_tables.iter().map(String::as_str)).collect();
             return Err(Error::invalid(format!("{} has no table {table}: it has {}", self.name, known.join(", "))));
         }
         self.stores = vec![chosen];
         Ok(())
+    }
+
+    /// Returns those of its stores that are lock tables, each as it is named.
+    pub(crate) fn lock_table_stores(&self) -> impl Iterator<Item = &str> {
+        self.stores.iter().filter_map(|store| match store {
+            StoreAddress::Table(table) => Some(table.as_str()),
+            StoreAddress::Url { .. } => None,
+        })
     }
 
     /// Returns whether all tables of a lock table are among these.
@@ -47,11 +51,8 @@ impl Place {
         if !self.is_local() {
             return Vec::new();
         }
-        let stores = self.stores.iter().filter_map(|store| match store {
-            StoreAddress::Table(table) => Some(table.split(',').map(|one| one.trim().to_owned())),
-            StoreAddress::Url { .. } => None,
-        });
-        let there: Vec<_> = stores.flatten().chain(self.other_tables.iter().cloned()).collect();
+        let stores = self.lock_table_stores().flat_map(|table| table.split(',').map(|one| one.trim().to_owned()));
+        let there: Vec<_> = stores.chain(self.other_tables.iter().cloned()).collect();
         let named = self.functions.iter().flat_map(|function| {
             let variables = [(TABLE_VARIABLE, &function.table), (BEFORE_VARIABLE, &function.table_before)];
             variables.map(|(variable, table)| Some((&function.name, variable, table.as_ref()?)))

@@ -5,7 +5,7 @@ use claimant_aws::signed::Service;
 use claimant_aws::sqs::queue_arn;
 
 use crate::open::OpenStore;
-use crate::place::{Origin, Place, StoreAddress};
+use crate::place::{Origin, Place};
 use crate::queue::ANYWHERE;
 use crate::server::{elsewhere, is_of_account};
 
@@ -17,18 +17,27 @@ fn whereabouts(stack: Option<&str>, address: &str, region: Option<&str>, aws: &S
     let parts: Vec<_> = arn.split(':').collect();
     let of_address = parts.get(3).copied().filter(|region| !region.is_empty());
     let is_in_aws = of_address.is_some() || is_of_account(address);
-    let account = parts.get(4).filter(|_| is_in_aws).map(|account| format!("account {account}"));
-    let region = region.filter(|_| is_in_aws || !address.contains("://"));
+    let account = parts.get(4).copied().filter(|_| is_in_aws);
+    let region = of_address.or(region.filter(|_| is_in_aws || !address.contains("://")));
     let stack = stack.map(|stack| format!("the stack {stack}"));
-    let region = of_address.or(region).map(str::to_owned);
     let service = match parts.get(2) {
         Some(&"lambda") => Service::LAMBDA,
         Some(&"sqs") => Service::SQS,
         _ => Service::DYNAMODB,
     };
-    let known = match elsewhere(service, aws) {
-        Some(endpoint) => [stack, account.or(region).map(|_| endpoint), None],
-        None => [stack, account, region],
+    let endpoint = elsewhere(service, aws).filter(|_| account.or(region).is_some());
+    joined(stack, endpoint, (account, region))
+}
+
+/// Joins what is known, with the endpoint in the place of account and Region.
+fn joined(
+    stack: Option<String>,
+    endpoint: Option<String>,
+    (account, region): (Option<&str>, Option<&str>),
+) -> Option<String> {
+    let known = match endpoint {
+        endpoint @ Some(_) => [stack, endpoint, None],
+        None => [stack, account.map(|account| format!("account {account}")), region.map(str::to_owned)],
     };
     let all: Vec<_> = known.into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join(", "))
@@ -56,20 +65,11 @@ impl Place {
         }
         if let Origin::Stack { account, .. } = &self.origin {
             let asked = [Service::CLOUDFORMATION, Service::SQS, Service::DYNAMODB];
-            let known = match asked.into_iter().find_map(|service| elsewhere(service, &self.aws)) {
-                Some(endpoint) => [Some(endpoint), None],
-                None => {
-                    let account = account.as_ref().map(|account| format!("account {account}"));
-                    [account, self.region().map(str::to_owned)]
-                }
-            };
-            let all: Vec<_> = [Some(self.name.clone())].into_iter().chain(known).flatten().collect();
-            return vec![all.join(", ")];
+            let endpoint = asked.into_iter().find_map(|service| elsewhere(service, &self.aws));
+            let all = joined(Some(self.name.clone()), endpoint, (account.as_deref(), self.region()));
+            return all.into_iter().collect();
         }
-        let tables = self.stores.iter().filter_map(|store| match store {
-            StoreAddress::Table(table) => self.whereabouts_of_table(table),
-            StoreAddress::Url { .. } => None,
-        });
+        let tables = self.lock_table_stores().filter_map(|table| self.whereabouts_of_table(table));
         let queues = self.queues.iter().filter_map(|queue| self.whereabouts(&queue.url));
         let mut all: Vec<String> = Vec::new();
         for one in tables.chain(queues) {
@@ -108,6 +108,7 @@ mod tests {
     use claimant_core::SecretUrl;
 
     use super::*;
+    use crate::place::StoreAddress;
     use crate::queue::Queue;
 
     /// The URL of a queue in the form that SQS gave at first.
