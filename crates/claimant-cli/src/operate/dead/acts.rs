@@ -136,7 +136,7 @@ impl Acts {
         mut act: impl AsyncFnMut(&DeadLetterQueue, &Selection, Bounds, Observer<'_>) -> Result<Report, Error>,
     ) -> Result<Ended, Error> {
         // Of a dry run it is said for each queue.
-        let output = OutputOptions { json: what.output.json || what.write.dry_run };
+        let output = (!what.write.dry_run).then_some(what.output);
         let (place, queues) = which::open_with_place(&what.target, output).await?;
         let (stop, mut not_reached, only) = (which::stop(), Vec::new(), queues.len() == 1);
         for (name, queue) in queues {

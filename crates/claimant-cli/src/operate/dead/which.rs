@@ -90,19 +90,19 @@ pub(in crate::operate) type Opened = (String, Result<DeadLetterQueue, Error>);
 /// # Errors
 /// When there is none, the only one cannot be opened, or one is named whose messages are at work.
 pub(super) async fn open(target: &TargetOptions, output: OutputOptions) -> Result<Vec<Opened>, Error> {
-    open_with_place(target, output).await.map(|(_, queues)| queues)
+    open_with_place(target, Some(output)).await.map(|(_, queues)| queues)
 }
 
-/// As [`open`], with the place that they are in.
+/// As [`open`], with the place that they are in, which is said beside this output.
 ///
 /// # Errors
 /// As those of `open`.
 pub(super) async fn open_with_place(
     target: &TargetOptions,
-    output: OutputOptions,
+    output: Option<OutputOptions>,
 ) -> Result<(Place, Vec<Opened>), Error> {
     let place = target.open_whole().await?;
-    output.note_where(&place);
+    output.into_iter().for_each(|output| output.note_where(&place));
     if target.queues.is_empty() && !place.left_out.is_empty() {
         let known: Vec<_> = place.dead_letter_queues().into_iter().map(|queue| queue.name.as_str()).collect();
         let which = if known.is_empty() {
