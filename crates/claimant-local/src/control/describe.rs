@@ -34,18 +34,20 @@ pub fn describe(
     let is_table = |name: &str| stack.tables.iter().any(|table| table.name == name);
     let is_queue = |name: &str| stack.queues.iter().any(|queue| queue.name == name);
     // What it has in common with the stack is no secret.
+    let is_shown = |function: &FunctionSpec, variable: &str, is_of_stack: bool| {
+        is_of_stack || !function.secrets.contains(variable)
+    };
     let tables = |function: &FunctionSpec, variable: &str| {
         let tables = function.environment.get(variable)?;
-        let is_shown =
-            !function.secrets.contains(variable) || tables.is_empty() || tables.split(',').map(str::trim).all(is_table);
-        Some(if is_shown { tables.clone() } else { HIDDEN.to_owned() })
+        let is_of_stack = tables.is_empty() || tables.split(',').map(str::trim).all(is_table);
+        Some(if is_shown(function, variable, is_of_stack) { tables.clone() } else { HIDDEN.to_owned() })
     };
     let is_read = |name: &str| stack.functions.iter().any(|function| reads(function, name));
     let unsent = |function: &'_ FunctionSpec| {
         let arn = function.environment.get(UNSENT_VARIABLE)?;
         // A queue whose messages are at work is none of dead letters.
-        let is_shown = |name: &str| !function.secrets.contains(UNSENT_VARIABLE) || is_queue(name);
-        arn::local_queue_name(arn).filter(|name| !is_read(name) && is_shown(name)).map(str::to_owned)
+        let name = arn::local_queue_name(arn).filter(|name| !is_read(name))?;
+        is_shown(function, UNSENT_VARIABLE, is_queue(name)).then(|| name.to_owned())
     };
     let queue = |queue: &QueueSpec| {
         json!({
@@ -61,7 +63,6 @@ pub fn describe(
     let function = |function: &FunctionSpec| {
         let copies_to = function.environment.get(DEAD_LETTER_VARIABLE).filter(|url| !url.is_empty());
         let copies_to = copies_to.and_then(|url| url.rsplit('/').next());
-        let is_shown = |name: &&str| !function.secrets.contains(DEAD_LETTER_VARIABLE) || is_queue(name);
         json!({
             "name": function.name,
             "logical_id": function.logical_id,
@@ -70,7 +71,7 @@ pub fn describe(
             "queues": function.mappings.iter().map(|mapping| mapping.queue.as_str()).collect::<Vec<_>>(),
             "table": tables(function, TABLE_VARIABLE),
             "table_before": tables(function, BEFORE_VARIABLE),
-            "dead_letter_queue": copies_to.filter(is_shown),
+            "dead_letter_queue": copies_to.filter(|name| is_shown(function, DEAD_LETTER_VARIABLE, is_queue(name))),
         })
     };
     let variables: serde_json::Map<_, _> =
