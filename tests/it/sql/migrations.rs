@@ -3,18 +3,25 @@
 use claimant_core::StoreErrorKind;
 use claimant_tests::services::MariaDb;
 
-use super::world::{Database, KEY};
+use super::world::{Database, KEY, Party};
+
+/// A database without claimant's tables, and with a user who has these rights on it.
+async fn without_tables(user: &str, rights: &str) -> (Database, Party) {
+    let database = Database::MariaDb(MariaDb::shared().await);
+    let mut party = database.party().await;
+    party.run("DROP TABLE IF EXISTS claimant_records, claimant_migrations").await;
+    party.run(&format!("CREATE USER {user}@'%' IDENTIFIED BY 'claimant'")).await;
+    party.run(&format!("GRANT {rights} ON * TO {user}@'%'")).await;
+    (database, party)
+}
 
 /// What the error asks for suffices: nothing is left of the file that was refused.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs MariaDB: make test"]
 async fn a_migration_that_was_refused_goes_on_when_it_is_allowed() {
-    let database = Database::MariaDb(MariaDb::shared().await);
-    let mut party = database.party().await;
-    party.run("DROP TABLE IF EXISTS claimant_records, claimant_migrations").await;
-    party.run("CREATE USER no_alter@'%' IDENTIFIED BY 'claimant'").await;
-    party.run("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON * TO no_alter@'%'").await;
-    let store = database.store_at(&database.url().replace("//claimant:", "//no_alter:"), 1).await;
+    let (database, mut party) = without_tables("no_alter", "SELECT, INSERT, UPDATE, DELETE, CREATE").await;
+    let url = database.url().replace("//claimant:", "//no_alter:");
+    let store = database.store_at(&url, 1).await;
     for _ in 0..2 {
         let error = store.migrate().await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
@@ -24,19 +31,14 @@ async fn a_migration_that_was_refused_goes_on_when_it_is_allowed() {
     assert_eq!(party.count("claimant_migrations").await, 1);
     party.run("GRANT ALTER ON * TO no_alter@'%'").await;
     // Connections have the rights of when they were made.
-    let store = database.store_at(&database.url().replace("//claimant:", "//no_alter:"), 1).await;
-    store.migrate().await.unwrap();
+    database.store_at(&url, 1).await.migrate().await.unwrap();
 }
 
 /// Who may not take back that it began is told why the file was refused, and afterwards how to go on.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs MariaDB: make test"]
 async fn a_migration_that_cannot_be_taken_back_says_first_why_it_was_refused() {
-    let database = Database::MariaDb(MariaDb::shared().await);
-    let mut party = database.party().await;
-    party.run("DROP TABLE IF EXISTS claimant_records, claimant_migrations").await;
-    party.run("CREATE USER no_delete@'%' IDENTIFIED BY 'claimant'").await;
-    party.run("GRANT SELECT, INSERT, UPDATE, CREATE ON * TO no_delete@'%'").await;
+    let (database, mut party) = without_tables("no_delete", "SELECT, INSERT, UPDATE, CREATE").await;
     let store = database.store_at(&database.url().replace("//claimant:", "//no_delete:"), 1).await;
     let error = store.migrate().await.unwrap_err().to_string();
     assert!(error.contains("(code 1142)") && error.contains("ALTER"), "{error}");
