@@ -238,8 +238,8 @@ impl<'s> Resources<'s> {
         }
         // A literal Region or account can be another than the stack's.
         let may_be_here = text == last || self.is_own(text);
-        let named = kinds.iter().filter(|kind| can_be_it(kind));
-        let named = named.filter_map(|kind| self.names.get(&(named_by(kind)?, last.to_owned()))).next();
+        let mut known = kinds.iter().filter(|kind| can_be_it(kind));
+        let named = known.find_map(|kind| self.names.get(&(named_by(kind)?, last.to_owned())));
         match named.map(Vec::as_slice) {
             Some([id]) if may_be_here => Fact::Known(Link::Here(id.to_string())),
             Some([id]) => {
