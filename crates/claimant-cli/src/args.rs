@@ -21,9 +21,9 @@ use crate::operate::inspect::Inspect;
 use crate::operate::intake::OnFunction;
 use crate::operate::limit::OnLimit;
 use crate::operate::list::List;
-use crate::operate::parse;
 use crate::operate::send::Send;
 use crate::operate::tail::Tail;
+use crate::template::Parameters;
 
 /// SQS consumers on AWS Lambda that do each message's work once.
 #[derive(Debug, Parser)]
@@ -138,9 +138,8 @@ pub(crate) struct Local {
     #[arg(long, value_name = "FILE", default_value = claimant_template::name_here())]
     pub(crate) template: PathBuf,
 
-    /// A value for a template's parameter, or env:VARIABLE, which holds it; may be given several times
-    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse::name_and_value)]
-    pub(crate) parameters: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) parameters: Parameters,
 
     /// The directory of the functions' binaries, which must all be there [default: searched for as described above]
     #[arg(long, value_name = "DIR")]

@@ -228,7 +228,7 @@ fn body_bytes(text: &str) -> Result<f64, String> {
 pub(crate) fn run(options: &Cost) -> Result<Ended, Error> {
     let prices = prices(&options.prices)?;
     let known = claimant_doctor::Options {
-        parameters: options.deployment.read.parameters.iter().cloned().collect(),
+        parameters: options.deployment.read.parameters.values().map_err(Error::invalid)?,
         region: Some(prices.region.clone()),
         account: None,
     };

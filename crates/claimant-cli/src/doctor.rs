@@ -143,7 +143,7 @@ pub(crate) async fn run(options: &Doctor) -> Result<Ended, Error> {
 
 fn templates(options: &Doctor) -> Result<Report, Error> {
     let known = claimant_doctor::Options {
-        parameters: options.read.parameters.iter().cloned().collect(),
+        parameters: options.read.parameters.values().map_err(Error::invalid)?,
         region: options.region.clone(),
         account: options.account.clone(),
     };

@@ -20,9 +20,11 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     output::on_threads()?;
     let files = files::raise_limit();
     files.map(files::too_low).iter().for_each(note);
+    let parameters = options.parameters.values().map_err(Error::new)?;
     let (sink, log_file) = log_sink(&options)?;
+    let config = CloudConfig { parameters, ..config(&options, sink) };
     let cloud = tokio::select! {
-        started = Cloud::start(config(&options, sink)) => started?,
+        started = Cloud::start(config) => started?,
         () = stop.received() => {
             say("\nStopped before the cloud was ready.");
             let nothing_to_do = options.work.workload.is_none() && options.command.is_empty();
@@ -92,7 +94,6 @@ fn config(options: &Local, logs: LogSink) -> CloudConfig {
             watch: stays_up,
             directory: options.binaries.clone().or_else(|| own_directory(&options.template)),
         },
-        parameters: options.parameters.iter().cloned().collect(),
         data: options.data.clone(),
         ports: Ports {
             dynamodb: options.ports.dynamodb_port,

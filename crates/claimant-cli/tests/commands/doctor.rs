@@ -66,6 +66,7 @@ fn exit_codes_and_forms() {
         (&["--stack", "shop", "--parameter", "A=b"], "cannot be used with"),
         (&["--template", slow, "--profile", "operations"], "--profile is about what is deployed"),
         (&["--template", slow, "--parameter", "A=b"], "slow.yaml has no parameter A"),
+        (&["--template", slow, "--parameter", "A=b", "--parameter", "A=c"], "--parameter A=… is given twice"),
         (&["--stack", "shop", "--format", "sarif"], "--format sarif is about files"),
         (&["--template", slow, "--account", "1234"], "an account has 12 digits"),
     ] {
