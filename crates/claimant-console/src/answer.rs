@@ -140,13 +140,16 @@ impl Ask {
             return Refused::new(status, text, true).into_response();
         }
         let title = if status == StatusCode::NOT_FOUND { "Not here" } else { "That did not work" };
-        let content = html! { p .error role="alert" { (text) } p { a href="/" { "Back to the overview" } } };
-        if self.reader == Reader::OpenPage {
-            // It goes on asking: what does not work now may work the next time.
-            let live = layout::live(self.again(console), None, &content);
-            return (status, Html(harmless(live.into_string()))).into_response();
+        let is_whole = self.reader != Reader::OpenPage;
+        // As what became of an act: of a page that loads nothing else is spoken but its title.
+        let error = html! { p .error role="alert" tabindex=[is_whole.then_some("-1")] autofocus[is_whole] { (text) } };
+        let content = html! { (error) p { a href="/" { "Back to the overview" } } };
+        if is_whole {
+            return (status, self.whole(console, tab, title, &content, false)).into_response();
         }
-        (status, self.whole(console, tab, title, &content, false)).into_response()
+        // It goes on asking: what does not work now may work the next time.
+        let live = layout::live(self.again(console), None, &content);
+        (status, Html(harmless(live.into_string()))).into_response()
     }
 
     /// Returns where a page that is open asks for its live part, where pages are drawn again.

@@ -138,6 +138,9 @@ async fn the_keyboard_alone_is_enough() {
         "{}",
         focused(&page)
     );
+    // So has what did not work.
+    stage.open(&page, "/nowhere");
+    page.until("the error to have the focus", "document.activeElement.matches('.error')");
     stage.end().await;
 }
 
