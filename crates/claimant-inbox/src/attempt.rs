@@ -123,7 +123,9 @@ impl Worker {
         };
         let ran = match ran {
             HandlerRun::TimedOut => {
-                HandlerRun::Returned(Err(Failure::retry("the handler was cancelled at its timeout")))
+                let ms = seen.began.elapsed().as_millis();
+                let why = format!("the handler was cancelled after {ms} ms, at its own timeout");
+                HandlerRun::Returned(Err(Failure::retry(why)))
             }
             ran => ran,
         };

@@ -26,7 +26,7 @@ const CASES: &[Case] = &[
     Case { kind: "fail", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "no luck" },
     Case { kind: "reject", first: "DEAD", last: "DEAD", attempts: 1, says: "no use" },
     Case { kind: "panic", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "the handler panicked" },
-    Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: "cancelled at its timeout" },
+    Case { kind: "hang", first: "PENDING", last: "DEAD", attempts: ATTEMPTS, says: ", at its own timeout" },
     Case { kind: "savepoint", first: "DONE", last: "DONE", attempts: 1, says: "" },
     Case {
         kind: "commit",
@@ -123,7 +123,7 @@ async fn a_transaction_that_is_kept_is_not_committed() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL: make test"]
 async fn a_handler_that_is_cut_off_inside_a_statement_has_failed() {
-    for (kind, says) in [("sleep", "cancelled at its timeout"), ("shrug", "its transaction did not commit")] {
+    for (kind, says) in [("sleep", ", at its own timeout"), ("shrug", "its transaction did not commit")] {
         let world = World::start(1).await;
         world.put(&[kind]).await;
         let worker = world.worker().timeout(Duration::from_millis(500));
