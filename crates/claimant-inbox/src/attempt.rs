@@ -314,7 +314,7 @@ pub(crate) fn outcome_not_written(error: &StoreError) -> AttemptOutcome {
 
 /// Returns how the handler ended. Its panic was caught in its task.
 fn ended(joined: Result<Result<(), Failure>, JoinError>) -> Result<(), Failure> {
-    joined.unwrap_or_else(|_| Err(Failure::retry("the handler was cancelled at its timeout")))
+    joined.unwrap_or_else(|_| Err(Failure::retry("the handler was cancelled when its runtime ended")))
 }
 
 /// A handler's task, cancelled when this is dropped.
