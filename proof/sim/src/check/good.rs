@@ -172,6 +172,10 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
     if run.is_none() && waited_for_slot(timeline, invocation, *returned) {
         return Spent::NoTurn;
     }
+    // Behind a copy of its own that failed, which may have blocked the thread (seed 3905543).
+    if run.is_none() && copies_that_ran(timeline, no, id).any(failed) {
+        return Spent::BusyFailing;
+    }
     if timeline.was_blocked(invocation.process_run, invocation.began, *returned) {
         return Spent::Neighbour;
     }
@@ -190,15 +194,15 @@ fn spent_on(timeline: &Timeline<'_>, no: InvocationNo, invocation: &Invocation, 
             if timeline.runs.values().find(is_of_it).is_some_and(failed) { Spent::BusyFailing } else { Spent::Busy }
         }
         // Behind a copy of its own, which the record does not show where claims leave no trace (seed 3511381).
-        (None, None) if has_copy_that_ran(timeline, no, id) => Spent::BusyFailing,
+        (None, None) if copies_that_ran(timeline, no, id).next().is_some() => Spent::BusyFailing,
         (None, None) => Spent::NoTurn,
     }
 }
 
-/// Whether another message with a key of this one ran in the invocation.
-fn has_copy_that_ran(timeline: &Timeline<'_>, no: InvocationNo, id: &str) -> bool {
-    let is_key = |key| timeline.spec(id).is_some_and(|spec| spec.works().any(|own| own == key));
-    timeline.runs.values().any(|run| run.invocation == no && run.message_id != id && is_key(run.key))
+/// The runs of other messages with a key of this one in the invocation.
+fn copies_that_ran<'a>(timeline: &'a Timeline<'_>, no: InvocationNo, id: &str) -> impl Iterator<Item = &'a Run> {
+    let is_key = move |key| timeline.spec(id).is_some_and(|spec| spec.works().any(|own| own == key));
+    timeline.runs.values().filter(move |run| run.invocation == no && run.message_id != id && is_key(run.key))
 }
 
 /// Whether its process had no slot of the limit for the first half of the invocation: others had them all, whatever blocked a thread
