@@ -1,5 +1,6 @@
 //! `claimant local`: the local cloud, left up, with a workload, or beside a command.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use claimant_local::Error;
@@ -22,9 +23,8 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     files.map(files::too_low).iter().for_each(note);
     let parameters = options.parameters.values().map_err(Error::new)?;
     let (sink, log_file) = log_sink(&options)?;
-    let config = CloudConfig { parameters, ..config(&options, sink) };
     let cloud = tokio::select! {
-        started = Cloud::start(config) => started?,
+        started = Cloud::start(config(&options, parameters, sink)) => started?,
         () = stop.received() => {
             say("\nStopped before the cloud was ready.");
             let nothing_to_do = options.work.workload.is_none() && options.command.is_empty();
@@ -85,7 +85,7 @@ pub(crate) async fn run(options: Local) -> Result<Ended, Error> {
     Ok(ended)
 }
 
-fn config(options: &Local, logs: LogSink) -> CloudConfig {
+fn config(options: &Local, parameters: BTreeMap<String, String>, logs: LogSink) -> CloudConfig {
     let (searched, stays_up) = (options.binaries.is_none(), options.work.workload.is_none());
     CloudConfig {
         binaries: Binaries {
@@ -94,6 +94,7 @@ fn config(options: &Local, logs: LogSink) -> CloudConfig {
             watch: stays_up,
             directory: options.binaries.clone().or_else(|| own_directory(&options.template)),
         },
+        parameters,
         data: options.data.clone(),
         ports: Ports {
             dynamodb: options.ports.dynamodb_port,
