@@ -123,7 +123,7 @@ impl Worker {
         };
         let ran = match ran {
             HandlerRun::TimedOut => {
-                let ms = seen.began.elapsed().as_millis();
+                let ms = cancel_at.saturating_duration_since(seen.began).as_millis();
                 let why = format!("the handler was cancelled after {ms} ms, at its own timeout");
                 HandlerRun::Returned(Err(Failure::retry(why)))
             }
